@@ -1,4 +1,4 @@
-"""Command lines that print messages which no other test prints; each ends with its code and sends no write."""
+"""Command lines that cannot be carried out, and results that cannot be shown: each ends with its code."""
 
 import errno
 import io
@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from cli.replies import HELD, RELEASE, in_turn, json_reply
 from conftest import KEY, Run, ServiceAndRun
 from wire_server import by_method, hang_up
+
+from cli.replies import HELD, RELEASE, in_turn, json_reply
 
 
 class Line(NamedTuple):

@@ -138,9 +138,6 @@ _KEY_OPTIONS = frozenset(
 )
 """Names that people try for an option that takes the key; there is no such option."""
 
-_RENAMED = {"--despite": "--allow-duplicate", "--unread": "--allow-unreadable", "--ok-if-released": "--skip-released"}
-"""Option names of earlier versions, and what they are called now."""
-
 _FORMAT_OPTIONS = frozenset({"--output", "-o", "--format"})
 """Names that people try for the option that asks for JSON."""
 
@@ -274,8 +271,6 @@ def _as_expected(error: typer.TyperException, argv: Sequence[str], session: Sess
     option = getattr(error, "option_name", None)
     if option in _FORMAT_OPTIONS:
         message, hint = _without_format(option, argv)
-    elif option in _RENAMED:
-        message = f"{option} is now {_RENAMED[option]}"
     elif option in _KEY_OPTIONS:
         message, hint = f"there is no {option}. {_NO_KEY_HERE}", _ways_of_a_key(program)
     elif "extra argument" in message and path == "escrowctl auth login":

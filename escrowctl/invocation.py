@@ -16,9 +16,9 @@ def read_invocation(runtime: Runtime, options: SharedOptions) -> Invocation:
     program = f"{_assign(runtime, 'ESCROWCTL_HOME', 'ESCROWCTL_CONFIG')} {program}".strip()
     # A job's log is read where its variables are not set.
     is_job = runtime.environ.get("CI") and not options.sandbox
-    names = () if service else ("ESCROWCTL_PROFILE", "ESCROWCTL_BASE_URL")
+    names = () if service else ("ESCROWCTL_PROFILE", "ESCROWCTL_BASE_URL", "ESCROWCTL_API_KEY_FILE")
     of_job = ("ESCROWCTL_JOURNAL_ID", "ESCROWCTL_API_KEY_FILE", "ESCROWCTL_STATUS_RELEASED") if is_job else ()
-    leading = _assign(runtime, *names, *of_job)
+    leading = _assign(runtime, *dict.fromkeys((*names, *of_job)))
     if is_job and names and runtime.environ.get("ESCROWCTL_API_KEY"):
         leading += " ESCROWCTL_API_KEY_FILE=FILE"
     return Invocation(program, shlex.join(service), leading)

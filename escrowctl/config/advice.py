@@ -20,22 +20,20 @@ def advise_setting(service: Service, name: str, value: str, goal: str) -> tuple[
         return (command(words, goal),)
     if service.sandbox:
         return ()
-    created, used = _use_profile(service, goal)
-    return (created, command(f"{words} -p NAME", "then", bare=True), used)
+    return (_create_profile(service, goal), command(f"{words} -p NAME", "then, with ESCROWCTL_PROFILE=NAME", bare=True))
 
 
 def advise_proving(service: Service, done: str) -> tuple[Hint, ...]:
     """Return how it is set which status proves a write; none is filled in, for a wrong one would prove too much."""
-    return advise_setting(service, f"status.{done}", "STATUS", f"to set which status means {done}")
+    goal = f"to set which status means {done}"
+    if service.profile is None and not service.sandbox:
+        return (Hint(f"set ESCROWCTL_STATUS_{done.upper()}=STATUS", goal),)
+    return advise_setting(service, f"status.{done}", "STATUS", goal)
 
 
-def _use_profile(service: Service, goal: str) -> tuple[Hint, Hint]:
-    """Return how a profile comes to be in use; the one that is the default may be another service's."""
+def _create_profile(service: Service, goal: str) -> Hint:
     login = f"auth login -p NAME --base-url {shlex.quote(service.origin.base_url)}"
-    return (
-        command(login, f"{goal}, first create a profile", bare=True),
-        Hint("set ESCROWCTL_PROFILE=NAME, instead of ESCROWCTL_BASE_URL", "and use it"),
-    )
+    return command(login, f"{goal}, first create a profile", bare=True)
 
 
 def advise_not_pending(service: Service, status: str) -> tuple[Hint, ...]:
@@ -47,7 +45,7 @@ def advise_not_pending(service: Service, status: str) -> tuple[Hint, ...]:
     line = f"status.pending = [{others}]"
     if service.profile is not None:
         return (Hint(f"write {line} into its profile in config.toml", why),)
-    return (*_use_profile(service, why), Hint(f"write {line} into that profile in config.toml", "then"))
+    return (_create_profile(service, why),)
 
 
 def advise_pending(service: Service, status: str, verb: str) -> tuple[Hint, ...]:

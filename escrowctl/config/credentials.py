@@ -141,7 +141,8 @@ class Credentials:
             return load_toml(read_private_text(self.path, source="the stored keys"))
         except ValueError:
             # The parser's message could quote a key.
-            raise bad_config(f"{self.path}: cannot be read as TOML.") from None
+            aside = "move it away, then store the keys again with auth login"
+            raise bad_config(f"{self.path}: cannot be read as TOML.", hint=aside) from None
 
 
 def _render(path: Path, tables: Mapping[str, Any]) -> str:

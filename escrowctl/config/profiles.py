@@ -70,12 +70,12 @@ class Statuses(_Strict):
     )
     pending: list[_Text] = Field(
         default=[*PENDING],
-        title="statuses that mean accepted, but not yet released",
+        title="statuses that mean accepted, but not yet released; config set adds to them",
         description='a list of statuses, such as ["queued"]',
     )
     failed: list[_Text] = Field(
         default=[*FAILED],
-        title="statuses that mean created, but failed (16)",
+        title="statuses that mean created, but failed (16); config set replaces them",
         description='a list of statuses, such as ["declined"]',
     )
 

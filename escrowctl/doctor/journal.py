@@ -69,4 +69,4 @@ def _check_unknown(journal: Journal) -> Finding:
         return Finding("unknown", Verdict.OK, "no write has an unknown outcome")
     more = ", ..." if len(names) > _MOST_NAMES else ""
     count = f"writes with an unknown outcome: {len(names)} ({', '.join(names[:_MOST_NAMES])}{more})"
-    return Finding("unknown", Verdict.WARNING, count, (command("journal list --unknown", bare=True),))
+    return Finding("unknown", Verdict.WARNING, count, (command("journal list --unknown"),))

@@ -26,7 +26,7 @@ _UNREADABLE = (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED, ErrorCode.FORB
 _WITHOUT_CHECK = Hint("repeat the command with --allow-unreadable", "to send it without reading the escrow first")
 
 
-def inspect(reader: Reader, service: Service, resource_id: str, *, allow_unreadable: bool, verb: str) -> Located | None:
+def inspect(reader: Reader, service: Service, resource_id: str, options: RecordOptions, *, verb: str) -> Located | None:
     """Return what the service says of a transaction now; with `allow_unreadable` None where it cannot be read.
 
     A record without the status that the profile goes by counts as one that cannot be read. Raises EscrowctlError, as
@@ -36,14 +36,15 @@ def inspect(reader: Reader, service: Service, resource_id: str, *, allow_unreada
         located = reader.read_escrow(resource_id).located
     except EscrowctlError as error:
         is_unreadable = error.code in _UNREADABLE
-        if is_unreadable and allow_unreadable:
+        if is_unreadable and options.allow_unreadable:
             return None
-        hint = (*error.hints, *[_WITHOUT_CHECK] * is_unreadable)
+        is_compared = options.expected_amount is not None or options.expected_currency is not None
+        hint = (*error.hints, *[_WITHOUT_CHECK] * (is_unreadable and not is_compared))
         raise not_sent(
             error.code, error.message, hint=hint, effect=f"The {verb} was not sent.", facts=error.facts
         ) from error
     expects_status = service.pointers.status is not None or bool(service.released)
-    if located.status is None and expects_status and not allow_unreadable:
+    if located.status is None and expects_status and not options.allow_unreadable:
         # It may be released already.
         raise not_sent(
             ErrorCode.UNREADABLE_REPLY,
@@ -63,7 +64,7 @@ def inspect_for(
     another machine may have sent it.
     """
     resource_id, operation = request.resource_id or "", request.operation
-    found = inspect(reader, service, resource_id, allow_unreadable=options.allow_unreadable, verb=operation.verb)
+    found = inspect(reader, service, resource_id, options, verb=operation.verb)
     require_expected(resource_id, found, options)
     kind = kind_of(operation.name)
     if found is None or may_be_done:

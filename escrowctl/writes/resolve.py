@@ -32,7 +32,7 @@ from escrowctl.writes.create import (
 )
 from escrowctl.writes.inspection import inspect, require_resendable, say_pending
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import WriteRequest, request_again
+from escrowctl.writes.requests import RecordOptions, WriteRequest, request_again
 from escrowctl.writes.result import WriteResult
 from escrowctl.writes.writer import Writer
 
@@ -199,7 +199,7 @@ class EntryResolver:
         """Read a transaction and report it; None if it cannot be read."""
         self._announce()
         if resend:
-            located = inspect(self._reader, self._service, resource_id, allow_unreadable=False, verb=entry.intent.verb)
+            located = inspect(self._reader, self._service, resource_id, RecordOptions(), verb=entry.intent.verb)
             self._report(f"{resource_id}: {describe(located)}")
             return located
         try:

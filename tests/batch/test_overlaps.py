@@ -1,5 +1,6 @@
 """The same rows again: by the same file, another file, or a single command."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,9 @@ def test_run_key_creates_only_what_its_run_lacks(
 
     assert (refused.code, refused.error["code"], rehearsed.code, sent) == (7, "already_done", 0, 6)
     assert (rest.code, counts_of(rest), again) == (0, (1, 0, 0, 0), [7, 0])
+    skipping = ("create", path, *RUN, *DECEMBER, "--skip-done")
+    nothing = [json.loads(run(*skipping, *more).out) for more in ((), ("--dry-run",))]
+    assert [(one["rows"], one["batch"], "dry_run" in one) for one in nothing] == [(0, None, False), (0, None, True)]
     assert sorted(service.applied.values()) == [1, 1, 2, 2]
 
 
@@ -134,6 +138,8 @@ def test_done_row_with_another_body_is_not_left_out(
 
     assert (result.code, result.error["flaws"][0]["line"], len(service.received)) == (7, 2, 1)
     assert (shown.code, "  line 2  j1 is done, " in shown.err) == (7, True)
+    # Without --skip-done too: it is not said to be done.
+    assert run("create", changed, *RUN, *options).error["flaws"][0]["line"] == 2
 
 
 def record_done(home: Path, **values: Any) -> None:

@@ -231,8 +231,7 @@ def test_hint_without_a_profile_leads_to_one_first(service_and_run: ServiceAndRu
     login = f"escrowctl auth login -p NAME --base-url {server.base_url}"
     assert found == [
         f"if the field /escrowNo is the id, first create a profile: {login}",
-        "then: escrowctl config set reply.id /escrowNo -p NAME",
-        "and use it: set ESCROWCTL_PROFILE=NAME, instead of ESCROWCTL_BASE_URL",
+        "then, with ESCROWCTL_PROFILE=NAME: escrowctl config set reply.id /escrowNo -p NAME",
         "then resolve j1: escrowctl journal resolve j1",
     ]
 

@@ -200,7 +200,7 @@ def test_operator_confirms_a_release_that_no_reading_can(service_and_run: Servic
     confirmed = run("journal", "resolve", "j1", "--applied", "--reason", "desk")
 
     assert (looked.code, confirmed.code, len(server.writes)) == (16, 0, 1)
-    assert ("--applied" in looked.error["hint"], "status.released" in looked.error["hint"]) == (True, True)
+    assert ("--applied" in looked.error["hint"], "STATUS_RELEASED" in looked.error["hint"]) == (True, True)
     assert journal() == [("release_transaction", "done")]
     assert run("journal", "resolve", "j1", "--applied", "--reason", "desk").code == 7
 

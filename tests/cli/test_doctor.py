@@ -268,6 +268,7 @@ def test_unknown_outcomes_are_counted(profile: Profile, run: Run) -> None:
     unknown = check(run("doctor"), "unknown")
 
     assert (unknown["verdict"], unknown["hint"]) == ("warning", "escrowctl journal list --unknown")
+    assert check(run("-p", "a", "doctor"), "unknown")["hint"] == "escrowctl -p a journal list --unknown"
 
 
 def test_damaged_or_older_journal_fails(profile: Profile, run: Run, home: Path) -> None:

@@ -385,6 +385,33 @@ def test_key_of_a_write_not_applied_is_used_again(
     assert journal() == [("create_transaction", "done")]
 
 
+def test_hint_names_the_key_file_of_the_environment(run: Run, serve: Serve, tmp_path: Path) -> None:
+    path = tmp_path / "a.key"
+    path.write_text(API_KEY)
+    path.chmod(0o600)
+    environ = {"ESCROWCTL_BASE_URL": serve(hang_up).base_url, "ESCROWCTL_API_KEY_FILE": str(path)}
+
+    result = run(*CREATE, environ=environ)
+
+    assert result.code == 12
+    assert f"ESCROWCTL_API_KEY_FILE={path} escrowctl journal resolve j1" in result.err
+
+
+def test_create_sent_again_after_a_wrong_decision_is_reported_as_done_twice(
+    unknown_write: Callable[..., tuple[WireServer, Run]],
+) -> None:
+    create = (*CREATE, "--reference", "R-1")
+    write = in_turn(hang_up, json_reply(HELD.replace(b"tx_1", b"tx_2")))
+    server, run = unknown_write(create, by_path(listed=listing(), one=json_reply(HELD), write=write))
+    decided = [run("journal", "resolve", "j1", "--not-applied", *WHY).code, run(*create).code]
+
+    result = run("journal", "resolve", "j1", "--applied", "--id", "tx_1", *WHY, "--json")
+
+    assert (decided, len(server.writes), result.code, result.error["code"]) == ([0, 0], 1, 16, "check_failed")
+    assert json.loads(result.out)["state"] == "done"
+    assert "journal list --duplicates" in result.error["hint"]
+
+
 @pytest.mark.parametrize(
     ("one", "code", "sentence"),
     [
@@ -868,7 +895,7 @@ def test_release_that_may_be_in_progress_is_not_sent_again_unasked(
     assert (resent.code, resent.error["code"], server.writes) == (3, "expectation_failed", [])
     assert "the service reports tx_1 as processing: the release may be in progress" in resent.error["message"]
     # Not "without a read", which would send it unseen.
-    assert 'status.pending = ["in_progress", "pending", "queued", "releasing"] into' in resent.error["hint"]
+    assert "if processing does not mean that, first create a profile" in resent.error["hint"]
     assert journal() == [("release_transaction", "unknown")]
 
 

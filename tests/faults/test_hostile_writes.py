@@ -98,9 +98,10 @@ def in_what_is_found(service: Service, strings: list[str]) -> Iterator[Shown]:
 PLACES: dict[str, tuple[Show, frozenset[int]]] = {
     "creates": (in_creates, frozenset({12, 16})),
     "updates": (in_updates, frozenset({0})),
-    "releases": (in_releases, frozenset({0})),
+    # 7: a status that reads "released" without its invisible characters is one.
+    "releases": (in_releases, frozenset({0, 7})),
     "refused releases": (in_refused_releases, frozenset({8})),
-    "confirmations": (in_confirmations, frozenset({3})),
+    "confirmations": (in_confirmations, frozenset({3, 7})),
     "found": (in_what_is_found, frozenset({0, 3, 6, 7, 10, 12})),
 }
 """Where text is shown, and the exits that such a run may have."""

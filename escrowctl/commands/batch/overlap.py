@@ -32,9 +32,9 @@ def choose_rows(
     is not what the row says; and as `_refuse_open`.
     """
     _refuse_open(checked, found)
+    _refuse_different(session, checked, found)
     if found.done and not chosen.skip_done:
         raise _done_already(session, checked, found)
-    _refuse_different(session, checked, found)
     left_out = {line for line, _ in found.done}
     repeats: dict[int, tuple[int, ...]] = {}
     for line, entry in found.repeated:
@@ -69,7 +69,7 @@ def _sender(entry: Entry) -> str:
 
 
 def _refuse_different(session: Session, checked: CheckedFile, found: Overlaps) -> None:
-    """Refuse to leave out rows whose entries are done otherwise than the rows say, with every line of them."""
+    """Refuse rows whose entries are done otherwise than the rows say, with every line of them."""
     done: defaultdict[int, list[Entry]] = defaultdict(list)
     for line, entry in found.done:
         done[line].append(entry)
@@ -87,8 +87,8 @@ def _refuse_different(session: Session, checked: CheckedFile, found: Overlaps) -
             session.console.report(safe(f"  line {line}  {why}"))
     raise not_sent(
         ErrorCode.ALREADY_DONE,
-        f"{_named([line for line, _ in flaws])} cannot be left out: what is done is not what the file says.",
-        hint="to send the others, remove these lines from the file",
+        f"{_named([line for line, _ in flaws])}: what is done is not what the file says.",
+        hint="correct or remove what differs",
         facts={"flaws": [{"line": line, "why": why} for line, why in flaws[:_MOST_NAMED]]},
     )
 

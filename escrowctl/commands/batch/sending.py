@@ -197,7 +197,7 @@ def _start(session: Session, kind: RowKind, file: str, how: How, chosen: Chosen)
 
 def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chosen: Chosen) -> None:
     if checked.kind is CREATES and not checked.has_keys:
-        why = "they are known by this file alone. In a file with other rows, the same escrow is created again"
+        why = "they are known by this file alone. In any other file, or in another order, they are created again"
         session.console.note("no_references", f'the rows have no "reference": {why}', important=True)
     found = find_overlaps(session.journal, checked, session.service, chosen.run_key)
     repeats, left_out = choose_rows(session, checked, found, chosen)
@@ -212,7 +212,7 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
     # What is expected is the file, also where some of it is done: the same line then resumes it too.
     how.require_expected(checked.rows, checked.sums)
     if not count:
-        session.console.note("all_done", f"done already: {count_rows(checked.rows)}. Nothing was sent")
+        _note_all_done(session, how, checked.rows)
         return
     _require_under_caps(session, checked.kind, sums)
     now = timestamp(session.runtime.now())
@@ -268,7 +268,7 @@ def _resume(
     if not count:
         summary = sum_up(session.journal, batch)
         if skips_done and summary.count(Outcomes.DONE) == batch.rows and not summary.remarks:
-            session.console.note("all_done", f"done already: {count_rows(batch.rows)}. Nothing was sent")
+            _note_all_done(session, how, batch.rows if file is None else file.rows)
             return
         raise finished_before(session, summary)
     how.require_expected(*((file.rows, file.sums) if file is not None else (count, sums)))
@@ -355,6 +355,14 @@ def _sums_without(checked: CheckedFile, left_out: set[int]) -> dict[str, Sum]:
 
 def _sum_lines(sums: dict[str, Sum]) -> list[str]:
     return sum_lines(sums, count_rows, unknown="without an amount in the file")
+
+
+def _note_all_done(session: Session, how: How, rows: int) -> None:
+    session.console.note("all_done", f"done already: {count_rows(rows)}. Nothing was sent")
+    if session.options.json:
+        counts: dict[str, JsonValue] = {one.value: Number("0") for one in Outcomes}
+        rest: dict[str, JsonValue] = {"dry_run": True, "totals": {}} if how.dry_run else counts
+        session.console.document({"batch": None, "rows": Number("0"), **rest})
 
 
 def _show_plan(session: Session, batch: Batch, sums: dict[str, Sum], lines: list[str]) -> None:

@@ -194,7 +194,8 @@ def list_hints(session: Session, summary: Summary) -> tuple[Hint, ...]:
     elif summary.count(Outcomes.NOT_SENT) and not batch.dropped:
         hints += _hints_for_unsent(session, batch)
     if summary.count(Outcomes.FAILED):
-        hints += _rejects_hints(batch)
+        again = f"batch {batch.verb} {_rejects_file(batch)}{_run_key(batch)}"
+        hints += [rejects_hint(batch, "to correct the failed rows, first"), command(again, "then, when corrected")]
     return tuple(hints)
 
 
@@ -216,13 +217,6 @@ def rejects_hint(batch: Batch, label: str) -> Hint:
 def skip_done_hint(batch: Batch) -> Hint:
     """Return the command that sends the rest of a batch of which the journal has only what was sent."""
     return command(f"batch {batch.verb} FILE{_run_key(batch)} --skip-done", "to send what is not done, repeat its file")
-
-
-def _rejects_hints(batch: Batch) -> tuple[Hint, Hint]:
-    return (
-        rejects_hint(batch, "to correct the failed rows, first"),
-        command(f"batch {batch.verb} {_rejects_file(batch)}{_run_key(batch)}", "then, when they are corrected"),
-    )
 
 
 def _run_key(batch: Batch) -> str:

@@ -1,9 +1,10 @@
 """How writes that are done twice are reported."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from escrowctl.batch.check import Sum
 from escrowctl.contract.json import JsonValue, Number
+from escrowctl.errors import ErrorCode, EscrowctlError, command
 from escrowctl.journal.duplicates import Duplicate
 from escrowctl.journal.fields import view
 from escrowctl.journal.model import Entry
@@ -22,11 +23,17 @@ def report_duplicates(session: Session, found: Sequence[Duplicate]) -> str:
     return f"{writes} done twice: {count:,} entries" + (f", together {moved}" if moved else "")
 
 
-def note_duplicates(session: Session, found: Sequence[Duplicate], listed: Sequence[Entry]) -> None:
-    """Report the pairs in which a listed entry is."""
-    numbers = {entry.number for entry in listed}
-    if pairs := [pair for pair in found if numbers & {pair.first.number, pair.second.number}]:
-        session.console.note("duplicates", report_duplicates(session, pairs), important=True)
+def pairs_with(found: Sequence[Duplicate], entries: Iterable[Entry]) -> list[Duplicate]:
+    """Return the pairs in which one of these entries is."""
+    numbers = {entry.number for entry in entries}
+    return [pair for pair in found if numbers & {pair.first.number, pair.second.number}]
+
+
+def done_twice(session: Session, found: Sequence[Duplicate], what: str, effect: str) -> EscrowctlError:
+    """Report pairs, and return the error of `what` shows them."""
+    hints = (command("journal list --duplicates", "to see them again"), "ask the service which of each two to keep")
+    message = f"{what} shows {report_duplicates(session, found)}."
+    return EscrowctlError(ErrorCode.CHECK_FAILED, message, effect=effect, hint=hints)
 
 
 def view_duplicates(found: Sequence[Duplicate]) -> dict[str, JsonValue]:

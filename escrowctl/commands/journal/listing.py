@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.journal.duplicates import note_duplicates
+from escrowctl.commands.journal.duplicates import pairs_with, report_duplicates
 from escrowctl.commands.times import parse_moment
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.operations import BY_NAME, OPERATIONS, Access
@@ -101,7 +101,8 @@ def list_entries(
     columns = (*COLUMNS, *_WHO) if session.options.csv else COLUMNS
     session.console.show_listing(Listing(columns, tuple(view_row(entry) for entry in entries)))
     session.names.add_in_journal("entry", [entry.name for entry in entries])
-    note_duplicates(session, pairs, entries)
+    if pairs := pairs_with(pairs, entries):
+        session.console.note("duplicates", report_duplicates(session, pairs), important=True)
     if len(entries) == limit:
         session.console.note(
             "more", f"only the newest {limit} are shown; a larger --limit shows older ones, if there are any"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from escrowctl.client.http import SUCCESS
+from escrowctl.commands.journal.duplicates import done_twice, pairs_with
 from escrowctl.commands.journal.listing import describe_state, find_entry, view_resolved
 from escrowctl.commands.tx.once_only import note_result
 from escrowctl.commands.writing import check_text
@@ -25,6 +26,7 @@ from escrowctl.errors import (
     not_sent,
 )
 from escrowctl.journal.accounts import account_of
+from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.guards import busy
 from escrowctl.journal.model import Entry, State, parse_entry_name
 from escrowctl.session import Session, session_of
@@ -123,6 +125,11 @@ def resolve(
             raise Stopped(stopped.code, standing) from None
         session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {_words(settled)}")
         _require_as_sent(settled)
+        if found.state is State.NOT_APPLIED:
+            # It may have been sent again meanwhile, as another entry.
+            pairs = pairs_with(list_duplicates(session.journal), [settled])
+            if pairs:
+                raise done_twice(session, pairs, settled.name, "The decision was recorded.")
 
 
 def _words(entry: Entry) -> str:

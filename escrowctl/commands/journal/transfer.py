@@ -9,10 +9,10 @@ from typing import Annotated, TextIO
 
 import typer
 
-from escrowctl.commands.journal.duplicates import report_duplicates, view_duplicates
+from escrowctl.commands.journal.duplicates import done_twice, view_duplicates
 from escrowctl.commands.journal.listing import SHEET, view_entry
 from escrowctl.contract.json import JsonValue, Number, as_json
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value, command
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
 from escrowctl.journal.sqlite.errors import ACCEPT_HEAD, advise_restoring
@@ -196,15 +196,7 @@ def import_file(
     view = View(document, archive.journal_id, shown, line=f"{archive.journal_id}   {counts}")
     session.show(view, done=f"{archive.journal_id} was imported ({counts})")
     if taken.duplicates:
-        raise EscrowctlError(
-            ErrorCode.CHECK_FAILED,
-            f"the import shows {report_duplicates(session, taken.duplicates)}.",
-            effect="The journal was imported.",
-            hint=(
-                command("journal list --duplicates", "to see them again"),
-                "ask the service which of each two to keep",
-            ),
-        )
+        raise done_twice(session, taken.duplicates, "the import", "The journal was imported.")
 
 
 def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head | None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from escrowctl.commands.times import parse_duration
 from escrowctl.commands.tx.filters import Filters
-from escrowctl.config.advice import advise_setting
+from escrowctl.config.advice import advise_proving
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Document, JsonValue, Number, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
@@ -124,7 +124,7 @@ def _held_too_long(session: Session, found: list[Escrow], over: str, *, is_read:
     if not is_read:
         hints.append(command(f"tx list --local --refresh --over {over}", "to read each at the service"))
     if not session.service.released:
-        hints += advise_setting(session.service, "status.released", "STATUS", "to set which status means released")
+        hints += advise_proving(session.service, "released")
     if any(one.status == _UNKNOWN for one in found):
         hints.append(command("journal list --unknown", "to see the writes whose outcome is unknown"))
     count = "1 escrow holds" if len(found) == 1 else f"{len(found)} escrows hold"

@@ -1,4 +1,4 @@
-"""`escrowctl api`: any call of the service, under the same guards as the commands that know it."""
+"""`escrowctl api`: any GET of the service, and the writes that no command knows."""
 
 from typing import Annotated
 
@@ -19,15 +19,15 @@ def call(
     allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Call any path of the service, and show the complete reply.
+    """Call a path of the service, and show the complete reply.
 
-    A path of a write that escrowctl knows gets the checks of its command, however it is
-    spelled. Any other write needs a confirmation, or --yes.
+    Paths of transactions and webhooks are only read: their writes have commands. Any other write
+    is recorded in the journal, and needs a confirmation, or --yes.
 
     \b
     Examples:
       escrowctl api GET /users/usr_PAYER001 --json
-      escrowctl api POST /transactions --data '{"amount": 100, "currency": "USD"}'
+      escrowctl api POST /notes --data '{"text": "checked"}'
     """
     # The help of the tree imports this module; what calls need is imported where one is made.
     from escrowctl.commands.raw import call_path  # noqa: PLC0415

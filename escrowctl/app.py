@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, Hints, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, Hints, bad_value, command, not_sent
 from escrowctl.options import SharedCommand, SharedGroup
 from escrowctl.session import Session, session_of
 
@@ -137,9 +137,6 @@ _KEY_OPTIONS = frozenset(
     {"--api-key", "--apikey", "--key", "--token", "--with-token", "--secret", "--secret-key", "--password", "--bearer"}
 )
 """Names that people try for an option that takes the key; there is no such option."""
-
-_RENAMED = {"--despite": "--allow-duplicate", "--unread": "--allow-unreadable", "--ok-if-released": "--skip-released"}
-"""Option names of earlier versions, and what they are called now."""
 
 _FORMAT_OPTIONS = frozenset({"--output", "-o", "--format"})
 """Names that people try for the option that asks for JSON."""
@@ -274,13 +271,15 @@ def _as_expected(error: typer.TyperException, argv: Sequence[str], session: Sess
     option = getattr(error, "option_name", None)
     if option in _FORMAT_OPTIONS:
         message, hint = _without_format(option, argv)
-    elif option in _RENAMED:
-        message = f"{option} is now {_RENAMED[option]}"
     elif option in _KEY_OPTIONS:
         message, hint = f"there is no {option}. {_NO_KEY_HERE}", _ways_of_a_key(program)
     elif "extra argument" in message and path == "escrowctl auth login":
         # The extra word may be a key: it is not shown again.
         message, hint = f"auth login takes options only. {_NO_KEY_HERE}", _ways_of_a_key(program)
+    parameter = getattr(error, "param", None)
+    if type(error) is typer.BadParameter and parameter is not None:
+        name = parameter.metavar if parameter.param_type_name == "argument" else parameter.opts[0]
+        return bad_value(f"{name} {error.message}", hint=hint)
     message = message.strip()
     return not_sent(ErrorCode.USAGE, message if message.endswith((".", "?")) else f"{message}.", hint=hint)
 

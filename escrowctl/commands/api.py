@@ -1,16 +1,20 @@
 """`escrowctl api`: any GET of the service, and the writes that no command knows."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.session import session_of
 
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
 
 def call(
     context: typer.Context,
-    method: Annotated[str, typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.")],
+    method: Annotated[
+        Method, typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.", case_sensitive=False)
+    ],
     path: Annotated[str, typer.Argument(metavar="PATH", help="Without the API prefix, such as /users/usr_1.")],
     data: DataOption = None,
     yes: YesOption = False,

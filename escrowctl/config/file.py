@@ -25,9 +25,6 @@ MAX_BYTES = 1024 * 1024
 _TIMEOUT_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 
-_RENAMED = {"retry_refused": "retry_throttled"}
-"""Settings of earlier versions, and what they are called now."""
-
 
 def find_config_path(named: str | None, environ: Mapping[str, str], folders: Folders) -> tuple[Path, bool]:
     """Return where config.toml is, and whether `--config` or ESCROWCTL_CONFIG names it."""
@@ -134,8 +131,6 @@ def _unknown(path: Path, location: Sequence[str | int]) -> EscrowctlError:
     where = f"{path}: {'.'.join(map(str, location))}"
     if name.lower() in SECRET_NAMES:
         return bad_config(f"{where}: an API key does not belong in config.toml.", hint=USE_LOGIN)
-    if name in _RENAMED:
-        return bad_config(f"{where}: it is now called {_RENAMED[name]}.")
     return bad_config(f"{where}: there is no such setting{nearest(name, list_siblings(location))}.")
 
 

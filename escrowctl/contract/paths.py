@@ -11,7 +11,6 @@ from urllib.parse import unquote
 from escrowctl.contract.operations import OPERATIONS, READING_METHODS, Access, Operation, make_foreign
 from escrowctl.errors import bad_value
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _SEGMENT = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]*", re.ASCII)
 _QUERY = re.compile(r"[A-Za-z0-9._~=&%+,:@/-]+", re.ASCII)
 _MAX_CHARS = 4000
@@ -28,19 +27,15 @@ class Call(NamedTuple):
 def parse_call(method: str, text: str, *, prefix: str) -> Call:
     """Return what METHOD PATH calls; PATH is relative to `prefix`, or begins with it.
 
-    Raises `ErrorCode.BAD_VALUE` for another method, a path that is too long or could lead elsewhere, and a
-    query on a write.
+    Raises `ErrorCode.BAD_VALUE` for a path that is too long or could lead elsewhere, and a query on a write.
     """
     if len(text) > _MAX_CHARS:
         raise bad_value(f"the path has {len(text)} characters: the limit is {_MAX_CHARS}.")
-    verb = method.upper()
-    if verb not in METHODS:
-        raise bad_value(f'"{method}" is not one of {", ".join(METHODS)}.')
     path, mark, query = text.partition("?")
-    if mark and (verb not in READING_METHODS or not _QUERY.fullmatch(query)):
+    if mark and (method not in READING_METHODS or not _QUERY.fullmatch(query)):
         raise bad_value(
             f'the query "{query}" is empty or has characters that need percent-encoding.'
-            if verb in READING_METHODS
+            if method in READING_METHODS
             else f'"{text}" has a query, which a write cannot have: put the query values into --data.'
         )
     hint = "write one such as /transactions/tx_1"
@@ -53,11 +48,11 @@ def parse_call(method: str, text: str, *, prefix: str) -> Call:
         raise bad_value(f'"{text}" has a part that is empty, starts with "." or has unsafe characters: {hint}.')
     for operation in OPERATIONS:
         parts = operation.path[1:].split("/")
-        if (verb, len(segments)) == (operation.method, len(parts)) and operation.access is Access.READ:
+        if (method, len(segments)) == (operation.method, len(parts)) and operation.access is Access.READ:
             pairs = list(zip(parts, segments, strict=True))
             if all(part in ("{id}", segment) for part, segment in pairs):
                 return Call(operation, next((segment for part, segment in pairs if part == "{id}"), None), query)
-    return Call(make_foreign(verb, path), query=query)
+    return Call(make_foreign(method, path), query=query)
 
 
 def find_known_write(path: str) -> str | None:

@@ -135,7 +135,7 @@ def test_the_prefix_may_be_typed_and_is_not_doubled(service_and_run: ServiceAndR
 
 
 BAD = (
-    (("HEAD", "/x"), '"HEAD" is not one of GET, POST, PUT, PATCH, DELETE.'),
+    (("HEAD", "/x"), "METHOD 'HEAD' is not one of 'get', 'post', 'put', 'patch', 'delete'."),
     (("GET", "x"), '"x" is not a path of this service: write one such as /transactions/tx_1.'),
     (("GET", "https://evil.example/x"), '"https://evil.example/x" is not a path of this service: write one such as'),
     (("GET", "/a/../b"), '"/a/../b" has a part that is empty'),

@@ -10,7 +10,7 @@ from conftest import Run, ServiceAndRun
 from wire_server import by_method
 
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, holding, json_reply
-from escrowctl.commands.journal.listing import COLUMNS
+from escrowctl.commands.rows import COLUMNS
 
 RECORD = (
     b'{"id":17,"state":"held","amount":{"value":"100.00","currency":"EUR"},"createdAt":"2026-11-21T03:00:00Z",'

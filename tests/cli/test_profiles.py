@@ -86,7 +86,6 @@ journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
     ("line", "part"),
     [
         ("reed_only = true", 'profiles.a.reed_only: there is no such setting; the nearest is "read_only".'),
-        ("retry_refused = true", "profiles.a.retry_refused: it is now called retry_throttled."),
         ("xyzzy = true", "profiles.a.xyzzy: there is no such setting; the known names are: base_url, mode,"),
         ("reply.statsu = '/s'", 'profiles.a.reply.statsu: there is no such setting; the nearest is "status".'),
         ("webhook.url = 'x'", 'profiles.a.webhook.url: there is no such setting; the nearest is "url_field".'),

@@ -182,7 +182,7 @@ def test_csv_has_a_header_and_no_formulas(service_and_run: ServiceAndRun) -> Non
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--limit", "0"), "--limit 0 is out of range: 1 to 100000."),
+        (("--limit", "0"), "--limit 0 is not in the range 1<=x<=100000."),
         (("--limit", "2", "--all"), "--limit or --all, not both"),
         (("--status", "held,"), '--status "held," has an empty status'),
         (("--since", "soon"), '--since "soon" is not a time'),

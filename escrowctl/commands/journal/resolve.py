@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from escrowctl.client.http import SUCCESS
-from escrowctl.commands.journal.listing import describe_state, find_entry, view_resolved
+from escrowctl.commands.journal.listing import find_entry
+from escrowctl.commands.rows import describe_state, view_resolved
 from escrowctl.commands.tx.once_only import note_result
 from escrowctl.commands.writing import check_text
 from escrowctl.config.advice import advise_proving, advise_setting

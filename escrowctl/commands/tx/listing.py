@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from escrowctl.commands.filters import PAGE, Filters, ReferenceOption, SinceOption, StatusOption, check_filters
 from escrowctl.commands.read import show_list
-from escrowctl.commands.tx.filters import Filters, ReferenceOption, SinceOption, StatusOption, check_filters
 from escrowctl.commands.tx.register import entries_here, show_register
 from escrowctl.contract.operations import CREATE_TRANSACTION, LIST_TRANSACTIONS
 from escrowctl.contract.pages import find_next
@@ -16,13 +16,12 @@ from escrowctl.journal.model import Selection
 from escrowctl.output.view import Listing, view_record
 from escrowctl.session import Session, session_of
 
-_MOST_ITEMS = 100_000
-_PAGE = 500
-
 
 def list_transactions(
     context: typer.Context,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Show up to N, from several pages.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", help="Show up to N, from several pages.", min=1, max=100_000)
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Read every page.")] = False,
     status: StatusOption = None,
     since: SinceOption = None,
@@ -48,8 +47,6 @@ def list_transactions(
     session = session_of(context)
     if not local and (refreshed or over is not None):
         raise bad_value("--refresh and --over need --local.")
-    if limit is not None and not 1 <= limit <= _MOST_ITEMS:
-        raise bad_value(f"--limit {limit} is out of range: 1 to {_MOST_ITEMS}.")
     if everything and limit is not None:
         raise bad_value("use --limit or --all, not both.")
     filters = check_filters(session, status, since, reference)
@@ -120,7 +117,7 @@ def _make_filter(session: Session, filters: Filters) -> Callable[[Record], bool]
     field = session.service.reference_field
     named = frozenset[str]()
     if filters.reference is not None:
-        selection = Selection(_PAGE, operations=(CREATE_TRANSACTION.name,), reference=filters.reference)
+        selection = Selection(PAGE, operations=(CREATE_TRANSACTION.name,), reference=filters.reference)
         named = frozenset(one.settlement.result_id or "" for one in entries_here(session, selection))
 
     def passes(record: Record) -> bool:

@@ -7,9 +7,9 @@ from typing import Annotated, NamedTuple
 import typer
 
 from escrowctl.client.polling import POLL_SECONDS, PollInterval
+from escrowctl.commands.filters import parse_statuses
 from escrowctl.commands.read import read_ids, view_of_several
 from escrowctl.commands.times import describe_duration, parse_duration
-from escrowctl.commands.tx.filters import parse_statuses
 from escrowctl.commands.tx.once_only import require_proving_statuses
 from escrowctl.config.advice import advise_setting
 from escrowctl.contract.json import JsonValue

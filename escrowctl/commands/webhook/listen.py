@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from escrowctl.output.view import View
 
 _DEFAULT_PORT = 4600
-_MAX_PORT = 65_535
 _READY_KEYS = frozenset({"url", "pid"})
 _KEPT = timedelta(days=30)
 """How long an event is stored that was forwarded, or is not to be."""
@@ -41,7 +40,9 @@ _LAST_SECONDS = 2.0
 
 def listen(
     context: typer.Context,
-    port: Annotated[int, typer.Option(metavar="N", help="The port on 127.0.0.1; 0: any free one.")] = _DEFAULT_PORT,
+    port: Annotated[
+        int, typer.Option(metavar="N", help="The port on 127.0.0.1; 0: any free one.", min=0, max=65_535)
+    ] = _DEFAULT_PORT,
     forward_to: Annotated[
         str | None, typer.Option("--forward-to", metavar="URL", help="Your application, on this machine.")
     ] = None,
@@ -66,7 +67,10 @@ def listen(
     """
     session = session_of(context)
     target = parse_target(forward_to) if forward_to is not None else None
-    _check(port, url, ready_file)
+    if url is not None:
+        check_url(url)
+    if ready_file is not None:
+        refuse_other_file(ready_file.absolute(), keys=_READY_KEYS)
     sender = EventSource(session, secret_file)
     if print_secret:
         _print_secrets(session, sender.find_secrets())
@@ -209,15 +213,6 @@ class _Run:
 
     def _now(self) -> str:
         return timestamp(self._session.runtime.now())
-
-
-def _check(port: int, url: str | None, ready_file: Path | None) -> None:
-    if not 0 <= port <= _MAX_PORT:
-        raise bad_value(f"--port {port} is out of range: 0 to {_MAX_PORT}.")
-    if url is not None:
-        check_url(url)
-    if ready_file is not None:
-        refuse_other_file(ready_file.absolute(), keys=_READY_KEYS)
 
 
 def _print_secrets(session: Session, secrets: list[NamedSecret]) -> None:

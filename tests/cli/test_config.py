@@ -323,34 +323,23 @@ def test_setting_that_cannot_be_printed_is_reported_with_a_reason(
     ("words", "line"),
     [
         (("reply.status", "/escrowState"), 'reply.status = "/escrowState"'),
-        (("status.released", "SETTLED"), 'status.released = ["SETTLED"]'),
         (("status.released", "SETTLED", "PAID OUT"), 'status.released = ["SETTLED", "PAID OUT"]'),
         (("status.released", "SETTLED,PAID"), 'status.released = ["SETTLED", "PAID"]'),
         (
             ("status.pending", "PAYOUT_QUEUED"),
             'status.pending = ["pending", "processing", "releasing", "queued", "in_progress", "PAYOUT_QUEUED"]',
         ),
-        (("status.failed", "VOID"), 'status.failed = ["VOID"]'),
         (("status.failed", '["VOID", "LOST, FOUND"]'), 'status.failed = ["VOID", "LOST, FOUND"]'),
         (("status.failed", "[]"), "status.failed = []"),
         (("status.failed", "404"), 'status.failed = ["404"]'),
         (("read_only", "true"), "read_only = true"),
-        (("retry_throttled", "false"), "retry_throttled = false"),
-        (("timeout", "90"), "timeout = 90"),
         (("timeout", "0.5"), "timeout = 0.5"),
         (("timeout", "25e-1"), "timeout = 2.5"),
         (("caps.USD", "99.95"), 'caps.USD = "99.95"'),
         (("caps.USD", "5000"), "caps.USD = 5000"),
-        (("account", "true"), 'account = "true"'),
         (("account", "2026-01-01"), 'account = "2026-01-01"'),
-        (("reference_field", '"external Ref"'), 'reference_field = "external Ref"'),
         (("reference_field", "5\nread_only = true"), r'reference_field = "5\nread_only = true"'),
-        (("idempotency", "header"), 'idempotency = "header"'),
-        (("mode", "live"), 'mode = "live"'),
         (("service_id", "123"), 'service_id = "123"'),
-        (("currencies", "XTS", "XAU"), 'currencies = ["XTS", "XAU"]'),
-        (("journal_id", "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"), 'journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"'),
-        (("base_url", "https://other.example.com/x"), 'base_url = "https://other.example.com/x"'),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -364,8 +353,11 @@ def test_setting_is_written_with_its_type(
     value = line.partition(" = ")[2]
     assert (result.code, result.out) == (0, "")
     assert result.err == f"saved: profiles.acme-test.{words[0]} = {value} in {path}\n"
-    section = path.read_text().split("[profiles.acme-live]")[0]
-    assert line in section.splitlines()
+    found: Any = tomllib.loads(path.read_text())["profiles"]["acme-test"]
+    wanted: Any = tomllib.loads(line)
+    for name in words[0].split("."):
+        found, wanted = found[name], wanted[name]
+    assert (found, type(found)) == (wanted, type(wanted))
 
 
 @pytest.mark.parametrize(

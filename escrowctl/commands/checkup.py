@@ -44,7 +44,12 @@ def check_up(session: Session, tx: str | None, *, save: bool) -> None:
         report_saved(session, checkup.place(setting), value)
     if save and not saved:
         session.console.note("nothing_saved", checkup.why_not_saved)
-    _require_success(findings)
+    if failed := _failed(findings):
+        names = ", ".join(dict.fromkeys(one.name for one in failed))
+        hints = tuple(hint for one in failed for hint in _labelled(one))
+        raise EscrowctlError(
+            ErrorCode.CHECK_FAILED, f"{len(failed)} of {len(findings)} checks failed: {names}.", hint=hints
+        )
 
 
 class _Checkup:
@@ -264,16 +269,6 @@ def _view(session: Session, finding: Finding) -> View:
     }
     named = {"check": finding.name, **document, "hint": star("; ".join(hints))}
     return View(document, finding.name, named=named, record=document)
-
-
-def _require_success(findings: Sequence[Finding]) -> None:
-    """Raise `ErrorCode.CHECK_FAILED` with the hints of the checks that failed, if any did."""
-    if failed := _failed(findings):
-        names = ", ".join(dict.fromkeys(one.name for one in failed))
-        hints = tuple(hint for one in failed for hint in _labelled(one))
-        raise EscrowctlError(
-            ErrorCode.CHECK_FAILED, f"{len(failed)} of {len(findings)} checks failed: {names}.", hint=hints
-        )
 
 
 def _failed(findings: Sequence[Finding]) -> list[Finding]:

@@ -118,7 +118,14 @@ def set_value(
     place = _place(session, key)
     value = parse_value(place, values)
     if place[0] == "profiles" and place[2:] != ("base_url",):
-        _require_profile(session, place[1])
+        name = place[1]
+        known = read_profile_names(session.resolver.config_path)
+        if name not in known:
+            raise bad_value(
+                f'there is no profile "{name}" in {session.resolver.config_path} '
+                f"({'the profiles are: ' + ', '.join(known) if known else 'it has no profiles'}).",
+                hint=command(f"config set profiles.{name}.base_url URL", "to create it", bare=True),
+            )
     value = open_editor(session).set(place, value)
     report_saved(session, place, value)
     if place[2:] == ("base_url",):
@@ -220,17 +227,6 @@ def open_editor(session: Session) -> ConfigEditor:
     session.learn_stored_keys()
     session.keys.refuse_misplaced()
     return ConfigEditor(session.resolver.config_path, session.runtime)
-
-
-def _require_profile(session: Session, name: str) -> None:
-    """Refuse a setting for a profile that does not exist: a mistyped name would create an incomplete one."""
-    known = read_profile_names(session.resolver.config_path)
-    if name not in known:
-        raise bad_value(
-            f'there is no profile "{name}" in {session.resolver.config_path} '
-            f"({'the profiles are: ' + ', '.join(known) if known else 'it has no profiles'}).",
-            hint=command(f"config set profiles.{name}.base_url URL", "to create it", bare=True),
-        )
 
 
 def _warn_of_key(session: Session, name: str, base_url: str) -> None:

@@ -4,7 +4,7 @@ from escrowctl.commands.writing import note_replayed, read_data, rehearse
 from escrowctl.config.service import Service
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.operations import Access, Operation
-from escrowctl.contract.paths import Call, find_known_write, parse_call
+from escrowctl.contract.paths import find_known_write, parse_call
 from escrowctl.contract.readable import list_of
 from escrowctl.contract.record import make_item, make_record
 from escrowctl.errors import bad_value
@@ -32,17 +32,12 @@ def call_path(
     elif data is not None or dry_run:
         raise bad_value(f"{'--data' if data is not None else '--dry-run'} is only for writes: leave it out for a GET.")
     else:
-        _read(session, called)
-
-
-def _read(session: Session, call: Call) -> None:
-    """Show the whole reply to a GET: JSON, or text as it came."""
-    session.service.refuse_key(call.operation.path, call.resource_id, call.query)
-    found = session.reader.fetch(call)
-    if isinstance(found, bytes):
-        session.console.text(found)
-    else:
-        session.show(_view(found, call.operation, session.service))
+        session.service.refuse_key(called.operation.path, called.resource_id, called.query)
+        found = session.reader.fetch(called)
+        if isinstance(found, bytes):
+            session.console.text(found)
+        else:
+            session.show(_view(found, called.operation, session.service))
 
 
 def _write(
@@ -53,7 +48,16 @@ def _write(
         rehearse(session, request)
         return
     if not yes:
-        _confirm(session, operation, body)
+        what = f"{operation.method} {session.service.url(operation.path)}"
+        session.prompt.confirm(
+            [
+                f"  {what}" + (f"  {encode(body)}" if body is not None else ""),
+                "The service does not document this call. To send it, type yes:",
+            ],
+            "yes",
+            why=f"{what} needs confirmation",
+            declined="the call was not confirmed",
+        )
     with session.signals.held():
         result = session.pipeline.run(request)
         note_replayed(session, result)
@@ -63,19 +67,6 @@ def _write(
         session.show(view._replace(id=view.id or entry.settlement.result_id), done=done, facts=entry.facts)
         if result.failure is not None:
             raise result.failure
-
-
-def _confirm(session: Session, operation: Operation, body: JsonValue) -> None:
-    what = f"{operation.method} {session.service.url(operation.path)}"
-    session.prompt.confirm(
-        [
-            f"  {what}" + (f"  {encode(body)}" if body is not None else ""),
-            "The service does not document this call. To send it, type yes:",
-        ],
-        "yes",
-        why=f"{what} needs confirmation",
-        declined="the call was not confirmed",
-    )
 
 
 def _view(document: JsonValue, operation: Operation, service: Service) -> View:

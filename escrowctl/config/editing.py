@@ -14,7 +14,7 @@ from typing import Any
 from escrowctl.config.file import drafted, locked, parse_toml, read_text, replace_durably, validate_config
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.origin import parse_base_url, refuse_prefix
-from escrowctl.config.profiles import ConfigFile, Value
+from escrowctl.config.profiles import Value
 from escrowctl.config.service import PENDING
 from escrowctl.config.toml import load_toml
 from escrowctl.errors import EscrowctlError, bad_config, command
@@ -96,28 +96,30 @@ class ConfigEditor:
         tables = parse_toml(self._link, text)
         for path, value in changes:
             text = _edit(text, path, value)
-            if not _reads_as(text, _changed(tables, path, value)):
+            changed = table = copy.deepcopy(tables)
+            for part in path[:-1]:
+                table = table.setdefault(part, {})
+            if value is None:
+                del table[path[-1]]
+            else:
+                table[path[-1]] = value
+            if not _reads_as(text, changed):
                 raise bad_config(
                     f"{self._link}: the layout of the file does not allow escrowctl to change {'.'.join(path)}: "
                     "change it in an editor. The file is unchanged."
                 )
             tables = load_toml(text)
-        self._check_values(
-            validate_config(self._link, tables), frozenset(path[1] for path, _ in changes if len(path) > 1)
-        )
-        return text if text.endswith("\n") or not text else f"{text}\n"
-
-    def _check_values(self, config: ConfigFile, touched: frozenset[str]) -> None:
-        """Check what the models cannot: that the default profile exists, and that changed base URLs can be used."""
+        config = validate_config(self._link, tables)
         if config.default_profile is not None and config.default_profile not in config.profiles:
             known = ", ".join(sorted(config.profiles)) or "none"
             raise bad_config(
                 f'{self._link}: default_profile would be "{config.default_profile}", but there is no such profile '
                 f"(the profiles are: {known})."
             )
-        for name in touched & config.profiles.keys():
+        for name in frozenset(path[1] for path, _ in changes if len(path) > 1) & config.profiles.keys():
             profile, source = config.profiles[name], f"profiles.{name}.base_url"
             refuse_prefix(parse_base_url(profile.base_url, source=source), profile.api_prefix, source=source)
+        return text if text.endswith("\n") or not text else f"{text}\n"
 
 
 def find(tables: dict[str, Any], path: Sequence[str]) -> Any:
@@ -154,18 +156,6 @@ def _origin_or_text(base_url: object) -> str:
     except EscrowctlError:
         # The new value may be its correction.
         return str(base_url)
-
-
-def _changed(tables: dict[str, Any], path: Sequence[str], value: Value | None) -> dict[str, Any]:
-    """Return tables with this one change."""
-    changed = table = copy.deepcopy(tables)
-    for part in path[:-1]:
-        table = table.setdefault(part, {})
-    if value is None:
-        del table[path[-1]]
-    else:
-        table[path[-1]] = value
-    return changed
 
 
 def _reads_as(text: str, wanted: dict[str, Any]) -> bool:

@@ -176,7 +176,16 @@ def _rows(session: Session) -> Iterator[_Row]:
         yield _row_of(session, name)
     for name in _stored_names(session):
         if name not in profiles:
-            yield _unused(session, name)
+            stored = session.resolver.credentials.find(name)
+            yield (
+                _Row(
+                    name,
+                    base_url=stored.origin if stored else None,
+                    key_source=str(session.resolver.credentials.path),
+                    state="a key is stored, but there is no such profile; "
+                    f"to remove the key: {session.invocation.program} auth logout -p {name}",
+                )
+            )
 
 
 def _row_of(session: Session, name: str) -> _Row:
@@ -220,17 +229,6 @@ def _chosen(row: _Row, choice: Choice) -> _Row:
 def _with_key(row: _Row, found: FoundKey) -> _Row:
     state = _SET if found.source in KEYS else _STORED
     return row._replace(key_source=found.source, found=found, state=state)
-
-
-def _unused(session: Session, name: str) -> _Row:
-    stored = session.resolver.credentials.find(name)
-    return _Row(
-        name,
-        base_url=stored.origin if stored else None,
-        key_source=str(session.resolver.credentials.path),
-        state="a key is stored, but there is no such profile; "
-        f"to remove the key: {session.invocation.program} auth logout -p {name}",
-    )
 
 
 def _stored_names(session: Session) -> tuple[str, ...]:

@@ -56,18 +56,13 @@ def list_transactions(
     if session.options.raw:
         if limit is not None or everything or filters:
             raise bad_value("--raw shows one page unchanged: leave out --limit, --all and the filters.")
-        _show_page(session)
+        found = session.reader.read_list(LIST_TRANSACTIONS)
+        _note_undocumented(session, is_cut=find_next(found.document, None).has_more)
+        show_list(session, found)
         return
     views = tuple(view_record(one, raw=False) for one in _read(session, filters, limit, everything=everything))
     session.remember("transaction", {view.id: view.named["status"] for view in views})
     session.console.show_listing(Listing(LOCATED, views))
-
-
-def _show_page(session: Session) -> None:
-    """Show the first page unchanged."""
-    found = session.reader.read_list(LIST_TRANSACTIONS)
-    _note_undocumented(session, is_cut=find_next(found.document, None).has_more)
-    show_list(session, found)
 
 
 def _read(session: Session, filters: Filters, limit: int | None, *, everything: bool) -> list[Record]:
@@ -87,7 +82,12 @@ def _read(session: Session, filters: Filters, limit: int | None, *, everything: 
         items += filter(passes, page.items)
         has_more = page.has_more
         if everything and has_more and not page.leads_on:
-            raise _lost_track(len(items))
+            raise EscrowctlError(
+                ErrorCode.UNREADABLE_REPLY,
+                f"the service has more than the {len(items)} listed, but its reply does not lead to the next page.",
+                effect=ONLY_READ,
+                hint=command("tx list", "to list the first page"),
+            )
         if not everything and len(items) >= (limit or 0):
             break
     is_cut = has_more or (limit is not None and len(items) > limit)
@@ -127,12 +127,3 @@ def _make_filter(session: Session, filters: Filters) -> Callable[[Record], bool]
         return has_reference and filters.has_status(located.status) and filters.is_recent(located.created)
 
     return passes
-
-
-def _lost_track(count: int) -> EscrowctlError:
-    return EscrowctlError(
-        ErrorCode.UNREADABLE_REPLY,
-        f"the service has more than the {count} listed, but its reply does not lead to the next page.",
-        effect=ONLY_READ,
-        hint=command("tx list", "to list the first page"),
-    )

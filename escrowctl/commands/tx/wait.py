@@ -66,7 +66,10 @@ def wait(
             )
         if is_reached:
             following.end(change.id)
-            _show(session, change, several=several)
+            if several:
+                session.console.show_line(view_of_several(session, change.record, change.id))
+            else:
+                session.show(view_record(change.record, change.id, raw=session.options.raw))
     session.remember("transaction", dict.fromkeys(wanted))
     if following.left:
         raise _expired(session, following, deadline, goals)
@@ -203,13 +206,6 @@ def _read_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:
         statuses.remove(_RELEASED)
         statuses |= require_proving_statuses(session, RELEASE_TRANSACTION, needed_by=f"{name} {_RELEASED}")
     return frozenset(statuses)
-
-
-def _show(session: Session, change: _Change, *, several: bool) -> None:
-    if several:
-        session.console.show_line(view_of_several(session, change.record, change.id))
-    else:
-        session.show(view_record(change.record, change.id, raw=session.options.raw))
 
 
 def _expired(session: Session, following: _Following, deadline: str, goals: str | None) -> EscrowctlError:

@@ -143,7 +143,9 @@ def make_body(
     given: dict[str, JsonValue] = {}
     if url is not None:
         given[session.service.webhooks.url_field] = check_url(url)
-        _warn_of_plain_http(session, url)
+        if session.service.live and urlsplit(url).scheme != "https":
+            message = f'--url "{url}" is plain http: events would be sent unencrypted'
+            session.console.note("plain_http", message, word="warning")
     if events:
         given[session.service.webhooks.events_field] = [_check_event(event) for event in events]
     for name in data:
@@ -164,12 +166,6 @@ def check_url(url: str) -> str:
     if parts.scheme not in ("http", "https") or not host:
         raise bad_value(f'--url "{url}" is not a webhook URL: write one such as https://hooks.example.net/x.')
     return url
-
-
-def _warn_of_plain_http(session: Session, url: str) -> None:
-    if session.service.live and urlsplit(url).scheme != "https":
-        message = f'--url "{url}" is plain http: events would be sent unencrypted'
-        session.console.note("plain_http", message, word="warning")
 
 
 def _check_event(event: str) -> str:

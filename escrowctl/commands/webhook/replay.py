@@ -56,7 +56,15 @@ def replay(
         run = _Replay(session, spool, target, signer, times=2 if duplicate else 1)
         left = [(event, bad) for event in chosen if (bad := run.send(event))]
     if left:
-        raise _not_accepted(session, left, len(chosen), target, is_signed=sign)
+        oldest = session.runtime.now() - timedelta(seconds=TOLERANCE)
+        refused = [event for event, replies in left if any(reply.status is not None for reply in replies)]
+        is_old = any(event.received_at < oldest for event in refused)
+        raise EscrowctlError(
+            ErrorCode.NOT_FORWARDED,
+            f"{target} did not accept {len(left)} of {len(chosen)} events.",
+            hint="if it refuses them as too old: add --sign" if is_old and not sign else (),
+            facts={"events": [event.name for event, _ in left]},
+        )
 
 
 class _Signer(NamedTuple):
@@ -137,17 +145,3 @@ def _make_signer(sender: EventSource) -> _Signer:
     if not secrets:
         raise no_secret()
     return _Signer(tuple((sender.read(secret), sender.verifier([secret])) for secret in secrets))
-
-
-def _not_accepted(
-    session: Session, left: list[tuple[Event, list[Reply]]], count: int, target: Target, *, is_signed: bool
-) -> EscrowctlError:
-    oldest = session.runtime.now() - timedelta(seconds=TOLERANCE)
-    refused = [event for event, replies in left if any(reply.status is not None for reply in replies)]
-    is_old = any(event.received_at < oldest for event in refused)
-    return EscrowctlError(
-        ErrorCode.NOT_FORWARDED,
-        f"{target} did not accept {len(left)} of {count} events.",
-        hint="if it refuses them as too old: add --sign" if is_old and not is_signed else (),
-        facts={"events": [event.name for event, _ in left]},
-    )

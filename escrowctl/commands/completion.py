@@ -75,7 +75,20 @@ def install(
         why = f'there is no completion for "{name}"{source}' if name or not source else "$SHELL is not set"
         raise bad_value(f"{why}: name one of {', '.join(SHELLS)}.")
     path = _place(name, environ)
-    _write(path, _render(context, name), force=force)
+    try:
+        if path.exists() and not force and not _is_own(path):
+            raise bad_value(
+                f"{path} exists, and escrowctl did not write it.",
+                hint="to replace the file: repeat the command with --force",
+            )
+        for folder in reversed(path.parents):
+            if not folder.exists():
+                folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+        replace_quickly(path, _render(context, name).encode(), _FILE_MODE)
+    except OSError as error:
+        raise EscrowctlError(
+            ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}."
+        ) from error
     session.console.page(str(path))
     if shell is None:
         session.console.note(
@@ -106,24 +119,6 @@ def _place(shell: str, environ: Mapping[str, str]) -> Path:
             return base_folder(environ, "XDG_CONFIG_HOME", ".config") / "fish/completions/escrowctl.fish"
         case _:
             return base_folder(environ, "XDG_DATA_HOME", ".local/share") / "zsh/site-functions/_escrowctl"
-
-
-def _write(path: Path, text: str, *, force: bool) -> None:
-    """Write a file that only its owner can change, under any umask: a shell runs it."""
-    try:
-        if path.exists() and not force and not _is_own(path):
-            raise bad_value(
-                f"{path} exists, and escrowctl did not write it.",
-                hint="to replace the file: repeat the command with --force",
-            )
-        for folder in reversed(path.parents):
-            if not folder.exists():
-                folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-        replace_quickly(path, text.encode(), _FILE_MODE)
-    except OSError as error:
-        raise EscrowctlError(
-            ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}."
-        ) from error
 
 
 def _is_own(path: Path) -> bool:

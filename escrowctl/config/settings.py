@@ -218,7 +218,19 @@ class Resolver:
         own = self.find_own_key(choice) if environ_key is None or choice.level == LINE else None
         found = own or environ_key
         if found is None:
-            raise _no_key(choice, self._environ)
+            whose = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {choice.origin.base_url}"
+            url = choice.origin.base_url
+            unused = next((name for name in KEYS if self._environ.get(name)), None)
+            raise not_sent(
+                ErrorCode.KEY_MISSING,
+                f"there is no API key for {choice.origin} (the base URL from {choice.source}).",
+                hint=(
+                    command(f"auth login {whose}", "to store one", bare=True),
+                    f"if {unused} is the key for {choice.origin}: export ESCROWCTL_BASE_URL={url}"
+                    if unused
+                    else f"in a job: set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
+                ),
+            )
         refuse_in_base_url(choice.origin.base_url, found.key.reveal(), source=choice.source)
         return found
 
@@ -363,20 +375,3 @@ def _require_same(choice: Choice, origin: Origin, *, source: str) -> None:
             "use only one of them.",
             hint=f"unset {source}" if source.startswith("ESCROWCTL") else (),
         )
-
-
-def _no_key(choice: Choice, environ: Mapping[str, str]) -> EscrowctlError:
-    """Return that no key fits, and how to store or set one."""
-    whose = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {choice.origin.base_url}"
-    url = choice.origin.base_url
-    unused = next((name for name in KEYS if environ.get(name)), None)
-    return not_sent(
-        ErrorCode.KEY_MISSING,
-        f"there is no API key for {choice.origin} (the base URL from {choice.source}).",
-        hint=(
-            command(f"auth login {whose}", "to store one", bare=True),
-            f"if {unused} is the key for {choice.origin}: export ESCROWCTL_BASE_URL={url}"
-            if unused
-            else f"in a job: set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
-        ),
-    )

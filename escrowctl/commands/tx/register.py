@@ -93,7 +93,15 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, is_r
     session.console.show_listing(Listing(REGISTER, views))
     session.remember("transaction", {view.id: view.named["status"] for view in views})
     if over is not None and found:
-        raise _held_too_long(session, found, over, is_read=is_read)
+        hints = []
+        if not is_read:
+            hints.append(command(f"tx list --local --refresh --over {over}", "to read each at the service"))
+        if not session.service.released:
+            hints += advise_setting(session.service, "status.released", "STATUS", "to set which status means released")
+        if any(one.status == _UNKNOWN for one in found):
+            hints.append(command("journal list --unknown", "to see the writes whose outcome is unknown"))
+        count = "1 escrow holds" if len(found) == 1 else f"{len(found)} escrows hold"
+        raise EscrowctlError(ErrorCode.CHECK_FAILED, f"{count} money, or may hold it, after {over}.", hint=tuple(hints))
     if unread:
         raise EscrowctlError(ErrorCode.SOME_FAILED, f"{unread} of the escrows could not be read.", effect=ONLY_READ)
 
@@ -119,18 +127,6 @@ def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow],
             found.append(escrow)
             unread += 1
     return found, unread
-
-
-def _held_too_long(session: Session, found: list[Escrow], over: str, *, is_read: bool) -> EscrowctlError:
-    hints = []
-    if not is_read:
-        hints.append(command(f"tx list --local --refresh --over {over}", "to read each at the service"))
-    if not session.service.released:
-        hints += advise_setting(session.service, "status.released", "STATUS", "to set which status means released")
-    if any(one.status == _UNKNOWN for one in found):
-        hints.append(command("journal list --unknown", "to see the writes whose outcome is unknown"))
-    count = "1 escrow holds" if len(found) == 1 else f"{len(found)} escrows hold"
-    return EscrowctlError(ErrorCode.CHECK_FAILED, f"{count} money, or may hold it, after {over}.", hint=tuple(hints))
 
 
 def _list_escrows(session: Session) -> list[Escrow]:

@@ -63,30 +63,25 @@ def update(
         with about(resource_id):
             result = session.pipeline.run_on_record(request_for, confirm, reading)
         note_replayed(session, result)
-        _note_reading(session, resource_id, result)
+        if result.record is None:
+            status = result.sent.settlement.http_status
+            session.console.note(
+                "empty_reply", f"the service accepted the update of {resource_id} ({status}); the reply has no body"
+            )
+        if result.why_unread is not None:
+            session.console.note(
+                "not_read_back", f"escrowctl could not read {resource_id} after the update: {result.why_unread}"
+            )
+        record, kind = result.after or result.record, kind_of(RELEASE_TRANSACTION.name)
+        status_now = record.located.status if record else None
+        was, is_now = (kind.is_proven_by(status, session.service) for status in (result.status_before, status_now))
+        if is_now and not (was or result.replayed):
+            session.console.warn(
+                "now_released",
+                f"after this update, {resource_id} has the status {status_now}. "
+                f"To check it: {session.invocation} tx get {resource_id}",
+            )
         session.show(_view(session, resource_id, result), done=f"the service accepted the update of {resource_id}")
-
-
-def _note_reading(session: Session, resource_id: str, result: "WriteResult") -> None:
-    """Warn of an escrow that reads as released and did not before; report where it could not be read back."""
-    if result.record is None:
-        status = result.sent.settlement.http_status
-        session.console.note(
-            "empty_reply", f"the service accepted the update of {resource_id} ({status}); the reply has no body"
-        )
-    if result.why_unread is not None:
-        session.console.note(
-            "not_read_back", f"escrowctl could not read {resource_id} after the update: {result.why_unread}"
-        )
-    record, kind = result.after or result.record, kind_of(RELEASE_TRANSACTION.name)
-    status_now = record.located.status if record else None
-    was, is_now = (kind.is_proven_by(status, session.service) for status in (result.status_before, status_now))
-    if is_now and not (was or result.replayed):
-        session.console.warn(
-            "now_released",
-            f"after this update, {resource_id} has the status {status_now}. "
-            f"To check it: {session.invocation} tx get {resource_id}",
-        )
 
 
 def _view(session: Session, resource_id: str, result: "WriteResult") -> View:

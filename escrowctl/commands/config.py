@@ -42,6 +42,8 @@ def path(context: typer.Context) -> None:
 
 def find_paths(session: Session) -> dict[str, str]:
     """Return the paths of config, credentials, state, cache and journal; a key that is in one is not shown."""
+    from escrowctl.journal.opening import FILE_NAME as JOURNAL  # noqa: PLC0415 - help does not pay for the journal
+
     folders = session.folders
     config, _ = find_config_path(session.options.config, session.runtime.environ, folders)
     found = {
@@ -49,7 +51,7 @@ def find_paths(session: Session) -> dict[str, str]:
         "credentials": folders.config / FILE_NAME,
         "state": folders.state,
         "cache": folders.cache,
-        "journal": folders.state / "journal.db",
+        "journal": folders.state / JOURNAL,
     }
     session.learn_stored_keys()
     return {name: text_of(session.keys.star(str(path))) for name, path in found.items()}

@@ -11,59 +11,38 @@ from cli.replies import HELD, json_reply
 
 AMOUNTS = (
     ("1,000", "has a thousands separator: write 1000."),
-    ("1,000,000.50", "has a thousands separator: write 1000000.50."),
     ("1.250,00", "has a comma: write digits and one point, such as 1250.00."),
-    ("10,5", "has a comma: write digits and one point, such as 1250.00."),
     ("1_000", "has an underscore: write 1000."),
-    ("1_0", "has an underscore: write 10."),
     ("1 000", "has spaces: write 1000."),
     ("1'000", "has an apostrophe: write 1000."),
     ("1e3", "is in exponent form: write 1000."),
-    ("1.5E2", "is in exponent form: write 150."),
-    ("1e-2", "is in exponent form: write 0.01."),
     ("+5", "has a plus sign: write 5."),
     ("-5", "is negative: write an amount above zero."),
     ("5.", "ends in a point: write 5."),
     (".5", "starts with a point: write 0.5."),
     ("007", "has a leading zero: write 7."),
     ("NaN", "is not a number: write digits and at most one point, such as 100 or 99.95."),
-    ("Infinity", "is not a number: write digits and at most one point, such as 100 or 99.95."),
-    ("inf", "is not a number: write digits and at most one point, such as 100 or 99.95."),
-    ("0x10", "is not a number: write digits and at most one point, such as 100 or 99.95."),
-    ("$100", "is not a number: write digits and at most one point, such as 100 or 99.95."),
-    ("100USD", "is not a number: write digits and at most one point, such as 100 or 99.95."),
     ("1.2.3", "is not a number: write digits and at most one point, such as 100 or 99.95."),
     ("", "is empty: write digits and at most one point, such as 100 or 99.95."),
-    (" ", "is empty: write digits and at most one point, such as 100 or 99.95."),
-    (" 5 ", "has spaces around it: write 5."),
     ("0", "is zero: write an amount above zero."),
-    ("0.00", "is zero: write an amount above zero."),
     ("\u0661\u0660\u0660", "has characters other than ASCII digits: write 100."),
-    ("\uff11\uff10", "has characters other than ASCII digits: write 10."),
     ("1\u00a0000", "has characters other than ASCII digits: write digits and at most one point, such as 100 or 99.95."),
     ("100.005", "has too many decimals: USD has at most 2."),
 )
 
 CURRENCIES = (
     ("usd", '--currency "usd" is not written as a currency code: write USD.'),
-    (" EUR", '--currency " EUR" is not written as a currency code: write EUR.'),
     ("EURO", '--currency "EURO" is not a currency code: write three capital letters, such as EUR.'),
-    ("$", '--currency "$" is not a currency code: write three capital letters, such as EUR.'),
     ("", '--currency "" is not a currency code: write three capital letters, such as EUR.'),
-    ("XAU", "--currency XAU is not an ISO 4217 currency that escrowctl knows: check the code."),
     ("ABC", "--currency ABC is not an ISO 4217 currency that escrowctl knows: check the code."),
 )
 
 IDS = (
     ("a/b", 'contains "/"'),
-    ("..", 'contains "."'),
     ("%2e%2e", 'contains "%"'),
-    ("tx 1", 'contains " "'),
     ("tx_1\n", 'contains "\\u{a}"'),
     ("", "the transaction id is empty"),
-    ("   ", "the transaction id is empty"),
     ("null", '"null" is not a transaction id'),
-    ("None", '"None" is not a transaction id'),
     ("undefined", '"undefined" is not a transaction id'),
     ("x" * 129, "has 129 characters"),
 )
@@ -95,15 +74,7 @@ def test_more_decimals_than_the_currency_has_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("amount", "currency"),
-    [
-        ("1", "USD"),
-        ("100.00", "EUR"),
-        ("0.01", "USD"),
-        ("12345678901234567890.12", "EUR"),
-        ("5", "JPY"),
-        ("1.234", "KWD"),
-    ],
+    ("amount", "currency"), [("100.00", "EUR"), ("12345678901234567890.12", "EUR"), ("1.234", "KWD")]
 )
 def test_amount_is_sent_as_typed(amount: str, currency: str, service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
@@ -161,31 +132,22 @@ def test_id_that_does_not_fit_a_path_is_refused(
         (("tx", "get"), "", "no transaction id is given"),
         (("tx", "release", "--yes"), "", "no transaction id is given"),
         (("tx", "release", "tx_1", "tx_1", "--yes"), "", "tx_1 is given twice"),
-        (("tx", "release", "-", "--yes"), "", "standard input has no id"),
         (("tx", "release", "-", "--yes"), "tx_1\r\ntx_1\n", "tx_1 is given twice"),
-        (("tx", "release", "-", "--yes"), "tx_1\nnull\n", '"null" is not a transaction id'),
         (("tx", "get", "tx_1", "-"), "tx_2\n", "give it alone"),
         (("tx", "create", "--amount", "5"), "", "Missing option '--currency'"),
         (("tx", "creat"), "", "did you mean: escrowctl tx create"),
         (("tx", "create", "--amount", "5", "--amount", "6", "--currency", "USD"), "", "--amount is given twice"),
         (("-p", "a", "-p", "b", "tx", "get", "tx_1"), "", "--profile is given twice"),
         (("-p", "a", "tx", "get", "tx_1", "-p", "b"), "", "--profile is given twice"),
-        (("-p", "a", "tx", "-p", "a", "get", "tx_1"), "", "--profile is given twice"),
         (
             ("--base-url", "http://localhost", "tx", "get", "tx_1", "--base-url", "http://[::1]"),
             "",
             "--base-url is given twice",
         ),
-        (("tx", "--timeout", "1", "get", "tx_1", "--timeout", "2"), "", "--timeout is given twice"),
-        (("--config", "a", "tx", "get", "tx_1", "--config", "b"), "", "--config is given twice"),
-        (("--color", "never", "tx", "get", "tx_1", "--color", "never"), "", "--color is given twice"),
-        (("--fields", "id", "tx", "get", "tx_1", "--fields", "id"), "", "--fields is given twice"),
         (("--base-url", "https://escrow.example.com", "-p", "", "tx", "get", "tx_1"), "", 'there is no profile ""'),
-        (("--base-url", "http://evil.localhost", "tx", "get", "tx_1"), "", "is plain http to another host"),
         (("tx", "get", "tx_1", "--color", "blue"), "", '--color "blue" is not one of auto, always, never'),
         (("tx", "get", "tx_1", "--timeout", "0"), "", "--timeout 0 is out of range"),
         (("tx", "get", "tx_1", "--timeout", "nan"), "", "--timeout nan is out of range"),
-        (("tx", "create", "--amount", "5", "--currency", "USD", "--data", "[1]"), "", "not an object"),
         (("tx", "create", "--amount", "5", "--currency", "USD", "--data", "{"), "", "--data was truncated"),
         (("tx", "create", "--amount", "5", "--currency", "USD", "--data", '{"amount": 6}'), "", "--amount sets"),
         (("tx", "create", "--amount", "5", "--currency", "USD", "--data", "@nowhere"), "", "No such file"),
@@ -194,7 +156,6 @@ def test_id_that_does_not_fit_a_path_is_refused(
             "",
             "--reference must be one line",
         ),
-        (("tx", "create", "--amount", "5", "--currency", "USD", "--reason", "a\nb"), "", "--reason must be one line"),
         (("tx", "create", "--amount", "5", "--currency", "USD", "--idempotency-key", "a b"), "", "visible ASCII"),
         (
             ("tx", "create", "--amount", "5", "--currency", "USD", "--allow-duplicate", "12"),

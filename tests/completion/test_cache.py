@@ -357,21 +357,6 @@ def test_install_writes_its_own_file_and_no_other(run: Run, tmp_path: Path, shel
         assert f"fpath=({(user / place).parent} $fpath)" in named.err
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_installed_script_is_writable_by_its_owner_alone(run: Run, tmp_path: Path, shell: str) -> None:
-    user = tmp_path / "user"
-    user.mkdir(mode=0o700)
-    before = os.umask(0)
-    try:
-        result = run("completion", "install", shell, environ={"HOME": str(user)}, without=HIDDEN)
-    finally:
-        os.umask(before)
-
-    assert result.code == 0
-    modes = {stat.filemode(path.stat().st_mode) for path in user.rglob("*")}
-    assert modes == {"drwxr-xr-x", "-rw-r--r--"}
-
-
 def test_install_does_not_replace_a_file_it_did_not_write(run: Run, tmp_path: Path) -> None:
     place = tmp_path / "fish" / "completions" / "escrowctl.fish"
     place.parent.mkdir(parents=True)

@@ -43,7 +43,10 @@ def check_up(session: Session, tx: str | None, *, save: bool) -> None:
     for setting, value in saved.items():
         report_saved(session, checkup.place(setting), value)
     if save and not saved:
-        session.console.note("nothing_saved", checkup.why_not_saved)
+        why = "nothing new is certain"
+        if not checkup.may_save:
+            why = f"no profile is in use; {session.invocation.program} auth login creates one"
+        session.console.note("nothing_saved", f"nothing is saved: {why}")
     if failed := _failed(findings):
         names = ", ".join(dict.fromkeys(one.name for one in failed))
         hints = tuple(hint for one in failed for hint in _labelled(one))
@@ -78,11 +81,9 @@ class _Checkup:
         return ("profiles", self._choice.profile_name, *setting.split("."))
 
     @property
-    def why_not_saved(self) -> str:
-        """Why there was nothing to save."""
-        if self._session.options.sandbox or self._choice is None or self._choice.profile_name is None:
-            return f"nothing is saved: no profile is in use; {self._session.invocation.program} auth login creates one"
-        return "nothing is saved: nothing new is certain"
+    def may_save(self) -> bool:
+        """Whether there is a profile to save settings in."""
+        return not self._session.options.sandbox and self._choice is not None and self._choice.profile_name is not None
 
     def save(self, findings: list[Finding]) -> dict[str, str]:
         """Store what was found and return it; change the findings accordingly."""

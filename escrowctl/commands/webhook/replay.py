@@ -101,17 +101,14 @@ class _Replay:
         bad = [reply for reply in replies if not reply.is_accepted]
         if not bad:
             self._spool.settle(Waiting(event, len(replies), 0), str(self._target), ForwardState.DONE)
-        self._show(event, replies)
-        return bad
-
-    def _show(self, event: Event, replies: list[Reply]) -> None:
         result = describe_reply(replies[0])
         if len(replies) > 1:
             statuses = ", ".join(reply.fault or str(reply.status) for reply in replies)
             result = f"sent twice: {statuses}"
         documents: JsonValue = [document_of(reply) for reply in replies]
-        at = timestamp(self._session.runtime.now())
+        at = timestamp(runtime.now())
         self._session.console.show_line(view_event(event, at=at, result=result, forward=documents))
+        return bad
 
 
 def _choose(
@@ -119,7 +116,13 @@ def _choose(
 ) -> list[Event]:
     """Return the events to send, oldest first; raises EscrowctlError before anything is sent."""
     if names:
-        return [_require_verified(find_event(spool, name), unverified=unverified) for name in dict.fromkeys(names)]
+        chosen = [find_event(spool, name) for name in dict.fromkeys(names)]
+        for event in chosen:
+            if not event.verified and not unverified:
+                message = f"{event.name} is UNVERIFIED: it may not come from the service. Nothing was sent."
+                hint = "to send it all the same: repeat the command with --unverified"
+                raise EscrowctlError(ErrorCode.BAD_SIGNATURE, message, hint=hint, facts={"id": event.name})
+        return chosen
     found = spool.list_since(timestamp(since)) if since is not None else spool.list_undelivered(str(target))
     chosen = [event for event in found if event.verified or unverified]
     if left_out := len(found) - len(chosen):
@@ -128,14 +131,6 @@ def _choose(
     if not chosen:
         session.console.note("none", "none")
     return chosen
-
-
-def _require_verified(event: Event, *, unverified: bool) -> Event:
-    if not event.verified and not unverified:
-        message = f"{event.name} is UNVERIFIED: it may not come from the service. Nothing was sent."
-        hint = "to send it all the same: repeat the command with --unverified"
-        raise EscrowctlError(ErrorCode.BAD_SIGNATURE, message, hint=hint, facts={"id": event.name})
-    return event
 
 
 def _make_signer(sender: EventSource) -> _Signer:

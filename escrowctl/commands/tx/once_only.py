@@ -91,7 +91,21 @@ def write_each(
             )
         note_result(session, operation, resource_id, result)
         session.remember("transaction", {resource_id: result.status_after})
-        return _view(resource_id, result)
+        status = result.entry.settlement.http_status if result.entry else None
+        read: dict[str, JsonValue] = {
+            "status_before": result.status_before,
+            "status_after": result.status_after,
+            "verified": result.verified,
+        }
+        document: dict[str, JsonValue] = {
+            "id": resource_id,
+            "http_status": Number(str(status)) if status is not None else None,
+            "reply": result.record.document if result.record else None,
+            **read,
+        }
+        before, after = result.status_before or "?", result.status_after or "?"
+        line = f"{resource_id}   {before} -> {after}   {_how_verified(result)}"
+        return View(document, resource_id, document, line=line, named={"id": resource_id, **read}, record=document)
 
     if several:
 
@@ -171,24 +185,6 @@ def require_proving_statuses(session: Session, operation: Operation, *, needed_b
         why = f"is not set in profile {service.profile}" if service.profile else "only a profile can set"
         raise bad_value(f"{needed_by} needs status.{done}, which {why}.", hint=advise_proving(service, done))
     return statuses
-
-
-def _view(resource_id: str, result: "WriteResult") -> View:
-    status = result.entry.settlement.http_status if result.entry else None
-    read: dict[str, JsonValue] = {
-        "status_before": result.status_before,
-        "status_after": result.status_after,
-        "verified": result.verified,
-    }
-    document: dict[str, JsonValue] = {
-        "id": resource_id,
-        "http_status": Number(str(status)) if status is not None else None,
-        "reply": result.record.document if result.record else None,
-        **read,
-    }
-    before, after = result.status_before or "?", result.status_after or "?"
-    line = f"{resource_id}   {before} -> {after}   {_how_verified(result)}"
-    return View(document, resource_id, document, line=line, named={"id": resource_id, **read}, record=document)
 
 
 def _how_verified(result: "WriteResult") -> str:

@@ -12,7 +12,6 @@ from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.files import open_regular, replace_quickly
 from escrowctl.session import session_of
 
-SHELLS = ("bash", "zsh", "fish")
 _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
 _MARK = "escrowctl: static, made by `escrowctl completion"
 """Every script of escrowctl has this in its first lines."""
@@ -65,6 +64,8 @@ def install(
       escrowctl completion install
       escrowctl completion install zsh
     """
+    from escrowctl.completion.tree import SHELLS  # noqa: PLC0415 - help does not pay for it
+
     session = session_of(context)
     if session.options.sandbox:
         raise bad_value("completion install does not use a service: leave --sandbox out.")

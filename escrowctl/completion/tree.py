@@ -45,7 +45,7 @@ _CACHED_ARGUMENTS = {
 An option may be that of one command; its cache comes before the choices of its name.
 """
 
-_SHELLS = (("bash", "bash 4 and newer"), ("zsh", "zsh 5"), ("fish", "fish 3"))
+SHELLS = {"bash": "bash 4 and newer", "zsh": "zsh 5", "fish": "fish 3"}
 
 
 class Flag(NamedTuple):
@@ -118,7 +118,7 @@ def _arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...
     """Return the arguments of a command, where they are a closed list."""
     match path:
         case ("completion", "install"):
-            return _SHELLS
+            return tuple(SHELLS.items())
         case ("sandbox", "trigger"):
             return _EVENTS
         case ("help",):

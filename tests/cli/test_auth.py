@@ -72,12 +72,6 @@ def test_key_from_a_pipe_is_checked_stored_and_used(run: Run, serve: Serve, home
     assert server.seen[-1].header("Authorization") == f"Bearer {KEY}"
 
 
-@pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
-def test_one_line_end_is_not_part_of_the_key(run: Run, serve: Serve, ending: str) -> None:
-    server = serve(takes(KEY))
-    assert login(run, server, "--mode", "test", "-p", "a", key=KEY + ending).code == 0
-
-
 @pytest.mark.parametrize(
     ("key", "code"),
     [
@@ -417,18 +411,6 @@ def test_login_refuses_when_the_prefix_changed_during_the_check(
     assert (
         "profile a now has the API prefix /v2, but this login used /v1: log in again. Nothing was stored." in result.err
     )
-
-
-def test_login_stores_a_typed_default_prefix_over_another(
-    run: Run, serve: Serve, write_config: Callable[[str], Path]
-) -> None:
-    server = serve(takes(KEY))
-    path = write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nmode = "test"\napi_prefix = "/v1"\n')
-
-    assert run("-p", "a", "auth", "login", "--api-prefix", "/api/v1", stdin=KEY).code == 0
-
-    assert [seen.target for seen in server.seen] == ["/api/v1/webhooks"]
-    assert 'api_prefix = "/api/v1"' in path.read_text()
 
 
 # The keyring

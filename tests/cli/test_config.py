@@ -195,14 +195,6 @@ def test_sandbox_lists_its_own_settings_despite_configuration(run: Run, write_co
     assert {origin for _, origin in found.values()} == {"--sandbox", "the sandbox's own store", "built in"}
 
 
-@pytest.mark.parametrize("name", ["default_profile", "ca_bundle", "proxy"])
-def test_setting_not_in_the_sandbox_reads_as_not_set(run: Run, write_config: WriteConfig, name: str) -> None:
-    write_config(ACME)
-    result = run("--sandbox", "config", "get", name)
-    assert (result.code, result.out) == (6, "")
-    assert result.err == f"error: {name} is not set.\nhint: escrowctl --sandbox config list\n"
-
-
 def test_config_path_prints_paths_and_the_journal_id(run: Run, home: Path) -> None:
     before = run("config", "path", "--json")
     expected: dict[str, Any] = {
@@ -410,13 +402,6 @@ def test_a_new_profile_begins_with_its_base_url(run: Run, home: Path) -> None:
     )
     assert stat.S_IMODE((home / "config.toml").stat().st_mode) == 0o600
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
-
-
-def test_a_relative_name_needs_a_profile_to_be_relative_to(run: Run) -> None:
-    result = run("config", "set", "mode", "test")
-
-    assert (result.code, result.out) == (2, "")
-    assert '"mode" is a setting of a profile, and no profile is chosen.' in result.err
 
 
 def test_another_config_file_is_the_one_that_is_changed(run: Run, write_config: WriteConfig, tmp_path: Path) -> None:

@@ -27,7 +27,6 @@ SHEET = (
 )
 """What a spreadsheet of entries holds."""
 
-_GROUP = ("month", "profile", "operation", "currency", "state")
 _OF_HISTORY = r"/history(/[0-9]{1,9}(/(at|state|detail))?)?"
 _DECIDED = ("applied", "not applied")
 """How the details of operators' decisions begin, in journals of any age."""
@@ -42,22 +41,17 @@ def show_entries(session: Session, entries: list[Entry]) -> None:
 
 def show_totals(session: Session, sums: dict[Group, Sums]) -> None:
     """Show what writes add up to."""
-    views = tuple(_total(group, found) for group, found in sums.items())
-    session.console.show_listing(Listing((*_GROUP, "writes", "amount"), views, keys=_GROUP))
-
-
-def _total(group: Group, sums: Sums) -> View:
-    known = BY_NAME.get(group.operation)
-    named: dict[str, JsonValue] = {
-        "month": group.month,
-        "profile": group.profile,
-        "operation": known.verb if known else group.operation.replace("_", " "),
-        "currency": group.currency,
-        "state": group.state,
-        "writes": Number(str(sums.writes)),
-        "amount": Number(f"{sums.amount:f}") if group.currency else None,
-    }
-    return View(named, group.month, named=named, record=named)
+    views = []
+    for group, found in sums.items():
+        known = BY_NAME.get(group.operation)
+        named: dict[str, JsonValue] = {
+            **group._asdict(),
+            "operation": known.verb if known else group.operation.replace("_", " "),
+            "writes": Number(str(found.writes)),
+            "amount": Number(f"{found.amount:f}") if group.currency else None,
+        }
+        views.append(View(named, group.month, named=named, record=named))
+    session.console.show_listing(Listing((*Group._fields, "writes", "amount"), tuple(views), keys=Group._fields))
 
 
 def view_entry(entry: Entry) -> View:

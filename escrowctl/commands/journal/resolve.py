@@ -146,11 +146,12 @@ def _words(entry: Entry) -> str:
 def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
     from escrowctl.writes.resolve import EntryResolver, Resolution
 
+    when = " before anything is sent" if chosen.resend else "; no write is sent"
     resolver = EntryResolver(
         session.service,
         reader=session.reader,
         writer=session.writer,
-        announce=lambda: _note_reading(session, chosen),
+        announce=lambda: session.console.note("reading", f"reading {session.service.origin}{when}"),
         report=lambda message: session.console.note("found", message, word="found"),
     )
     if chosen.resend:
@@ -219,11 +220,6 @@ def _still_unconfirmed(session: Session, entry: Entry, sentence: str) -> Escrowc
         outcome=Outcome.DONE,
         facts=entry.facts,
     )
-
-
-def _note_reading(session: Session, chosen: _Chosen) -> None:
-    when = " before anything is sent" if chosen.resend else "; no write is sent"
-    session.console.note("reading", f"reading {session.service.origin}{when}")
 
 
 def _resend(session: Session, resolver: "EntryResolver", entry: Entry, chosen: _Chosen, *, asked: bool) -> Entry:

@@ -130,8 +130,16 @@ def set_value(
             )
     value = open_editor(session).set(place, value)
     report_saved(session, place, value)
-    if place[2:] == ("base_url",):
-        _warn_of_key(session, place[1], str(value))
+    stored = session.resolver.credentials.find(place[1]) if place[2:] == ("base_url",) else None
+    origin = str(parse_base_url(str(value), source="base_url")) if stored is not None else None
+    if stored is not None and stored.origin != origin:
+        session.console.note(
+            "key_elsewhere",
+            f"escrowctl sends the stored key of profile {place[1]} only to {stored.origin}",
+            important=True,
+            hints=(command(f"auth login -p {place[1]}", f"to store one for {origin}", bare=True),),
+            invocation=session.invocation,
+        )
 
 
 def unset(context: typer.Context, key: _Name) -> None:
@@ -229,19 +237,6 @@ def open_editor(session: Session) -> ConfigEditor:
     session.learn_stored_keys()
     session.keys.refuse_misplaced()
     return ConfigEditor(session.resolver.config_path, session.runtime)
-
-
-def _warn_of_key(session: Session, name: str, base_url: str) -> None:
-    stored = session.resolver.credentials.find(name)
-    origin = str(parse_base_url(base_url, source="base_url"))
-    if stored is not None and stored.origin != origin:
-        session.console.note(
-            "key_elsewhere",
-            f"escrowctl sends the stored key of profile {name} only to {stored.origin}",
-            important=True,
-            hints=(command(f"auth login -p {name}", f"to store one for {origin}", bare=True),),
-            invocation=session.invocation,
-        )
 
 
 def report_saved(session: Session, place: Sequence[str], value: Value) -> None:

@@ -96,27 +96,22 @@ def logout(
             raise bad_value("no profile is chosen: name one with -p NAME.", hint=command("auth status", bare=True))
         names = (name,)
     for name in names:
-        _remove_key(session, name)
+        stored = resolver.credentials.find(name)
+        profile = resolver.config.profiles.get(name) if resolver.config else None
+        if stored is None and profile is None:
+            resolver.choose_profile(name)
+        if stored is None:
+            session.console.note("no_key", f"no key is stored for profile {name}, so none was removed")
+        else:
+            resolver.credentials.remove(stored, session.runtime)
+            where = "the keyring" if stored.in_keyring else resolver.credentials.path
+            what = f"the key of profile {name} for {stored.origin}, from {where}"
+            session.console.note("removed", what, word="removed")
+        if profile is not None and profile.api_key_file is not None:
+            session.console.note("key_left", f"profile {name} still reads its key from {profile.api_key_file}")
     left = [variable for variable in KEYS if variable in session.runtime.environ]
     if left:
         session.console.note("key_left", f"{', '.join(left)} is still set in the environment")
-
-
-def _remove_key(session: Session, name: str) -> None:
-    """Remove the stored key of a profile, and note where it has another one."""
-    resolver = session.resolver
-    stored = resolver.credentials.find(name)
-    profile = resolver.config.profiles.get(name) if resolver.config else None
-    if stored is None and profile is None:
-        resolver.choose_profile(name)
-    if stored is None:
-        session.console.note("no_key", f"no key is stored for profile {name}, so none was removed")
-    else:
-        resolver.credentials.remove(stored, session.runtime)
-        where = "the keyring" if stored.in_keyring else resolver.credentials.path
-        session.console.note("removed", f"the key of profile {name} for {stored.origin}, from {where}", word="removed")
-    if profile is not None and profile.api_key_file is not None:
-        session.console.note("key_left", f"profile {name} still reads its key from {profile.api_key_file}")
 
 
 def switch(

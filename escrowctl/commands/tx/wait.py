@@ -51,7 +51,10 @@ def wait(
     session = session_of(context)
     wanted, several = read_ids(ids, session.runtime.stdin)
     seconds = parse_duration(deadline, name="--deadline").total_seconds()
-    good, bad = _read_goals(session, goals, failures)
+    good = _read_statuses(session, goals, name="--for")
+    bad = _read_statuses(session, failures, name="--fail-on") if failures is not None else frozenset[str]()
+    if good & bad:
+        raise bad_value(f"--for and --fail-on both name {', '.join(sorted(good & bad))}.")
     following = _Following(session, wanted, f"waiting for {goals}", seconds, every=POLL_SECONDS)
     for change in following.changes():
         is_reached = change.is_one_of(good)
@@ -184,15 +187,6 @@ class _Following:
         one = self.left[0]
         what = f"{one} ({self.statuses.get(one, '?')})" if len(self.left) == 1 else f"{len(self.left)} escrows"
         self._session.console.draw_wait(f"{self._doing}: {what}", passed)
-
-
-def _read_goals(session: Session, goals: str, failures: str | None) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the statuses of --for and --fail-on, case-folded."""
-    good = _read_statuses(session, goals, name="--for")
-    bad = _read_statuses(session, failures, name="--fail-on") if failures is not None else frozenset[str]()
-    if good & bad:
-        raise bad_value(f"--for and --fail-on both name {', '.join(sorted(good & bad))}.")
-    return good, bad
 
 
 def _read_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:

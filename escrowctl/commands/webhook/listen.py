@@ -27,7 +27,6 @@ from escrowctl.webhooks.receiver import Arrival, Receiver
 from escrowctl.webhooks.spool import ForwardState, Spool
 
 if TYPE_CHECKING:
-    from escrowctl.loopback import LoopbackServer
     from escrowctl.output.view import View
 
 _DEFAULT_PORT = 4600
@@ -102,7 +101,12 @@ def _listen(session: Session, sender: EventSource, wanted: _Wanted, ending: cont
     # The scheme is checked before anything is registered.
     sender.verifier([])
     spool = ending.enter_context(sender.open_spool())
-    server = _open_server(wanted, ending)
+    from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - for those who listen
+
+    host = urlsplit(wanted.url).hostname if wanted.url is not None else None
+    # Its port is known; nothing is answered yet.
+    server = LoopbackServer(wanted.port, hosts=frozenset({host} if host else ()))
+    ending.callback(server.close)
     endpoint = _register(session, server.base_url, wanted) if wanted.registers else None
     # The sandbox is free again for other commands, and for `sandbox serve`.
     session.close()
@@ -239,16 +243,6 @@ class _Run:
 
     def _now(self) -> str:
         return timestamp(self._session.runtime.now())
-
-
-def _open_server(wanted: _Wanted, ending: contextlib.ExitStack) -> "LoopbackServer":
-    """Listen, so that the port is known; nothing is answered yet."""
-    from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - for those who listen
-
-    host = urlsplit(wanted.url).hostname if wanted.url is not None else None
-    server = LoopbackServer(wanted.port, hosts=frozenset({host} if host else ()))
-    ending.callback(server.close)
-    return server
 
 
 def _register(session: Session, here: str, wanted: _Wanted) -> "View":

@@ -42,6 +42,7 @@ StatusOption = Annotated[
 def select(
     session: Session,
     *,
+    page: int = PAGE,
     states: tuple[State, ...] = (),
     operation: OperationWord | None = None,
     since: str | None,
@@ -49,14 +50,14 @@ def select(
     reference: str | None = None,
     resource_id: str | None = None,
 ) -> Selection:
-    """Return the entries that the options ask for. Raises BAD_VALUE for a time that is none."""
+    """Return the entries that the options ask for, `page` at a time. Raises BAD_VALUE for a time that is none."""
     now = session.runtime.now()
     first = timestamp(parse_moment(since, name="--since", now=now)) if since is not None else None
     end = timestamp(parse_moment(until, name="--until", now=now)) if until is not None else None
     if first is not None and end is not None and first >= end:
         raise bad_value(f"--since {since} is not before --until {until}.")
     return Selection(
-        PAGE,
+        page,
         states=states,
         profile=_profile(session),
         operations=_names_of(operation) if operation is not None else (),

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from escrowctl.commands.filters import (
+    PAGE,
     IdOption,
     OperationOption,
     ReferenceOption,
@@ -52,6 +53,7 @@ def list_entries(
     stored = tuple(State.DONE if one == UNCONFIRMED else State(one) for one in wanted)
     selection = select(
         session,
+        page=min(limit, PAGE),
         states=stored,
         operation=operation,
         since=since,

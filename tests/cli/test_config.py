@@ -130,19 +130,9 @@ def test_source_that_overrides_the_file_is_listed(run: Run, write_config: WriteC
             {"profile": ("acme-live", "--profile"), "timeout": (3, "--timeout"), "mode": ("live", "built in")},
         ),
         (
-            ("-p", "acme-live"),
-            {},
-            {"timeout": (12.5, "profile acme-live in {file}"), "base_url": ("{live}", "profile acme-live in {file}")},
-        ),
-        (
             (),
             {"ESCROWCTL_PROFILE": "acme-live"},
             {"profile": ("acme-live", "ESCROWCTL_PROFILE"), "base_url": ("{live}", "profile acme-live in {file}")},
-        ),
-        (
-            ("--base-url", "https://escrow.example.com", "-p", "acme-live"),
-            {},
-            {"profile": ("acme-live", "--profile"), "base_url": ("{live}", "--base-url")},
         ),
         (
             ("--base-url", "http://127.0.0.1:9"),
@@ -155,7 +145,7 @@ def test_source_that_overrides_the_file_is_listed(run: Run, write_config: WriteC
             {"api_key": (None, "ESCROWCTL_API_KEY is empty: it should hold the API key.")},
         ),
     ],
-    ids=["profile and timeout", "profile", "variable", "url and profile", "loopback", "empty key"],
+    ids=["profile and timeout", "variable", "loopback", "empty key"],
 )
 def test_each_origin_is_named(
     run: Run,

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, Hints, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, Hints, bad_value, command, not_sent
 from escrowctl.options import SharedCommand, SharedGroup
 from escrowctl.session import Session, session_of
 
@@ -254,15 +254,6 @@ def _no_such_command(group: list[str], words: list[str]) -> EscrowctlError:
     return not_sent(ErrorCode.USAGE, f'there is no command "{" ".join((*group, words[0]))}".', hint=hint, effect="")
 
 
-def _without_format(option: str, argv: Sequence[str]) -> tuple[str, Hints]:
-    """Return that there is no such option, and the line that asks for JSON, where it asked for that."""
-    from escrowctl.suggestions import suggest_json  # noqa: PLC0415 - for mistakes only
-
-    meant = suggest_json(argv, option)
-    hint = command(shlex.join(meant), "did you mean", bare=True) if meant else command("help options", bare=True)
-    return f"there is no option {option}", hint
-
-
 def _as_expected(error: typer.TyperException, argv: Sequence[str], session: Session) -> EscrowctlError:
     message, program = error.format_message(), session.invocation.program
     context = getattr(error, "ctx", None)
@@ -270,12 +261,20 @@ def _as_expected(error: typer.TyperException, argv: Sequence[str], session: Sess
     hint: Hints = command(f"{path} --help".removeprefix("escrowctl "), bare=True)
     option = getattr(error, "option_name", None)
     if option in _FORMAT_OPTIONS:
-        message, hint = _without_format(option, argv)
+        from escrowctl.suggestions import suggest_json  # noqa: PLC0415 - for mistakes only
+
+        meant = suggest_json(argv, option)
+        hint = command(shlex.join(meant), "did you mean", bare=True) if meant else command("help options", bare=True)
+        message = f"there is no option {option}"
     elif option in _KEY_OPTIONS:
         message, hint = f"there is no {option}. {_NO_KEY_HERE}", _ways_of_a_key(program)
     elif "extra argument" in message and path == "escrowctl auth login":
         # The extra word may be a key: it is not shown again.
         message, hint = f"auth login takes options only. {_NO_KEY_HERE}", _ways_of_a_key(program)
+    parameter = getattr(error, "param", None)
+    if type(error) is typer.BadParameter and parameter is not None:
+        name = parameter.metavar if parameter.param_type_name == "argument" else parameter.opts[0]
+        return bad_value(f"{name} {error.message}", hint=hint)
     message = message.strip()
     return not_sent(ErrorCode.USAGE, message if message.endswith((".", "?")) else f"{message}.", hint=hint)
 

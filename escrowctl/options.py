@@ -198,17 +198,14 @@ class SharedCommand(_Sharing, TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write its own arguments and options as one list, and where the shared options are."""
         with formatter.section("Options"):
-            if rows := [_describe(one, ctx) for one in self.params]:
+            parameters: list[Any] = self.params
+            # That an argument is required is in the usage line.
+            if rows := [
+                (one.metavar, one.help) if one.param_type_name == "argument" else one.get_help_record(ctx)
+                for one in parameters
+            ]:
                 formatter.write_dl(rows)
             formatter.write_text(_SHARED_OPTIONS)
-
-
-def _describe(parameter: Any, ctx: Any) -> tuple[str, str]:
-    """Return a parameter and its help; that an argument is required is in the usage line."""
-    if parameter.param_type_name == "argument":
-        return parameter.metavar, parameter.help
-    described: tuple[str, str] = parameter.get_help_record(ctx)
-    return described
 
 
 class SharedGroup(_Sharing, TyperGroup):

@@ -7,7 +7,6 @@ import pkgutil
 from typing import Any
 
 COLLECT_INFLATED = "escrowctl.client.connection._collect_inflated"
-COMPLETED_SHELLS = "escrowctl.completion.tree._SHELLS"
 FIND_ARRAY = "escrowctl.contract.record._find_array"
 FORMULA_STARTS = "escrowctl.output.plain._FORMULA_STARTS"
 JUDGE_ANSWER = "escrowctl.writes.outcome._judge_answer"

@@ -1,16 +1,20 @@
-"""`escrowctl api`: any call of the service, under the same guards as the commands that know it."""
+"""`escrowctl api`: any GET of the service, and the writes that no command knows."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.session import session_of
 
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
 
 def call(
     context: typer.Context,
-    method: Annotated[str, typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.")],
+    method: Annotated[
+        Method, typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.", case_sensitive=False)
+    ],
     path: Annotated[str, typer.Argument(metavar="PATH", help="Without the API prefix, such as /users/usr_1.")],
     data: DataOption = None,
     yes: YesOption = False,
@@ -19,15 +23,15 @@ def call(
     allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Call any path of the service, and show the complete reply.
+    """Call a path of the service, and show the complete reply.
 
-    A path of a write that escrowctl knows gets the checks of its command, however it is
-    spelled. Any other write needs a confirmation, or --yes.
+    Paths of transactions and webhooks are only read: their writes have commands. Any other write
+    is recorded in the journal, and needs a confirmation, or --yes.
 
     \b
     Examples:
       escrowctl api GET /users/usr_PAYER001 --json
-      escrowctl api POST /transactions --data '{"amount": 100, "currency": "USD"}'
+      escrowctl api POST /notes --data '{"text": "checked"}'
     """
     # The help of the tree imports this module; what calls need is imported where one is made.
     from escrowctl.commands.raw import call_path  # noqa: PLC0415

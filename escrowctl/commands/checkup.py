@@ -43,8 +43,16 @@ def check_up(session: Session, tx: str | None, *, save: bool) -> None:
     for setting, value in saved.items():
         report_saved(session, checkup.place(setting), value)
     if save and not saved:
-        session.console.note("nothing_saved", checkup.why_not_saved)
-    _require_success(findings)
+        why = "nothing new is certain"
+        if not checkup.may_save:
+            why = f"no profile is in use; {session.invocation.program} auth login creates one"
+        session.console.note("nothing_saved", f"nothing is saved: {why}")
+    if failed := _failed(findings):
+        names = ", ".join(dict.fromkeys(one.name for one in failed))
+        hints = tuple(hint for one in failed for hint in _labelled(one))
+        raise EscrowctlError(
+            ErrorCode.CHECK_FAILED, f"{len(failed)} of {len(findings)} checks failed: {names}.", hint=hints
+        )
 
 
 class _Checkup:
@@ -73,11 +81,9 @@ class _Checkup:
         return ("profiles", self._choice.profile_name, *setting.split("."))
 
     @property
-    def why_not_saved(self) -> str:
-        """Why there was nothing to save."""
-        if self._session.options.sandbox or self._choice is None or self._choice.profile_name is None:
-            return f"nothing is saved: no profile is in use; {self._session.invocation.program} auth login creates one"
-        return "nothing is saved: nothing new is certain"
+    def may_save(self) -> bool:
+        """Whether there is a profile to save settings in."""
+        return not self._session.options.sandbox and self._choice is not None and self._choice.profile_name is not None
 
     def save(self, findings: list[Finding]) -> dict[str, str]:
         """Store what was found and return it; change the findings accordingly."""
@@ -264,16 +270,6 @@ def _view(session: Session, finding: Finding) -> View:
     }
     named = {"check": finding.name, **document, "hint": star("; ".join(hints))}
     return View(document, finding.name, named=named, record=document)
-
-
-def _require_success(findings: Sequence[Finding]) -> None:
-    """Raise `ErrorCode.CHECK_FAILED` with the hints of the checks that failed, if any did."""
-    if failed := _failed(findings):
-        names = ", ".join(dict.fromkeys(one.name for one in failed))
-        hints = tuple(hint for one in failed for hint in _labelled(one))
-        raise EscrowctlError(
-            ErrorCode.CHECK_FAILED, f"{len(failed)} of {len(findings)} checks failed: {names}.", hint=hints
-        )
 
 
 def _failed(findings: Sequence[Finding]) -> list[Finding]:

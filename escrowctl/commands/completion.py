@@ -12,7 +12,6 @@ from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.files import open_regular, replace_quickly
 from escrowctl.session import session_of
 
-SHELLS = ("bash", "zsh", "fish")
 _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
 _MARK = "escrowctl: static, made by `escrowctl completion"
 """Every script of escrowctl has this in its first lines."""
@@ -65,6 +64,8 @@ def install(
       escrowctl completion install
       escrowctl completion install zsh
     """
+    from escrowctl.completion.tree import SHELLS  # noqa: PLC0415 - help does not pay for it
+
     session = session_of(context)
     if session.options.sandbox:
         raise bad_value("completion install does not use a service: leave --sandbox out.")
@@ -75,7 +76,20 @@ def install(
         why = f'there is no completion for "{name}"{source}' if name or not source else "$SHELL is not set"
         raise bad_value(f"{why}: name one of {', '.join(SHELLS)}.")
     path = _place(name, environ)
-    _write(path, _render(context, name), force=force)
+    try:
+        if path.exists() and not force and not _is_own(path):
+            raise bad_value(
+                f"{path} exists, and escrowctl did not write it.",
+                hint="to replace the file: repeat the command with --force",
+            )
+        for folder in reversed(path.parents):
+            if not folder.exists():
+                folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+        replace_quickly(path, _render(context, name).encode(), _FILE_MODE)
+    except OSError as error:
+        raise EscrowctlError(
+            ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}."
+        ) from error
     session.console.page(str(path))
     if shell is None:
         session.console.note(
@@ -106,24 +120,6 @@ def _place(shell: str, environ: Mapping[str, str]) -> Path:
             return base_folder(environ, "XDG_CONFIG_HOME", ".config") / "fish/completions/escrowctl.fish"
         case _:
             return base_folder(environ, "XDG_DATA_HOME", ".local/share") / "zsh/site-functions/_escrowctl"
-
-
-def _write(path: Path, text: str, *, force: bool) -> None:
-    """Write a file that only its owner can change, under any umask: a shell runs it."""
-    try:
-        if path.exists() and not force and not _is_own(path):
-            raise bad_value(
-                f"{path} exists, and escrowctl did not write it.",
-                hint="to replace the file: repeat the command with --force",
-            )
-        for folder in reversed(path.parents):
-            if not folder.exists():
-                folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-        replace_quickly(path, text.encode(), _FILE_MODE)
-    except OSError as error:
-        raise EscrowctlError(
-            ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}."
-        ) from error
 
 
 def _is_own(path: Path) -> bool:

@@ -42,6 +42,8 @@ def path(context: typer.Context) -> None:
 
 def find_paths(session: Session) -> dict[str, str]:
     """Return the paths of config, credentials, state, cache and journal; a key that is in one is not shown."""
+    from escrowctl.journal.opening import FILE_NAME as JOURNAL  # noqa: PLC0415 - help does not pay for the journal
+
     folders = session.folders
     config, _ = find_config_path(session.options.config, session.runtime.environ, folders)
     found = {
@@ -49,7 +51,7 @@ def find_paths(session: Session) -> dict[str, str]:
         "credentials": folders.config / FILE_NAME,
         "state": folders.state,
         "cache": folders.cache,
-        "journal": folders.state / "journal.db",
+        "journal": folders.state / JOURNAL,
     }
     session.learn_stored_keys()
     return {name: text_of(session.keys.star(str(path))) for name, path in found.items()}
@@ -118,11 +120,26 @@ def set_value(
     place = _place(session, key)
     value = parse_value(place, values)
     if place[0] == "profiles" and place[2:] != ("base_url",):
-        _require_profile(session, place[1])
+        name = place[1]
+        known = read_profile_names(session.resolver.config_path)
+        if name not in known:
+            raise bad_value(
+                f'there is no profile "{name}" in {session.resolver.config_path} '
+                f"({'the profiles are: ' + ', '.join(known) if known else 'it has no profiles'}).",
+                hint=command(f"config set profiles.{name}.base_url URL", "to create it", bare=True),
+            )
     value = open_editor(session).set(place, value)
     report_saved(session, place, value)
-    if place[2:] == ("base_url",):
-        _warn_of_key(session, place[1], str(value))
+    stored = session.resolver.credentials.find(place[1]) if place[2:] == ("base_url",) else None
+    origin = str(parse_base_url(str(value), source="base_url")) if stored is not None else None
+    if stored is not None and stored.origin != origin:
+        session.console.note(
+            "key_elsewhere",
+            f"escrowctl sends the stored key of profile {place[1]} only to {stored.origin}",
+            important=True,
+            hints=(command(f"auth login -p {place[1]}", f"to store one for {origin}", bare=True),),
+            invocation=session.invocation,
+        )
 
 
 def unset(context: typer.Context, key: _Name) -> None:
@@ -220,30 +237,6 @@ def open_editor(session: Session) -> ConfigEditor:
     session.learn_stored_keys()
     session.keys.refuse_misplaced()
     return ConfigEditor(session.resolver.config_path, session.runtime)
-
-
-def _require_profile(session: Session, name: str) -> None:
-    """Refuse a setting for a profile that does not exist: a mistyped name would create an incomplete one."""
-    known = read_profile_names(session.resolver.config_path)
-    if name not in known:
-        raise bad_value(
-            f'there is no profile "{name}" in {session.resolver.config_path} '
-            f"({'the profiles are: ' + ', '.join(known) if known else 'it has no profiles'}).",
-            hint=command(f"config set profiles.{name}.base_url URL", "to create it", bare=True),
-        )
-
-
-def _warn_of_key(session: Session, name: str, base_url: str) -> None:
-    stored = session.resolver.credentials.find(name)
-    origin = str(parse_base_url(base_url, source="base_url"))
-    if stored is not None and stored.origin != origin:
-        session.console.note(
-            "key_elsewhere",
-            f"escrowctl sends the stored key of profile {name} only to {stored.origin}",
-            important=True,
-            hints=(command(f"auth login -p {name}", f"to store one for {origin}", bare=True),),
-            invocation=session.invocation,
-        )
 
 
 def report_saved(session: Session, place: Sequence[str], value: Value) -> None:

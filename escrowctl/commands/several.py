@@ -31,7 +31,13 @@ def run_several(session: Session, ids: list[str], work: Callable[[str], View], *
     except OutputClosedError:
         if not run.failures:
             raise
-    _raise_worst(run, total=len(ids), is_write=verb is not None)
+    if run.failures:
+        counts = run.describe(len(ids))
+        raise EscrowctlError(
+            ErrorCode.SOME_UNKNOWN if run.unknown else ErrorCode.SOME_FAILED,
+            f"{'1 id' if len(ids) == 1 else f'{len(ids)} ids'}: {counts}.",
+            outcome=Outcome.UNKNOWN if run.unknown else None,
+        )
 
 
 class _Run:
@@ -79,29 +85,11 @@ class _Run:
                 session.console.document({"id": resource_id, "outcome": outcome, **document})
             session.signals.resume()
 
-
-def _raise_worst(run: _Run, *, total: int, is_write: bool) -> None:
-    if not run.failures:
-        return
-    ids = "1 id" if total == 1 else f"{total} ids"
-    raise EscrowctlError(
-        ErrorCode.SOME_UNKNOWN if run.unknown else ErrorCode.SOME_FAILED,
-        f"{ids}: {_counts_of_writes(run, total) if is_write else _counts_of_reads(run, total)}.",
-        outcome=Outcome.UNKNOWN if run.unknown else None,
-    )
-
-
-def _counts_of_reads(run: _Run, total: int) -> str:
-    failed = len(run.failures)
-    left = total - run.shown - failed
-    return f"{run.shown} read, {failed} failed" + (f", {left} not read" if left else "")
-
-
-def _counts_of_writes(run: _Run, total: int) -> str:
-    """Return four counts that add up to the total, and a fifth for what was accepted and is not confirmed."""
-    failed = len(run.failures) - run.unknown - run.accepted
-    accepted = f"{run.accepted} accepted but not confirmed, " if run.accepted else ""
-    return (
-        f"{run.shown} done, {accepted}{failed} failed, {run.unknown} unknown, "
-        f"{total - run.shown - len(run.failures)} not attempted"
-    )
+    def describe(self, total: int) -> str:
+        """Return counts that add up to the total."""
+        left = total - self.shown - len(self.failures)
+        if self._verb is None:
+            return f"{self.shown} read, {len(self.failures)} failed" + (f", {left} not read" if left else "")
+        failed = len(self.failures) - self.unknown - self.accepted
+        accepted = f"{self.accepted} accepted but not confirmed, " if self.accepted else ""
+        return f"{self.shown} done, {accepted}{failed} failed, {self.unknown} unknown, {left} not attempted"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 from escrowctl.client.http import KEY_SHOWN, redact_headers
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import Broken, Defect, JsonValue, read_reply
-from escrowctl.contract.money import Money, check_minor_digits, may_be_listed, parse_amount, parse_currency
+from escrowctl.contract.money import may_be_listed, parse_currency
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import Located, Record, describe_money
 from escrowctl.contract.redaction import hide_in_text
@@ -30,11 +30,6 @@ _MAX_TEXT = 500
 _MAX_KEY = 255
 _MAX_DATA = 16 * 1024 * 1024
 _MADE_WHEN_SENT = "(created when sent)"
-
-
-def parse_money(session: Session, amount: str, currency: str) -> Money:
-    """Return an amount of a currency, exactly as typed; raises EscrowctlError for what could be read two ways."""
-    return check_minor_digits(parse_amount(amount), check_currency(session, currency))
 
 
 def check_text(value: str | None, *, name: str) -> str | None:
@@ -69,21 +64,15 @@ def read_data(value: str | None, stdin: TextIO) -> dict[str, JsonValue]:
     """
     if value is None:
         return {}
-    body = _read_source(value, stdin)
+    is_place = value.startswith("@")
+    body = read_input(value[1:], stdin, before="--data @") if is_place else value.encode("utf-8", "surrogateescape")
     reply = read_reply(body)
     if isinstance(reply, Broken):
-        raise bad_value(
-            f'--data {reply.defect.value}{_place(body, reply.defect)}: give a JSON object, such as \'{{"note": "x"}}\'.'
-        )
+        at = _place(body, reply.defect)
+        raise bad_value(f'--data {reply.defect.value}{at}: give a JSON object, such as \'{{"note": "x"}}\'.')
     if not isinstance(reply.value, dict):
         raise bad_value('--data is JSON, but not an object: give one, such as \'{"note": "x"}\'.')
     return reply.value
-
-
-def _read_source(value: str, stdin: TextIO) -> bytes:
-    if not value.startswith("@"):
-        return value.encode("utf-8", "surrogateescape")
-    return read_input(value[1:], stdin, before="--data @")
 
 
 def read_input(place: str, stdin: TextIO, *, before: str = "") -> bytes:
@@ -188,12 +177,12 @@ def ask_on_record(session: Session, operation: Operation, body: str | None, *, y
         if kind.types_amount and service.live and found is not None and found.amount is not None:
             word = str(found.amount)
         goal = f"{verb} {amount}" if kind.types_amount else f"send the {verb}"
+        status = (found.status if found else None) or "unknown"
+        target = [f"  id {resource_id}   amount {describe_money(found) or 'unknown'}   status {status}"]
+        if not service.sandbox:
+            target.append(f"  profile {service.name}   host {service.origin}")
         session.prompt.confirm(
-            [
-                *_describe_target(session, resource_id, found),
-                *([f"  PUT {body}"] if body is not None else []),
-                f"{kind.warning} To {goal}, type {word}:",
-            ],
+            [*target, *([f"  PUT {body}"] if body is not None else []), f"{kind.warning} To {goal}, type {word}:"],
             word,
             why=f"the {verb} of {resource_id} needs confirmation",
             declined=f"{resource_id} was not {operation.done}",
@@ -265,14 +254,6 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
         "replayed",
         f"{entry.name} already used this idempotency key ({how} at {entry.settled_at}). {NOTHING_SENT_NOW}{no_reply}",
     )
-
-
-def _describe_target(session: Session, resource_id: str, found: Located | None) -> list[str]:
-    """Return the lines that show what is about to be written to, and where it is."""
-    service = session.service
-    amount = describe_money(found) or "unknown"
-    line = f"  id {resource_id}   amount {amount}   status {(found.status if found else None) or 'unknown'}"
-    return [line] if service.sandbox else [line, f"  profile {service.name}   host {service.origin}"]
 
 
 def _note_missing_id(session: Session, result: "WriteResult") -> None:

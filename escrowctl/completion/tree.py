@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from escrowctl.config.settings import MODES
 from escrowctl.contract.money import MINOR_DIGITS
-from escrowctl.journal.model import UNCONFIRMED, State
 from escrowctl.options import COLOR_CHOICES
 from escrowctl.topics.topic import TOPICS
 
@@ -20,8 +19,6 @@ _EVENTS = (
 
 _CHOICES = {
     "--event": tuple(name for name, _ in _EVENTS),
-    "--operation": ("create", "release", "update", "webhook", "call"),
-    "--state": (*State, UNCONFIRMED),
     "--color": COLOR_CHOICES,
     "--currency": tuple(sorted(MINOR_DIGITS)),
     "--expect-currency": tuple(sorted(MINOR_DIGITS)),
@@ -48,7 +45,7 @@ _CACHED_ARGUMENTS = {
 An option may be that of one command; its cache comes before the choices of its name.
 """
 
-_SHELLS = (("bash", "bash 4 and newer"), ("zsh", "zsh 5"), ("fish", "fish 3"))
+SHELLS = {"bash": "bash 4 and newer", "zsh": "zsh 5", "fish": "fish 3"}
 
 
 class Flag(NamedTuple):
@@ -121,7 +118,7 @@ def _arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...
     """Return the arguments of a command, where they are a closed list."""
     match path:
         case ("completion", "install"):
-            return _SHELLS
+            return tuple(SHELLS.items())
         case ("sandbox", "trigger"):
             return _EVENTS
         case ("help",):
@@ -156,7 +153,7 @@ def _flag(path: tuple[str, ...], option: Any) -> Flag:
         summary=_first_sentence(option.help),
         takes_value=not option.is_flag,
         metavar=option.metavar or "",
-        choices=() if cached else _CHOICES.get(long, ()),
+        choices=() if cached else tuple(getattr(option.type, "choices", _CHOICES.get(long, ()))),
         is_file=long in _FILES,
         cached=cached,
     )

@@ -80,7 +80,16 @@ class Credentials:
         """Return the key, from the keyring where that has it; raises EscrowctlError as `read_key`."""
         if stored.key is not None:
             return read_key(stored.key.reveal(), source=f"{self.path} [{stored.profile}]")
-        return _read_from_keyring(stored.profile, stored.origin, self._environ)
+        try:
+            ring = _open(self._environ)
+            found = _call(lambda: ring.get_password(_service(stored.origin), stored.profile))
+        except KeyringError as error:
+            raise _unavailable(
+                stored.profile, f"was stored in the keyring, but the keyring cannot be used now: {error}"
+            ) from error
+        if found is None:
+            raise _unavailable(stored.profile, "is not in the keyring")
+        return read_key(str(found), source=f"the keyring, for {stored.profile}")
 
     @contextlib.contextmanager
     def drafted(self, stored: StoredKey) -> Iterator[Callable[[], None]]:
@@ -165,20 +174,6 @@ def store_in_keyring(profile: str, origin: str, key: Secret, environ: Mapping[st
     _call(lambda: ring.set_password(_service(origin), profile, key.reveal()))
     if _call(lambda: ring.get_password(_service(origin), profile)) != key.reveal():
         raise KeyringError("it did not return the key that was stored")
-
-
-def _read_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) -> Secret:
-    """Return the key stored for a profile and origin; raises EscrowctlError `ErrorCode.KEY_MISSING` without one."""
-    try:
-        ring = _open(environ)
-        found = _call(lambda: ring.get_password(_service(origin), profile))
-    except KeyringError as error:
-        raise _unavailable(
-            profile, f"was stored in the keyring, but the keyring cannot be used now: {error}"
-        ) from error
-    if found is None:
-        raise _unavailable(profile, "is not in the keyring")
-    return read_key(str(found), source=f"the keyring, for {profile}")
 
 
 def remove_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) -> None:

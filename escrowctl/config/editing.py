@@ -14,7 +14,7 @@ from typing import Any
 from escrowctl.config.file import drafted, locked, parse_toml, read_text, replace_durably, validate_config
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.origin import parse_base_url, refuse_prefix
-from escrowctl.config.profiles import ConfigFile, Value
+from escrowctl.config.profiles import Value
 from escrowctl.config.service import PENDING
 from escrowctl.config.toml import load_toml
 from escrowctl.errors import EscrowctlError, bad_config, command
@@ -96,28 +96,30 @@ class ConfigEditor:
         tables = parse_toml(self._link, text)
         for path, value in changes:
             text = _edit(text, path, value)
-            if not _reads_as(text, _changed(tables, path, value)):
+            changed = table = copy.deepcopy(tables)
+            for part in path[:-1]:
+                table = table.setdefault(part, {})
+            if value is None:
+                del table[path[-1]]
+            else:
+                table[path[-1]] = value
+            if not _reads_as(text, changed):
                 raise bad_config(
                     f"{self._link}: the layout of the file does not allow escrowctl to change {'.'.join(path)}: "
                     "change it in an editor. The file is unchanged."
                 )
             tables = load_toml(text)
-        self._check_values(
-            validate_config(self._link, tables), frozenset(path[1] for path, _ in changes if len(path) > 1)
-        )
-        return text if text.endswith("\n") or not text else f"{text}\n"
-
-    def _check_values(self, config: ConfigFile, touched: frozenset[str]) -> None:
-        """Check what the models cannot: that the default profile exists, and that changed base URLs can be used."""
+        config = validate_config(self._link, tables)
         if config.default_profile is not None and config.default_profile not in config.profiles:
             known = ", ".join(sorted(config.profiles)) or "none"
             raise bad_config(
                 f'{self._link}: default_profile would be "{config.default_profile}", but there is no such profile '
                 f"(the profiles are: {known})."
             )
-        for name in touched & config.profiles.keys():
+        for name in frozenset(path[1] for path, _ in changes if len(path) > 1) & config.profiles.keys():
             profile, source = config.profiles[name], f"profiles.{name}.base_url"
             refuse_prefix(parse_base_url(profile.base_url, source=source), profile.api_prefix, source=source)
+        return text if text.endswith("\n") or not text else f"{text}\n"
 
 
 def find(tables: dict[str, Any], path: Sequence[str]) -> Any:
@@ -156,18 +158,6 @@ def _origin_or_text(base_url: object) -> str:
         return str(base_url)
 
 
-def _changed(tables: dict[str, Any], path: Sequence[str], value: Value | None) -> dict[str, Any]:
-    """Return tables with this one change."""
-    changed = table = copy.deepcopy(tables)
-    for part in path[:-1]:
-        table = table.setdefault(part, {})
-    if value is None:
-        del table[path[-1]]
-    else:
-        table[path[-1]] = value
-    return changed
-
-
 def _reads_as(text: str, wanted: dict[str, Any]) -> bool:
     try:
         found = load_toml(text)
@@ -185,94 +175,26 @@ def _without_empty(tables: Any) -> Any:
 
 
 def _edit(text: str, path: Sequence[str], value: Value | None) -> str:
-    """Return the text with the value at this path, or without it where it is None; unchanged where tomlkit cannot."""
+    """Return the text with the value at this path, or without it if it is None; unchanged if tomlkit cannot."""
     import tomlkit  # noqa: PLC0415 - for those who write
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 
     try:
         document = tomlkit.parse(text)
+        table: Any = document
+        added: Any = value
+        for depth, part in enumerate(path[:-1], start=1):
+            if part not in table and value is not None:
+                for missing in reversed(path[depth:]):
+                    added = {missing: added}
+                table[part] = added
+                return tomlkit.dumps(document)
+            table = table[part]
         if value is None:
-            _remove(document, path)
+            del table[path[-1]]
         else:
-            _insert(document, path, value)
+            table[path[-1]] = value
         return tomlkit.dumps(document)
     except (TOMLKitError, ValueError, TypeError, AttributeError):
         # Layouts that it cannot change end in various ways.
         return text
-
-
-def _insert(document: Any, path: Sequence[str], value: Value) -> None:
-    """Put a value into the table that exists, else as a dotted key; a new profile becomes a table."""
-    import tomlkit  # noqa: PLC0415 - as above
-    from tomlkit.items import InlineTable  # noqa: PLC0415
-
-    table = document
-    for depth, part in enumerate(path[:-1]):
-        if part in table:
-            table = table[part]
-        elif isinstance(table, InlineTable):
-            table[part] = tomlkit.inline_table()
-            table = table[part]
-        elif depth < len((_PROFILES, "name")):
-            table[part] = tomlkit.table(is_super_table=part == _PROFILES)
-            table = table[part]
-        else:
-            return _append(table, tomlkit.key(list(path[depth:])), value)
-    if path[-1] in table or isinstance(table, InlineTable) or len(path) == 1:
-        table[path[-1]] = value
-        return None
-    return _append(table, path[-1], value)
-
-
-def _append(table: Any, key: Any, value: Value) -> None:
-    """Append after the table's last value, before the comments and blank lines that belong to what follows."""
-    if not hasattr(table, "append"):
-        # The parts of a table that is written in several places.
-        table[key] = value
-        return
-    body = getattr(table.value, "body", [])
-    tail = _cut_tail(body)
-    table.append(key, value)
-    body.extend(tail)
-
-
-def _remove(document: Any, path: Sequence[str]) -> None:
-    table: Any = document
-    for part in path[:-1]:
-        table = table[part]
-    if len(path) == len((_PROFILES, "name")) and path[0] == _PROFILES:
-        _keep_comments(document, path[1])
-    del table[path[-1]]
-
-
-def _keep_comments(document: Any, profile: str) -> None:
-    """Move the comments after the last values of a profile up to what is before: they may belong to what follows.
-
-    The document may only be printed afterwards: its index of keys no longer fits.
-    """
-    from tomlkit.items import Table  # noqa: PLC0415 - as above
-
-    tables = [(key, table) for key, table in document[_PROFILES].value.body if isinstance(table, Table)]
-    start = next(index for index, (key, _) in enumerate(document.body) if key == _PROFILES)
-    before = None
-    for key, table in tables:
-        if key != profile:
-            before = table
-        elif before is not None:
-            _last_body(before).extend(_cut_tail(_last_body(table)))
-        else:
-            document.body[start:start] = _cut_tail(_last_body(table))
-
-
-def _last_body(table: Any) -> list[Any]:
-    """Return the entries of the last table inside a table, or its own."""
-    body: list[Any] = table.value.body
-    return _last_body(body[-1][1]) if body and hasattr(body[-1][1], "is_super_table") else body
-
-
-def _cut_tail(body: list[Any]) -> list[Any]:
-    """Cut off and return the comments and blank lines at the end: they have no key."""
-    size = next((size for size in range(len(body), 0, -1) if body[size - 1][0] is not None), 0)
-    tail = body[size:]
-    del body[size:]
-    return tail

@@ -51,7 +51,11 @@ def list_settings(resolver: Resolver, line: LineValues, environ: Mapping[str, st
         if choice.profile_name is not None:
             named = "ESCROWCTL_PROFILE" if environ.get("ESCROWCTL_PROFILE") else f"default_profile in {file}"
             found["profile"] = choice.profile_name, "--profile" if line.profile is not None else named
-        found |= _network(choice, environ)
+        network = find_network(choice.origin, environ)
+        if network.ca_bundle:
+            found["ca_bundle"] = str(network.ca_bundle), "ESCROWCTL_CA_BUNDLE"
+        if network.proxy:
+            found["proxy"] = hide_userinfo(network.proxy), find_proxy_name(environ) or ""
     timeout = "--timeout" if line.timeout is not None else in_file if "timeout" in found else BUILT_IN
     found["timeout"] = _seconds(resolver.timeouts(profile)), timeout
     if resolver.config is not None and resolver.config.default_profile:
@@ -93,16 +97,6 @@ def _chosen(resolver: Resolver, choice: Choice, in_file: str) -> _Found:
         found["mode"] = choice.mode, assumed if choice.environ_mode is None else "ESCROWCTL_MODE"
     if choice.environ_released:
         found["status.released"] = as_json(choice.environ_released), RELEASED
-    return found
-
-
-def _network(choice: Choice, environ: Mapping[str, str]) -> _Found:
-    network = find_network(choice.origin, environ)
-    found: _Found = {}
-    if network.ca_bundle:
-        found["ca_bundle"] = str(network.ca_bundle), "ESCROWCTL_CA_BUNDLE"
-    if network.proxy:
-        found["proxy"] = hide_userinfo(network.proxy), find_proxy_name(environ) or ""
     return found
 
 

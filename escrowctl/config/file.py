@@ -6,7 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +112,14 @@ def _invalid(path: Path, error: Any) -> EscrowctlError:
     from escrowctl.config.profiles import describe  # noqa: PLC0415 - as above
 
     if error["type"] == "extra_forbidden":
-        return _unknown(path, error["loc"])
+        location = error["loc"]
+        from escrowctl.config.profiles import SECRET_NAMES, USE_LOGIN, list_siblings, nearest  # noqa: PLC0415 - as above
+
+        name = str(location[-1])
+        where = f"{path}: {'.'.join(map(str, location))}"
+        if name.lower() in SECRET_NAMES:
+            return bad_config(f"{where}: an API key does not belong in config.toml.", hint=USE_LOGIN)
+        return bad_config(f"{where}: there is no such setting{nearest(name, list_siblings(location))}.")
     name, expected = describe(error["loc"])
     where = f"{path}: {name}"
     match error["type"]:
@@ -122,16 +129,6 @@ def _invalid(path: Path, error: Any) -> EscrowctlError:
             return bad_config(f"{where}.{error['ctx']['error']}")
         case _:
             return bad_config(f"{where}: it should be {expected}.")
-
-
-def _unknown(path: Path, location: Sequence[str | int]) -> EscrowctlError:
-    from escrowctl.config.profiles import SECRET_NAMES, USE_LOGIN, list_siblings, nearest  # noqa: PLC0415 - as above
-
-    name = str(location[-1])
-    where = f"{path}: {'.'.join(map(str, location))}"
-    if name.lower() in SECRET_NAMES:
-        return bad_config(f"{where}: an API key does not belong in config.toml.", hint=USE_LOGIN)
-    return bad_config(f"{where}: there is no such setting{nearest(name, list_siblings(location))}.")
 
 
 def _with_line(text: str, error: ValueError) -> str:

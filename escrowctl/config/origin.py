@@ -79,7 +79,10 @@ def parse_base_url(text: str, *, source: str) -> Origin:
         raise bad_config(f"{source} has a fragment: write {_bare(parts)}.")
     host = _host(parts, text, source)
     port = _port(parts, text, source)
-    origin = Origin(parts.scheme, host, port, _path(parts.path, text, source))
+    segments = parts.path.strip("/").split("/") if parts.path.strip("/") else []
+    if any(segment in ("", ".", "..") or "%" in segment or "\\" in segment for segment in segments):
+        raise bad_config(f'{source} "{text}" contains an empty part, ".", "..", "%" or "\\" in its path: remove it.')
+    origin = Origin(parts.scheme, host, port, "".join(f"/{segment}" for segment in segments))
     if origin.scheme == "http" and not origin.is_loopback:
         raise bad_config(
             f'{source} "{text}" is plain http to another host: the key would be sent unencrypted; write https://{parts.netloc}.'
@@ -161,13 +164,6 @@ def _port(parts: SplitResult, text: str, source: str) -> int:
     if not port:
         raise bad_config(f'{source} "{text}" has no usable port.')
     return port
-
-
-def _path(path: str, text: str, source: str) -> str:
-    segments = path.strip("/").split("/") if path.strip("/") else []
-    if any(segment in ("", ".", "..") or "%" in segment or "\\" in segment for segment in segments):
-        raise bad_config(f'{source} "{text}" contains an empty part, ".", "..", "%" or "\\" in its path: remove it.')
-    return "".join(f"/{segment}" for segment in segments)
 
 
 def _bare(parts: SplitResult) -> str:

@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from escrowctl.config.service import FAILED, MAX_TIMEOUT, PENDING
 from escrowctl.config.toml import load_toml
+from escrowctl.contract.identifiers import UUID
 from escrowctl.contract.money import check_minor_digits, parse_amount, parse_currency
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.redaction import is_private
@@ -30,7 +31,6 @@ PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 API_PREFIX = r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"
 _VARIABLES = {"ca_bundle": "ESCROWCTL_CA_BUNDLE", "proxy": "HTTPS_PROXY"}
 """What `config list` shows beside the settings of a profile, and where it is set."""
-_UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _HEADER_NAME = r"^[A-Za-z0-9-]{1,64}$"
 _NAME = r"^[A-Za-z0-9._-]{1,64}$"
 
@@ -155,7 +155,7 @@ class Profile(_Strict):
     service_id: Annotated[str, StringConstraints(pattern=_NAME)] | None = Field(
         default=None, title="a name: the base URLs with it are one service", description=_NAME_IS
     )
-    journal_id: Annotated[str, StringConstraints(pattern=_UUID)] | None = Field(
+    journal_id: Annotated[str, StringConstraints(pattern=f"^{UUID}$")] | None = Field(
         default=None,
         title="the only journal to use; with any other, commands fail (17)",
         description="a journal's id, as `escrowctl config path` prints it",

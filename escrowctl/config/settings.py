@@ -152,7 +152,12 @@ class Resolver:
         # An empty variable is the same as none; an empty word on the command line is a mistake.
         env_profile, env_url = environ.get("ESCROWCTL_PROFILE") or None, environ.get("ESCROWCTL_BASE_URL") or None
         by_url_alone = bool(line.base_url or env_url) and not (line.profile or env_profile)
-        self._require_config(optional=by_url_alone)
+        try:
+            if self.config is None and find_config_path(self._line.config, self._environ, self._folders)[1]:
+                raise bad_config(f"{self.config_path}: there is no such file.")
+        except EscrowctlError as error:
+            if not (by_url_alone and error.code is ErrorCode.STATE_UNUSABLE):
+                raise
         if line.base_url is not None:
             return self._from_url(LINE, line.base_url, "--base-url", line.profile)
         if line.profile is not None:
@@ -168,19 +173,13 @@ class Resolver:
         if self.config is not None and self.config.default_profile:
             name = self.config.default_profile
             return self._from_profile(DEFAULT, name, f"default profile {name}")
-        raise self._nothing_configured()
-
-    def _require_config(self, *, optional: bool) -> None:
-        """Refuse a config file that cannot be used, and a named one that does not exist.
-
-        `optional`: where there is no folder to look in, there is no file.
-        """
-        try:
-            if self.config is None and find_config_path(self._line.config, self._environ, self._folders)[1]:
-                raise bad_config(f"{self.config_path}: there is no such file.")
-        except EscrowctlError as error:
-            if not (optional and error.code is ErrorCode.STATE_UNUSABLE):
-                raise
+        has_key = any(name in self._environ for name in KEYS)
+        message = (
+            "an API key is set, but no base URL: set ESCROWCTL_BASE_URL to the URL of the key's service."
+            if has_key
+            else "nothing is configured: no profile, no API key, no base URL."
+        )
+        raise not_sent(ErrorCode.NOT_CONFIGURED, message)
 
     def _from_url(self, level: str, url: str, source: str, profile_name: str | None) -> Choice:
         origin = parse_base_url(url, source=source)
@@ -219,7 +218,19 @@ class Resolver:
         own = self.find_own_key(choice) if environ_key is None or choice.level == LINE else None
         found = own or environ_key
         if found is None:
-            raise _no_key(choice, self._environ)
+            whose = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {choice.origin.base_url}"
+            url = choice.origin.base_url
+            unused = next((name for name in KEYS if self._environ.get(name)), None)
+            raise not_sent(
+                ErrorCode.KEY_MISSING,
+                f"there is no API key for {choice.origin} (the base URL from {choice.source}).",
+                hint=(
+                    command(f"auth login {whose}", "to store one", bare=True),
+                    f"if {unused} is the key for {choice.origin}: export ESCROWCTL_BASE_URL={url}"
+                    if unused
+                    else f"in a job: set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
+                ),
+            )
         refuse_in_base_url(choice.origin.base_url, found.key.reveal(), source=choice.source)
         return found
 
@@ -257,7 +268,17 @@ class Resolver:
         if key is None or self._environ_origin() == str(choice.origin):
             return key
         if choice.level != LINE:
-            raise _unbound_key(choice, by_profile=self._line.config is None)
+            by_profile = self._line.config is None
+            bind = f"PROFILE={choice.profile_name}" if by_profile else f"BASE_URL={choice.origin.base_url}"
+            raise not_sent(
+                ErrorCode.KEY_MISSING,
+                f"the environment has an API key without ESCROWCTL_BASE_URL, and {choice.source} has the base URL "
+                f"{choice.origin}: escrowctl cannot tell if they belong together.",
+                hint=(
+                    Hint(f"export ESCROWCTL_{bind}", f"if the key in the environment is for {choice.origin}"),
+                    Hint("unset ESCROWCTL_API_KEY ESCROWCTL_API_KEY_FILE", "to use the key of the profile"),
+                ),
+            )
         return None
 
     def _environ_origin(self) -> str | None:
@@ -288,15 +309,6 @@ class Resolver:
         else:
             return READ_TIMEOUT, WRITE_TIMEOUT
         return one, one
-
-    def _nothing_configured(self) -> EscrowctlError:
-        has_key = any(name in self._environ for name in KEYS)
-        message = (
-            "an API key is set, but no base URL: set ESCROWCTL_BASE_URL to the URL of the key's service."
-            if has_key
-            else "nothing is configured: no profile, no API key, no base URL."
-        )
-        return not_sent(ErrorCode.NOT_CONFIGURED, message)
 
 
 def check_timeout(seconds: float) -> float:
@@ -363,34 +375,3 @@ def _require_same(choice: Choice, origin: Origin, *, source: str) -> None:
             "use only one of them.",
             hint=f"unset {source}" if source.startswith("ESCROWCTL") else (),
         )
-
-
-def _no_key(choice: Choice, environ: Mapping[str, str]) -> EscrowctlError:
-    """Return that no key fits, and how to store or set one."""
-    whose = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {choice.origin.base_url}"
-    url = choice.origin.base_url
-    unused = next((name for name in KEYS if environ.get(name)), None)
-    return not_sent(
-        ErrorCode.KEY_MISSING,
-        f"there is no API key for {choice.origin} (the base URL from {choice.source}).",
-        hint=(
-            command(f"auth login {whose}", "to store one", bare=True),
-            f"if {unused} is the key for {choice.origin}: export ESCROWCTL_BASE_URL={url}"
-            if unused
-            else f"in a job: set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
-        ),
-    )
-
-
-def _unbound_key(choice: Choice, *, by_profile: bool) -> EscrowctlError:
-    """Return that the environment's key has no base URL; `by_profile`: ESCROWCTL_PROFILE can say it too."""
-    bind = f"PROFILE={choice.profile_name}" if by_profile else f"BASE_URL={choice.origin.base_url}"
-    return not_sent(
-        ErrorCode.KEY_MISSING,
-        f"the environment has an API key without ESCROWCTL_BASE_URL, and {choice.source} has the base URL "
-        f"{choice.origin}: escrowctl cannot tell if they belong together.",
-        hint=(
-            Hint(f"export ESCROWCTL_{bind}", f"if the key in the environment is for {choice.origin}"),
-            Hint("unset ESCROWCTL_API_KEY ESCROWCTL_API_KEY_FILE", "to use the key of the profile"),
-        ),
-    )

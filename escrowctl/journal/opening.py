@@ -15,7 +15,7 @@ from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import Locks, Storage
 from escrowctl.runtime import timestamp
 
-_FILE_NAME = "journal.db"
+FILE_NAME = "journal.db"
 
 
 def open_journal(
@@ -32,7 +32,7 @@ def open_journal(
     An older format is migrated. Where `pins` require another journal, this raises before one is created or migrated.
     """
     if pins:
-        _require_pinned(folder / _FILE_NAME, pins)
+        _require_pinned(folder / FILE_NAME, pins)
     storage, locks = open_storage(folder, created_at=timestamp(now()), reading=reading, restoring=restoring)
     return Journal(storage, locks, now=now, secrets=SigningSecrets(folder))
 
@@ -72,11 +72,11 @@ def find_formats(folder: Path) -> tuple[int, int] | None:
 
     Nothing is changed: `open_journal` migrates an older format.
     """
-    found = find_version(folder / _FILE_NAME)
+    found = find_version(folder / FILE_NAME)
     return (found, VERSION) if found else None
 
 
 def open_storage(folder: Path, *, created_at: str, reading: bool, restoring: bool = False) -> tuple[Storage, Locks]:
     """Return a folder's storage and its locks; raises as `open_journal` does."""
-    storage = SqliteStorage.open(folder / _FILE_NAME, made_at=created_at, reading=reading, restoring=restoring)
+    storage = SqliteStorage.open(folder / FILE_NAME, made_at=created_at, reading=reading, restoring=restoring)
     return storage, (ReadLockFile if reading else LockFile)(folder / "journal.lock")

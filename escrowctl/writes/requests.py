@@ -96,27 +96,17 @@ def request_create(
         # Whoever reads it may not tell capitals apart, and take the last.
         if name.casefold() in body:
             raise bad_value(f'--data has "{name}", which --{name.casefold()} sets: leave it out of --data.')
-    return request_create_of(body | added, options, money=money)
-
-
-def request_create_of(
-    body: JsonValue,
-    options: WriteOptions = NO_OPTIONS,
-    *,
-    operation: Operation = CREATE_TRANSACTION,
-    money: Money | None = None,
-) -> WriteRequest:
-    """Return the request to create an escrow with exactly this body; `money` None: it is looked for in the body."""
+    body |= added
     recorded = hash_values(body)
     fingerprint = encode(normalise(recorded))
     return WriteRequest(
-        operation=operation,
+        operation=CREATE_TRANSACTION,
         body=encode(body),
         fingerprint=fingerprint,
         locks=_create_locks(fingerprint, options.reference),
         options=options,
         recorded_body=encode(recorded),
-        money=money or money_of(locate(body, noun=operation.noun, any_case=False)),
+        money=money,
     )
 
 
@@ -139,23 +129,18 @@ def request_once_only(
 
 
 def request_update(
-    resource_id: str,
-    body: JsonValue,
-    options: WriteOptions = NO_OPTIONS,
-    *,
-    found: "Located | None" = None,
-    operation: Operation = UPDATE_TRANSACTION,
+    resource_id: str, body: JsonValue, options: WriteOptions, *, found: "Located | None"
 ) -> WriteRequest:
     """Return the request to update one escrow, under the lock that its release takes.
 
     Caps apply where it sets an amount, and refuse it where that amount cannot be found.
     """
     echoed = (found.id if found else None) or resource_id
-    given = locate(body, noun=operation.noun, any_case=False)
+    given = locate(body, noun=UPDATE_TRANSACTION.noun, any_case=False)
     currency = given.currency or (found.currency if found else None)
     recorded = hash_values(body)
     return WriteRequest(
-        operation=operation,
+        operation=UPDATE_TRANSACTION,
         body=encode(body),
         fingerprint=f"{echoed} {encode(normalise(recorded))}",
         locks=_transaction_locks(resource_id, echoed),
@@ -167,14 +152,12 @@ def request_update(
     )
 
 
-def request_webhook(
-    body: JsonValue, service: "Service", options: WriteOptions = NO_OPTIONS, *, operation: Operation = CREATE_WEBHOOK
-) -> WriteRequest:
+def request_webhook(body: JsonValue, service: "Service", options: WriteOptions = NO_OPTIONS) -> WriteRequest:
     """Return the request to register an endpoint; the journal stores no text of its body that may be a secret."""
     recorded = redact(body, harmless=service.webhooks.field_names)
     fingerprint = encode(normalise(recorded))
     return WriteRequest(
-        operation=operation,
+        operation=CREATE_WEBHOOK,
         body=encode(body),
         fingerprint=fingerprint,
         locks=(f"webhook\n{fingerprint}",),
@@ -184,23 +167,19 @@ def request_webhook(
     )
 
 
-def request_call(
-    operation: Operation, body: JsonValue, options: WriteOptions, *, resource_id: str | None = None
-) -> WriteRequest:
+def request_call(operation: Operation, body: JsonValue, options: WriteOptions) -> WriteRequest:
     """Return the request for a call that the interface does not know; `body` None: no body.
 
-    `resource_id` is the transaction that the path names: its lock is taken. Nothing is known of what
-    such a call sends and gets, so the journal stores no text of it that may be a secret.
+    Nothing is known of what such a call sends and gets, so the journal stores no text of it that may be a secret.
     """
-    recorded = encode(redact(body)) if body is not None else None
+    recorded = redact(body)
     return WriteRequest(
         operation=operation,
         body=encode(body) if body is not None else None,
-        fingerprint=f"{operation.path} {encode(normalise(redact(body)))}",
-        locks=_transaction_locks(resource_id) if resource_id else (f"call\n{operation.method}\n{operation.path}",),
+        fingerprint=f"{operation.path} {encode(normalise(recorded))}",
+        locks=(f"call\n{operation.method}\n{operation.path}",),
         options=options,
-        recorded_body=recorded,
-        resource_id=resource_id,
+        recorded_body=encode(recorded) if body is not None else None,
     )
 
 

@@ -14,6 +14,7 @@ from escrowctl.client.http import SUCCESS
 from escrowctl.client.pages import read_pages
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
+from escrowctl.contract.identifiers import UUID
 from escrowctl.contract.json import carries, encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, Operation
 from escrowctl.contract.record import Located, Record, describe, describe_money
@@ -38,7 +39,7 @@ from escrowctl.writes.writer import Writer
 
 DECIDED_NOT_APPLIED = "not applied, recorded by an operator"
 
-_OWN_KEY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_OWN_KEY = re.compile(UUID)
 _MAX_FOUND = 5
 _PAGE = 100
 

@@ -249,39 +249,6 @@ def test_key_with_json_escapes_is_starred_in_replies_and_traces(service_and_run:
 # What is no amount, and paths in parts
 
 
-@pytest.mark.parametrize(
-    ("body", "sentence"),
-    [
-        ('{"amount":100.001,"currency":"USD"}', '"amount" "100.001" has too many decimals'),
-        ('{"amount":5.5,"currency":"JPY"}', "JPY has none"),
-        ('{"amount":5,"currency":"ZZZ"}', "ZZZ"),
-        ('{"amount":5,"currency":"usd"}', "write USD"),
-        ('{"amount":-5,"currency":"USD"}', '"-5"'),
-        ('{"amount":1e3,"currency":"USD"}', "1e3"),
-        ('{"amount":0,"currency":"USD"}', "zero"),
-        ('{"amount":"1,000","currency":"USD"}', "write a JSON number"),
-        ('{"amount":100,"currency":5}', "write a code"),
-    ],
-)
-def test_a_create_by_hand_meets_the_rules_of_amounts(service_and_run: ServiceAndRun, body: str, sentence: str) -> None:
-    server, run = service_and_run(json_reply(HELD))
-
-    result = run("api", "POST", "/transactions", "--data", body, "--json")
-
-    assert (result.code, result.out, server.writes) == (2, "", [])
-    assert sentence in result.error["message"]
-
-
-def test_prefix_with_a_part_of_a_path_is_refused(profiles: Callable[..., tuple[WireServer, Run]]) -> None:
-    server, run = profiles(json_reply(HELD), a='base_url = "BASE"\napi_prefix = "/api/v1/transactions/tx_9"')
-    around = {"ESCROWCTL_PROFILE": "a", "ESCROWCTL_BASE_URL": server.base_url}
-
-    result = run("api", "PUT", "/release", "--yes", "--json", environ=around)
-
-    assert (result.code, server.writes) == (2, [])
-    assert "api_prefix contains the first part" in result.error["message"]
-
-
 def test_a_path_of_any_length_ends_in_a_sentence(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
 

@@ -72,60 +72,18 @@ def test_key_from_a_pipe_is_checked_stored_and_used(run: Run, serve: Serve, home
     assert server.seen[-1].header("Authorization") == f"Bearer {KEY}"
 
 
-def test_json_tells_the_same_without_the_key(run: Run, serve: Serve, home: Path) -> None:
-    server = serve(takes(KEY))
-
-    result = login(run, server, "--mode", "live", "-p", "acme-live", "--json")
-
-    assert (result.code, result.json) == (
-        0,
-        {
-            "profile": "acme-live",
-            "base_url": server.base_url,
-            "mode": "live",
-            "key_store": str(home / "credentials.toml"),
-            "checked": True,
-        },
-    )
-    assert KEY not in result.out + result.err
-
-
-@pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
-def test_one_line_end_is_not_part_of_the_key(run: Run, serve: Serve, ending: str) -> None:
-    server = serve(takes(KEY))
-    assert login(run, server, "--mode", "test", "-p", "a", key=KEY + ending).code == 0
-
-
 @pytest.mark.parametrize(
     ("key", "code"),
     [
         ("", 4),
-        ("\n", 4),
         (f"{KEY}\n{KEY}\n", 2),
-        (f"{KEY}\n\n", 2),
         (f" {KEY}", 2),
-        (f"{KEY} ", 2),
         (f"\ufeff{KEY}", 2),
-        (f"{KEY}\x00", 2),
         (f"{KEY}\x1b[2J", 2),
-        ("sk_ünï", 2),
         ("k" * 4097, 2),
         (f"Bearer {KEY}", 2),
     ],
-    ids=[
-        "empty",
-        "line end",
-        "two lines",
-        "blank line",
-        "before",
-        "after",
-        "BOM",
-        "NUL",
-        "escape",
-        "words",
-        "long",
-        "Bearer",
-    ],
+    ids=["empty", "two lines", "before", "BOM", "escape", "long", "Bearer"],
 )
 def test_malformed_key_is_neither_sent_nor_stored_nor_shown(
     run: Run, serve: Serve, home: Path, key: str, code: int
@@ -145,17 +103,10 @@ def test_malformed_key_is_neither_sent_nor_stored_nor_shown(
         (http_reply("401 Unauthorized", b'{"detail":"bad key"}'), 4, "does not accept this key", ""),
         (http_reply("403 Forbidden"), 4, "does not accept this key for GET /webhooks", "--no-check"),
         (http_reply("404 Not Found"), 6, "the API may have another prefix", "--api-prefix /v1"),
-        (http_reply("429 Too Many Requests"), 9, "429", "--no-check"),
         (http_reply("500 Oh No"), 10, "500", "--no-check"),
-        (
-            http_reply("308 Moved", b"", "Location: https://x.example.com/"),
-            8,
-            "308",
-            "escrowctl does not follow redirects",
-        ),
         (http_reply("200 OK", b"<html>log in</html>", content_type="text/html"), 10, "the reply", "--no-check"),
     ],
-    ids=["401", "403", "404", "429", "500", "308", "HTML"],
+    ids=["401", "403", "404", "500", "HTML"],
 )
 def test_a_key_that_is_not_taken_is_not_stored(
     run: Run, serve: Serve, home: Path, reply: bytes, code: int, sentence: str, hint: str
@@ -169,7 +120,7 @@ def test_a_key_that_is_not_taken_is_not_stored(
     assert sentence in first
     assert first.endswith(" Nothing was stored.")
     assert hint in "\n".join(hints)
-    assert len(server.seen) == (3 if sentence in ("429", "500") else 1)
+    assert len(server.seen) == (3 if sentence == "500" else 1)
 
 
 @pytest.mark.parametrize(
@@ -192,12 +143,6 @@ def test_login_stores_nothing_when_the_service_is_unreachable_unless_unchecked(
     stored = login(run, server, "--mode", "test", "-p", "a", "--no-check", "--json")
     assert (stored.code, stored.json["checked"]) == (0, False)
     assert KEY in files_of(home)["credentials.toml"]
-
-
-def test_login_waits_no_longer_than_the_timeout(run: Run, serve: Serve, home: Path) -> None:
-    result = login(run, serve(say_nothing), "--mode", "test", "-p", "a", "--timeout", "0.2")
-
-    assert (result.code, files_of(home)) == (10, {})
 
 
 def test_named_prefix_is_checked_and_stored(run: Run, serve: Serve, home: Path) -> None:
@@ -236,11 +181,8 @@ def test_login_refuses_base_url_with_prefix_before_reading_the_key(run: Run, ser
     ("url", "mode", "name"),
     [
         ("https://api.acme.com", "test", "acme-test"),
-        ("https://escrow.example.com", "live", "example-live"),
         ("https://pay.acme.co.uk", "live", "acme-live"),
         ("https://192.0.2.7", "live", "service-live"),
-        ("https://[2001:db8::1]", "live", "service-live"),
-        ("https://intranet", "live", "service-live"),
         ("http://localhost:9", "test", "local-test"),
     ],
 )
@@ -255,9 +197,7 @@ def test_login_without_a_name_builds_one_from_host_and_mode(run: Run, url: str, 
         (("--mode", "test"), "--base-url URL is missing"),
         (("--base-url", "https://a.example.com"), "--mode test or --mode live is missing"),
         (("--base-url", "https://a.example.com", "--mode", "prod"), '--mode "prod" is neither test nor live.'),
-        (("--base-url", "http://a.example.com", "--mode", "test"), "is plain http to another host"),
         (("--base-url", "https://a.example.com", "--mode", "test", "-p", "a b"), '"a b" cannot be a profile name'),
-        (("--base-url", "https://a.example.com", "--mode", "test", "-p", ""), '"" cannot be a profile name'),
         (
             ("--base-url", "https://a.example.com", "--mode", "test", "--sandbox"),
             "auth manages the API keys of real services",
@@ -291,12 +231,8 @@ def test_login_that_must_not_prompt_fails_without_a_key(run: Run, flag: str, env
     ("words", "message"),
     [
         (("auth", "login", KEY), "auth login takes options only"),
-        (("auth", "login", "--mode", "test", "a", KEY), "auth login takes options only"),
-        (("auth", "login", "--key", KEY), "there is no --key"),
         (("auth", "login", f"--key={KEY}"), "there is no --key"),
         (("auth", "login", "--api-key", KEY), "there is no --api-key"),
-        (("auth", "login", "--with-token", KEY), "there is no --with-token"),
-        (("--api-key", KEY, "tx", "get", "tx_1"), "there is no --api-key"),
         (("tx", "get", "tx_1", f"--token={KEY}"), "there is no --token"),
     ],
 )
@@ -397,17 +333,6 @@ def test_login_says_what_a_replaced_key_means_for_idempotency_keys(run: Run, ser
     assert run(*create).code == (7 if account is None else 0)
 
 
-def test_login_reports_what_overrides_the_new_profile(run: Run, serve: Serve) -> None:
-    server = serve(takes(KEY))
-    environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": OTHER_KEY}
-
-    result = run("auth", "login", "--mode", "test", "-p", "a", stdin=KEY, environ=environ)
-
-    assert result.code == 0
-    assert "ESCROWCTL_BASE_URL, ESCROWCTL_API_KEY" in result.err
-    assert [seen.header("Authorization") for seen in server.seen] == [f"Bearer {KEY}"]
-
-
 @pytest.mark.parametrize("case", ["link into nowhere", "unknown default profile", "changed while it was tried"])
 @pytest.mark.parametrize("store", [(), ("--keyring",)], ids=["file", "keyring"])
 def test_a_profile_that_cannot_be_written_leaves_no_key_behind(
@@ -475,18 +400,6 @@ def test_login_refuses_when_the_prefix_changed_during_the_check(
     assert (
         "profile a now has the API prefix /v2, but this login used /v1: log in again. Nothing was stored." in result.err
     )
-
-
-def test_login_stores_a_typed_default_prefix_over_another(
-    run: Run, serve: Serve, write_config: Callable[[str], Path]
-) -> None:
-    server = serve(takes(KEY))
-    path = write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nmode = "test"\napi_prefix = "/v1"\n')
-
-    assert run("-p", "a", "auth", "login", "--api-prefix", "/api/v1", stdin=KEY).code == 0
-
-    assert [seen.target for seen in server.seen] == ["/api/v1/webhooks"]
-    assert 'api_prefix = "/api/v1"' in path.read_text()
 
 
 # The keyring
@@ -686,12 +599,6 @@ def test_status_shows_the_environment_s_account_first(run: Run, accounts: tuple[
     assert first(ESCROWCTL_API_KEY=KEY)[-1] == "a key without a base URL: set ESCROWCTL_BASE_URL"
     assert first(ESCROWCTL_BASE_URL=a)[-1].startswith(f"there is no API key for {a}")
     assert first(ESCROWCTL_BASE_URL=a, ESCROWCTL_API_KEY="")[-1].startswith("ESCROWCTL_API_KEY is empty")
-
-
-def test_status_without_accounts_shows_how_to_log_in(run: Run) -> None:
-    result = run("auth", "status")
-    assert (result.code, result.out) == (4, "")
-    assert result.err.splitlines()[1] == "hint: escrowctl auth login"
 
 
 def test_status_warns_of_stored_keys_that_others_can_read(

@@ -130,19 +130,9 @@ def test_source_that_overrides_the_file_is_listed(run: Run, write_config: WriteC
             {"profile": ("acme-live", "--profile"), "timeout": (3, "--timeout"), "mode": ("live", "built in")},
         ),
         (
-            ("-p", "acme-live"),
-            {},
-            {"timeout": (12.5, "profile acme-live in {file}"), "base_url": ("{live}", "profile acme-live in {file}")},
-        ),
-        (
             (),
             {"ESCROWCTL_PROFILE": "acme-live"},
             {"profile": ("acme-live", "ESCROWCTL_PROFILE"), "base_url": ("{live}", "profile acme-live in {file}")},
-        ),
-        (
-            ("--base-url", "https://escrow.example.com", "-p", "acme-live"),
-            {},
-            {"profile": ("acme-live", "--profile"), "base_url": ("{live}", "--base-url")},
         ),
         (
             ("--base-url", "http://127.0.0.1:9"),
@@ -155,7 +145,7 @@ def test_source_that_overrides_the_file_is_listed(run: Run, write_config: WriteC
             {"api_key": (None, "ESCROWCTL_API_KEY is empty: it should hold the API key.")},
         ),
     ],
-    ids=["profile and timeout", "profile", "variable", "url and profile", "loopback", "empty key"],
+    ids=["profile and timeout", "variable", "loopback", "empty key"],
 )
 def test_each_origin_is_named(
     run: Run,
@@ -173,21 +163,6 @@ def test_each_origin_is_named(
     assert {name: found[name] for name in expected} == {
         name: (fill(value), fill(origin)) for name, (value, origin) in expected.items()
     }
-
-
-def test_a_pipe_gets_lines_of_three_columns(run: Run, write_config: WriteConfig) -> None:
-    path = write_config(ACME)
-
-    lines = run("config", "list").out.splitlines()
-
-    assert lines[:2] == [
-        f"profile\tacme-test\tdefault_profile in {path}",
-        f"base_url\thttps://test.escrow.example.com\tprofile acme-test in {path}",
-    ]
-    assert f"status.released\treleased,paid_out\tprofile acme-test in {path}" in lines
-    assert f"caps\tEUR 5000\tprofile acme-test in {path}" in lines
-    assert "reply.id\t-\tbuilt in" in lines
-    assert {line.count("\t") for line in lines} == {2}
 
 
 def test_config_list_reports_contradictions_and_invalid_files(run: Run, write_config: WriteConfig) -> None:
@@ -208,14 +183,6 @@ def test_sandbox_lists_its_own_settings_despite_configuration(run: Run, write_co
     assert found["base_url"] == ("(in this process)", "--sandbox")
     assert found["api_key"] == ("***", "the sandbox's own store")
     assert {origin for _, origin in found.values()} == {"--sandbox", "the sandbox's own store", "built in"}
-
-
-@pytest.mark.parametrize("name", ["default_profile", "ca_bundle", "proxy"])
-def test_setting_not_in_the_sandbox_reads_as_not_set(run: Run, write_config: WriteConfig, name: str) -> None:
-    write_config(ACME)
-    result = run("--sandbox", "config", "get", name)
-    assert (result.code, result.out) == (6, "")
-    assert result.err == f"error: {name} is not set.\nhint: escrowctl --sandbox config list\n"
 
 
 def test_config_path_prints_paths_and_the_journal_id(run: Run, home: Path) -> None:
@@ -270,13 +237,9 @@ def test_broken_and_circular_links_are_not_a_defect(run: Run, home: Path, name: 
     ("line", "key", "printed"),
     [
         ((), "base_url", "https://test.escrow.example.com"),
-        (("-p", "acme-live"), "base_url", "https://escrow.example.com"),
         (("-p", "acme-live"), "mode", "live"),
         ((), "status.released", "released,paid_out"),
-        ((), "caps.EUR", "5000"),
         ((), "read_only", "false"),
-        ((), "default_profile", "acme-test"),
-        (("-p", "acme-live"), "timeout", "12.5"),
         ((), "profiles.acme-live.timeout", "12.5"),
         ((), "profiles.acme-live.api_prefix", "/api/v1"),
     ],
@@ -293,10 +256,8 @@ def test_one_value_is_printed_bare(
     ("key", "code", "part"),
     [
         ("reply.id", 6, "reply.id is not set."),
-        ("caps.USD", 6, "caps.USD is not set."),
         ("profiles.acme-live.reply.id", 6, "is not set."),
         ("reply", 2, '"reply" is a table of settings'),
-        ("profiles.acme-live", 2, "is a table of settings"),
         ("profiles.nowhere.mode", 2, 'there is no profile "nowhere"'),
         ("status.relesed", 2, 'there is no setting "status.relesed"; the nearest is "status.released".'),
         (
@@ -304,7 +265,6 @@ def test_one_value_is_printed_bare(
             2,
             "escrowctl never prints an API key.\nhint: to see where the key comes from: escrowctl config list",
         ),
-        ("profiles.acme-live.api_key", 2, "error: escrowctl never prints an API key."),
     ],
 )
 def test_setting_that_cannot_be_printed_is_reported_with_a_reason(
@@ -323,34 +283,23 @@ def test_setting_that_cannot_be_printed_is_reported_with_a_reason(
     ("words", "line"),
     [
         (("reply.status", "/escrowState"), 'reply.status = "/escrowState"'),
-        (("status.released", "SETTLED"), 'status.released = ["SETTLED"]'),
         (("status.released", "SETTLED", "PAID OUT"), 'status.released = ["SETTLED", "PAID OUT"]'),
         (("status.released", "SETTLED,PAID"), 'status.released = ["SETTLED", "PAID"]'),
         (
             ("status.pending", "PAYOUT_QUEUED"),
             'status.pending = ["pending", "processing", "releasing", "queued", "in_progress", "PAYOUT_QUEUED"]',
         ),
-        (("status.failed", "VOID"), 'status.failed = ["VOID"]'),
         (("status.failed", '["VOID", "LOST, FOUND"]'), 'status.failed = ["VOID", "LOST, FOUND"]'),
         (("status.failed", "[]"), "status.failed = []"),
         (("status.failed", "404"), 'status.failed = ["404"]'),
         (("read_only", "true"), "read_only = true"),
-        (("retry_throttled", "false"), "retry_throttled = false"),
-        (("timeout", "90"), "timeout = 90"),
         (("timeout", "0.5"), "timeout = 0.5"),
         (("timeout", "25e-1"), "timeout = 2.5"),
         (("caps.USD", "99.95"), 'caps.USD = "99.95"'),
         (("caps.USD", "5000"), "caps.USD = 5000"),
-        (("account", "true"), 'account = "true"'),
         (("account", "2026-01-01"), 'account = "2026-01-01"'),
-        (("reference_field", '"external Ref"'), 'reference_field = "external Ref"'),
         (("reference_field", "5\nread_only = true"), r'reference_field = "5\nread_only = true"'),
-        (("idempotency", "header"), 'idempotency = "header"'),
-        (("mode", "live"), 'mode = "live"'),
         (("service_id", "123"), 'service_id = "123"'),
-        (("currencies", "XTS", "XAU"), 'currencies = ["XTS", "XAU"]'),
-        (("journal_id", "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"), 'journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"'),
-        (("base_url", "https://other.example.com/x"), 'base_url = "https://other.example.com/x"'),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -364,8 +313,11 @@ def test_setting_is_written_with_its_type(
     value = line.partition(" = ")[2]
     assert (result.code, result.out) == (0, "")
     assert result.err == f"saved: profiles.acme-test.{words[0]} = {value} in {path}\n"
-    section = path.read_text().split("[profiles.acme-live]")[0]
-    assert line in section.splitlines()
+    found: Any = tomllib.loads(path.read_text())["profiles"]["acme-test"]
+    wanted: Any = tomllib.loads(line)
+    for name in words[0].split("."):
+        found, wanted = found[name], wanted[name]
+    assert (found, type(found)) == (wanted, type(wanted))
 
 
 @pytest.mark.parametrize(
@@ -373,34 +325,20 @@ def test_setting_is_written_with_its_type(
     [
         (("read_only", "yes"), "read_only: it should be true or false"),
         (("timeout", "soon"), "timeout: it should be seconds above 0 and at most 3600"),
-        (("timeout", "0"), "timeout: it should be seconds above 0"),
-        (("timeout", "1e4"), "timeout: it should be seconds above 0"),
-        (("timeout", '"90"'), "timeout: it should be seconds above 0"),
         (("caps", "{EUR = 5}"), "is a table of settings"),
         (("mode", "prod"), 'mode: it should be "test" or "live"'),
         (("mode", "test", "live"), "takes one value, not 2"),
         (("reply.id", "escrowRef"), "reply.id: it should be a JSON Pointer such as /data/id"),
         (("caps.EUR", "50.001"), 'caps.EUR: the amount "50.001" has too many decimals: EUR has at most 2'),
-        (("caps.EUR", "5,000"), "caps.EUR: the amount"),
         (("caps.eur", "5"), 'caps.eur: the currency "eur" is not written as a currency code: write EUR'),
-        (("caps.EUR", "0"), "is zero"),
         (("api_prefix", "v1"), "api_prefix: it should be a path such as /api/v1"),
-        (("api_prefix", "/../x"), "api_prefix: it should be a path"),
         (("base_url", "http://escrow.example.com"), "is plain http to another host"),
-        (("base_url", "https://u:p@escrow.example.com"), "contains a user name or password"),
         (("status.released", "a,,b"), "has an empty item"),
-        (("reply_limit", "2048"), 'there is no setting "reply_limit"'),
-        (("webhook.scheme", "hmac"), 'webhook.scheme: it should be "standard", "hmac-sha256" or "none"'),
-        (("webhook.signature_header", "X Sig"), "webhook.signature_header: it should be the name of a header"),
         (("journal_id", "j1"), "journal_id: it should be a journal's id"),
-        (("reply", "x"), "is a table of settings"),
         (("reply.idd", "/x"), 'there is no setting "reply.idd"; the nearest is "reply.id"'),
-        (("baseurl", "x"), 'there is no setting "baseurl"; the nearest is "base_url"'),
         (("profiles.a b.mode", "test"), "names no profile"),
-        (("profiles", "x"), "names no profile"),
         (("profiles.nowhere.mode", "test"), 'there is no profile "nowhere"'),
         (("default_profile", "nowhere"), "there is no such profile (the profiles are: acme-live, acme-test)"),
-        (("key_store", "file"), 'there is no setting "key_store"'),
         (("ca_bundle", "/etc/ssl/own.pem"), "set the variable ESCROWCTL_CA_BUNDLE"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -418,7 +356,7 @@ def test_invalid_value_is_refused_and_the_file_unchanged(
     assert sorted(one.name for one in path.parent.iterdir()) == ["config.toml"]
 
 
-@pytest.mark.parametrize("key", ["api_key", "key", "token", "API_KEY", "profiles.acme-test.api_key", "secret"])
+@pytest.mark.parametrize("key", ["api_key", "TOKEN", "profiles.acme-test.api_key"])
 def test_config_set_refuses_a_key_and_does_not_show_it(run: Run, write_config: WriteConfig, key: str) -> None:
     path = write_config(ACME)
 
@@ -431,7 +369,7 @@ def test_config_set_refuses_a_key_and_does_not_show_it(run: Run, write_config: W
     assert path.read_text() == ACME
 
 
-@pytest.mark.parametrize("name", ["api_key", "key", "token"])
+@pytest.mark.parametrize("name", ["api_key", "token"])
 def test_key_in_config_toml_is_refused_and_not_shown(run: Run, write_config: WriteConfig, name: str) -> None:
     write_config(f'[profiles.a]\nbase_url = "https://a.example.com"\n{name} = "sk_live_in_the_wrong_file"\n')
 
@@ -454,21 +392,6 @@ def test_a_new_profile_begins_with_its_base_url(run: Run, home: Path) -> None:
     )
     assert stat.S_IMODE((home / "config.toml").stat().st_mode) == 0o600
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
-
-
-def test_a_relative_name_needs_a_profile_to_be_relative_to(run: Run) -> None:
-    result = run("config", "set", "mode", "test")
-
-    assert (result.code, result.out) == (2, "")
-    assert '"mode" is a setting of a profile, and no profile is chosen.' in result.err
-
-
-def test_config_set_changes_the_profile_of_the_environment(run: Run, write_config: WriteConfig) -> None:
-    write_config(ACME)
-
-    result = run("config", "set", "read_only", "true", environ={"ESCROWCTL_PROFILE": "acme-live"})
-
-    assert result.err.startswith("saved: profiles.acme-live.read_only = true in ")
 
 
 def test_another_config_file_is_the_one_that_is_changed(run: Run, write_config: WriteConfig, tmp_path: Path) -> None:

@@ -201,14 +201,6 @@ def test_resending_warns_of_what_was_created_otherwise(profile: Profile, run: Ru
     assert (result.code, "its currency is EUR (USD was sent)" in result.err) == (16, True)
 
 
-def test_raw_create_asks_before_it_repeats(live: Run) -> None:
-    line = ("api", "POST", "/transactions", "--data", '{"amount":100,"currency":"USD"}')
-
-    result = live(*line, terminal=True, stdin="no\n", now=lambda: LATER)
-
-    assert (result.code, "an identical create (100 USD)" in result.err) == (3, True)
-
-
 def test_many_other_creates_do_not_hide_an_identical_one(profile: Profile, run: Run, rows: WriteRows) -> None:
     numbers = count(1)
 

@@ -202,7 +202,7 @@ def test_a_webhook_and_a_raw_call_stay_unknown(service_and_run: ServiceAndRun, j
     endpoint = {"id": "wh_1", "url": "https://hooks.example.net/x"}
     server, run = service_and_run(by_path(listed=listing(endpoint), one=json_reply(HELD)))
     run("webhook", "create", "--url", "https://hooks.example.net/x")
-    run("api", "DELETE", "/webhooks/wh_9", "--yes")
+    run("api", "DELETE", "/hooks/wh_9", "--yes")
     sent = len(server.writes)
 
     results = [run("journal", "resolve", name) for name in ("j1", "j2")]
@@ -479,7 +479,7 @@ def test_not_applied_is_refused_when_a_record_has_the_key(
 def test_read_is_announced_only_when_one_is_sent(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(by_path(listed=listing(), one=json_reply(HELD)))
     run(*CREATE)
-    run("api", "DELETE", "/webhooks/wh_9", "--yes")
+    run("api", "DELETE", "/hooks/wh_9", "--yes")
     server.seen.clear()
 
     read = run("journal", "resolve", "j1", "--not-applied", *WHY)

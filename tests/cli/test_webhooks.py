@@ -53,7 +53,6 @@ def test_webhook_body_may_come_from_data(service_and_run: ServiceAndRun) -> None
     ("words", "message"),
     [
         ((), "webhook create needs --url, or the complete request body in --data. Nothing was sent."),
-        (("--event", "a"), "webhook create needs --url, or the complete request body in --data. Nothing was sent."),
         (
             ("--url", "hooks.example.net/x"),
             '--url "hooks.example.net/x" is not a webhook URL: write one such as '
@@ -63,7 +62,6 @@ def test_webhook_body_may_come_from_data(service_and_run: ServiceAndRun) -> None
             ("--url", "https://a b"),
             "--url must be at most 2048 visible ASCII characters without spaces. Nothing was sent.",
         ),
-        (("--url", "https://[::1"), '--url "https://[::1" is not a URL: Invalid IPv6 URL. Nothing was sent.'),
         (
             ("--url", "https://x.example", "--event", " "),
             '--event " " is not an event: write a name such as transaction.released. Nothing was sent.',

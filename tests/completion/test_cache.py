@@ -101,12 +101,6 @@ def test_a_value_behind_an_equals_sign_is_completed_in_place(shell: str, cache: 
     }
 
 
-def test_bash_splits_a_line_at_an_equals_sign(cache: Path) -> None:
-    # As readline hands it over: COMP_WORDBREAKS has the sign.
-    assert offer("bash", "escrowctl tx create --currency = US", environ_with(cache)) == {"USD", "USN"}
-    assert offer("bash", "escrowctl --profile = acme tx get tx_", environ_with(cache)) == {"tx_A1", "tx_A2"}
-
-
 @pytest.mark.representative("bash", "fish")
 @pytest.mark.parametrize("shell", SHELLS)
 def test_cache_of_the_user_is_read_without_escrowctl_home(shell: str, cache: Path, tmp_path: Path) -> None:
@@ -161,12 +155,6 @@ def test_tab_neither_hangs_nor_prints_errors_with_any_cache_file(shell: str, ins
 
     assert offer(shell, "escrowctl tx get ", environ_with(cache)) == set()
     assert offer(shell, "escrowctl tx g", environ_with(cache)) == {"get"}
-
-
-def test_more_than_five_hundred_are_not_read(cache: Path) -> None:
-    (cache / "@default" / "transaction").write_text("".join(f"tx_{number}\n" for number in range(600)))
-
-    assert offer("bash", "escrowctl tx get ", environ_with(cache)) == {f"tx_{number}" for number in range(500)}
 
 
 def test_bash_starts_no_process_at_tab(cache: Path) -> None:
@@ -317,15 +305,6 @@ def test_cache_that_cannot_be_written_is_not_reported(
     assert target.read_text() == ""
 
 
-def test_dry_run_failure_and_base_url_option_store_nothing(
-    home: Path, service_and_run: ServiceAndRun, run: Run
-) -> None:
-    _server, there_run = service_and_run(answering(http_reply("404 Not Found")))
-    assert there_run("tx", "get", "tx_1").code == 6
-    assert there_run("tx", "release", "tx_1", "--dry-run").code == 0
-    assert not (home / "cache").exists()
-
-
 # Installed
 
 HIDDEN = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "BASH_COMPLETION_USER_DIR")
@@ -355,21 +334,6 @@ def test_install_writes_its_own_file_and_no_other(run: Run, tmp_path: Path, shel
     assert files == {f".{shell}rc": "mine\n", place: run("completion", shell).out}
     if shell == "zsh":
         assert f"fpath=({(user / place).parent} $fpath)" in named.err
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_installed_script_is_writable_by_its_owner_alone(run: Run, tmp_path: Path, shell: str) -> None:
-    user = tmp_path / "user"
-    user.mkdir(mode=0o700)
-    before = os.umask(0)
-    try:
-        result = run("completion", "install", shell, environ={"HOME": str(user)}, without=HIDDEN)
-    finally:
-        os.umask(before)
-
-    assert result.code == 0
-    modes = {stat.filemode(path.stat().st_mode) for path in user.rglob("*")}
-    assert modes == {"drwxr-xr-x", "-rw-r--r--"}
 
 
 def test_install_does_not_replace_a_file_it_did_not_write(run: Run, tmp_path: Path) -> None:

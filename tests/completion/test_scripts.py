@@ -4,15 +4,11 @@ import contextlib
 import subprocess
 from pathlib import Path
 
-import internals
 import pexpect
 import pytest
 from conftest import Run
 
 from completion.shells import needs, offer, offer_all, start_zsh
-from escrowctl.app import make_tree
-from escrowctl.commands.completion import SHELLS
-from escrowctl.completion.tree import read_tree
 from escrowctl.topics.topic import TOPICS
 
 FOLDER = Path(__file__).parents[2] / "completions"
@@ -48,17 +44,6 @@ CASES: tuple[tuple[str, set[str]], ...] = (
 @pytest.mark.parametrize("shell", FILES)
 def test_stored_script_matches_the_command_tree(run: Run, shell: str) -> None:
     assert run("completion", shell).out == (FOLDER / FILES[shell]).read_text("utf-8")
-
-
-def test_offered_shells_are_the_existing_ones() -> None:
-    assert [name for name, _ in internals.read(internals.COMPLETED_SHELLS)] == list(SHELLS)
-
-
-def test_offered_operations_are_those_of_journal_list(run: Run) -> None:
-    (node,) = [node for node in read_tree(make_tree()) if node.name == "journal list"]
-    offered = {flag.names[0]: flag.choices for flag in node.flags}["--operation"]
-
-    assert f"Only this: {', '.join(offered)}." in run("journal", "list", "--help").out
 
 
 @pytest.mark.parametrize("line", ["escrowctl ", "escrowctl tx ", "escrowctl tx create ", "escrowctl help "])

@@ -280,17 +280,6 @@ def test_lost_update_blocks_its_repetition_until_a_decision(client: Client) -> N
     assert client.run(*line).code == 8
 
 
-def test_api_writes_are_guarded_as_commands_are(client: Client) -> None:
-    made = client.run("api", "POST", "/transactions", "--data", '{"amount": 100, "currency": "USD"}', "--yes", "-q")
-    escrow = made.out.strip()
-
-    codes = [client.run("api", "PUT", f"/transactions/{escrow}/release", "--yes").code for _ in range(2)]
-
-    assert client.run("api", "GET", f"/transactions/{escrow}", "-q").out == made.out
-    assert (made.code, codes, client.release(escrow).code) == (0, [0, 7], 7)
-    assert client.count_moves() == (1, 1)
-
-
 def test_webhook_is_registered_and_listed(client: Client) -> None:
     made = client.run("webhook", "create", "--url", "http://127.0.0.1:9/hooks", "-q")
 

@@ -55,8 +55,8 @@ class Form:
         """
         if self._name is not None:
             check_profile_name(self._name)
-        if self._api_prefix is not None:
-            check_api_prefix(self._api_prefix)
+        if self._api_prefix is not None and not re.fullmatch(API_PREFIX, self._api_prefix):
+            raise bad_value(f'--api-prefix "{self._api_prefix}" is not a path such as /api/v1.')
         known = self._profiles.get(self._name) if self._name else None
         origin, source = self._origin(known)
         mode = self._pick_mode(known)
@@ -205,12 +205,6 @@ def check_profile_name(name: str) -> None:
         raise bad_value(
             f'"{shown(name)}" cannot be a profile name: write 1 to 64 letters, digits, hyphens and underscores.'
         )
-
-
-def check_api_prefix(text: str) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_VALUE` for a prefix that a profile cannot have."""
-    if not re.fullmatch(API_PREFIX, text):
-        raise bad_value(f'--api-prefix "{text}" is not a path such as /api/v1.')
 
 
 def suggest_name(origin: Origin, mode: str) -> str:

@@ -49,7 +49,10 @@ def login(
     session.learn_stored_keys()
     session.keys.refuse_misplaced()
     account = Form(session, mode, api_prefix).fill()
-    _check_writable(session, account)
+    require_trusted(session.resolver.config_path)
+    session.resolver.credentials.read()
+    editor = _editor(session)
+    editor.check(_plan(session, account, editor.read()))
     key = _take_key(session, account, check=not no_check)
     with session.signals.held():
         try:
@@ -66,22 +69,31 @@ def _take_key(session: Session, account: LoginAccount, *, check: bool) -> Secret
     """Return a key that can be stored; at a terminal, ask again where the service refuses one."""
 
     def accept(key: Secret) -> Secret:
-        _require_usable(session, account, key)
+        session.keep_secret(key)
+        refuse_in_base_url(account.origin.base_url, key.reveal(), source=account.url_source)
+        if any(holds_key(text, key.reveal()) for text in (account.name, account.api_prefix)):
+            raise bad_value("the profile name or the API prefix contains the API key: choose another name or prefix.")
+        if account.mode == "live":
+            session.console.note("live", f"{account.name}, {account.origin}", word="live", important=True)
         if check:
-            _check(session, account, key)
+            config = session.resolver.config
+            known = config.profiles.get(account.name) if config else None
+            choice = Choice(LINE, account.origin, account.url_source, account.name, known, account.mode)
+            service = session.resolver.build_service(choice, FoundKey(key, account.url_source))
+            try:
+                with session.open_reader(service._replace(api_prefix=account.api_prefix)) as reader:
+                    reader.probe(LIST_WEBHOOKS)
+            except EscrowctlError as error:
+                raise _explain_refusal(error, account) from error
         return key
 
     if not session.runtime.stdin.isatty():
-        return accept(_read_key(session))
+        try:
+            text = session.runtime.stdin.read(MAX_KEY_CHARS + 3)
+        except UnicodeDecodeError:
+            text = "\x00"
+        return accept(read_key(text, source="standard input"))
     return ask_until(session, lambda: _ask_for_key(session, account), accept, again=(ErrorCode.NOT_AUTHENTICATED,))
-
-
-def _read_key(session: Session) -> Secret:
-    try:
-        text = session.runtime.stdin.read(MAX_KEY_CHARS + 3)
-    except UnicodeDecodeError:
-        text = "\x00"
-    return read_key(text, source="standard input")
 
 
 def _ask_for_key(session: Session, account: LoginAccount) -> Secret:
@@ -97,29 +109,6 @@ def _ask_for_key(session: Session, account: LoginAccount) -> Secret:
         lambda: session.prompt.ask_secret(f"Profile {whose}:", "API key (not shown while you type):"),
         lambda answer: read_key(answer, source="the answer"),
     )
-
-
-def _require_usable(session: Session, account: LoginAccount, key: Secret) -> None:
-    """Raise EscrowctlError (exit 2) where the line, a variable or the profile has the key too; announce a live one."""
-    session.keep_secret(key)
-    refuse_in_base_url(account.origin.base_url, key.reveal(), source=account.url_source)
-    if any(holds_key(text, key.reveal()) for text in (account.name, account.api_prefix)):
-        raise bad_value("the profile name or the API prefix contains the API key: choose another name or prefix.")
-    if account.mode == "live":
-        session.console.note("live", f"{account.name}, {account.origin}", word="live", important=True)
-
-
-def _check(session: Session, account: LoginAccount, key: Secret) -> None:
-    """Ask the service whether it accepts the key; raises EscrowctlError as `Reader.probe` does where it does not."""
-    config = session.resolver.config
-    known = config.profiles.get(account.name) if config else None
-    choice = Choice(LINE, account.origin, account.url_source, account.name, known, account.mode)
-    service = session.resolver.build_service(choice, FoundKey(key, account.url_source))
-    try:
-        with session.open_reader(service._replace(api_prefix=account.api_prefix)) as reader:
-            reader.probe(LIST_WEBHOOKS)
-    except EscrowctlError as error:
-        raise _explain_refusal(error, account) from error
 
 
 def _explain_refusal(error: EscrowctlError, account: LoginAccount) -> EscrowctlError:
@@ -146,14 +135,6 @@ def _explain_refusal(error: EscrowctlError, account: LoginAccount) -> EscrowctlE
     return EscrowctlError(
         code, f"{message}.", hint=hint, outcome=error.outcome, effect=NOTHING_STORED, facts=error.facts
     )
-
-
-def _check_writable(session: Session, account: LoginAccount) -> None:
-    """Raise what is wrong with the files before a key is typed or a request is sent."""
-    require_trusted(session.resolver.config_path)
-    session.resolver.credentials.read()
-    editor = _editor(session)
-    editor.check(_plan(session, account, editor.read()))
 
 
 def _store(session: Session, account: LoginAccount, key: Secret, *, keyring: bool) -> tuple[str, bool]:

@@ -96,27 +96,22 @@ def logout(
             raise bad_value("no profile is chosen: name one with -p NAME.", hint=command("auth status", bare=True))
         names = (name,)
     for name in names:
-        _remove_key(session, name)
+        stored = resolver.credentials.find(name)
+        profile = resolver.config.profiles.get(name) if resolver.config else None
+        if stored is None and profile is None:
+            resolver.choose_profile(name)
+        if stored is None:
+            session.console.note("no_key", f"no key is stored for profile {name}, so none was removed")
+        else:
+            resolver.credentials.remove(stored, session.runtime)
+            where = "the keyring" if stored.in_keyring else resolver.credentials.path
+            what = f"the key of profile {name} for {stored.origin}, from {where}"
+            session.console.note("removed", what, word="removed")
+        if profile is not None and profile.api_key_file is not None:
+            session.console.note("key_left", f"profile {name} still reads its key from {profile.api_key_file}")
     left = [variable for variable in KEYS if variable in session.runtime.environ]
     if left:
         session.console.note("key_left", f"{', '.join(left)} is still set in the environment")
-
-
-def _remove_key(session: Session, name: str) -> None:
-    """Remove the stored key of a profile, and note where it has another one."""
-    resolver = session.resolver
-    stored = resolver.credentials.find(name)
-    profile = resolver.config.profiles.get(name) if resolver.config else None
-    if stored is None and profile is None:
-        resolver.choose_profile(name)
-    if stored is None:
-        session.console.note("no_key", f"no key is stored for profile {name}, so none was removed")
-    else:
-        resolver.credentials.remove(stored, session.runtime)
-        where = "the keyring" if stored.in_keyring else resolver.credentials.path
-        session.console.note("removed", f"the key of profile {name} for {stored.origin}, from {where}", word="removed")
-    if profile is not None and profile.api_key_file is not None:
-        session.console.note("key_left", f"profile {name} still reads its key from {profile.api_key_file}")
 
 
 def switch(
@@ -176,7 +171,16 @@ def _rows(session: Session) -> Iterator[_Row]:
         yield _row_of(session, name)
     for name in _stored_names(session):
         if name not in profiles:
-            yield _unused(session, name)
+            stored = session.resolver.credentials.find(name)
+            yield (
+                _Row(
+                    name,
+                    base_url=stored.origin if stored else None,
+                    key_source=str(session.resolver.credentials.path),
+                    state="a key is stored, but there is no such profile; "
+                    f"to remove the key: {session.invocation.program} auth logout -p {name}",
+                )
+            )
 
 
 def _row_of(session: Session, name: str) -> _Row:
@@ -220,17 +224,6 @@ def _chosen(row: _Row, choice: Choice) -> _Row:
 def _with_key(row: _Row, found: FoundKey) -> _Row:
     state = _SET if found.source in KEYS else _STORED
     return row._replace(key_source=found.source, found=found, state=state)
-
-
-def _unused(session: Session, name: str) -> _Row:
-    stored = session.resolver.credentials.find(name)
-    return _Row(
-        name,
-        base_url=stored.origin if stored else None,
-        key_source=str(session.resolver.credentials.path),
-        state="a key is stored, but there is no such profile; "
-        f"to remove the key: {session.invocation.program} auth logout -p {name}",
-    )
 
 
 def _stored_names(session: Session) -> tuple[str, ...]:

@@ -14,7 +14,13 @@ from escrowctl.session import Session
 def report_duplicates(session: Session, found: Sequence[Duplicate]) -> str:
     """Name each pair in a note, and return a sentence about all of them."""
     for pair in found:
-        message = f"{_name_shared(pair)}: done twice, as {_name_entry(pair.first)} and as {_name_entry(pair.second)}"
+        shared = (
+            f"id {pair.id}" if pair.id else "",
+            f'reference "{pair.reference}"' if pair.reference is not None else "",
+            f"key {pair.idempotency_key}" if pair.idempotency_key else "",
+        )
+        same = ", ".join(filter(None, shared))
+        message = f"{same}: done twice, as {_name_entry(pair.first)} and as {_name_entry(pair.second)}"
         session.console.note("done_twice", message, word="duplicate", important=True)
     sums = add_up(found)
     count = sum(one.rows for one in sums.values())
@@ -62,16 +68,6 @@ def add_up(found: Sequence[Duplicate]) -> dict[str, Sum]:
         currency, amount = (money.currency, money.amount) if money else ("", Number("0"))
         sums[currency] = sums.get(currency, Sum()).plus(1, amount)
     return sums
-
-
-def _name_shared(pair: Duplicate) -> str:
-    reference = f'reference "{pair.reference}"' if pair.reference is not None else ""
-    shared = (
-        f"id {pair.id}" if pair.id else "",
-        reference,
-        f"key {pair.idempotency_key}" if pair.idempotency_key else "",
-    )
-    return ", ".join(filter(None, shared))
 
 
 def _name_entry(entry: Entry) -> str:

@@ -8,7 +8,8 @@ import typer
 
 from escrowctl.client.http import SUCCESS
 from escrowctl.commands.journal.duplicates import done_twice, pairs_with
-from escrowctl.commands.journal.listing import describe_state, find_entry, view_resolved
+from escrowctl.commands.journal.listing import find_entry
+from escrowctl.commands.rows import describe_state, view_resolved
 from escrowctl.commands.tx.once_only import note_result
 from escrowctl.commands.writing import check_text
 from escrowctl.config.advice import advise_proving, advise_setting
@@ -111,7 +112,16 @@ def resolve(
     chosen.check()
     found = find_entry(session, parse_entry_name(entry))
     if not (_is_open(found, chosen) or _is_misread(session, found, chosen)):
-        _show_settled(session, found, chosen)
+        if found.state is State.IN_FLIGHT:
+            raise busy(found)
+        if chosen.is_given:
+            raise not_sent(
+                ErrorCode.ALREADY_DONE,
+                f"{found.name} already has an outcome: {describe_state(found)}.",
+                effect="Nothing was sent or recorded.",
+                hint=command(f"journal show {found.name}"),
+            )
+        session.show(view_resolved(found))
         return
     chosen.check_id(found)
     _require_own_service(session, found, chosen)
@@ -124,7 +134,11 @@ def resolve(
             standing = stopped.standing or unchanged
             raise Stopped(stopped.code, standing) from None
         session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {_words(settled)}")
-        _require_as_sent(settled)
+        from escrowctl.writes.create import find_difference
+
+        difference = find_difference(settled)
+        if difference is not None:
+            raise difference
         if found.state is State.NOT_APPLIED:
             # It may have been sent again meanwhile, as another entry.
             pairs = pairs_with(list_duplicates(session.journal), [settled])
@@ -139,11 +153,12 @@ def _words(entry: Entry) -> str:
 def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
     from escrowctl.writes.resolve import EntryResolver, Resolution
 
+    when = " before anything is sent" if chosen.resend else "; no write is sent"
     resolver = EntryResolver(
         session.service,
         reader=session.reader,
         writer=session.writer,
-        announce=lambda: _note_reading(session, chosen),
+        announce=lambda: session.console.note("reading", f"reading {session.service.origin}{when}"),
         report=lambda message: session.console.note("found", message, word="found"),
     )
     if chosen.resend:
@@ -214,20 +229,6 @@ def _still_unconfirmed(session: Session, entry: Entry, sentence: str) -> Escrowc
     )
 
 
-def _require_as_sent(entry: Entry) -> None:
-    """Raise EscrowctlError `CHECK_FAILED` where the created record differs from what was sent."""
-    from escrowctl.writes.create import find_difference
-
-    difference = find_difference(entry)
-    if difference is not None:
-        raise difference
-
-
-def _note_reading(session: Session, chosen: _Chosen) -> None:
-    when = " before anything is sent" if chosen.resend else "; no write is sent"
-    session.console.note("reading", f"reading {session.service.origin}{when}")
-
-
 def _resend(session: Session, resolver: "EntryResolver", entry: Entry, chosen: _Chosen, *, asked: bool) -> Entry:
     from escrowctl.writes.result import write_failure
 
@@ -288,20 +289,6 @@ def _confirm_resend(session: Session, entry: Entry, chosen: _Chosen) -> bool:
         declined=f"the outcome of {entry.name} is still unknown",
     )
     return True
-
-
-def _show_settled(session: Session, entry: Entry, chosen: _Chosen) -> None:
-    """Show an entry about which nothing is unknown; raises EscrowctlError `ALREADY_DONE` for a decision on it."""
-    if entry.state is State.IN_FLIGHT:
-        raise busy(entry)
-    if chosen.is_given:
-        raise not_sent(
-            ErrorCode.ALREADY_DONE,
-            f"{entry.name} already has an outcome: {describe_state(entry)}.",
-            effect="Nothing was sent or recorded.",
-            hint=command(f"journal show {entry.name}"),
-        )
-    session.show(view_resolved(entry))
 
 
 def _require_own_service(session: Session, entry: Entry, chosen: _Chosen) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, TextIO
 import typer
 
 from escrowctl.commands.journal.duplicates import done_twice, view_duplicates
-from escrowctl.commands.journal.listing import SHEET, view_entry
+from escrowctl.commands.rows import SHEET, view_entry
 from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
 from escrowctl.journal.chain import Head

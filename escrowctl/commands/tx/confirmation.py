@@ -61,12 +61,21 @@ def confirm_all(session: Session, operation: Operation, inspected: Inspected) ->
     count, service, verb = len(inspected.records), session.service, operation.verb
     if count:
         where = "" if service.sandbox else f"   profile {service.name}   host {service.origin}"
+        sums: dict[str, Sum] = {}
+        for found in inspected.records.values():
+            is_known = found is not None and found.amount is not None and found.currency
+            currency, amount = (found.currency or "", found.amount) if is_known and found else ("", None)
+            sums[currency] = sums.get(currency, Sum()).plus(1, Decimal(amount or 0))
+        rows = tuple(
+            View(None, one, named={name: getattr(found, name, None) for name in _COLUMNS} | {"id": one})
+            for one, found in inspected.records.items()
+        )
         session.prompt.confirm(
             [
-                *(f"  {line}" for line in session.console.table_lines(_table(inspected))),
+                *(f"  {line}" for line in session.console.table_lines(Listing(_COLUMNS, rows))),
                 *(f"  not among them: {error.message}" for error in inspected.refused.values()),
                 f"  {verb} {count_escrows(count)}{where}",
-                *sum_lines(_sums(inspected), count_escrows, unknown="amount unknown"),
+                *sum_lines(sums, count_escrows, unknown="amount unknown"),
                 f"{kind_of(operation.name).warning} To {verb} {'it' if count == 1 else 'them'}, type {count}:",
             ],
             str(count),
@@ -74,21 +83,3 @@ def confirm_all(session: Session, operation: Operation, inspected: Inspected) ->
             declined=f"nothing was {operation.done}",
         )
     return inspected.require_unchanged
-
-
-def _table(inspected: Inspected) -> Listing:
-    views = (
-        View(None, one, named={name: getattr(found, name, None) for name in _COLUMNS} | {"id": one})
-        for one, found in inspected.records.items()
-    )
-    return Listing(_COLUMNS, tuple(views))
-
-
-def _sums(inspected: Inspected) -> dict[str, Sum]:
-    """Return what the records add up to, by currency; those without an amount and a currency under ""."""
-    sums: dict[str, Sum] = {}
-    for found in inspected.records.values():
-        is_known = found is not None and found.amount is not None and found.currency
-        currency, amount = (found.currency or "", found.amount) if is_known and found else ("", None)
-        sums[currency] = sums.get(currency, Sum()).plus(1, Decimal(amount or 0))
-    return sums

@@ -5,14 +5,15 @@ from typing import Annotated
 import typer
 
 from escrowctl.commands.writing import (
+    check_currency,
     check_options,
     confirm_repetition,
-    parse_money,
     read_data,
     record_of,
     rehearse,
     show_created,
 )
+from escrowctl.contract.money import check_minor_digits, parse_amount
 from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.output.view import view_record
 from escrowctl.session import session_of
@@ -45,7 +46,7 @@ def create(
       escrowctl --sandbox tx create --amount 100 --currency USD --dry-run
     """
     session = session_of(context)
-    money = parse_money(session, amount, currency)
+    money = check_minor_digits(parse_amount(amount), check_currency(session, currency))
     added = read_data(data, session.runtime.stdin)
     options = check_options(idempotency_key, reason, allow_duplicate, reference=reference)
     request = request_create(money, session.service, added, options)

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from escrowctl.commands.filters import PAGE, Filters, ReferenceOption, SinceOption, StatusOption, check_filters
 from escrowctl.commands.read import show_list
-from escrowctl.commands.tx.filters import Filters, ReferenceOption, SinceOption, StatusOption, check_filters
 from escrowctl.commands.tx.register import entries_here, show_register
 from escrowctl.contract.operations import CREATE_TRANSACTION, LIST_TRANSACTIONS
 from escrowctl.contract.pages import find_next
@@ -16,13 +16,12 @@ from escrowctl.journal.model import Selection
 from escrowctl.output.view import Listing, view_record
 from escrowctl.session import Session, session_of
 
-_MOST_ITEMS = 100_000
-_PAGE = 500
-
 
 def list_transactions(
     context: typer.Context,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Show up to N, from several pages.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", help="Show up to N, from several pages.", min=1, max=100_000)
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Read every page.")] = False,
     status: StatusOption = None,
     since: SinceOption = None,
@@ -48,8 +47,6 @@ def list_transactions(
     session = session_of(context)
     if not local and (refreshed or over is not None):
         raise bad_value("--refresh and --over need --local.")
-    if limit is not None and not 1 <= limit <= _MOST_ITEMS:
-        raise bad_value(f"--limit {limit} is out of range: 1 to {_MOST_ITEMS}.")
     if everything and limit is not None:
         raise bad_value("use --limit or --all, not both.")
     filters = check_filters(session, status, since, reference)
@@ -59,18 +56,13 @@ def list_transactions(
     if session.options.raw:
         if limit is not None or everything or filters:
             raise bad_value("--raw shows one page unchanged: leave out --limit, --all and the filters.")
-        _show_page(session)
+        found = session.reader.read_list(LIST_TRANSACTIONS)
+        _note_undocumented(session, is_cut=find_next(found.document, None).has_more)
+        show_list(session, found)
         return
     views = tuple(view_record(one, raw=False) for one in _read(session, filters, limit, everything=everything))
     session.remember("transaction", {view.id: view.named["status"] for view in views})
     session.console.show_listing(Listing(LOCATED, views))
-
-
-def _show_page(session: Session) -> None:
-    """Show the first page unchanged."""
-    found = session.reader.read_list(LIST_TRANSACTIONS)
-    _note_undocumented(session, is_cut=find_next(found.document, None).has_more)
-    show_list(session, found)
 
 
 def _read(session: Session, filters: Filters, limit: int | None, *, everything: bool) -> list[Record]:
@@ -90,7 +82,12 @@ def _read(session: Session, filters: Filters, limit: int | None, *, everything: 
         items += filter(passes, page.items)
         has_more = page.has_more
         if everything and has_more and not page.leads_on:
-            raise _lost_track(len(items))
+            raise EscrowctlError(
+                ErrorCode.UNREADABLE_REPLY,
+                f"the service has more than the {len(items)} listed, but its reply does not lead to the next page.",
+                effect=ONLY_READ,
+                hint=command("tx list", "to list the first page"),
+            )
         if not everything and len(items) >= (limit or 0):
             break
     is_cut = has_more or (limit is not None and len(items) > limit)
@@ -120,7 +117,7 @@ def _make_filter(session: Session, filters: Filters) -> Callable[[Record], bool]
     field = session.service.reference_field
     named = frozenset[str]()
     if filters.reference is not None:
-        selection = Selection(_PAGE, operations=(CREATE_TRANSACTION.name,), reference=filters.reference)
+        selection = Selection(PAGE, operations=(CREATE_TRANSACTION.name,), reference=filters.reference)
         named = frozenset(one.settlement.result_id or "" for one in entries_here(session, selection))
 
     def passes(record: Record) -> bool:
@@ -130,12 +127,3 @@ def _make_filter(session: Session, filters: Filters) -> Callable[[Record], bool]
         return has_reference and filters.has_status(located.status) and filters.is_recent(located.created)
 
     return passes
-
-
-def _lost_track(count: int) -> EscrowctlError:
-    return EscrowctlError(
-        ErrorCode.UNREADABLE_REPLY,
-        f"the service has more than the {count} listed, but its reply does not lead to the next page.",
-        effect=ONLY_READ,
-        hint=command("tx list", "to list the first page"),
-    )

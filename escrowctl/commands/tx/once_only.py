@@ -50,13 +50,17 @@ def check_record_options(
     deadline: str | None,
 ) -> RecordOptions:
     """Return typed options checked; `deadline` None: it is not waited for. Raises EscrowctlError (exit 2)."""
+    seconds = None
+    if deadline is not None:
+        seconds = parse_duration(deadline, name="--deadline").total_seconds()
+        require_proving_statuses(session, operation, needed_by="--wait")
     return RecordOptions(
         body=encode(read_data(data, session.runtime.stdin)) if data is not None else None,
         expected_amount=parse_amount(amount, name="--expect-amount") if amount is not None else None,
         expected_currency=check_currency(session, currency, name="--expect-currency") if currency is not None else None,
         allow_unreadable=allow_unreadable,
         skip_done=skip_done,
-        wait=_read_wait(session, operation, deadline) if deadline is not None else None,
+        wait=seconds,
     )
 
 
@@ -75,7 +79,7 @@ def write_each(
     if dry_run:
         _rehearse_each(session, operation, ids, how, options, several=several)
         return
-    session.service.refuse_key(operation.path, *ids)
+    session.service.refuse_key(*ids)
     confirm, refused = _confirmation(session, operation, ids, how, options, together=several and not yes, yes=yes)
 
     def write_one(resource_id: str) -> View:
@@ -87,10 +91,31 @@ def write_each(
             )
         note_result(session, operation, resource_id, result)
         session.remember("transaction", {resource_id: result.status_after})
-        return _view(resource_id, result)
+        status = result.entry.settlement.http_status if result.entry else None
+        read: dict[str, JsonValue] = {
+            "status_before": result.status_before,
+            "status_after": result.status_after,
+            "verified": result.verified,
+        }
+        document: dict[str, JsonValue] = {
+            "id": resource_id,
+            "http_status": Number(str(status)) if status is not None else None,
+            "reply": result.record.document if result.record else None,
+            **read,
+        }
+        before, after = result.status_before or "?", result.status_after or "?"
+        line = f"{resource_id}   {before} -> {after}   {_how_verified(result)}"
+        return View(document, resource_id, document, line=line, named={"id": resource_id, **read}, record=document)
 
     if several:
-        run_several(session, ids, lambda one: _as_line(write_one(one)), verb=operation.verb)
+
+        def write_line(resource_id: str) -> View:
+            view = write_one(resource_id)
+            assert isinstance(view.document, dict)
+            document = {"id": view.id, "outcome": "done", **view.document}
+            return view._replace(document=document, shown=document, record=document, outcome="done")
+
+        run_several(session, ids, write_line, verb=operation.verb)
         return
     with session.signals.held():
         view = write_one(ids[0])
@@ -160,38 +185,6 @@ def require_proving_statuses(session: Session, operation: Operation, *, needed_b
         why = f"is not set in profile {service.profile}" if service.profile else "only a profile can set"
         raise bad_value(f"{needed_by} needs status.{done}, which {why}.", hint=advise_proving(service, done))
     return statuses
-
-
-def _read_wait(session: Session, operation: Operation, text: str) -> float:
-    """Return how many seconds to wait; raises EscrowctlError (exit 2) where no status is known to end the wait."""
-    seconds = parse_duration(text, name="--deadline").total_seconds()
-    require_proving_statuses(session, operation, needed_by="--wait")
-    return seconds
-
-
-def _view(resource_id: str, result: "WriteResult") -> View:
-    status = result.entry.settlement.http_status if result.entry else None
-    read: dict[str, JsonValue] = {
-        "status_before": result.status_before,
-        "status_after": result.status_after,
-        "verified": result.verified,
-    }
-    document: dict[str, JsonValue] = {
-        "id": resource_id,
-        "http_status": Number(str(status)) if status is not None else None,
-        "reply": result.record.document if result.record else None,
-        **read,
-    }
-    before, after = result.status_before or "?", result.status_after or "?"
-    line = f"{resource_id}   {before} -> {after}   {_how_verified(result)}"
-    return View(document, resource_id, document, line=line, named={"id": resource_id, **read}, record=document)
-
-
-def _as_line(view: View) -> View:
-    """Return the view of one of several, with its outcome."""
-    assert isinstance(view.document, dict)
-    document = {"id": view.id, "outcome": "done", **view.document}
-    return view._replace(document=document, shown=document, record=document, outcome="done")
 
 
 def _how_verified(result: "WriteResult") -> str:

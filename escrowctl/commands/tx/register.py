@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from escrowctl.commands.filters import PAGE, Filters
+from escrowctl.commands.rows import REGISTER, row_of
 from escrowctl.commands.times import parse_duration
-from escrowctl.commands.tx.filters import Filters
 from escrowctl.config.advice import advise_proving
 from escrowctl.config.service import Service
-from escrowctl.contract.json import Document, JsonValue, Number, read_reply
+from escrowctl.contract.json import Document, Number, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.contract.record import is_another, make_record
 from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, command
@@ -18,10 +19,6 @@ from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
 from escrowctl.writes.kinds import kind_of
 
-COLUMNS = ("id", "amount", "currency", "status", "created", "released", "reference", "entry")
-"""What the register shows."""
-
-_PAGE = 500
 _UNKNOWN, _ACCEPTED = "unknown", "accepted"
 _ENDS_THE_READING = (ErrorCode.NO_CONNECTION, ErrorCode.NOT_AUTHENTICATED)
 
@@ -49,12 +46,17 @@ class Escrow(NamedTuple):
         return now - datetime.fromisoformat(self.first.sent_at) > age
 
     def view(self) -> View:
-        """Return its row."""
-        intent = self.first.intent
-        created = self.first.sent_at if intent.operation == CREATE_TRANSACTION.name else None
-        values = (self.amount, self.currency, self.status, created, self.released, intent.reference, self.first.name)
-        named: dict[str, JsonValue] = dict(zip(COLUMNS, (self.id, *values), strict=True))
-        return View(named, self.id, named, named=named, record=named)
+        """Return its row: that of the first write, with what is known of the escrow."""
+        row = row_of(self.first) | {
+            "id": self.id,
+            "amount": self.amount,
+            "currency": self.currency,
+            "status": self.status,
+            "created": self.first.sent_at if self.first.intent.operation == CREATE_TRANSACTION.name else None,
+            "released": self.released,
+        }
+        document = {name: row[name] for name in REGISTER}
+        return View(document, self.id, named=row, record=document)
 
 
 def entries_here(session: Session, selection: Selection) -> Iterator[Entry]:
@@ -88,10 +90,18 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, is_r
     filters.note_left_out(session, [one.status for one in found])
     found = [one for one in found if filters.has_status(one.status) and (age is None or one.is_held)]
     views = tuple(one.view() for one in found[:limit])
-    session.console.show_listing(Listing(COLUMNS, views))
+    session.console.show_listing(Listing(REGISTER, views))
     session.remember("transaction", {view.id: view.named["status"] for view in views})
     if over is not None and found:
-        raise _held_too_long(session, found, over, is_read=is_read)
+        hints = []
+        if not is_read:
+            hints.append(command(f"tx list --local --refresh --over {over}", "to read each at the service"))
+        if not session.service.released:
+            hints += advise_proving(session.service, "released")
+        if any(one.status == _UNKNOWN for one in found):
+            hints.append(command("journal list --unknown", "to see the writes whose outcome is unknown"))
+        count = "1 escrow holds" if len(found) == 1 else f"{len(found)} escrows hold"
+        raise EscrowctlError(ErrorCode.CHECK_FAILED, f"{count} money, or may hold it, after {over}.", hint=tuple(hints))
     if unread:
         raise EscrowctlError(ErrorCode.SOME_FAILED, f"{unread} of the escrows could not be read.", effect=ONLY_READ)
 
@@ -119,23 +129,11 @@ def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow],
     return found, unread
 
 
-def _held_too_long(session: Session, found: list[Escrow], over: str, *, is_read: bool) -> EscrowctlError:
-    hints = []
-    if not is_read:
-        hints.append(command(f"tx list --local --refresh --over {over}", "to read each at the service"))
-    if not session.service.released:
-        hints += advise_proving(session.service, "released")
-    if any(one.status == _UNKNOWN for one in found):
-        hints.append(command("journal list --unknown", "to see the writes whose outcome is unknown"))
-    count = "1 escrow holds" if len(found) == 1 else f"{len(found)} escrows hold"
-    return EscrowctlError(ErrorCode.CHECK_FAILED, f"{count} money, or may hold it, after {over}.", hint=tuple(hints))
-
-
 def _list_escrows(session: Session) -> list[Escrow]:
     """Return every escrow that was, or may have been, created or released from here, newest first."""
     kinds = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
     writes: dict[str, dict[str, Entry]] = {}
-    for entry in entries_here(session, Selection(_PAGE, states=POSSIBLE_STATES, operations=kinds)):
+    for entry in entries_here(session, Selection(PAGE, states=POSSIBLE_STATES, operations=kinds)):
         resource_id = entry.intent.resource_id or entry.settlement.result_id
         key = resource_id if resource_id is not None else f" {entry.name}"
         writes.setdefault(key, {}).setdefault(entry.intent.operation, entry)

@@ -6,15 +6,15 @@ import typer
 
 from escrowctl.commands.writing import ask_on_record, check_options, note_replayed, read_data, rehearse
 from escrowctl.contract.identifiers import parse_id
-from escrowctl.contract.json import JsonValue, encode
-from escrowctl.contract.operations import RELEASE_TRANSACTION, UPDATE_TRANSACTION, Operation
+from escrowctl.contract.json import encode
+from escrowctl.contract.operations import RELEASE_TRANSACTION, UPDATE_TRANSACTION
 from escrowctl.contract.record import Located
 from escrowctl.errors import about
 from escrowctl.options import AllowDuplicateOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.output.view import View, view_record
 from escrowctl.session import Session, session_of
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest, request_update
+from escrowctl.writes.requests import RecordOptions, WriteRequest, request_update
 
 if TYPE_CHECKING:
     from escrowctl.writes.result import WriteResult
@@ -47,24 +47,9 @@ def update(
     resource_id = parse_id(transaction_id)
     body = read_data(data, session.runtime.stdin)
     options = check_options(idempotency_key, reason, allow_duplicate)
-    update_one(session, resource_id, body, options, yes=yes, allow_unreadable=allow_unreadable, dry_run=dry_run)
-
-
-def update_one(
-    session: Session,
-    resource_id: str,
-    body: JsonValue,
-    options: WriteOptions,
-    *,
-    yes: bool,
-    allow_unreadable: bool,
-    dry_run: bool,
-    operation: Operation = UPDATE_TRANSACTION,
-) -> None:
-    """Update one escrow, show its record, and warn where it reads as released since."""
 
     def request_for(found: Located | None) -> WriteRequest:
-        return request_update(resource_id, body, options, found=found, operation=operation)
+        return request_update(resource_id, body, options, found=found)
 
     if dry_run:
         with about(resource_id):
@@ -73,35 +58,30 @@ def update_one(
     session.service.refuse_key(*request_for(None).texts)
     session.console.note("observed", "PUT /transactions/:id is an undocumented call: its effect is not known")
     with session.signals.held():
-        confirm = ask_on_record(session, operation, encode(body), yes=yes)
+        confirm = ask_on_record(session, UPDATE_TRANSACTION, encode(body), yes=yes)
         reading = RecordOptions(allow_unreadable=allow_unreadable)
         with about(resource_id):
             result = session.pipeline.run_on_record(request_for, confirm, reading)
         note_replayed(session, result)
-        _note_reading(session, resource_id, result)
+        if result.record is None:
+            status = result.sent.settlement.http_status
+            session.console.note(
+                "empty_reply", f"the service accepted the update of {resource_id} ({status}); the reply has no body"
+            )
+        if result.why_unread is not None:
+            session.console.note(
+                "not_read_back", f"escrowctl could not read {resource_id} after the update: {result.why_unread}"
+            )
+        record, kind = result.after or result.record, kind_of(RELEASE_TRANSACTION.name)
+        status_now = record.located.status if record else None
+        was, is_now = (kind.is_proven_by(status, session.service) for status in (result.status_before, status_now))
+        if is_now and not (was or result.replayed):
+            session.console.warn(
+                "now_released",
+                f"after this update, {resource_id} has the status {status_now}. "
+                f"To check it: {session.invocation} tx get {resource_id}",
+            )
         session.show(_view(session, resource_id, result), done=f"the service accepted the update of {resource_id}")
-
-
-def _note_reading(session: Session, resource_id: str, result: "WriteResult") -> None:
-    """Warn of an escrow that reads as released and did not before; report where it could not be read back."""
-    if result.record is None:
-        status = result.sent.settlement.http_status
-        session.console.note(
-            "empty_reply", f"the service accepted the update of {resource_id} ({status}); the reply has no body"
-        )
-    if result.why_unread is not None:
-        session.console.note(
-            "not_read_back", f"escrowctl could not read {resource_id} after the update: {result.why_unread}"
-        )
-    record, kind = result.after or result.record, kind_of(RELEASE_TRANSACTION.name)
-    status_now = record.located.status if record else None
-    was, is_now = (kind.is_proven_by(status, session.service) for status in (result.status_before, status_now))
-    if is_now and not (was or result.replayed):
-        session.console.warn(
-            "now_released",
-            f"after this update, {resource_id} has the status {status_now}. "
-            f"To check it: {session.invocation} tx get {resource_id}",
-        )
 
 
 def _view(session: Session, resource_id: str, result: "WriteResult") -> View:

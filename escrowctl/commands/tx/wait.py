@@ -7,9 +7,9 @@ from typing import Annotated, NamedTuple
 import typer
 
 from escrowctl.client.polling import POLL_SECONDS, PollInterval
+from escrowctl.commands.filters import parse_statuses
 from escrowctl.commands.read import read_ids, view_of_several
 from escrowctl.commands.times import describe_duration, parse_duration
-from escrowctl.commands.tx.filters import parse_statuses
 from escrowctl.commands.tx.once_only import require_proving_statuses
 from escrowctl.config.advice import advise_setting
 from escrowctl.contract.json import JsonValue
@@ -51,7 +51,10 @@ def wait(
     session = session_of(context)
     wanted, several = read_ids(ids, session.runtime.stdin)
     seconds = parse_duration(deadline, name="--deadline").total_seconds()
-    good, bad = _read_goals(session, goals, failures)
+    good = _read_statuses(session, goals, name="--for")
+    bad = _read_statuses(session, failures, name="--fail-on") if failures is not None else frozenset[str]()
+    if good & bad:
+        raise bad_value(f"--for and --fail-on both name {', '.join(sorted(good & bad))}.")
     following = _Following(session, wanted, f"waiting for {goals}", seconds, every=POLL_SECONDS)
     for change in following.changes():
         is_reached = change.is_one_of(good)
@@ -66,7 +69,10 @@ def wait(
             )
         if is_reached:
             following.end(change.id)
-            _show(session, change, several=several)
+            if several:
+                session.console.show_line(view_of_several(session, change.record, change.id))
+            else:
+                session.show(view_record(change.record, change.id, raw=session.options.raw))
     session.remember("transaction", dict.fromkeys(wanted))
     if following.left:
         raise _expired(session, following, deadline, goals)
@@ -183,15 +189,6 @@ class _Following:
         self._session.console.draw_wait(f"{self._doing}: {what}", passed)
 
 
-def _read_goals(session: Session, goals: str, failures: str | None) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the statuses of --for and --fail-on, case-folded."""
-    good = _read_statuses(session, goals, name="--for")
-    bad = _read_statuses(session, failures, name="--fail-on") if failures is not None else frozenset[str]()
-    if good & bad:
-        raise bad_value(f"--for and --fail-on both name {', '.join(sorted(good & bad))}.")
-    return good, bad
-
-
 def _read_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:
     """Return the statuses; "released" are those that mean it in the profile: raises EscrowctlError without any."""
     statuses = set(parse_statuses(text, name=name))
@@ -203,13 +200,6 @@ def _read_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:
         statuses.remove(_RELEASED)
         statuses |= require_proving_statuses(session, RELEASE_TRANSACTION, needed_by=f"{name} {_RELEASED}")
     return frozenset(statuses)
-
-
-def _show(session: Session, change: _Change, *, several: bool) -> None:
-    if several:
-        session.console.show_line(view_of_several(session, change.record, change.id))
-    else:
-        session.show(view_record(change.record, change.id, raw=session.options.raw))
 
 
 def _expired(session: Session, following: _Following, deadline: str, goals: str | None) -> EscrowctlError:

@@ -9,7 +9,7 @@ import typer
 
 from escrowctl.commands.writing import check_options, read_data, record_of, rehearse, show_created
 from escrowctl.contract.json import JsonValue
-from escrowctl.contract.operations import CREATE_WEBHOOK, LIST_WEBHOOKS, Operation
+from escrowctl.contract.operations import LIST_WEBHOOKS
 from escrowctl.contract.record import Record
 from escrowctl.contract.redaction import find_secret, may_hold_secret
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
@@ -17,7 +17,7 @@ from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, Ke
 from escrowctl.output.view import Listing, View, view_record
 from escrowctl.runtime import ago
 from escrowctl.session import Session, session_of
-from escrowctl.writes.requests import WriteOptions, WriteRequest, request_webhook
+from escrowctl.writes.requests import WriteRequest, request_webhook
 
 if TYPE_CHECKING:
     from escrowctl.writes.result import WriteResult
@@ -53,7 +53,15 @@ def create(
     """
     session = session_of(context)
     body = make_body(session, url, event or [], read_data(data, session.runtime.stdin))
-    register(session, body, check_options(idempotency_key, reason, allow_duplicate), dry_run=dry_run)
+    request = request_webhook(body, session.service, check_options(idempotency_key, reason, allow_duplicate))
+    if dry_run:
+        rehearse(session, request)
+        return
+    with session.signals.held():
+        result = _run(session, request)
+        view = view_webhook(session, record_of(result))
+        _note_secret(session, result, is_shown=_shows(session, result, view))
+        show_created(session, result, view)
 
 
 def list_webhooks(context: typer.Context) -> None:
@@ -72,26 +80,11 @@ def list_webhooks(context: typer.Context) -> None:
     session.console.show_listing(Listing(COLUMNS, views, found.document if session.options.raw else None))
 
 
-def register(
-    session: Session, body: JsonValue, options: WriteOptions, *, dry_run: bool, operation: Operation = CREATE_WEBHOOK
-) -> None:
-    """Register an endpoint with exactly this body, and show its record."""
-    request = request_webhook(body, session.service, options, operation=operation)
-    if dry_run:
-        rehearse(session, request)
-        return
-    with session.signals.held():
-        result = _run(session, request)
-        view = view_webhook(session, record_of(result))
-        _note_secret(session, result, is_shown=_shows(session, result, view))
-        show_created(session, result, view)
-
-
 def register_url(session: Session, url: str) -> View:
-    """Register an endpoint for all events, and return its record, which is not shown; raises as `register`."""
+    """Register an endpoint for all events, and return its record, which is not shown."""
     body = make_body(session, url)
     with session.signals.held():
-        result = _run(session, request_webhook(body, session.service, WriteOptions()))
+        result = _run(session, request_webhook(body, session.service))
         _note_secret(session, result, is_shown=False)
         return view_webhook(session, record_of(result))
 
@@ -150,7 +143,9 @@ def make_body(
     given: dict[str, JsonValue] = {}
     if url is not None:
         given[session.service.webhooks.url_field] = check_url(url)
-        _warn_of_plain_http(session, url)
+        if session.service.live and urlsplit(url).scheme != "https":
+            message = f'--url "{url}" is plain http: events would be sent unencrypted'
+            session.console.note("plain_http", message, word="warning")
     if events:
         given[session.service.webhooks.events_field] = [_check_event(event) for event in events]
     for name in data:
@@ -171,12 +166,6 @@ def check_url(url: str) -> str:
     if parts.scheme not in ("http", "https") or not host:
         raise bad_value(f'--url "{url}" is not a webhook URL: write one such as https://hooks.example.net/x.')
     return url
-
-
-def _warn_of_plain_http(session: Session, url: str) -> None:
-    if session.service.live and urlsplit(url).scheme != "https":
-        message = f'--url "{url}" is plain http: events would be sent unencrypted'
-        session.console.note("plain_http", message, word="warning")
 
 
 def _check_event(event: str) -> str:

@@ -14,7 +14,7 @@ import typer
 from escrowctl.commands.webhook.endpoints import check_url, find_endpoint, register_url
 from escrowctl.commands.webhook.lines import view_attempt, view_event
 from escrowctl.commands.webhook.refusals import Refusals
-from escrowctl.commands.webhook.sender import EventSource, NamedSecret, SecretFileOption, UnverifiedOption, no_secret
+from escrowctl.commands.webhook.sender import EventSource, SecretFileOption, UnverifiedOption, no_secret
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, bad_value, command, not_sent
 from escrowctl.journal.sqlite.locks import LockFile
@@ -27,11 +27,9 @@ from escrowctl.webhooks.receiver import Arrival, Receiver
 from escrowctl.webhooks.spool import ForwardState, Spool
 
 if TYPE_CHECKING:
-    from escrowctl.loopback import LoopbackServer
     from escrowctl.output.view import View
 
 _DEFAULT_PORT = 4600
-_MAX_PORT = 65_535
 _READY_KEYS = frozenset({"url", "pid"})
 _KEPT = timedelta(days=30)
 """How long an event is stored that was forwarded, or is not to be."""
@@ -41,7 +39,9 @@ _LAST_SECONDS = 2.0
 
 def listen(
     context: typer.Context,
-    port: Annotated[int, typer.Option(metavar="N", help="The port on 127.0.0.1; 0: any free one.")] = _DEFAULT_PORT,
+    port: Annotated[
+        int, typer.Option(metavar="N", help="The port on 127.0.0.1; 0: any free one.", min=0, max=65_535)
+    ] = _DEFAULT_PORT,
     forward_to: Annotated[
         str | None, typer.Option("--forward-to", metavar="URL", help="Your application, on this machine.")
     ] = None,
@@ -66,10 +66,17 @@ def listen(
     """
     session = session_of(context)
     target = parse_target(forward_to) if forward_to is not None else None
-    _check(port, url, ready_file)
+    if url is not None:
+        check_url(url)
+    if ready_file is not None:
+        refuse_other_file(ready_file.absolute(), keys=_READY_KEYS)
     sender = EventSource(session, secret_file)
     if print_secret:
-        _print_secrets(session, sender.find_secrets())
+        secrets = sender.find_secrets()
+        if not secrets:
+            raise no_secret()
+        for text in dict.fromkeys(secret.text for secret in secrets):
+            session.console.page(text)
         return
     wanted = _Wanted(port, target, unverified, register, url, yes, ready_file)
     with session.signals.held(), contextlib.ExitStack() as ending:
@@ -94,11 +101,18 @@ def _listen(session: Session, sender: EventSource, wanted: _Wanted, ending: cont
     # The scheme is checked before anything is registered.
     sender.verifier([])
     spool = ending.enter_context(sender.open_spool())
-    server = _open_server(wanted, ending)
+    from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - for those who listen
+
+    host = urlsplit(wanted.url).hostname if wanted.url is not None else None
+    # Its port is known; nothing is answered yet.
+    server = LoopbackServer(wanted.port, hosts=frozenset({host} if host else ()))
+    ending.callback(server.close)
     endpoint = _register(session, server.base_url, wanted) if wanted.registers else None
     # The sandbox is free again for other commands, and for `sandbox serve`.
     session.close()
-    _remove_old(session, spool)
+    if count := spool.remove_old(timestamp(session.runtime.now() - _KEPT)):
+        what = f"{count} stored {'event' if count == 1 else 'events'}, older than {_KEPT.days} days"
+        session.console.note("removed", what, word="removed")
     verifier = sender.verifier(sender.find_secrets())
     receiver = Receiver(
         spool,
@@ -111,9 +125,23 @@ def _listen(session: Session, sender: EventSource, wanted: _Wanted, ending: cont
     if wanted.ready_file is not None:
         ready: JsonValue = {"url": server.base_url, "pid": Number(str(os.getpid()))}
         ending.enter_context(announced_in(wanted.ready_file.absolute(), encode(ready) + "\n"))
-    _show_start(session, server.base_url, endpoint, wanted.url, can_verify=verifier.can_verify)
+    console = session.console
+    if endpoint is not None and (endpoint.named["status"] or "enabled") not in ("enabled", "active"):
+        console.warn("endpoint", f"the service lists {endpoint.id} as {endpoint.named['status']}: it may send nothing")
+    at = f", endpoint {endpoint.id}" if endpoint is not None and endpoint.id else ""
+    console.note("listening", f"{server.base_url}{at}; Ctrl-C stops", word="listening")
+    if wanted.url is not None:
+        console.note("public_url", f"{wanted.url} must lead here", word="listening")
+    if verifier.can_verify:
+        hint = command("webhook listen --print-secret", "the secret, for your application")
+        console.note("secret", "signatures are checked", hints=(hint,), invocation=session.invocation)
+    else:
+        console.warn("unverified", "no signing secret or scheme is known: every event will be UNVERIFIED")
     if forwarding is not None:
-        _show_forwarding(session, spool, forwarding)
+        target = forwarding.target
+        session.console.note("forwarding", f"{target}, bytes and headers as received", word="forwarding")
+        if waiting := spool.count(str(target), ForwardState.WAITING):
+            session.console.note("waiting", f"{waiting} from earlier, sent first", word="waiting")
         ending.callback(forwarding.forwarder.stop, seconds=_LAST_SECONDS)
         forwarding.forwarder.start()
     run = _Run(session, receiver, forwarding, profile=sender.profile)
@@ -153,7 +181,10 @@ class _Run:
         self._refusals.show()
         if self._forwarding is not None:
             while self._forwarding.attempts:
-                self._show_attempt(self._forwarding.attempts.popleft())
+                attempt = self._forwarding.attempts.popleft()
+                self._counts["forwarded"] += attempt.state is ForwardState.DONE
+                self._counts["given up"] += attempt.state is ForwardState.FAILED
+                self._show(view_attempt(attempt, at=self._now()))
             self._forwarding.forwarder.require_working()
         return self._session.signals.pending is not None
 
@@ -176,7 +207,15 @@ class _Run:
             message += "".join(f", {count} {word}" for word, count in {**counts, "waiting": waiting}.items() if count)
         self._session.console.note("stopped", message, word="stopped")
         if left := waiting + self._counts["given up"]:
-            raise _left_over(target, left)
+            raise EscrowctlError(
+                ErrorCode.NOT_FORWARDED,
+                f"{target} has not accepted {left} {'event' if left == 1 else 'events'}.",
+                hint=(
+                    command(f"webhook replay --failed --forward-to {shlex.quote(str(target))}", "to send them now"),
+                    Hint("webhook listen with the same --forward-to begins with those that wait"),
+                ),
+                facts={"left": left},
+            )
         return code.exit_code
 
     def _show_arrival(self, arrival: Arrival) -> None:
@@ -199,42 +238,11 @@ class _Run:
             result = "not forwarded" if self._forwarding is not None else ""
         self._show(view_event(event, at=self._now(), result=result))
 
-    def _show_attempt(self, attempt: Attempt) -> None:
-        self._counts["forwarded"] += attempt.state is ForwardState.DONE
-        self._counts["given up"] += attempt.state is ForwardState.FAILED
-        self._show(view_attempt(attempt, at=self._now()))
-
     def _show(self, view: "View") -> None:
         self._session.console.show_line(view)
 
     def _now(self) -> str:
         return timestamp(self._session.runtime.now())
-
-
-def _check(port: int, url: str | None, ready_file: Path | None) -> None:
-    if not 0 <= port <= _MAX_PORT:
-        raise bad_value(f"--port {port} is out of range: 0 to {_MAX_PORT}.")
-    if url is not None:
-        check_url(url)
-    if ready_file is not None:
-        refuse_other_file(ready_file.absolute(), keys=_READY_KEYS)
-
-
-def _print_secrets(session: Session, secrets: list[NamedSecret]) -> None:
-    if not secrets:
-        raise no_secret()
-    for text in dict.fromkeys(secret.text for secret in secrets):
-        session.console.page(text)
-
-
-def _open_server(wanted: _Wanted, ending: contextlib.ExitStack) -> "LoopbackServer":
-    """Listen, so that the port is known; nothing is answered yet."""
-    from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - for those who listen
-
-    host = urlsplit(wanted.url).hostname if wanted.url is not None else None
-    server = LoopbackServer(wanted.port, hosts=frozenset({host} if host else ()))
-    ending.callback(server.close)
-    return server
 
 
 def _register(session: Session, here: str, wanted: _Wanted) -> "View":
@@ -263,12 +271,6 @@ def _register(session: Session, here: str, wanted: _Wanted) -> "View":
     return register_url(session, url)
 
 
-def _remove_old(session: Session, spool: Spool) -> None:
-    if count := spool.remove_old(timestamp(session.runtime.now() - _KEPT)):
-        what = f"{count} stored {'event' if count == 1 else 'events'}, older than {_KEPT.days} days"
-        session.console.note("removed", what, word="removed")
-
-
 def _forward(session: Session, sender: EventSource, target: Target, ending: contextlib.ExitStack) -> _Forwarding:
     """Prepare to forward; raises `ErrorCode.BUSY` where another process forwards to the same target."""
     locks = LockFile(sender.spool_path.with_suffix(".lock"))
@@ -278,38 +280,3 @@ def _forward(session: Session, sender: EventSource, target: Target, ending: cont
     attempts: deque[Attempt] = deque()
     forwarder = Forwarder(sender.spool_path, sender.identity, target, runtime=session.runtime, report=attempts.append)
     return _Forwarding(target, forwarder, attempts)
-
-
-def _show_start(session: Session, here: str, endpoint: "View | None", url: str | None, *, can_verify: bool) -> None:
-    """Say where events are expected, and how they are checked."""
-    console = session.console
-    if endpoint is not None and (endpoint.named["status"] or "enabled") not in ("enabled", "active"):
-        console.warn("endpoint", f"the service lists {endpoint.id} as {endpoint.named['status']}: it may send nothing")
-    at = f", endpoint {endpoint.id}" if endpoint is not None and endpoint.id else ""
-    console.note("listening", f"{here}{at}; Ctrl-C stops", word="listening")
-    if url is not None:
-        console.note("public_url", f"{url} must lead here", word="listening")
-    if can_verify:
-        hint = command("webhook listen --print-secret", "the secret, for your application")
-        console.note("secret", "signatures are checked", hints=(hint,), invocation=session.invocation)
-    else:
-        console.warn("unverified", "no signing secret or scheme is known: every event will be UNVERIFIED")
-
-
-def _show_forwarding(session: Session, spool: Spool, forwarding: _Forwarding) -> None:
-    target = forwarding.target
-    session.console.note("forwarding", f"{target}, bytes and headers as received", word="forwarding")
-    if waiting := spool.count(str(target), ForwardState.WAITING):
-        session.console.note("waiting", f"{waiting} from earlier, sent first", word="waiting")
-
-
-def _left_over(target: Target | None, left: int) -> EscrowctlError:
-    return EscrowctlError(
-        ErrorCode.NOT_FORWARDED,
-        f"{target} has not accepted {left} {'event' if left == 1 else 'events'}.",
-        hint=(
-            command(f"webhook replay --failed --forward-to {shlex.quote(str(target))}", "to send them now"),
-            Hint("webhook listen with the same --forward-to begins with those that wait"),
-        ),
-        facts={"left": left},
-    )

@@ -56,7 +56,15 @@ def replay(
         run = _Replay(session, spool, target, signer, times=2 if duplicate else 1)
         left = [(event, bad) for event in chosen if (bad := run.send(event))]
     if left:
-        raise _not_accepted(session, left, len(chosen), target, is_signed=sign)
+        oldest = session.runtime.now() - timedelta(seconds=TOLERANCE)
+        refused = [event for event, replies in left if any(reply.status is not None for reply in replies)]
+        is_old = any(event.received_at < oldest for event in refused)
+        raise EscrowctlError(
+            ErrorCode.NOT_FORWARDED,
+            f"{target} did not accept {len(left)} of {len(chosen)} events.",
+            hint="if it refuses them as too old: add --sign" if is_old and not sign else (),
+            facts={"events": [event.name for event, _ in left]},
+        )
 
 
 class _Signer(NamedTuple):
@@ -93,17 +101,14 @@ class _Replay:
         bad = [reply for reply in replies if not reply.is_accepted]
         if not bad:
             self._spool.settle(Waiting(event, len(replies), 0), str(self._target), ForwardState.DONE)
-        self._show(event, replies)
-        return bad
-
-    def _show(self, event: Event, replies: list[Reply]) -> None:
         result = describe_reply(replies[0])
         if len(replies) > 1:
             statuses = ", ".join(reply.fault or str(reply.status) for reply in replies)
             result = f"sent twice: {statuses}"
         documents: JsonValue = [document_of(reply) for reply in replies]
-        at = timestamp(self._session.runtime.now())
+        at = timestamp(runtime.now())
         self._session.console.show_line(view_event(event, at=at, result=result, forward=documents))
+        return bad
 
 
 def _choose(
@@ -111,7 +116,13 @@ def _choose(
 ) -> list[Event]:
     """Return the events to send, oldest first; raises EscrowctlError before anything is sent."""
     if names:
-        return [_require_verified(find_event(spool, name), unverified=unverified) for name in dict.fromkeys(names)]
+        chosen = [find_event(spool, name) for name in dict.fromkeys(names)]
+        for event in chosen:
+            if not event.verified and not unverified:
+                message = f"{event.name} is UNVERIFIED: it may not come from the service. Nothing was sent."
+                hint = "to send it all the same: repeat the command with --unverified"
+                raise EscrowctlError(ErrorCode.BAD_SIGNATURE, message, hint=hint, facts={"id": event.name})
+        return chosen
     found = spool.list_since(timestamp(since)) if since is not None else spool.list_undelivered(str(target))
     chosen = [event for event in found if event.verified or unverified]
     if left_out := len(found) - len(chosen):
@@ -122,14 +133,6 @@ def _choose(
     return chosen
 
 
-def _require_verified(event: Event, *, unverified: bool) -> Event:
-    if not event.verified and not unverified:
-        message = f"{event.name} is UNVERIFIED: it may not come from the service. Nothing was sent."
-        hint = "to send it all the same: repeat the command with --unverified"
-        raise EscrowctlError(ErrorCode.BAD_SIGNATURE, message, hint=hint, facts={"id": event.name})
-    return event
-
-
 def _make_signer(sender: EventSource) -> _Signer:
     if sender.webhooks.scheme != STANDARD:
         raise bad_value("--sign is for events that are signed by Standard Webhooks (webhook.scheme).")
@@ -137,17 +140,3 @@ def _make_signer(sender: EventSource) -> _Signer:
     if not secrets:
         raise no_secret()
     return _Signer(tuple((sender.read(secret), sender.verifier([secret])) for secret in secrets))
-
-
-def _not_accepted(
-    session: Session, left: list[tuple[Event, list[Reply]]], count: int, target: Target, *, is_signed: bool
-) -> EscrowctlError:
-    oldest = session.runtime.now() - timedelta(seconds=TOLERANCE)
-    refused = [event for event, replies in left if any(reply.status is not None for reply in replies)]
-    is_old = any(event.received_at < oldest for event in refused)
-    return EscrowctlError(
-        ErrorCode.NOT_FORWARDED,
-        f"{target} did not accept {len(left)} of {count} events.",
-        hint="if it refuses them as too old: add --sign" if is_old and not is_signed else (),
-        facts={"events": [event.name for event, _ in left]},
-    )

@@ -9,7 +9,7 @@ from escrowctl.commands.webhook.sender import EventSource, NamedSecret, SecretFi
 from escrowctl.commands.writing import read_input
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.runtime import timestamp
-from escrowctl.session import Session, session_of
+from escrowctl.session import session_of
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import TOLERANCE, Delivery, SignatureError
 
@@ -47,8 +47,19 @@ def verify(
         raise bad_value(f"--tolerance {tolerance:g} is out of range: 0 or more seconds.")
     headers = tuple(_read_header(line) for line in header or [])
     sender = EventSource(session, secret_file)
-    found = _find(sender, event) if event is not None else _read(session, headers, str(body))
-    secrets = sender.find_secrets() or _ask(session, has_stdin=body != _STDIN)
+    if event is not None:
+        with sender.open_spool() as spool:
+            found = find_event(spool, event)
+    else:
+        delivery = Delivery(headers, read_input(str(body), session.runtime.stdin))
+        found = Event(0, delivery.id, delivery, verified=False, received_at=session.runtime.now())
+    secrets = sender.find_secrets()
+    if not secrets:
+        if body == _STDIN or session.prompt.obstacle is not None:
+            raise no_secret()
+        typed = session.prompt.ask_secret("The signing secret, which is not shown while it is typed:").strip()
+        session.keys.learn([typed])
+        secrets = [NamedSecret(typed, "the answer")]
     try:
         sender.verifier(secrets).check(found.delivery, now=found.received_at, tolerance=tolerance)
     except SignatureError as error:
@@ -57,26 +68,8 @@ def verify(
     session.show(view_event(found._replace(verified=True), at=timestamp(found.received_at)))
 
 
-def _find(sender: EventSource, name: str) -> Event:
-    with sender.open_spool() as spool:
-        return find_event(spool, name)
-
-
-def _read(session: Session, headers: tuple[tuple[str, str], ...], place: str) -> Event:
-    delivery = Delivery(headers, read_input(place, session.runtime.stdin))
-    return Event(0, delivery.id, delivery, verified=False, received_at=session.runtime.now())
-
-
 def _read_header(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon or not name.strip():
         raise bad_value(f'--header "{line}" has no name and colon: write one such as "webhook-id: msg_1".')
     return name.strip(), value.strip()
-
-
-def _ask(session: Session, *, has_stdin: bool) -> list[NamedSecret]:
-    if not has_stdin or session.prompt.obstacle is not None:
-        raise no_secret()
-    typed = session.prompt.ask_secret("The signing secret, which is not shown while it is typed:").strip()
-    session.keys.learn([typed])
-    return [NamedSecret(typed, "the answer")]

@@ -1,23 +1,88 @@
-"""What the lists of escrows share: filters that apply here and not at the service."""
+"""The filters of every list of writes or escrows: their options, and what they select."""
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 import typer
 
+from escrowctl.commands.api import Method
 from escrowctl.commands.times import parse_moment
+from escrowctl.contract.operations import OPERATIONS, Access, make_foreign
 from escrowctl.contract.timestamps import read_time
 from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, bad_value, command
+from escrowctl.journal.model import Selection, State
+from escrowctl.runtime import timestamp
 from escrowctl.session import Session
 
+OperationWord = Literal["create", "release", "update", "webhook", "call"]
+StateWord = Literal["in_flight", "done", "refused", "unknown", "not_sent", "not_applied", "unconfirmed"]
+
+PAGE = 1000
+"""How many entries are read at a time."""
+
+StateOption = Annotated[
+    StateWord | None, typer.Option("--state", metavar="STATE", help=f"Only {', '.join(get_args(StateWord))}.")
+]
+OperationOption = Annotated[
+    OperationWord | None,
+    typer.Option("--operation", metavar="WORD", help=f"Only this: {', '.join(get_args(OperationWord))}."),
+]
+SinceOption = Annotated[
+    str | None, typer.Option("--since", metavar="TIME", help="From then on: a date, a time, or 24h (ago).")
+]
+UntilOption = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Sent before then.")]
+ReferenceOption = Annotated[str | None, typer.Option("--reference", metavar="TEXT", help="Only this reference.")]
+IdOption = Annotated[str | None, typer.Option("--id", metavar="ID", help="Only what was written to, or made, this.")]
 StatusOption = Annotated[
     str | None, typer.Option("--status", metavar="STATUS,...", help="Only these statuses, such as held.")
 ]
-SinceOption = Annotated[
-    str | None, typer.Option("--since", metavar="TIME", help="Created then or later: a date, a time, or 7d (ago).")
-]
-ReferenceOption = Annotated[str | None, typer.Option("--reference", metavar="TEXT", help="Only this reference.")]
+
+
+def select(
+    session: Session,
+    *,
+    page: int = PAGE,
+    states: tuple[State, ...] = (),
+    operation: OperationWord | None = None,
+    since: str | None,
+    until: str | None,
+    reference: str | None = None,
+    resource_id: str | None = None,
+) -> Selection:
+    """Return the entries that the options ask for, `page` at a time. Raises BAD_VALUE for a time that is none."""
+    now = session.runtime.now()
+    first = timestamp(parse_moment(since, name="--since", now=now)) if since is not None else None
+    end = timestamp(parse_moment(until, name="--until", now=now)) if until is not None else None
+    if first is not None and end is not None and first >= end:
+        raise bad_value(f"--since {since} is not before --until {until}.")
+    return Selection(
+        page,
+        states=states,
+        profile=_profile(session),
+        operations=_names_of(operation) if operation is not None else (),
+        since=first,
+        until=end,
+        reference=reference,
+        resource_id=resource_id,
+    )
+
+
+def _names_of(word: OperationWord) -> tuple[str, ...]:
+    if word == "call":
+        return tuple(make_foreign(method, "").name for method in get_args(Method))
+    return tuple(one.name for one in OPERATIONS if word in (one.verb, one.noun) and one.access is Access.WRITE)
+
+
+def _profile(session: Session) -> str | None:
+    """Return the profile that -p names; a name that nothing is known of is more likely a slip than an empty list."""
+    name = session.options.profile
+    if name is None or session.journal_to_read.select(Selection(1, profile=name)):
+        return name
+    config = session.resolver.config
+    if config is None or name not in config.profiles:
+        raise bad_value(f'there is no profile "{name}", and no entry in the journal under that name.')
+    return name
 
 
 class Filters:

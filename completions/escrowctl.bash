@@ -50,7 +50,7 @@ _escrowctl() {
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'tx wait' | 'tx watch' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'webhook listen' | 'webhook verify' | 'webhook replay' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal init' | 'journal export' | 'journal import' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'sandbox set' | 'sandbox magic' | 'sandbox move' | 'sandbox ledger' | 'sandbox play' | 'sandbox clock' | 'sandbox trigger' | 'sandbox deliveries' | 'sandbox webhook' | 'api' | 'doctor' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'help' | 'version') path="${path:+$path }$word" ;;
+          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'tx wait' | 'tx watch' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'webhook listen' | 'webhook verify' | 'webhook replay' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal init' | 'journal export' | 'journal import' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'sandbox set' | 'sandbox magic' | 'sandbox move' | 'sandbox ledger' | 'sandbox clock' | 'sandbox trigger' | 'sandbox deliveries' | 'sandbox webhook' | 'api' | 'doctor' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'help' | 'version') path="${path:+$path }$word" ;;
         esac
         ;;
     esac
@@ -401,7 +401,7 @@ _escrowctl() {
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_offer 'serve status reset set magic move ledger play clock trigger deliveries webhook'
+            _escrowctl_offer 'serve status reset set magic move ledger clock trigger deliveries webhook'
           fi
           ;;
         'sandbox serve')
@@ -437,11 +437,6 @@ _escrowctl() {
         'sandbox ledger')
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--check --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          fi
-          ;;
-        'sandbox play')
-          if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'sandbox clock')

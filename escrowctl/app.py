@@ -101,7 +101,6 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "magic": "sandbox.rehearsal.magic",
             "move": "sandbox.rehearsal.move",
             "ledger": "sandbox.rehearsal.ledger",
-            "play": "sandbox.playing.play",
             "clock": "sandbox.deliveries.clock",
             "trigger": "sandbox.deliveries.trigger",
             "deliveries": "sandbox.deliveries.deliveries",

@@ -126,7 +126,6 @@ LINES = {
     "sandbox magic": "",
     "sandbox move": "ID disputed",
     "sandbox ledger": "--check",
-    "sandbox play": "",
     "sandbox clock": "",
     "sandbox trigger": "transaction.released --id ID",
     "sandbox deliveries": "",

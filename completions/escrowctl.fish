@@ -49,12 +49,12 @@ function __escrowctl_at --description 'whether the command line is at this comma
             continue
         end
         switch $word
-            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --over --for --fail-on --interval --url --event --port --forward-to --secret-file --ready-file --header -H --tolerance --expect-count --expect-total --run-key --concurrency --rps --results --state --operation --until --id --operator --mode --api-prefix --set --allow-cidr --seed --tx
+            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --over --for --fail-on --interval --url --event --port --forward-to --secret-file --ready-file --header -H --tolerance --expect-count --expect-total --run-key --concurrency --rps --results --state --operation --until --id --operator --mode --api-prefix --set --seed --tx
                 set skip yes
             case '-*'
             case '*'
                 set -l longer (string join " " $path $word)
-                if contains -- $longer 'tx' 'tx create' 'tx get' 'tx release' 'tx list' 'tx update' 'tx wait' 'tx watch' 'user' 'user get' 'webhook' 'webhook create' 'webhook list' 'webhook listen' 'webhook verify' 'webhook replay' 'batch' 'batch create' 'batch release' 'batch resume' 'batch list' 'batch show' 'batch rejects' 'batch drop' 'journal' 'journal list' 'journal show' 'journal resolve' 'journal totals' 'journal verify' 'journal init' 'journal export' 'journal import' 'auth' 'auth login' 'auth logout' 'auth status' 'auth switch' 'config' 'config path' 'config list' 'config get' 'config set' 'config unset' 'sandbox' 'sandbox serve' 'sandbox status' 'sandbox reset' 'sandbox set' 'sandbox magic' 'sandbox move' 'sandbox ledger' 'sandbox clock' 'sandbox trigger' 'sandbox deliveries' 'sandbox webhook' 'api' 'doctor' 'completion' 'completion bash' 'completion zsh' 'completion fish' 'completion install' 'help' 'version'
+                if contains -- $longer 'tx' 'tx create' 'tx get' 'tx release' 'tx list' 'tx update' 'tx wait' 'tx watch' 'user' 'user get' 'webhook' 'webhook create' 'webhook list' 'webhook listen' 'webhook verify' 'webhook replay' 'batch' 'batch create' 'batch release' 'batch resume' 'batch list' 'batch show' 'batch rejects' 'batch drop' 'journal' 'journal list' 'journal show' 'journal resolve' 'journal totals' 'journal verify' 'journal init' 'journal export' 'journal import' 'auth' 'auth login' 'auth logout' 'auth status' 'auth switch' 'config' 'config path' 'config list' 'config get' 'config set' 'config unset' 'sandbox' 'sandbox serve' 'sandbox status' 'sandbox reset' 'sandbox set' 'sandbox magic' 'sandbox move' 'sandbox ledger' 'sandbox clock' 'sandbox trigger' 'sandbox deliveries' 'api' 'doctor' 'completion' 'completion bash' 'completion zsh' 'completion fish' 'completion install' 'help' 'version'
                     set path $path $word
                 end
         end
@@ -1105,7 +1105,6 @@ complete -c escrowctl -n '__escrowctl_at sandbox' -a ledger -d 'Show the sandbox
 complete -c escrowctl -n '__escrowctl_at sandbox' -a clock -d 'Show or advance the sandbox'\''s time.'
 complete -c escrowctl -n '__escrowctl_at sandbox' -a trigger -d 'Send an event about an escrow that does not change.'
 complete -c escrowctl -n '__escrowctl_at sandbox' -a deliveries -d 'List the events that are sent to endpoints, newest first.'
-complete -c escrowctl -n '__escrowctl_at sandbox' -a webhook -d 'Show an endpoint, switch it on or off, or rotate its secret.'
 complete -c escrowctl -n '__escrowctl_at sandbox' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at sandbox' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at sandbox' -l base-url -x -d 'The service'\''s base URL.'
@@ -1126,7 +1125,6 @@ complete -c escrowctl -n '__escrowctl_at sandbox' -l help -s h -d 'Show the help
 complete -c escrowctl -n '__escrowctl_at sandbox serve' -l port -x -d 'The port on 127.0.0.1; 0: any free one.'
 complete -c escrowctl -n '__escrowctl_at sandbox serve' -l ready-file -r -F -d 'Written (0600) when it can be called; gone at the end.'
 complete -c escrowctl -n '__escrowctl_at sandbox serve' -l set -x -d 'Set this first, as sandbox set does.'
-complete -c escrowctl -n '__escrowctl_at sandbox serve' -l allow-cidr -x -d 'Send events there too, not only to this machine.'
 complete -c escrowctl -n '__escrowctl_at sandbox serve' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at sandbox serve' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at sandbox serve' -l base-url -x -d 'The service'\''s base URL.'
@@ -1309,26 +1307,6 @@ complete -c escrowctl -n '__escrowctl_at sandbox deliveries' -l debug -d 'Print 
 complete -c escrowctl -n '__escrowctl_at sandbox deliveries' -l no-input -d 'Never ask; refuse where a confirmation is needed.'
 complete -c escrowctl -n '__escrowctl_at sandbox deliveries' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at sandbox deliveries' -l help -s h -d 'Show the help of the command.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l enable -d 'Send to it again, and at once what waits for it.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l disable -d 'Send nothing more to it.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l rotate -d 'Give it a new secret, shown once.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l base-url -x -d 'The service'\''s base URL.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l config -r -F -d 'Another config file.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l timeout -x -d 'Seconds for one attempt, in total.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l json -d 'Print JSON on stdout, and JSON lines on stderr.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l table -d 'Print tables in a pipe too, such as to less.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l csv -d 'Print CSV with a header.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l fields -x -d 'Show these fields only, such as id,status,amount.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l raw -d 'Show the whole reply as JSON, with its envelope; of an error, its body.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l color -x -a '{auto,always,never}\t' -d 'auto, always or never.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l quiet -s q -d 'Print ids only, or the values of --fields; no notes.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l verbose -s v -d 'Print a line for each request.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l debug -d 'Print requests and replies (secrets as ***), and tracebacks.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l no-input -d 'Never ask; refuse where a confirmation is needed.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l version -s V -d 'Print the version.'
-complete -c escrowctl -n '__escrowctl_at sandbox webhook' -l help -s h -d 'Show the help of the command.'
 complete -c escrowctl -n '__escrowctl_at api' -l data -x -d 'A JSON object for the body; @FILE or @- reads one.'
 complete -c escrowctl -n '__escrowctl_at api' -l yes -s y -d 'Do not ask.'
 complete -c escrowctl -n '__escrowctl_at api' -l reason -x -d 'Why; stored in the journal.'

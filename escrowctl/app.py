@@ -104,7 +104,6 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "clock": "sandbox.deliveries.clock",
             "trigger": "sandbox.deliveries.trigger",
             "deliveries": "sandbox.deliveries.deliveries",
-            "webhook": "sandbox.deliveries.webhook",
         },
     ),
     "completion": (

@@ -13,20 +13,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import timedelta
+from ipaddress import ip_address
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
+from escrowctl.post_once import PostError, Target, post_once
 from escrowctl.sandbox.clock import Clock, later
-from escrowctl.sandbox.deliveries import Delivery, first_delivery, settle
+from escrowctl.sandbox.deliveries import Attempt, Delivery, first_delivery, settle
 from escrowctl.sandbox.moves import Timer, fire, first_timer
 from escrowctl.sandbox.outbox import DrawId
 from escrowctl.sandbox.records import timestamp
-from escrowctl.sandbox.schedule import Attempt, read_retry_after
 from escrowctl.sandbox.signing import make_headers
 from escrowctl.sandbox.store import Store
-
-if TYPE_CHECKING:
-    from escrowctl.sandbox.dialling import Dialler, Reply
 
 ATTEMPT_SECONDS = 15.0
 """For one attempt (Standard Webhooks: 15 to 30)."""
@@ -44,24 +43,14 @@ class _Job(NamedTuple):
 
 
 class Courier:
-    """Works in one thread at a time. `chance` draws from 0 to 1, for the jitter."""
+    """Works in one thread at a time."""
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        dialler: "Callable[[], Dialler]",
-        *,
-        draw_id: DrawId,
-        chance: Callable[[], float],
-        monotonic: Callable[[], float] = time.monotonic,
+        self, store: Store, clock: Clock, *, draw_id: DrawId, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._store = store
         self._clock = clock
-        self._make_dialler = dialler
-        self._dialler: Dialler | None = None
         self._draw_id = draw_id
-        self._chance = chance
         self._monotonic = monotonic
         self._stopping = threading.Event()
         self._error: Exception | None = None
@@ -94,7 +83,7 @@ class Courier:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Work in the background for the length of the block; an attempt that takes long is cut at its end."""
+        """Work in the background for the length of the block. Its end does not wait for a slow receiver."""
         thread = threading.Thread(target=self._work_on, name="courier", daemon=True)
         self.is_in_background = True
         thread.start()
@@ -103,9 +92,6 @@ class Courier:
         finally:
             self._stopping.set()
             thread.join(_PATIENCE_SECONDS)
-            if thread.is_alive() and self._dialler is not None:
-                self._dialler.cut()
-                thread.join(_PATIENCE_SECONDS)
 
     def require_working(self) -> None:
         """Raise what ended the work in the background."""
@@ -144,40 +130,42 @@ class Courier:
             with self._store.writing() as connection:
                 fire(connection, job.what, draw_id=self._draw_id)
             return
-        attempt = self._attempt(job.what, at=job.at, seconds=seconds)
-        if self._stopping.is_set() and attempt.error is not None:
-            # It may have been cut: no fault of the receiver.
-            return
+        attempt = self._attempt(job.what, seconds=seconds)
         with self._store.writing() as connection:
-            settle(connection, job.what, attempt, at=job.at, chance=self._chance())
+            settle(connection, job.what, attempt, at=job.at)
 
-    def _attempt(self, delivery: Delivery, *, at: str, seconds: float) -> Attempt:
-        from escrowctl.sandbox.dialling import DialError  # noqa: PLC0415 - few commands have anything to deliver
-
+    def _attempt(self, delivery: Delivery, *, seconds: float) -> Attempt:
         now, start = self._clock.machine_time(), self._monotonic()
 
         def milliseconds() -> int:
             return round((self._monotonic() - start) * 1000)
 
+        body, stamp = delivery.body.encode(), int(now.timestamp())
         try:
-            reply = self._post(delivery, at=at, now=now, seconds=seconds)
-        except DialError as error:
-            return Attempt(milliseconds(), error=str(error), timed_out=error.timed_out)
+            signed = make_headers(delivery.secret, message_id=delivery.message_id, timestamp=stamp, body=body)
+            headers = {"Content-Type": "application/json", "User-Agent": "escrowctl-sandbox", **signed}
+            target = _require_loopback(delivery.url)
+            status = post_once(target, headers.items(), body, seconds=seconds, monotonic=self._monotonic)
+        except PostError as error:
+            return Attempt(milliseconds(), error=str(error))
         except Exception as error:  # noqa: BLE001 - it is reported; left to fly, it would meet the same delivery again
             self.defects.append(error)
             return Attempt(milliseconds(), error=f"internal error ({type(error).__name__})")
-        retry_after = read_retry_after(reply.retry_after, now=now)
-        return Attempt(milliseconds(), status=reply.status, retry_after=retry_after)
-
-    def _post(self, delivery: Delivery, *, at: str, now: datetime, seconds: float) -> "Reply":
-        dialler = self._dialler = self._dialler or self._make_dialler()
-        body = delivery.body.encode()
-        signed = make_headers(
-            delivery.secrets(at=at), message_id=delivery.message_id, timestamp=int(now.timestamp()), body=body
-        )
-        headers = {"Content-Type": "application/json", "User-Agent": "escrowctl-sandbox", **signed}
-        return dialler.post(delivery.url, headers, body, seconds=seconds)
+        return Attempt(milliseconds(), status=status)
 
     def _move_clock(self, moment: str) -> None:
         with self._store.writing() as connection:
             self._clock.move_to(connection, moment)
+
+
+def _require_loopback(url: str) -> Target:
+    """Return where an event goes. Raises PostError unless it is an http URL on this machine."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        is_here = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        is_here = False
+    if parts.scheme != "http" or not is_here:
+        raise PostError("the sandbox sends to http://127.0.0.1, http://[::1] and http://localhost only")
+    return Target(host, parts.port or 80, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))

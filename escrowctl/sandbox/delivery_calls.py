@@ -1,12 +1,9 @@
-"""Calls for the operator of the sandbox, not part of the interface: deliveries, events, endpoints, and the clock.
+"""Calls for the operator of the sandbox, not part of the interface: deliveries, events, and the clock.
 
 GET  /sandbox/deliveries?undelivered=true&limit=50    newest first
 POST /sandbox/events                            {"event", "transaction"}: send one, and change nothing
 GET  /sandbox/events/{id}                       with its deliveries, and every attempt
 POST /sandbox/events/{id}/replay
-GET  /sandbox/webhooks/{id}
-PUT  /sandbox/webhooks/{id}                     {"status": "enabled" | "disabled"}
-POST /sandbox/webhooks/{id}/rotate              the new secret is in this reply only
 GET  /sandbox/clock
 POST /sandbox/clock                             {"advance_seconds"}
 """
@@ -30,7 +27,7 @@ from escrowctl.sandbox.bodies import (
 )
 from escrowctl.sandbox.clock import Clock
 from escrowctl.sandbox.courier import Courier
-from escrowctl.sandbox.endpoints import EndpointStatus, EventKind, find_endpoint
+from escrowctl.sandbox.endpoints import EventKind
 from escrowctl.sandbox.http import Call, Field, Handler, read_fields
 from escrowctl.sandbox.outbox import DrawId, add_event
 from escrowctl.sandbox.records import find_transaction, timestamp
@@ -41,26 +38,19 @@ SECONDS = re.compile(r"[1-9][0-9]{0,8}")
 LONGEST_ADVANCE = 3650 * 86_400
 
 _DELIVERIES = """
-    SELECT * FROM (
-      SELECT e.id, e.kind AS event, e.transaction_id AS "transaction", e.sequence, e.triggered,
-        d.endpoint_id AS endpoint, w.url,
-        CASE WHEN d.state = 'waiting' AND w.status = 'disabled' THEN 'disabled' ELSE d.state END AS state,
-        (SELECT count(*) FROM delivery_attempts WHERE delivery = d.position) AS attempts,
-        d.next_attempt_at AS next_attempt, last.status AS last_status, last.error AS last_error, d.position
-      FROM deliveries d JOIN events e ON e.position = d.event JOIN webhook_endpoints w ON w.id = d.endpoint_id
-      LEFT JOIN delivery_attempts last
-        ON last.position = (SELECT max(position) FROM delivery_attempts WHERE delivery = d.position)
-    )
-    WHERE NOT (:undelivered AND state = 'delivered') AND (:event IS NULL OR id = :event)
-    ORDER BY position DESC LIMIT :limit
+    SELECT e.id, e.kind AS event, e.transaction_id AS "transaction", e.sequence, e.triggered,
+      d.endpoint_id AS endpoint, w.url, d.state,
+      (SELECT count(*) FROM delivery_attempts WHERE delivery = d.position) AS attempts,
+      d.next_attempt_at AS next_attempt, last.status AS last_status, last.error AS last_error, d.position
+    FROM deliveries d JOIN events e ON e.position = d.event JOIN webhook_endpoints w ON w.id = d.endpoint_id
+    LEFT JOIN delivery_attempts last
+      ON last.position = (SELECT max(position) FROM delivery_attempts WHERE delivery = d.position)
+    WHERE NOT (:undelivered AND d.state = 'delivered') AND (:event IS NULL OR e.id = :event)
+    ORDER BY d.position DESC LIMIT :limit
 """
 
 _ATTEMPTS = """
     SELECT attempted_at AS at, status, error, milliseconds FROM delivery_attempts WHERE delivery = ? ORDER BY position
-"""
-
-_ENDPOINT_STATE = """
-    SELECT failing_since, paused_until, previous_until AS previous_secret_until FROM webhook_endpoints WHERE id = ?
 """
 
 
@@ -84,16 +74,11 @@ class DeliveryCalls:
             "/sandbox/events": {"POST": self.trigger},
             "/sandbox/events/{id}": {"GET": self.get_event},
             "/sandbox/events/{id}/replay": {"POST": self.replay},
-            "/sandbox/webhooks/{id}": {"GET": self.get_endpoint, "PUT": self.switch},
-            "/sandbox/webhooks/{id}/rotate": {"POST": self.rotate},
             "/sandbox/clock": {"GET": self.get_clock, "POST": self.advance},
         }
 
     def list_newest(self, call: Call) -> JsonObject:
-        """Return `{"data": [delivery, ...], "has_more", "ahead_seconds"}`, newest first.
-
-        The state `disabled` is that of a delivery that waits, but for an endpoint that is disabled.
-        """
+        """Return `{"data": [delivery, ...], "has_more", "ahead_seconds"}`, newest first."""
         parameters = call.parameters("undelivered", "limit")
         undelivered, limit = parameters.get("undelivered", "false"), parameters.get("limit", "50")
         if undelivered not in ("true", "false"):
@@ -134,31 +119,6 @@ class DeliveryCalls:
                 raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
             return _event(connection, call.resource_id)
 
-    def get_endpoint(self, call: Call) -> JsonObject:
-        """Return an endpoint, without its secret; 404 if there is none."""
-        with self._store.reading() as connection:
-            return _endpoint(connection, call.resource_id)
-
-    def switch(self, call: Call) -> JsonObject:
-        """Enable an endpoint, which then gets what waits for it, or disable it."""
-        requested = read_fields(call.json_object(), _SWITCH_FIELDS, reserved=())
-        with self._store.writing() as connection:
-            _endpoint(connection, call.resource_id)
-            if requested["status"] == EndpointStatus.ENABLED:
-                deliveries.enable(connection, call.resource_id, at=timestamp(self._clock.read(connection)))
-            else:
-                deliveries.disable(connection, call.resource_id)
-            return _endpoint(connection, call.resource_id)
-
-    def rotate(self, call: Call) -> JsonObject:
-        """Give an endpoint a new secret, and return it with the endpoint; the one before signs for another day."""
-        call.ignore_body()
-        with self._store.writing() as connection:
-            _endpoint(connection, call.resource_id)
-            at = timestamp(self._clock.read(connection))
-            secret = deliveries.rotate(connection, call.resource_id, at=at)
-            return {**_endpoint(connection, call.resource_id), "secret": secret}
-
     def get_clock(self, _call: Call) -> JsonObject:
         """Return `{"now", "ahead_seconds", "advancing_to"}`; the last is null unless events are still being sent."""
         with self._store.reading() as connection:
@@ -179,10 +139,6 @@ def _is_kind(value: JsonValue) -> bool:
     return isinstance(value, str) and value in set(EventKind)
 
 
-def _is_status(value: JsonValue) -> bool:
-    return isinstance(value, str) and value in set(EndpointStatus)
-
-
 def _is_advance(value: JsonValue) -> bool:
     if not isinstance(value, NumberToken) or not SECONDS.fullmatch(value.text):
         return False
@@ -193,8 +149,6 @@ _TRIGGER_FIELDS = {
     "event": Field(_is_kind, f"event must be one of {', '.join(EventKind)}.", required=True),
     "transaction": Field(lambda value: isinstance(value, str), "transaction must be an id.", required=True),
 }
-
-_SWITCH_FIELDS = {"status": Field(_is_status, f"status must be one of {', '.join(EndpointStatus)}.", required=True)}
 
 _CLOCK_FIELDS = {
     "advance_seconds": Field(
@@ -230,11 +184,3 @@ def _event(connection: sqlite3.Connection, event_id: str) -> JsonObject:
         "body": read_stored(row["body"]),
         "deliveries": listed,
     }
-
-
-def _endpoint(connection: sqlite3.Connection, endpoint_id: str) -> JsonObject:
-    endpoint = find_endpoint(connection, endpoint_id)
-    if endpoint is None:
-        raise no_record("webhook endpoint", endpoint_id)
-    row = connection.execute(_ENDPOINT_STATE, (endpoint_id,)).fetchone()
-    return {**endpoint.document(), **dict(row)}

@@ -72,11 +72,8 @@ class EventKind(StrEnum):
 EVENTS_RULE = f"events must be a list of one or more of {', '.join(EventKind)}, none twice."
 
 
-class EndpointStatus(StrEnum):
-    """Whether events are sent to an endpoint."""
-
-    ENABLED = "enabled"
-    DISABLED = "disabled"
+STATUS = "enabled"
+"""Of every endpoint: none is ever disabled."""
 
 
 class Endpoint(NamedTuple):
@@ -90,7 +87,6 @@ class Endpoint(NamedTuple):
     url: str
     events: tuple[EventKind, ...] | None
     description: str | None
-    status: EndpointStatus
     secret: str
     extra: JsonObject
     created_at: str
@@ -104,7 +100,7 @@ class Endpoint(NamedTuple):
             "events": list(EventKind) if self.events is None else list(self.events),
             **described,
             **self.extra,
-            "status": self.status,
+            "status": STATUS,
             "created_at": self.created_at,
         }
 
@@ -114,8 +110,8 @@ RESERVED_FIELDS = frozenset({"id", "status", "secret", "created_at"})
 
 
 INSERT = """
-    INSERT INTO webhook_endpoints (id, url, events, description, status, secret, extra, created_at)
-    VALUES (:id, :url, :events, :description, :status, :secret, :extra, :created_at)
+    INSERT INTO webhook_endpoints (id, url, events, description, secret, extra, created_at)
+    VALUES (:id, :url, :events, :description, :secret, :extra, :created_at)
     ON CONFLICT (id) DO NOTHING
 """
 
@@ -181,7 +177,6 @@ class EndpointRoutes:
             while True:
                 endpoint = Endpoint(
                     id=self._draw_id("wh"),
-                    status=EndpointStatus.ENABLED,
                     secret=draw_secret(),
                     created_at=timestamp(self._clock.read(connection)),
                     **requested,
@@ -223,5 +218,4 @@ def newest_endpoints(connection: sqlite3.Connection, *, after: str | None, count
 def _endpoint(row: sqlite3.Row) -> Endpoint:
     stored = {name: row[name] for name in Endpoint._fields}
     events = None if row["events"] is None else tuple(map(EventKind, json.loads(row["events"])))
-    status, extra = EndpointStatus(row["status"]), read_stored(row["extra"])
-    return Endpoint(**{**stored, "events": events, "status": status, "extra": extra})
+    return Endpoint(**{**stored, "events": events, "extra": read_stored(row["extra"])})

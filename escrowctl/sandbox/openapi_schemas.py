@@ -6,7 +6,7 @@ INTERFACE.md shows `amount` and `currency` and no other field: the rest is the s
 """
 
 from escrowctl.sandbox.bodies import MAX_DEPTH, TYPE_PREFIX, JsonObject, NumberToken, ProblemKind
-from escrowctl.sandbox.endpoints import MAX_DESCRIPTION_LENGTH, MAX_URL_LENGTH, URL_PATTERN, EndpointStatus, EventKind
+from escrowctl.sandbox.endpoints import MAX_DESCRIPTION_LENGTH, MAX_URL_LENGTH, STATUS, URL_PATTERN, EventKind
 from escrowctl.sandbox.endpoints import RESERVED_FIELDS as SET_ON_ENDPOINTS
 from escrowctl.sandbox.http import MAX_LIMIT, REQUEST_ID
 from escrowctl.sandbox.records import DEFAULT_PAYEE, DEFAULT_PAYER, ID_LENGTH, TIMES, State
@@ -119,7 +119,7 @@ WEBHOOK_FIELDS: JsonObject = {
 WEBHOOK: JsonObject = {
     "id": id_schema("wh"),
     **WEBHOOK_FIELDS,
-    "status": {"type": "string", "enum": list(EndpointStatus)},
+    "status": {"type": "string", "const": STATUS},
     "secret": False,
     "created_at": TIME,
 }

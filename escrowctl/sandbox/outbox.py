@@ -1,6 +1,6 @@
 """Events: what happened to a transaction, written in the database transaction of the change itself.
 
-Each event has a row for every endpoint that was enabled and subscribed to its kind at that moment. What
+Each event has a row for every endpoint that was subscribed to its kind at that moment. What
 was committed is delivered at least once: whoever delivers it may die at any moment (courier.py). A
 receiver sees by `sequence`, which counts the events of one transaction from 1, that it misses one, or
 that one comes late.
@@ -34,7 +34,7 @@ class DeliveryState(StrEnum):
     WAITING = "waiting"
     DELIVERED = "delivered"
     DEAD = "dead"
-    """Every attempt of the schedule failed; a replay starts again."""
+    """All five attempts failed; a replay starts again."""
 
 
 ADD_EVENT = """
@@ -46,8 +46,8 @@ NEXT_SEQUENCE = "SELECT coalesce(max(sequence), 0) + 1 FROM events WHERE transac
 
 ADD_DELIVERIES = """
     INSERT INTO deliveries (event, endpoint_id, state, next_attempt_at)
-    SELECT :event, id, :state, max(:at, coalesce(paused_until, '')) FROM webhook_endpoints
-    WHERE status = 'enabled' AND (events IS NULL OR EXISTS (SELECT 1 FROM json_each(events) WHERE value = :kind))
+    SELECT :event, id, :state, :at FROM webhook_endpoints
+    WHERE events IS NULL OR EXISTS (SELECT 1 FROM json_each(events) WHERE value = :kind)
     ORDER BY position
 """
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Hints, command, not_sent
 from escrowctl.files import PRIVATE, NotRegularError, make_file, make_folder, open_regular
 
 LOCK_NAME = "sandbox.lock"
@@ -163,7 +163,7 @@ def _parse(content: bytes) -> ServedSandbox | None:
             return None
 
 
-def unusable(path: Path, reason: str, *, hint: str | tuple[str, ...] = _ELSEWHERE) -> EscrowctlError:
+def unusable(path: Path, reason: str, *, hint: Hints = _ELSEWHERE) -> EscrowctlError:
     """The error for a sandbox folder or store that cannot be used; `reason` ends the sentence."""
     message = f"the sandbox cannot use {path}: {reason}."
     return not_sent(ErrorCode.STATE_UNUSABLE, message, hint=hint)

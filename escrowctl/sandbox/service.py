@@ -2,14 +2,13 @@
 
 import contextlib
 import logging
-import secrets
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
@@ -39,9 +38,6 @@ from escrowctl.sandbox.seed import Ids, plant
 from escrowctl.sandbox.store import FILE_NAME, Store, has_write_ahead_log, open_store
 from escrowctl.sandbox.transactions import Transactions
 
-if TYPE_CHECKING:
-    from escrowctl.sandbox.dialling import Dialler, Network
-
 _Key = TypeVar("_Key")
 
 _COMMAND_SECONDS = 1.0
@@ -51,16 +47,11 @@ _BY_STATE = "SELECT state, count(*) FROM deliveries GROUP BY state ORDER BY stat
 _BY_STATUS = "SELECT status, count(*) FROM transactions GROUP BY status ORDER BY status"
 
 
-def _draw_chance() -> float:
-    return secrets.randbits(53) / 2**53
-
-
 class Sandbox:
     """An escrow service on one store: `app` is the WSGI callable, safe for several threads.
 
     `identity` (`sbx_...`) and `key` (`sk_sandbox_...`) belong to the store and never change. `claim`
-    is the lock on its folder, None where the caller needs none. Events are delivered to this machine, and to
-    the `allowed` address ranges.
+    is the lock on its folder, None where the caller needs none.
     """
 
     def __init__(
@@ -70,8 +61,6 @@ class Sandbox:
         now: Callable[[], datetime],
         claim: Claim | None = None,
         draw_id: Callable[[str], str] | None = None,
-        chance: Callable[[], float] = _draw_chance,
-        allowed: "Sequence[Network]" = (),
     ) -> None:
         self.clock = clock = Clock(now)
         self._draw_id = draw_id = draw_id or Ids(store).draw
@@ -88,12 +77,11 @@ class Sandbox:
             CREATE_WEBHOOK: webhooks.create,
             LIST_WEBHOOKS: webhooks.list_newest,
         }
-        self._allowed = allowed
         self.store = store
         self.claim = claim
         self.identity = store.identity
         self.key = store.key
-        self._courier = Courier(store, clock, self._make_dialler, draw_id=draw_id, chance=chance)
+        self._courier = Courier(store, clock, draw_id=draw_id)
         calls: dict[str, Mapping[str, Handler]] = {
             STATUS_PATH: {"GET": lambda _call: self.describe()},
             **DeliveryCalls(store, clock, self._courier, draw_id=draw_id, arrive=self._arrive).handlers,
@@ -164,11 +152,6 @@ class Sandbox:
             report(self._courier.defects.popleft())
         self._courier.require_working()
 
-    def _make_dialler(self) -> "Dialler":
-        from escrowctl.sandbox.dialling import Dialler  # noqa: PLC0415 - for those who have anything to deliver
-
-        return Dialler(self._allowed)
-
     def close(self) -> None:
         """Close the store; a second call does nothing."""
         self.store.close()
@@ -192,9 +175,9 @@ def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
     return _open(folder, claim, now=now)
 
 
-def open_sandbox_alone(folder: Path, *, now: Callable[[], datetime], allowed: "Sequence[Network]" = ()) -> Sandbox:
+def open_sandbox_alone(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
     """Open the sandbox for a server: no other process has it until `close`. Raises as `open_sandbox`."""
-    return _open(folder, claim_store(folder, alone=True), now=now, alone=True, allowed=allowed)
+    return _open(folder, claim_store(folder, alone=True), now=now, alone=True)
 
 
 def empty_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None = None) -> None:
@@ -217,11 +200,9 @@ def empty_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None
             plant(connection, seed)
 
 
-def _open(
-    folder: Path, claim: Claim, *, now: Callable[[], datetime], alone: bool = False, allowed: "Sequence[Network]" = ()
-) -> Sandbox:
+def _open(folder: Path, claim: Claim, *, now: Callable[[], datetime], alone: bool = False) -> Sandbox:
     try:
-        return Sandbox(open_store(folder, now=now, alone=alone), now=now, claim=claim, allowed=allowed)
+        return Sandbox(open_store(folder, now=now, alone=alone), now=now, claim=claim)
     except BaseException:
         claim.release()
         raise

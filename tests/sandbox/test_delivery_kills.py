@@ -100,7 +100,7 @@ def deliver_the_rest(served: Served) -> None:
         for one in ask(served, "GET", "/deliveries?undelivered=true&limit=1000")["data"]:
             if one["state"] == "dead":
                 ask(served, "POST", f"/events/{one['id']}/replay")
-        clock = ask(served, "POST", "/clock", {"advance_seconds": 4 * 86_400})
+        clock = ask(served, "POST", "/clock", {"advance_seconds": 600})
         while clock["advancing_to"] is not None:
             time.sleep(0.05)
             clock = ask(served, "GET", "/clock")

@@ -29,6 +29,7 @@ def test_sandbox_loads_operations_errors_files_and_itself() -> None:
         "escrowctl.contract.operations",
         "escrowctl.errors",
         "escrowctl.files",
+        "escrowctl.post_once",
     }
 
 

@@ -16,9 +16,10 @@ from typing import Any
 
 import internals
 import pytest
+from conftest import Run
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, ExitCode, Hint, Outcome
-from escrowctl.sandbox.schema import STEPS
+from escrowctl.sandbox.schema import FORMAT
 from escrowctl.sandbox.service import open_sandbox
 from escrowctl.sandbox.store import open_store
 
@@ -90,7 +91,7 @@ def test_store_is_durable_and_shared_by_its_settings(folder: Path, now: Now) -> 
         return internals.store_connection(store).execute(f"PRAGMA {name}").fetchone()[0]
 
     names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "user_version")
-    assert [setting(name) for name in names] == ["truncate", 3, 1, 10_000, len(STEPS)]
+    assert [setting(name) for name in names] == ["truncate", 3, 1, 10_000, FORMAT]
     tables = internals.store_connection(store).execute(
         "SELECT name, strict FROM pragma_table_list WHERE schema = 'main'"
     )
@@ -206,10 +207,21 @@ def test_store_of_a_newer_version_is_refused_and_unchanged(folder: Path, store_f
 
     error = refusal(folder, now)
 
-    assert error.message.endswith(
-        f": a newer escrowctl created it (its format is 7, but this escrowctl reads formats up to {len(STEPS)})."
-    )
+    assert error.message.endswith(f": a newer escrowctl created it (its format is 7, this escrowctl reads {FORMAT}).")
     assert store_file.read_bytes() == content
+
+
+def test_store_of_an_older_format_is_refused_until_it_is_reset(home: Path, run: Run) -> None:
+    run("--sandbox", "tx", "create", "--amount", "1", "--currency", "USD")
+    with closing(sqlite3.connect(home / "state" / "sandbox" / "sandbox.db")) as other:
+        other.executescript("DROP TABLE replies; PRAGMA user_version = 4")
+
+    refused = run("--sandbox", "tx", "list", "--json")
+
+    assert (refused.code, refused.error["code"]) == (17, "state_unusable")
+    assert f"its format is 4, this escrowctl reads {FORMAT}." in refused.error["message"]
+    assert "escrowctl sandbox reset --yes" in refused.error["hint"]
+    assert (run("sandbox", "reset", "--yes").code, run("--sandbox", "tx", "list").code) == (0, 0)
 
 
 def test_folder_that_cannot_be_created_hints_at_escrowctl_home(tmp_path: Path, now: Now) -> None:

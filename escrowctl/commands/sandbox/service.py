@@ -16,7 +16,6 @@ from escrowctl.session import Session, session_of
 
 if TYPE_CHECKING:
     from escrowctl.loopback import LoopbackServer
-    from escrowctl.sandbox.dialling import Network
     from escrowctl.sandbox.ownership import ServedSandbox
     from escrowctl.sandbox.service import Sandbox
 
@@ -35,10 +34,6 @@ def serve(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set this first, as sandbox set does.")
     ] = None,
-    allow_cidr: Annotated[
-        list[str] | None,
-        typer.Option("--allow-cidr", metavar="RANGE", help="Send events there too, not only to this machine."),
-    ] = None,
 ) -> None:
     """Serve the sandbox on this machine, and deliver its events.
 
@@ -50,13 +45,11 @@ def serve(
       escrowctl sandbox serve
       escrowctl sandbox serve --port 0 --ready-file ready.json --json
       escrowctl sandbox serve --set fault.create=drop-reply,1x
-      escrowctl sandbox serve --allow-cidr 10.1.0.0/16
     """
     session = session_of(context)
     refuse_elsewhere(session)
     if not 0 <= port <= _MAX_PORT:
         raise bad_value(f"--port {port} is out of range: 0 to {_MAX_PORT}.")
-    allowed = [_read_range(text) for text in allow_cidr or ()]
     from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - for those who serve
     from escrowctl.ready_file import announced_in, refuse_other_file  # noqa: PLC0415
     from escrowctl.sandbox.ownership import ServedSandbox  # noqa: PLC0415
@@ -68,7 +61,7 @@ def serve(
         ready_file = ready_file.absolute()
         refuse_other_file(ready_file, keys=_READY_KEYS)
     with session.signals.held(), contextlib.ExitStack() as ending:
-        sandbox = open_sandbox_alone(session.sandbox_folder, now=session.runtime.now, allowed=allowed)
+        sandbox = open_sandbox_alone(session.sandbox_folder, now=session.runtime.now)
         ending.callback(sandbox.close)
         sandbox.rehearsal.change(texts)
         server = LoopbackServer(port)
@@ -129,15 +122,6 @@ def reset(
             "reset", "the sandbox is empty now and has a new identity and a new API key", word="sandbox"
         )
         session.show(_status_view(session))
-
-
-def _read_range(text: str) -> "Network":
-    from ipaddress import ip_network  # noqa: PLC0415 - for those who allow one
-
-    try:
-        return ip_network(text, strict=False)
-    except ValueError:
-        raise bad_value(f'--allow-cidr "{text}" is not an address range: write one such as 10.1.0.0/16.') from None
 
 
 def _run(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool:

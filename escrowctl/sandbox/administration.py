@@ -13,6 +13,7 @@ from escrowctl.sandbox.moves import carry_out
 from escrowctl.sandbox.outbox import DrawId
 from escrowctl.sandbox.records import TRANSITIONS, State, find_move, timestamp
 from escrowctl.sandbox.rehearsal import Rehearsal
+from escrowctl.sandbox.requests import NewStatus, read_body
 from escrowctl.sandbox.store import Store
 from escrowctl.sandbox.transactions import require_transaction
 
@@ -37,7 +38,9 @@ class Administration:
 
     def change_settings(self, call: Call) -> JsonObject:
         """Set each name of the body to its value, and return all that is set; 400 for a bad one."""
-        texts = _texts(call)
+        texts = {name: value for name, value in call.json_object().items() if isinstance(value, str)}
+        if len(texts) != len(call.json_object()):
+            raise flawed(BodyFlaw("#", "The body must be an object of texts."))
         try:
             self._rehearsal.change(texts)
         except EscrowctlError as error:
@@ -55,8 +58,8 @@ class Administration:
 
         404 if there is no such transaction; 409 where its state does not lead there.
         """
-        body = _texts(call)
-        wanted = body.get("id", ""), body.get("status", "")
+        body = read_body(call, NewStatus)
+        wanted = body.id, body.status
         with self._store.writing() as connection:
             before = require_transaction(connection, wanted[0]).status
             move = find_move(before, State(wanted[1])) if wanted[1] in set(State) else None
@@ -71,14 +74,6 @@ class Administration:
         """Return every entry and the sums (`ledger.describe_ledger`)."""
         with self._store.reading() as connection:
             return ledger.describe_ledger(connection)
-
-
-def _texts(call: Call) -> dict[str, str]:
-    body = call.json_object()
-    texts = {name: value for name, value in body.items() if isinstance(value, str)}
-    if len(texts) != len(body):
-        raise flawed(BodyFlaw("#", "The body must be an object of texts."))
-    return texts
 
 
 def _impossible(transaction_id: str, status: str, before: State) -> ProblemError:

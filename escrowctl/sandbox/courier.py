@@ -160,12 +160,13 @@ class Courier:
 
 def _require_loopback(url: str) -> Target:
     """Return where an event goes. Raises PostError unless it is an http URL on this machine."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
+    refusal = PostError("the sandbox sends to http://127.0.0.1, http://[::1] and http://localhost only")
     try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
         is_here = host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        is_here = False
+    except ValueError as error:
+        raise refusal from error
     if parts.scheme != "http" or not is_here:
-        raise PostError("the sandbox sends to http://127.0.0.1, http://[::1] and http://localhost only")
+        raise refusal
     return Target(host, parts.port or 80, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))

@@ -17,7 +17,6 @@ from escrowctl.sandbox import deliveries
 from escrowctl.sandbox.bodies import (
     JsonObject,
     JsonValue,
-    NumberToken,
     ProblemError,
     ProblemKind,
     flawed,
@@ -27,15 +26,13 @@ from escrowctl.sandbox.bodies import (
 )
 from escrowctl.sandbox.clock import Clock
 from escrowctl.sandbox.courier import Courier
-from escrowctl.sandbox.endpoints import EventKind
-from escrowctl.sandbox.http import Call, Field, Handler, read_fields
+from escrowctl.sandbox.http import Call, Handler
 from escrowctl.sandbox.outbox import DrawId, add_event
 from escrowctl.sandbox.records import find_transaction, timestamp
+from escrowctl.sandbox.requests import Advance, NewEvent, read_body
 from escrowctl.sandbox.store import Store
 
 LIMIT = re.compile(r"[1-9][0-9]{0,2}|1000")
-SECONDS = re.compile(r"[1-9][0-9]{0,8}")
-LONGEST_ADVANCE = 3650 * 86_400
 
 _DELIVERIES = """
     SELECT e.id, e.kind AS event, e.transaction_id AS "transaction", e.sequence, e.triggered,
@@ -93,14 +90,13 @@ class DeliveryCalls:
 
     def trigger(self, call: Call) -> JsonObject:
         """Write an event about a transaction in its present state, and return it; 404 if there is none."""
-        requested = read_fields(call.json_object(), _TRIGGER_FIELDS, reserved=())
+        body = read_body(call, NewEvent)
         with self._store.writing() as connection:
-            transaction = find_transaction(connection, requested["transaction"])
+            transaction = find_transaction(connection, body.transaction)
             if transaction is None:
-                raise no_record("transaction", requested["transaction"])
+                raise no_record("transaction", body.transaction)
             at = timestamp(self._clock.read(connection))
-            kind = EventKind(requested["event"])
-            event_id = add_event(connection, kind, transaction, at=at, draw_id=self._draw_id, triggered=True)
+            event_id = add_event(connection, body.event, transaction, at=at, draw_id=self._draw_id, triggered=True)
             return _event(connection, event_id)
 
     def get_event(self, call: Call) -> JsonObject:
@@ -128,33 +124,10 @@ class DeliveryCalls:
 
     def advance(self, call: Call) -> JsonObject:
         """Advance the clock. In-process all that is due has happened at the answer; a server begins with it."""
-        requested = read_fields(call.json_object(), _CLOCK_FIELDS, reserved=())
-        self._courier.advance(timedelta(seconds=int(requested["advance_seconds"].text)))
+        self._courier.advance(timedelta(seconds=read_body(call, Advance).advance_seconds))
         if not self._courier.is_in_background:
             self._arrive()
         return self.get_clock(call)
-
-
-def _is_kind(value: JsonValue) -> bool:
-    return isinstance(value, str) and value in set(EventKind)
-
-
-def _is_advance(value: JsonValue) -> bool:
-    if not isinstance(value, NumberToken) or not SECONDS.fullmatch(value.text):
-        return False
-    return int(value.text) <= LONGEST_ADVANCE
-
-
-_TRIGGER_FIELDS = {
-    "event": Field(_is_kind, f"event must be one of {', '.join(EventKind)}.", required=True),
-    "transaction": Field(lambda value: isinstance(value, str), "transaction must be an id.", required=True),
-}
-
-_CLOCK_FIELDS = {
-    "advance_seconds": Field(
-        _is_advance, f"advance_seconds must be a whole number from 1 to {LONGEST_ADVANCE}.", required=True
-    )
-}
 
 
 def _list(

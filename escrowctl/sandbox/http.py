@@ -18,7 +18,7 @@ import logging
 import re
 import secrets
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from hmac import compare_digest
 from typing import Any, NamedTuple, TypeAlias
@@ -32,7 +32,6 @@ from escrowctl.sandbox.bodies import (
     BodyFlaw,
     JsonError,
     JsonObject,
-    JsonValue,
     ProblemError,
     ProblemKind,
     flawed,
@@ -157,32 +156,6 @@ def read_page(call: Call) -> Page:
 def no_such_start(noun: str, record_id: str) -> ProblemError:
     """A 400 for an `after` that names no record."""
     return flawed(parameter_flaw("after", f"after names no {noun}: {record_id!r}."))
-
-
-class Field(NamedTuple):
-    """A field of a body: what it may be, and the sentence about anything else. One without a default is required."""
-
-    accepts: Callable[[JsonValue], bool]
-    rule: str
-    default: str | None = None
-    required: bool = False
-
-
-def read_fields(body: JsonObject, fields: Mapping[str, Field], *, reserved: Collection[str]) -> dict[str, Any]:
-    """Return the values of the known fields and, as `extra`, all others; 400 with all flaws at once.
-
-    `reserved` are fields that only the service may set.
-    """
-    flaws = [BodyFlaw(f"#/{name}", f"{name} is set by the service.") for name in sorted(body.keys() & set(reserved))]
-    flaws += [
-        BodyFlaw(f"#/{name}", field.rule)
-        for name, field in fields.items()
-        if (field.required or name in body) and not field.accepts(body.get(name))
-    ]
-    if flaws:
-        raise flawed(*flaws)
-    known = {name: body.get(name, field.default) for name, field in fields.items()}
-    return {**known, "extra": {name: value for name, value in body.items() if name not in fields}}
 
 
 Handler: TypeAlias = Callable[[Call], JsonObject]

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from escrowctl.sandbox import ledger
 from escrowctl.sandbox.clock import Clock
-from escrowctl.sandbox.endpoints import EventKind
 from escrowctl.sandbox.outbox import KINDS, DrawId, add_event
-from escrowctl.sandbox.records import Move, Transaction, move_transaction, timestamp
+from escrowctl.sandbox.records import EventKind, Move, Transaction, move_transaction, timestamp
 from escrowctl.sandbox.store import Store
 
 

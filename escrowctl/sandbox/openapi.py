@@ -1,7 +1,7 @@
 """The sandbox's description of itself: an OpenAPI 3.1 document, at GET /openapi.json.
 
-Methods and paths come from the contract's list of operations; what each of them takes and answers is
-written here by hand. Every status that a call can be answered with is listed, and no other.
+Methods and paths come from the contract's list of operations, the schemas of bodies from pydantic models. Every
+status that a call can be answered with is listed, and no other.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -33,8 +33,8 @@ from escrowctl.sandbox.http import (
     SUCCESS,
     success_status,
 )
-from escrowctl.sandbox.openapi_schemas import REQUEST_ID_SCHEMA, SCHEMAS, id_schema, problem_name, schema_ref
 from escrowctl.sandbox.records import DEFAULT_PAYER
+from escrowctl.sandbox.replies import id_pattern, make_schemas, problem_name
 
 ID_PREFIXES: Mapping[str, str] = MappingProxyType({"transaction": "tx", "user": "usr", "webhook": "wh"})
 
@@ -116,6 +116,11 @@ HEADERS: Mapping[ProblemKind, tuple[str, JsonObject]] = MappingProxyType(
 """The header that a kind of problem is sent with (RFC 9110, sections 11.6.1, 10.2.1 and 10.2.3)."""
 
 
+def schema_ref(name: str) -> JsonObject:
+    """Return a reference to a schema of the document."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
 @cache
 def openapi_document() -> JsonObject:
     """Return the document; it contains no secret, and is the same for every sandbox."""
@@ -136,8 +141,8 @@ def openapi_document() -> JsonObject:
         "paths": {**paths, OPENAPI_PATH: {"get": _openapi_operation()}},
         "webhooks": {"event": {"post": _event_operation()}},
         "components": {
-            "schemas": SCHEMAS,
-            "headers": {REQUEST_ID_HEADER: {"required": True, "schema": REQUEST_ID_SCHEMA}},
+            "schemas": make_schemas(),
+            "headers": {REQUEST_ID_HEADER: {"required": True, "schema": schema_ref("RequestId")}},
             "responses": {status: _problem_response(kinds) for status, kinds in _by_status(list(ProblemKind)).items()},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
@@ -206,7 +211,7 @@ def _event_operation() -> JsonObject:
 
 def _parameters(operation: Operation, description: Description) -> Sequence[JsonObject]:
     found: list[JsonObject] = []
-    ids = id_schema(ID_PREFIXES[operation.noun])
+    ids: JsonObject = {"type": "string", "pattern": id_pattern(ID_PREFIXES[operation.noun])}
     if "{id}" in operation.path:
         example: JsonObject = {"example": description.id_example} if description.id_example else {}
         found.append({"name": "id", "in": "path", "required": True, "schema": ids, **example})

@@ -12,8 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from escrowctl.sandbox.bodies import write_json
-from escrowctl.sandbox.endpoints import EventKind
-from escrowctl.sandbox.records import Move, Transaction
+from escrowctl.sandbox.records import EventKind, Move, Transaction
 
 DrawId = Callable[[str], str]
 """Returns a new id with this prefix."""

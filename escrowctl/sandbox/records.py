@@ -52,6 +52,15 @@ class Move(StrEnum):
     EXPIRE = "expire"
 
 
+class EventKind(StrEnum):
+    """What can happen to a transaction, named as Standard Webhooks names events: a noun and a past participle."""
+
+    TRANSACTION_CREATED = "transaction.created"
+    TRANSACTION_UPDATED = "transaction.updated"
+    TRANSACTION_RELEASED = "transaction.released"
+    TRANSACTION_EXPIRED = "transaction.expired"
+
+
 class Transition(NamedTuple):
     """What a move does: `before` is the only state that it is possible from (None: it makes the record)."""
 
@@ -162,9 +171,6 @@ TIMES: Mapping[str, tuple[str, Move]] = MappingProxyType(
 
 Where both are given, the earlier moment decides, and the first of these where they are equal.
 """
-
-RESERVED_FIELDS = frozenset({"id", "status", "created_at", "updated_at", *(field for field, _ in TIMES.values())})
-"""Fields of the record that only the service may set."""
 
 INSERT = """
     INSERT INTO transactions (id, status, amount, currency, payer, payee, extra, created_at, updated_at)

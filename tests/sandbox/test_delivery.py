@@ -264,7 +264,14 @@ def test_event_goes_to_this_machine(sandbox: Sandbox, client: httpx.Client, serv
 
 ELSEWHERE = (
     *("http://10.0.0.1", "http://10.1", "http://167772161", "http://192.0.2.1", "http://169.254.169.254", "http://0"),
-    *("http://0.0.0.0", "http://[::]", "http://[fe80::1]", "http://[::ffff:a9fe:a9fe]", "http://2130706433"),
+    *(
+        "http://0.0.0.0",
+        "http://[::]",
+        "http://[fe80::1]",
+        "http://[::ffff:a9fe:a9fe]",
+        "http://[:::]",
+        "http://2130706433",
+    ),
     *("http://shop.example.net", "http://127.0.0.1.example.net", "http://localhost.example", "https://127.0.0.1"),
 )
 

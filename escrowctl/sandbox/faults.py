@@ -60,7 +60,7 @@ class Rehearsed:
                 return self._app(environ, start_response)
             called, operation = call_route(environ, settings)
             word = next((word for word, one in OPERATION_WORDS.items() if one is operation), "")
-            fault = self._rehearsal.take_fault(word)
+            fault = self._rehearsal.use_fault(word) if word in settings.faults else None
         except sqlite3.Error:
             # The application meets the same store, and says so.
             return self._app(environ, start_response)

@@ -53,11 +53,6 @@ OPENAPI_PATH = "/openapi.json"
 """The one path that needs no key: the sandbox's own document. It is not part of the interface (section 5)."""
 
 
-STATUS_PATH = "/sandbox/status"
-SETTINGS_PATH = "/sandbox/settings"
-MOVES_PATH = "/sandbox/moves"
-LEDGER_PATH = "/sandbox/ledger"
-
 RECOGNISED_KEY = "escrowctl.idempotency_key"
 """Where the WSGI environment has the Idempotency-Key that the sandbox is to recognise."""
 

@@ -143,7 +143,7 @@ def openapi_document() -> JsonObject:
         "components": {
             "schemas": make_schemas(),
             "headers": {REQUEST_ID_HEADER: {"required": True, "schema": schema_ref("RequestId")}},
-            "responses": {status: _problem_response(kinds) for status, kinds in _by_status(list(ProblemKind)).items()},
+            "responses": _refusals(list(ProblemKind)),
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -178,7 +178,7 @@ def _operation(operation: Operation, description: Description) -> JsonObject:
             **_response(description.summary, JSON_TYPE, schema_ref(description.answers)),
             **({"links": links} if links else {}),
         }
-    return {**found, "responses": {**done, **_problem_responses(kinds)}}
+    return {**found, "responses": {**done, **_refusals(kinds)}}
 
 
 def _openapi_operation() -> JsonObject:
@@ -188,7 +188,7 @@ def _openapi_operation() -> JsonObject:
         "summary": "Get this document; it is not part of the published interface, and needs no key",
         "tags": ["sandbox"],
         "security": [],
-        "responses": {f"{SUCCESS}": _response("This document", JSON_TYPE, schema), **_problem_responses(ANY_CALL)},
+        "responses": {f"{SUCCESS}": _response("This document", JSON_TYPE, schema), **_refusals(ANY_CALL)},
     }
 
 
@@ -230,21 +230,10 @@ def _header(name: str, meaning: str) -> JsonObject:
     return {"name": name, "in": "header", "schema": {"type": "string"}, "description": meaning}
 
 
-def _problem_responses(kinds: Collection[ProblemKind]) -> JsonObject:
-    """A response per status: the shared one where it has exactly these kinds, else a separate one."""
-    shared = _by_status(list(ProblemKind))
-    return {
-        status: {"$ref": f"#/components/responses/{status}"} if found == shared[status] else _problem_response(found)
-        for status, found in _by_status(kinds).items()
-    }
-
-
-def _by_status(kinds: Collection[ProblemKind]) -> Mapping[str, Sequence[ProblemKind]]:
-    found: dict[str, list[ProblemKind]] = {}
-    for kind in ProblemKind:
-        if kind in kinds:
-            found.setdefault(f"{kind.status}", []).append(kind)
-    return found
+def _refusals(kinds: Collection[ProblemKind]) -> JsonObject:
+    """Return a response for each status of these kinds of problems."""
+    statuses = sorted({f"{kind.status}" for kind in kinds})
+    return {status: _problem_response([kind for kind in kinds if f"{kind.status}" == status]) for status in statuses}
 
 
 def _problem_response(kinds: Sequence[ProblemKind]) -> JsonObject:

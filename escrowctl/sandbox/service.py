@@ -21,16 +21,15 @@ from escrowctl.contract.operations import (
     UPDATE_TRANSACTION,
 )
 from escrowctl.errors import EscrowctlError
-from escrowctl.sandbox.administration import Administration
 from escrowctl.sandbox.bodies import JsonObject
 from escrowctl.sandbox.clock import Clock
 from escrowctl.sandbox.courier import Courier
-from escrowctl.sandbox.delivery_calls import DeliveryCalls
 from escrowctl.sandbox.endpoints import EndpointRoutes
 from escrowctl.sandbox.faults import Rehearsed
-from escrowctl.sandbox.http import OPENAPI_PATH, STATUS_PATH, Call, Handler, build_app
+from escrowctl.sandbox.http import OPENAPI_PATH, Call, Handler, build_app
 from escrowctl.sandbox.ledger import check_ledger, write_amount
 from escrowctl.sandbox.moves import fire_due
+from escrowctl.sandbox.operator_calls import OperatorCalls
 from escrowctl.sandbox.ownership import Claim, claim_store
 from escrowctl.sandbox.records import Move
 from escrowctl.sandbox.rehearsal import Rehearsal
@@ -83,9 +82,8 @@ class Sandbox:
         self.key = store.key
         self._courier = Courier(store, clock, draw_id=draw_id)
         calls: dict[str, Mapping[str, Handler]] = {
-            STATUS_PATH: {"GET": lambda _call: self.describe()},
-            **DeliveryCalls(store, clock, self._courier, draw_id=draw_id, arrive=self._arrive).handlers,
-            **Administration(store, self.rehearsal, clock=clock, draw_id=draw_id).handlers,
+            "/sandbox/status": {"GET": lambda _call: self.describe()},
+            **OperatorCalls(store, clock, self._courier, self.rehearsal, draw_id=draw_id, arrive=self._arrive).handlers,
         }
         more = {path: self._after_what_is_due(by_method) for path, by_method in calls.items()}
         more[OPENAPI_PATH] = {"GET": _openapi_document}

@@ -79,14 +79,6 @@ class Store:
         """The connection, for code inside of a `writing` block that was not handed it."""
         return self._connection
 
-    def version(self) -> int:
-        """A number that changes when another connection has changed the store; 0 where there is no other."""
-        if self._alone:
-            return 0
-        with self._turn:
-            (found,) = self._connection.execute("PRAGMA data_version").fetchone()
-        return int(found)
-
     @contextmanager
     def group(self) -> Iterator[None]:
         """Make all transactions of the block durable when it ends; those of other threads wait for its end.

@@ -306,7 +306,7 @@ def test_serve_on_a_used_port_names_it(program: Program, served: Served, tmp_pat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("serve", "--port", "70000"), "--port 70000 is out of range"),
+        (("serve", "--port", "70000"), "70000 is not in the range"),
         (("serve", "--base-url", "http://127.0.0.1:1"), "leave --base-url out"),
         (("reset", "-p", "acme"), "leave --profile out"),
         (("status", "-p", "acme"), "leave --profile out"),

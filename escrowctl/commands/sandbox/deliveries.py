@@ -5,17 +5,15 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.sandbox.calls import administer
-from escrowctl.commands.sandbox.service import refuse_elsewhere
+from escrowctl.commands.sandbox.calls import administer, sandbox_session
 from escrowctl.commands.times import parse_duration
 from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import bad_value, command
 from escrowctl.output.view import Listing, View
 from escrowctl.runtime import timestamp
-from escrowctl.session import Session, session_of
+from escrowctl.session import Session
 
 _COLUMNS = ("id", "event", "endpoint", "state", "tries", "next", "last")
-_MAX_LIMIT = 1000
 _MOST = timedelta(days=3650)
 _LOOK_SECONDS = 0.1
 
@@ -27,7 +25,7 @@ def deliveries(
     ] = None,
     replay: Annotated[bool, typer.Option("--replay", help="Send the event again, with the same id.")] = False,
     undelivered: Annotated[bool, typer.Option("--undelivered", help="Only what is not delivered.")] = False,
-    limit: Annotated[int, typer.Option(metavar="N", help="How many, newest first.")] = 50,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="How many, newest first.")] = 50,
 ) -> None:
     """List the events that are sent to endpoints, newest first.
 
@@ -39,10 +37,7 @@ def deliveries(
       escrowctl sandbox deliveries --undelivered
       escrowctl sandbox deliveries msg_7K2M9QHD --replay
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
-    if not 1 <= limit <= _MAX_LIMIT:
-        raise bad_value(f"--limit {limit} is out of range: 1 to {_MAX_LIMIT}.")
+    session = sandbox_session(context)
     if event_id is not None:
         _show_event(session, event_id, replay=replay)
         return
@@ -70,8 +65,7 @@ def trigger(
       escrowctl sandbox trigger transaction.released --id tx_7K2M9QHD
       escrowctl sandbox trigger transaction.updated --id tx_7K2M9QHD --json
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
+    session = sandbox_session(context)
     found = administer(session, "POST", "/sandbox/events", {"event": event, "transaction": resource_id})
     _show_sent(session, found)
 
@@ -93,8 +87,7 @@ def clock(
       escrowctl sandbox clock
       escrowctl sandbox clock advance 7d
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
+    session = sandbox_session(context)
     match words or []:
         case []:
             found = administer(session, "GET", "/sandbox/clock")

@@ -7,27 +7,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from escrowctl.commands.sandbox.calls import administer, sandbox_session
 from escrowctl.contract.json import JsonValue, Number, as_json, encode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
-from escrowctl.errors import ErrorCode, ExitCode, bad_value, command
+from escrowctl.errors import ErrorCode, ExitCode, command
 from escrowctl.options import YesOption
 from escrowctl.output.view import View
-from escrowctl.session import Session, session_of
+from escrowctl.session import Session
 
 if TYPE_CHECKING:
     from escrowctl.loopback import LoopbackServer
     from escrowctl.sandbox.ownership import ServedSandbox
     from escrowctl.sandbox.service import Sandbox
 
-_MAX_PORT = 65_535
 _DEFAULT_PORT = 4650
-_MAX_SEED = 999_999_999
 _READY_KEYS = frozenset({"base_url", "api_prefix", "key", "openapi", "pid"})
 
 
 def serve(
     context: typer.Context,
-    port: Annotated[int, typer.Option(metavar="N", help="The port on 127.0.0.1; 0: any free one.")] = (_DEFAULT_PORT),
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65_535, help="The port on 127.0.0.1; 0: any free one.")
+    ] = (_DEFAULT_PORT),
     ready_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Written (0600) when it can be called; gone at the end.")
     ] = None,
@@ -46,10 +47,7 @@ def serve(
       escrowctl sandbox serve --port 0 --ready-file ready.json --json
       escrowctl sandbox serve --set fault.create=drop-reply,1x
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
-    if not 0 <= port <= _MAX_PORT:
-        raise bad_value(f"--port {port} is out of range: 0 to {_MAX_PORT}.")
+    session = sandbox_session(context)
     from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - for those who serve
     from escrowctl.ready_file import announced_in, refuse_other_file  # noqa: PLC0415
     from escrowctl.sandbox.ownership import ServedSandbox  # noqa: PLC0415
@@ -88,8 +86,7 @@ def status(context: typer.Context) -> None:
       escrowctl sandbox status
       escrowctl sandbox status --json
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
+    session = sandbox_session(context)
     session.show(_status_view(session))
 
 
@@ -97,7 +94,10 @@ def reset(
     context: typer.Context,
     yes: YesOption = False,
     seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Draw ids and chances from this number: each time the same.")
+        int | None,
+        typer.Option(
+            metavar="N", min=0, max=999_999_999, help="Draw ids and chances from this number: each time the same."
+        ),
     ] = None,
 ) -> None:
     """Empty the sandbox; it gets a new identity and a new key. Nothing is set any more.
@@ -107,10 +107,7 @@ def reset(
       escrowctl sandbox reset
       escrowctl sandbox reset --yes --seed 7
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
-    if seed is not None and not 0 <= seed <= _MAX_SEED:
-        raise bad_value(f"--seed {seed} is out of range: 0 to {_MAX_SEED}.")
+    session = sandbox_session(context)
     from escrowctl.sandbox.service import empty_sandbox  # noqa: PLC0415 - for those who need it
 
     if not yes:
@@ -174,14 +171,9 @@ def _show_served(session: Session, served: "ServedSandbox", document: dict[str, 
 
 
 def _status_view(session: Session) -> View:
-    from escrowctl.contract.operations import make_foreign  # noqa: PLC0415 - for those who look
-    from escrowctl.contract.paths import Call  # noqa: PLC0415
-    from escrowctl.sandbox.ownership import find_server  # noqa: PLC0415
+    from escrowctl.sandbox.ownership import find_server  # noqa: PLC0415 - for those who look
 
-    session.options.sandbox = True
-    with session.open_reader(session.service._replace(api_prefix="")) as reader:
-        found = reader.fetch(Call(make_foreign("GET", "/sandbox/status")))
-    assert isinstance(found, dict), "the sandbox's own document"
+    found = administer(session, "GET", "/sandbox/status")
     served = find_server(session.sandbox_folder)
     at, pid = (served.base_url, served.pid) if served else (None, None)
     document = {"store": str(session.sandbox_folder), "served_at": at, "pid": pid, **found}
@@ -193,11 +185,3 @@ def _status_view(session: Session) -> View:
         if one := {name.partition(".")[2]: value for name, value in settings.items() if name.startswith(kind)}:
             shown[kind] = as_json(one)
     return View(as_json(document), str(found["identity"]), as_json(shown))
-
-
-def refuse_elsewhere(session: Session) -> None:
-    """Raise EscrowctlError (exit 2) where the line names another service."""
-    options = session.options
-    for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
-        if value is not None:
-            raise bad_value(f"this command uses the built-in sandbox: leave {name} out.")

@@ -1,11 +1,14 @@
-"""Calls for the operator of the sandbox, not part of the interface: deliveries, events, and the clock.
+"""Calls for the operator of the sandbox, not part of the interface: what is set, moves, the ledger, events, the clock.
 
-GET  /sandbox/deliveries?undelivered=true&limit=50    newest first
-POST /sandbox/events                            {"event", "transaction"}: send one, and change nothing
-GET  /sandbox/events/{id}                       with its deliveries, and every attempt
-POST /sandbox/events/{id}/replay
-GET  /sandbox/clock
-POST /sandbox/clock                             {"advance_seconds"}
+PUT    /sandbox/settings                          {name: value}; DELETE removes every setting
+POST   /sandbox/moves                             {"id", "status"}
+GET    /sandbox/ledger
+GET    /sandbox/deliveries?undelivered=true&limit=50    newest first
+POST   /sandbox/events                            {"event", "transaction"}: send one, and change nothing
+GET    /sandbox/events/{id}                       with its deliveries, and every attempt
+POST   /sandbox/events/{id}/replay
+GET    /sandbox/clock
+POST   /sandbox/clock                             {"advance_seconds"}
 """
 
 import re
@@ -13,8 +16,10 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
-from escrowctl.sandbox import deliveries
+from escrowctl.errors import EscrowctlError
+from escrowctl.sandbox import deliveries, ledger
 from escrowctl.sandbox.bodies import (
+    BodyFlaw,
     JsonObject,
     JsonValue,
     ProblemError,
@@ -27,10 +32,14 @@ from escrowctl.sandbox.bodies import (
 from escrowctl.sandbox.clock import Clock
 from escrowctl.sandbox.courier import Courier
 from escrowctl.sandbox.http import Call, Handler
+from escrowctl.sandbox.magic import MAGIC_IDS
+from escrowctl.sandbox.moves import carry_out
 from escrowctl.sandbox.outbox import DrawId, add_event
-from escrowctl.sandbox.records import find_transaction, timestamp
-from escrowctl.sandbox.requests import Advance, NewEvent, read_body
+from escrowctl.sandbox.records import TRANSITIONS, State, find_move, find_transaction, timestamp
+from escrowctl.sandbox.rehearsal import Rehearsal
+from escrowctl.sandbox.requests import Advance, NewEvent, NewStatus, read_body
 from escrowctl.sandbox.store import Store
+from escrowctl.sandbox.transactions import require_transaction
 
 LIMIT = re.compile(r"[1-9][0-9]{0,2}|1000")
 
@@ -51,28 +60,78 @@ _ATTEMPTS = """
 """
 
 
-class DeliveryCalls:
+class OperatorCalls:
     """Answers these calls; refusals are `ProblemError`s. `arrive` does all that is due until the advanced time."""
 
     def __init__(
-        self, store: Store, clock: Clock, courier: Courier, *, draw_id: DrawId, arrive: Callable[[], None]
+        self,
+        store: Store,
+        clock: Clock,
+        courier: Courier,
+        rehearsal: Rehearsal,
+        *,
+        draw_id: DrawId,
+        arrive: Callable[[], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._courier = courier
-        self._arrive = arrive
+        self._rehearsal = rehearsal
         self._draw_id = draw_id
+        self._arrive = arrive
 
     @property
     def handlers(self) -> Mapping[str, Mapping[str, Handler]]:
         """Path -> method -> what answers it."""
         return {
+            "/sandbox/settings": {"PUT": self.change_settings, "DELETE": self.clear_settings},
+            "/sandbox/moves": {"POST": self.move},
+            "/sandbox/ledger": {"GET": self.list_ledger},
             "/sandbox/deliveries": {"GET": self.list_newest},
             "/sandbox/events": {"POST": self.trigger},
             "/sandbox/events/{id}": {"GET": self.get_event},
             "/sandbox/events/{id}/replay": {"POST": self.replay},
             "/sandbox/clock": {"GET": self.get_clock, "POST": self.advance},
         }
+
+    def change_settings(self, call: Call) -> JsonObject:
+        """Set each name of the body to its value, and return all that is set; 400 for a bad one."""
+        body = call.json_object()
+        texts = {name: value for name, value in body.items() if isinstance(value, str)}
+        if len(texts) != len(body):
+            raise flawed(BodyFlaw("#", "The body must be an object of texts."))
+        try:
+            self._rehearsal.change(texts)
+        except EscrowctlError as error:
+            raise flawed(BodyFlaw("#", error.message)) from error
+        return self._rehearsal.current().texts()
+
+    def clear_settings(self, call: Call) -> JsonObject:
+        """Remove every setting."""
+        call.ignore_body()
+        self._rehearsal.clear()
+        return {}
+
+    def move(self, call: Call) -> JsonObject:
+        """Move a transaction to the status in the body, and return its record with `status_before`.
+
+        404 if there is no such transaction; 409 if its state does not lead there.
+        """
+        body = read_body(call, NewStatus)
+        with self._store.writing() as connection:
+            before = require_transaction(connection, body.id).status
+            move = find_move(before, State(body.status)) if body.status in set(State) else None
+            if move is None or body.id in MAGIC_IDS:
+                raise _impossible(body, before)
+            at = timestamp(self._clock.read(connection))
+            moved = carry_out(connection, body.id, move, at=at, draw_id=self._draw_id)
+            assert moved is not None, "its state was read in this transaction"
+        return {"status_before": before, **moved.document()}
+
+    def list_ledger(self, _call: Call) -> JsonObject:
+        """Return every entry and the sums (`ledger.describe_ledger`)."""
+        with self._store.reading() as connection:
+            return ledger.describe_ledger(connection)
 
     def list_newest(self, call: Call) -> JsonObject:
         """Return `{"data": [delivery, ...], "has_more", "ahead_seconds"}`, newest first."""
@@ -157,3 +216,13 @@ def _event(connection: sqlite3.Connection, event_id: str) -> JsonObject:
         "body": read_stored(row["body"]),
         "deliveries": listed,
     }
+
+
+def _impossible(wanted: NewStatus, before: State) -> ProblemError:
+    if wanted.id in MAGIC_IDS:
+        return ProblemError(ProblemKind.MOVE_REFUSED, f"{wanted.id} is a magic id: it always is {before}.")
+    ways = [one.after for one in TRANSITIONS.values() if one.before is before]
+    where = f"from there it can become {', '.join(ways)}" if ways else "it can change no more"
+    # The status is typed: it may be anything.
+    shown = re.sub(r"[^a-z_-]", "?", wanted.status[:30]) or "nothing"
+    return ProblemError(ProblemKind.MOVE_REFUSED, f"{wanted.id} is {before} and cannot become {shown}: {where}.")

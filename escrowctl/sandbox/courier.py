@@ -22,7 +22,6 @@ from escrowctl.post_once import PostError, Target, post_once
 from escrowctl.sandbox.clock import Clock, later
 from escrowctl.sandbox.deliveries import Attempt, Delivery, first_delivery, settle
 from escrowctl.sandbox.moves import Timer, fire, first_timer
-from escrowctl.sandbox.outbox import DrawId
 from escrowctl.sandbox.records import timestamp
 from escrowctl.sandbox.signing import make_headers
 from escrowctl.sandbox.store import Store
@@ -45,12 +44,9 @@ class _Job(NamedTuple):
 class Courier:
     """Works in one thread at a time."""
 
-    def __init__(
-        self, store: Store, clock: Clock, *, draw_id: DrawId, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._clock = clock
-        self._draw_id = draw_id
         self._monotonic = monotonic
         self._stopping = threading.Event()
         self._error: Exception | None = None
@@ -128,7 +124,7 @@ class Courier:
             self._move_clock(job.at)
         if isinstance(job.what, Timer):
             with self._store.writing() as connection:
-                fire(connection, job.what, draw_id=self._draw_id)
+                fire(connection, job.what)
             return
         attempt = self._attempt(job.what, seconds=seconds)
         with self._store.writing() as connection:

@@ -123,34 +123,22 @@ class Call(NamedTuple):
         return found
 
 
-class Page(NamedTuple):
-    """The requested part of a list; `after` None means from the newest."""
+def read_page(connection: sqlite3.Connection, call: Call, table: str, noun: str) -> tuple[Sequence[sqlite3.Row], bool]:
+    """Return the rows of a list that a call asks for, newest first, and whether there are more.
 
-    limit: int
-    after: str | None
-
-    @property
-    def rows_to_read(self) -> int:
-        """One more than the page shows: the extra row tells whether there are more."""
-        return self.limit + 1
-
-    def envelope(self, documents: Sequence[JsonObject]) -> JsonObject:
-        """Put the records, up to `rows_to_read` of them, into the answer."""
-        return {"data": documents[: self.limit], "has_more": len(documents) > self.limit}
-
-
-def read_page(call: Call) -> Page:
-    """Read the query of a list; 400 for an unknown or bad parameter. It does not look up `after`."""
+    Raises ProblemError: 400 for an unknown or bad parameter, and for an `after` that names no record.
+    """
     parameters = call.parameters("limit", "after")
-    limit = parameters.get("limit", str(DEFAULT_LIMIT))
+    limit, after = parameters.get("limit", str(DEFAULT_LIMIT)), parameters.get("after")
     if not LIMIT.fullmatch(limit) or int(limit) > MAX_LIMIT:
         raise flawed(parameter_flaw("limit", f"limit must be a whole number from 1 to {MAX_LIMIT}."))
-    return Page(limit=int(limit), after=parameters.get("after"))
-
-
-def no_such_start(noun: str, record_id: str) -> ProblemError:
-    """A 400 for an `after` that names no record."""
-    return flawed(parameter_flaw("after", f"after names no {noun}: {record_id!r}."))
+    find = f"SELECT position FROM {table} WHERE id = ?"  # noqa: S608 - the table is the caller's own
+    start = connection.execute(find, (after,)).fetchone()
+    if after is not None and start is None:
+        raise flawed(parameter_flaw("after", f"after names no {noun}: {after!r}."))
+    select = f"SELECT * FROM {table} WHERE ?1 IS NULL OR position < ?1 ORDER BY position DESC LIMIT ?2"  # noqa: S608
+    rows = connection.execute(select, (start and start["position"], int(limit) + 1)).fetchall()
+    return rows[: int(limit)], len(rows) > int(limit)
 
 
 Handler: TypeAlias = Callable[[Call], JsonObject]

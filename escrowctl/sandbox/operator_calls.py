@@ -34,7 +34,7 @@ from escrowctl.sandbox.courier import Courier
 from escrowctl.sandbox.http import Call, Handler
 from escrowctl.sandbox.magic import MAGIC_IDS
 from escrowctl.sandbox.moves import carry_out
-from escrowctl.sandbox.outbox import DrawId, add_event
+from escrowctl.sandbox.outbox import add_event
 from escrowctl.sandbox.records import TRANSITIONS, State, find_move, find_transaction, timestamp
 from escrowctl.sandbox.rehearsal import Rehearsal
 from escrowctl.sandbox.requests import Advance, NewEvent, NewStatus, read_body
@@ -64,20 +64,12 @@ class OperatorCalls:
     """Answers these calls; refusals are `ProblemError`s. `arrive` does all that is due until the advanced time."""
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        courier: Courier,
-        rehearsal: Rehearsal,
-        *,
-        draw_id: DrawId,
-        arrive: Callable[[], None],
+        self, store: Store, clock: Clock, courier: Courier, rehearsal: Rehearsal, *, arrive: Callable[[], None]
     ) -> None:
         self._store = store
         self._clock = clock
         self._courier = courier
         self._rehearsal = rehearsal
-        self._draw_id = draw_id
         self._arrive = arrive
 
     @property
@@ -124,7 +116,7 @@ class OperatorCalls:
             if move is None or body.id in MAGIC_IDS:
                 raise _impossible(body, before)
             at = timestamp(self._clock.read(connection))
-            moved = carry_out(connection, body.id, move, at=at, draw_id=self._draw_id)
+            moved = carry_out(connection, body.id, move, at=at)
             assert moved is not None, "its state was read in this transaction"
         return {"status_before": before, **moved.document()}
 
@@ -155,7 +147,7 @@ class OperatorCalls:
             if transaction is None:
                 raise no_record("transaction", body.transaction)
             at = timestamp(self._clock.read(connection))
-            event_id = add_event(connection, body.event, transaction, at=at, draw_id=self._draw_id, triggered=True)
+            event_id = add_event(connection, body.event, transaction, at=at, triggered=True)
             return _event(connection, event_id)
 
     def get_event(self, call: Call) -> JsonObject:

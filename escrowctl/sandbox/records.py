@@ -4,7 +4,6 @@ INTERFACE.md section 2 shows `amount` and `currency` of a transaction and no oth
 record, and section 3 shows no states: the rest is the sandbox's own choice.
 """
 
-import secrets
 import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,11 +12,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from escrowctl.sandbox.bodies import JsonObject, NumberToken, read_stored, write_json
-
-ID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""Crockford's base 32: no I, L, O or U, so that an id can be read aloud."""
-
-ID_LENGTH = 8
 
 DEFAULT_PAYER = "usr_PAYER001"
 DEFAULT_PAYEE = "usr_PAYEE001"
@@ -91,11 +85,6 @@ def find_move(before: State, after: State) -> Move | None:
     """Return the move from one state to another; None where it is not possible."""
     edges = {(one.before, one.after): move for move, one in TRANSITIONS.items()}
     return edges.get((before, after))
-
-
-def draw_id(prefix: str) -> str:
-    """Return `prefix_` and eight letters or digits: 40 random bits, so the caller checks for duplicates."""
-    return f"{prefix}_" + "".join(secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH))
 
 
 def timestamp(moment: datetime) -> str:
@@ -180,12 +169,6 @@ INSERT = """
 
 MOVE = "UPDATE transactions SET status = ?, updated_at = ? WHERE id = ? AND status = ? RETURNING *"
 
-NEWEST = """
-    SELECT * FROM transactions
-    WHERE :after IS NULL OR position < (SELECT position FROM transactions WHERE id = :after)
-    ORDER BY position DESC LIMIT :count
-"""
-
 
 def add_transaction(connection: sqlite3.Connection, transaction: Transaction) -> bool:
     """Insert a transaction; False, with nothing changed, if its id is taken."""
@@ -196,7 +179,7 @@ def add_transaction(connection: sqlite3.Connection, transaction: Transaction) ->
 def find_transaction(connection: sqlite3.Connection, transaction_id: str) -> Transaction | None:
     """Read one transaction, or None."""
     row = connection.execute("SELECT * FROM transactions WHERE id = ?", (transaction_id,)).fetchone()
-    return _transaction(row) if row else None
+    return read_transaction(row) if row else None
 
 
 def move_transaction(connection: sqlite3.Connection, transaction_id: str, *, move: Move, at: str) -> Transaction | None:
@@ -205,14 +188,10 @@ def move_transaction(connection: sqlite3.Connection, transaction_id: str, *, mov
     The condition is part of the UPDATE, so only one of several callers gets the row.
     """
     rows = connection.execute(MOVE, (TRANSITIONS[move].after, at, transaction_id, TRANSITIONS[move].before)).fetchall()
-    return _transaction(rows[0]) if rows else None
+    return read_transaction(rows[0]) if rows else None
 
 
-def newest_transactions(connection: sqlite3.Connection, *, after: str | None, count: int) -> list[Transaction]:
-    """Read up to `count` transactions, newest first; with `after`, only those older than that one."""
-    return [_transaction(row) for row in connection.execute(NEWEST, {"after": after, "count": count})]
-
-
-def _transaction(row: sqlite3.Row) -> Transaction:
+def read_transaction(row: sqlite3.Row) -> Transaction:
+    """Return the transaction of a row."""
     stored = {name: row[name] for name in Transaction._fields}
     return Transaction(**{**stored, "status": State(row["status"]), "extra": read_stored(row["extra"])})

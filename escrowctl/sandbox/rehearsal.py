@@ -3,7 +3,6 @@
 It is stored where the records are, so that a served sandbox and one in-process do the same.
 """
 
-import secrets
 import sqlite3
 from collections.abc import Mapping
 
@@ -48,8 +47,7 @@ class Rehearsal:
 
 def _use(connection: sqlite3.Connection, word: str, fault: Fault) -> Fault | None:
     if fault.percent is not None:
-        chance = draw_below(connection, 100)
-        return fault if (secrets.randbelow(100) if chance is None else chance) < fault.percent else None
+        return fault if draw_below(connection, 100) < fault.percent else None
     if fault.left is not None:
         _store(connection, FAULT + word, fault._replace(left=fault.left - 1) if fault.left > 1 else None)
     return fault

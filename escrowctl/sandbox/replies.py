@@ -9,7 +9,7 @@ from pydantic_core import core_schema
 
 from escrowctl.sandbox.bodies import TYPE_PREFIX, JsonObject, ProblemKind
 from escrowctl.sandbox.http import MAX_LIMIT, REQUEST_ID
-from escrowctl.sandbox.records import ID_LENGTH, EventKind, State
+from escrowctl.sandbox.records import EventKind, State
 from escrowctl.sandbox.requests import (
     ABSENT,
     Amount,
@@ -21,6 +21,7 @@ from escrowctl.sandbox.requests import (
     Url,
     forbid,
 )
+from escrowctl.sandbox.seed import ID_LENGTH
 
 
 def id_pattern(prefix: str) -> str:

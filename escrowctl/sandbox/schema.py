@@ -68,11 +68,9 @@ TABLES: tuple[str, ...] = (
       position INTEGER PRIMARY KEY,
       id TEXT NOT NULL UNIQUE,
       url TEXT NOT NULL,
-      events TEXT,
-      description TEXT,
+      events TEXT NOT NULL,
       secret TEXT NOT NULL,
-      extra TEXT NOT NULL,
-      created_at TEXT NOT NULL
+      document TEXT NOT NULL
     ) STRICT
     """,
     # What happens to a transaction by itself; the row goes when it has happened, or cannot happen any more.

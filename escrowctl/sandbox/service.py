@@ -33,7 +33,7 @@ from escrowctl.sandbox.operator_calls import OperatorCalls
 from escrowctl.sandbox.ownership import Claim, claim_store
 from escrowctl.sandbox.records import Move
 from escrowctl.sandbox.rehearsal import Rehearsal
-from escrowctl.sandbox.seed import Ids, plant
+from escrowctl.sandbox.seed import plant
 from escrowctl.sandbox.store import FILE_NAME, Store, has_write_ahead_log, open_store
 from escrowctl.sandbox.transactions import Transactions
 
@@ -53,19 +53,11 @@ class Sandbox:
     is the lock on its folder, None where the caller needs none.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        now: Callable[[], datetime],
-        claim: Claim | None = None,
-        draw_id: Callable[[str], str] | None = None,
-    ) -> None:
+    def __init__(self, store: Store, *, now: Callable[[], datetime], claim: Claim | None = None) -> None:
         self.clock = clock = Clock(now)
-        self._draw_id = draw_id = draw_id or Ids(store).draw
         self.rehearsal = Rehearsal(store)
-        transactions = Transactions(store, clock=clock, draw_id=draw_id)
-        webhooks = EndpointRoutes(store, clock=clock, draw_id=draw_id)
+        transactions = Transactions(store, clock=clock)
+        webhooks = EndpointRoutes(store, clock=clock)
         handlers = {
             CREATE_TRANSACTION: transactions.create,
             GET_TRANSACTION: transactions.get,
@@ -80,10 +72,10 @@ class Sandbox:
         self.claim = claim
         self.identity = store.identity
         self.key = store.key
-        self._courier = Courier(store, clock, draw_id=draw_id)
+        self._courier = Courier(store, clock)
         calls: dict[str, Mapping[str, Handler]] = {
             "/sandbox/status": {"GET": lambda _call: self.describe()},
-            **OperatorCalls(store, clock, self._courier, self.rehearsal, draw_id=draw_id, arrive=self._arrive).handlers,
+            **OperatorCalls(store, clock, self._courier, self.rehearsal, arrive=self._arrive).handlers,
         }
         more = {path: self._after_what_is_due(by_method) for path, by_method in calls.items()}
         more[OPENAPI_PATH] = {"GET": _openapi_document}
@@ -105,7 +97,7 @@ class Sandbox:
         """Return the handlers behind the moves whose moment has come: no call sees them outstanding."""
 
         def answer(handler: Handler, call: Call) -> JsonObject:
-            fire_due(self.store, self.clock, draw_id=self._draw_id)
+            fire_due(self.store, self.clock)
             return handler(call)
 
         return {key: partial(answer, handler) for key, handler in handlers.items()}

@@ -19,8 +19,9 @@ from types import MappingProxyType
 
 from escrowctl.errors import EscrowctlError, command
 from escrowctl.sandbox.ownership import private_file, private_folder, unusable
-from escrowctl.sandbox.records import add_user, draw_id, seeded_users, timestamp
+from escrowctl.sandbox.records import add_user, seeded_users, timestamp
 from escrowctl.sandbox.schema import APPLICATION_ID, FORMAT, TABLES
+from escrowctl.sandbox.seed import draw_id
 
 FILE_NAME = "sandbox.db"
 TIMEOUT_SECONDS = 10.0
@@ -74,10 +75,6 @@ class Store:
     def reading(self) -> AbstractContextManager[sqlite3.Connection]:
         """One read transaction: every query in the block sees the same moment."""
         return self._transaction("BEGIN DEFERRED")
-
-    def inside(self) -> sqlite3.Connection:
-        """The connection, for code inside of a `writing` block that was not handed it."""
-        return self._connection
 
     @contextmanager
     def group(self) -> Iterator[None]:
@@ -221,7 +218,9 @@ def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
 def _seed(connection: sqlite3.Connection, *, at: str) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     key = f"sk_sandbox_{secrets.token_hex(16)}"
-    connection.execute("INSERT INTO sandbox (only_row, identity, api_key) VALUES (1, ?, ?)", (draw_id("sbx"), key))
+    connection.execute(
+        "INSERT INTO sandbox (only_row, identity, api_key) VALUES (1, ?, ?)", (draw_id(connection, "sbx"), key)
+    )
     for user in seeded_users(created_at=at):
         add_user(connection, user)
 

@@ -11,11 +11,10 @@ from typing import NoReturn
 
 from escrowctl.sandbox.bodies import BodyFlaw, JsonObject, ProblemError, ProblemKind, flawed, no_record
 from escrowctl.sandbox.clock import Clock, later
-from escrowctl.sandbox.http import Call, no_such_start, read_page
+from escrowctl.sandbox.http import Call, read_page
 from escrowctl.sandbox.idempotency import add_reply, find_reply
 from escrowctl.sandbox.magic import QUEUED, UNANSWERED, find_magic, refuse_amount
 from escrowctl.sandbox.moves import add_timer, carry_out, record_move
-from escrowctl.sandbox.outbox import DrawId
 from escrowctl.sandbox.records import (
     TIMES,
     TRANSITIONS,
@@ -24,10 +23,11 @@ from escrowctl.sandbox.records import (
     add_transaction,
     find_transaction,
     find_user,
-    newest_transactions,
+    read_transaction,
     timestamp,
 )
 from escrowctl.sandbox.requests import NewTransaction, read_body
+from escrowctl.sandbox.seed import draw_id
 from escrowctl.sandbox.store import Store
 
 UNITS = MappingProxyType({"s": 1, "m": 60, "h": 3600, "d": 86_400})
@@ -36,10 +36,9 @@ UNITS = MappingProxyType({"s": 1, "m": 60, "h": 3600, "d": 86_400})
 class Transactions:
     """Answers for transactions and their users. Every answer follows its commit; refusals are `ProblemError`s."""
 
-    def __init__(self, store: Store, *, clock: Clock, draw_id: DrawId) -> None:
+    def __init__(self, store: Store, *, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._draw_id = draw_id
 
     def create(self, call: Call) -> JsonObject:
         """Hold the money of a new transaction, and return its record; 400 for a flawed body."""
@@ -56,7 +55,7 @@ class Transactions:
             for field, move in TIMES.values():
                 if field in moments:
                     add_timer(connection, transaction.id, move, due_at=moments[field])
-            record_move(connection, transaction, Move.CREATE, at=at, draw_id=self._draw_id)
+            record_move(connection, transaction, Move.CREATE, at=at)
             add_reply(connection, call, transaction.document())
         if amount == UNANSWERED:
             raise ConnectionAbortedError(f"the amount {amount} is never answered")
@@ -69,12 +68,9 @@ class Transactions:
 
     def list_newest(self, call: Call) -> JsonObject:
         """Return one page of the records, newest first. Observed, not published."""
-        page = read_page(call)
         with self._store.reading() as connection:
-            if page.after is not None and find_transaction(connection, page.after) is None:
-                raise no_such_start("transaction", page.after)
-            found = newest_transactions(connection, after=page.after, count=page.rows_to_read)
-        return page.envelope([record.document() for record in found])
+            rows, has_more = read_page(connection, call, "transactions", "transaction")
+        return {"data": [read_transaction(row).document() for row in rows], "has_more": has_more}
 
     def update(self, call: Call) -> NoReturn:
         """Refuse every update with 400, and change nothing.
@@ -105,7 +101,7 @@ class Transactions:
             if move is Move.RELEASE and found.amount == QUEUED:
                 move = Move.QUEUE
             at = timestamp(self._clock.read(connection))
-            moved = carry_out(connection, call.resource_id, move, at=at, draw_id=self._draw_id)
+            moved = carry_out(connection, call.resource_id, move, at=at)
             if moved is None:
                 before = TRANSITIONS[move].before
                 sentence = f"Transaction {found.id} is {found.status}; {move} is possible only from {before}."
@@ -126,7 +122,7 @@ class Transactions:
     ) -> Transaction:
         while True:
             transaction = Transaction(
-                id=self._draw_id("tx"),
+                id=draw_id(connection, "tx"),
                 status=TRANSITIONS[Move.CREATE].after,
                 amount=body.amount.text,
                 currency=body.currency,

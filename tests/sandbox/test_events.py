@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -164,16 +164,14 @@ def test_duration_of_another_form_is_400(client: httpx.Client, value: object) ->
 
 
 def test_duplicate_event_id_is_drawn_again(
-    folder: Path, time: Time, connect: Callable[[Sandbox], httpx.Client], monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn = iter(["tx_0000000A", "msg_0000000A", "tx_0000000B", "msg_0000000A", "msg_0000000B"])
-    with_store = open_sandbox(folder, now=time)
-    sandbox = Sandbox(with_store.store, now=time, draw_id=lambda _prefix: next(drawn))
+    drawn = iter(["msg_0000000A", "msg_0000000A", "msg_0000000B"])
+    monkeypatch.setattr(outbox, "draw_id", lambda _connection, _prefix: next(drawn))
     for _ in "12":
-        create(connect(sandbox))
+        create(client)
 
     assert rows(sandbox, "SELECT id FROM events ORDER BY position") == [("msg_0000000A",), ("msg_0000000B",)]
-    with_store.close()
 
 
 def test_event_is_never_numbered_twice(sandbox: Sandbox, client: httpx.Client) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from escrowctl.sandbox.records import draw_id
+from escrowctl.sandbox import transactions
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from escrowctl.sandbox.store import open_store
 from sandbox.conftest import balances
@@ -233,20 +233,14 @@ def test_locked_store_is_503_and_changes_nothing(
     sandbox.close()
 
 
-def test_duplicate_id_is_drawn_again(
-    folder: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
-) -> None:
+def test_duplicate_id_is_drawn_again(sandbox: Sandbox, client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter(["tx_0000000A", "tx_0000000A", "tx_0000000A", "tx_0000000B"])
-    sandbox = Sandbox(
-        open_store(folder, now=now), now=now, draw_id=lambda prefix: next(drawn) if prefix == "tx" else draw_id(prefix)
-    )
-    client = connect(sandbox)
+    monkeypatch.setattr(transactions, "draw_id", lambda _connection, _prefix: next(drawn))
 
     ids = [client.post("/transactions", json={"amount": 1, "currency": "USD"}).json()["id"] for _ in "12"]
 
     assert ids == ["tx_0000000A", "tx_0000000B"]
     assert [balance.consistent for balance in balances(sandbox)] == [True]
-    sandbox.close()
 
 
 def test_key_of_another_store_is_401(

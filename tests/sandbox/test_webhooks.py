@@ -1,6 +1,7 @@
 """POST and GET /webhooks: 201 was observed; every field is the sandbox's documented choice."""
 
 import base64
+import json
 import re
 import sqlite3
 from collections.abc import Callable
@@ -11,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from escrowctl.sandbox import endpoints
 from escrowctl.sandbox.service import Sandbox, open_sandbox
-from escrowctl.sandbox.store import open_store
 
 JSON = {"Content-Type": "application/json"}
 PROBLEM = "application/problem+json"
@@ -82,7 +83,7 @@ def test_endpoint_without_events_gets_every_kind(client: httpx.Client, folder: P
     assert one["events"] == ["transaction.created"]
     with closing(sqlite3.connect(folder / "sandbox.db")) as store:
         kept = store.execute("SELECT events FROM webhook_endpoints ORDER BY position").fetchall()
-    assert kept == [(None,), ('["transaction.created"]',)]
+    assert kept == [(json.dumps(every),), ('["transaction.created"]',)]
 
 
 def test_endpoints_are_listed_after_reopening_the_store(
@@ -117,14 +118,11 @@ def test_identical_create_makes_a_second_endpoint(client: httpx.Client) -> None:
     assert replies[0]["secret"] != replies[1]["secret"]
 
 
-def test_duplicate_id_is_drawn_again(
-    folder: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
-) -> None:
+def test_duplicate_id_is_drawn_again(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter(["wh_0000000A", "wh_0000000A", "wh_0000000B"])
-    sandbox = Sandbox(open_store(folder, now=now), now=now, draw_id=lambda _prefix: next(drawn))
+    monkeypatch.setattr(endpoints, "draw_id", lambda _connection, _prefix: next(drawn))
 
-    assert [create(connect(sandbox)).json()["id"] for _ in "12"] == ["wh_0000000A", "wh_0000000B"]
-    sandbox.close()
+    assert [create(client).json()["id"] for _ in "12"] == ["wh_0000000A", "wh_0000000B"]
 
 
 def test_pages_are_newest_first_without_gap_or_overlap(client: httpx.Client) -> None:

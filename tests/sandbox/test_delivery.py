@@ -141,18 +141,6 @@ def test_body_and_headers_are_those_of_the_document(sandbox: Sandbox, shop: Open
         assert [name["name"] for name in described["parameters"] if not seen.header(name["name"])] == []
 
 
-@pytest.mark.thorough
-def test_delivered_event_is_not_sent_again(sandbox: Sandbox, shop: Open) -> None:
-    there = shop(statuses(200))
-    there.create()
-    sandbox.deliver()
-
-    there.advance(days=30)
-    sandbox.deliver()
-
-    assert len(there.seen) == 1
-
-
 def test_failing_delivery_follows_the_schedule_and_ends_dead(sandbox: Sandbox, shop: Open) -> None:
     there = shop(statuses(500))
     there.create()
@@ -329,18 +317,6 @@ def test_replay_of_a_dead_delivery_starts_the_schedule_again(sandbox: Sandbox, s
     assert [attempt["status"] for attempt in log] == [500] * 6 + [200]
 
 
-@pytest.mark.thorough
-def test_replay_of_a_delivered_event_sends_it_once_more(sandbox: Sandbox, shop: Open) -> None:
-    there = shop(statuses(200))
-    there.create()
-    sandbox.deliver()
-
-    there.call("POST", f"/events/{there.ids[0]}/replay")
-    sandbox.deliver()
-
-    assert (len(there.seen), len(set(there.ids)), there.states) == (2, 1, ["delivered"])
-
-
 def test_what_is_due_happens_in_order_each_at_its_own_time(sandbox: Sandbox, shop: Open) -> None:
     there = shop(statuses(500, 200))
     made = [
@@ -362,15 +338,6 @@ def test_what_is_due_happens_in_order_each_at_its_own_time(sandbox: Sandbox, sho
     clock = there.call("GET", "/clock")
     assert clock["ahead_seconds"] == timedelta(days=7).total_seconds()
     assert clock["now"].startswith("2026-11-28T03:12:44.0")
-
-
-def test_clock_of_a_store_is_the_same_for_the_next_process(
-    sandbox: Sandbox, shop: Open, folder: Path, time: Time
-) -> None:
-    there = shop(statuses(200))
-    there.advance(hours=36)
-    with open_store(folder, now=time).reading() as connection:
-        assert sandbox.clock.read(connection) == time() + timedelta(hours=36)
 
 
 def test_triggered_event_changes_nothing_and_is_marked(sandbox: Sandbox, shop: Open) -> None:
@@ -410,15 +377,6 @@ def test_call_that_cannot_be_carried_out_is_refused(
     reply = client.request(method, f"http://sandbox.invalid/sandbox{path}", json=body)
 
     assert (reply.status_code, reply.headers["content-type"]) == (status, "application/problem+json")
-
-
-def test_replay_of_an_event_that_no_endpoint_wanted_is_409(sandbox: Sandbox, client: httpx.Client) -> None:
-    client.post("/transactions", json={"amount": 1, "currency": "USD"})
-    ((event_id,),) = rows(sandbox, "SELECT id FROM events")
-
-    reply = client.post(f"http://sandbox.invalid/sandbox/events/{event_id}/replay")
-
-    assert reply.status_code == 409
 
 
 def test_receiver_may_call_the_sandbox_before_it_replies(sandbox: Sandbox, client: httpx.Client, serve: Serve) -> None:

@@ -1,8 +1,5 @@
 """The store's file: its mode, what is refused, and what stays unchanged."""
 
-import contextlib
-import errno
-import functools
 import os
 import shlex
 import sqlite3
@@ -12,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import internals
 import pytest
@@ -112,36 +108,6 @@ def test_store_is_durable_and_shared_by_its_settings(folder: Path, now: Now) -> 
     store.close()
 
 
-def test_store_created_during_the_version_check_is_accepted(
-    folder: Path, now: Now, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Interrupted(sqlite3.Connection):
-        def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
-            if sql == "PRAGMA user_version":
-                with monkeypatch.context() as plain, contextlib.suppress(EscrowctlError):
-                    plain.setattr(sqlite3, "connect", connect)
-                    open_store(folder, now=now, timeout=0.01).close()
-            return super().execute(sql, *arguments)
-
-    connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", functools.partial(connect, factory=Interrupted))
-
-    store = open_store(folder, now=now)
-
-    assert store.identity.startswith("sbx_")
-    store.close()
-
-
-def test_empty_file_becomes_a_store(folder: Path, now: Now) -> None:
-    folder.mkdir(mode=0o700, parents=True)
-    (folder / "sandbox.db").touch(mode=0o600)
-
-    sandbox = open_sandbox(folder, now=now)
-
-    assert sandbox.identity.startswith("sbx_")
-    sandbox.close()
-
-
 @pytest.mark.parametrize(
     "content", [b"not a database", b"SQLite format 3\x00" + b"\xff" * 4096, bytes(range(256)) * 32], ids=[0, 1, 2]
 )
@@ -163,12 +129,6 @@ def test_store_with_a_damaged_page_is_refused(folder: Path, store_file: Path, no
     store_file.write_bytes(content)
 
     assert refusal(folder, now).message.endswith(": it is damaged.")
-
-
-def test_truncated_store_is_refused(folder: Path, store_file: Path, now: Now) -> None:
-    store_file.write_bytes(store_file.read_bytes()[:6000])
-
-    assert "it is damaged" in refusal(folder, now).message
 
 
 @pytest.mark.parametrize(
@@ -260,38 +220,6 @@ def test_folder_of_another_user_is_refused(
     assert "it belongs to another user" in refusal(folder, now).message
 
 
-@pytest.mark.parametrize("what", ["folder", "store"])
-def test_read_only_folder_or_store_is_refused(
-    folder: Path, store_file: Path, now: Now, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Root may write anywhere, so permission bits alone prove nothing in a container.
-    place = {"folder": folder, "store": store_file}[what]
-    monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != place)
-
-    assert refusal(folder, now).message.endswith(f"{place}: it is read-only.")
-
-
-@pytest.mark.parametrize("kind", ["file", "fifo"])
-def test_file_in_place_of_the_folder_is_refused(folder: Path, now: Now, kind: str) -> None:
-    folder.parent.mkdir()
-    makers: dict[str, Callable[[], object]] = {"file": folder.touch, "fifo": lambda: os.mkfifo(folder)}
-    makers[kind]()
-    folder.chmod(0o700)
-
-    assert refusal(folder, now).message.endswith(f"{folder}: it is not a folder.")
-
-
-@pytest.mark.parametrize("kind", ["folder", "fifo"])
-def test_store_that_is_no_regular_file_is_refused(folder: Path, now: Now, kind: str) -> None:
-    folder.mkdir(mode=0o700, parents=True)
-    path = folder / "sandbox.db"
-    makers: dict[str, Callable[[], object]] = {"folder": path.mkdir, "fifo": lambda: os.mkfifo(path)}
-    makers[kind]()
-    path.chmod(0o600)
-
-    assert refusal(folder, now).message.endswith(f"{path}: it is not a regular file.")
-
-
 @pytest.mark.parametrize("place", ["sandbox", "sandbox/sandbox.db"])
 def test_dangling_link_is_refused(tmp_path: Path, now: Now, place: str) -> None:
     link = tmp_path / place
@@ -299,26 +227,6 @@ def test_dangling_link_is_refused(tmp_path: Path, now: Now, place: str) -> None:
     link.symlink_to("nowhere")
 
     refusal(tmp_path / "sandbox", now)
-
-
-@pytest.mark.parametrize("late", ["", "sandbox", "sandbox/sandbox.db"], ids=["parent", "folder", "store"])
-def test_paths_created_first_by_another_process_are_used(
-    folder: Path, store_file: Path, now: Now, late: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # One path is missing at the check and exists at the creation. Only one: all would include / and /tmp.
-    missing, exists = folder.parent / late, Path.exists
-    monkeypatch.setattr(Path, "exists", lambda path: path != missing and exists(path))
-    folder.parent.chmod(0o2775)
-
-    open_sandbox(folder, now=now).close()
-
-    assert [mode(path) for path in (folder.parent, folder, store_file)] == [0o2775, 0o700, 0o600]
-
-
-def test_folder_below_a_file_is_refused(tmp_path: Path, now: Now) -> None:
-    (tmp_path / "file").touch()
-
-    assert "Not a directory" in refusal(tmp_path / "file" / "sandbox", now).message
 
 
 @pytest.mark.thorough
@@ -332,36 +240,9 @@ def test_store_without_room_is_refused_and_works_later(folder: Path, now: Now, s
     open_sandbox(folder, now=now).close()
 
 
-def test_disk_without_room_for_a_file_is_named(folder: Path, now: Now, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    folder.mkdir(mode=0o700, parents=True)
-    monkeypatch.setattr(os, "open", refuse)
-
-    assert refusal(folder, now).message.endswith("sandbox.lock: No space left on device.")
-
-
 def test_store_locked_by_another_program_is_refused(folder: Path, store_file: Path, now: Now) -> None:
     with closing(sqlite3.connect(store_file, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
 
         with pytest.raises(EscrowctlError, match="another program has locked it"):
             open_store(folder, now=now, timeout=0.01)
-
-
-def test_store_timeout_is_sqlites_busy_timeout(folder: Path, now: Now) -> None:
-    store = open_store(folder, now=now, timeout=0.25)
-
-    assert internals.store_connection(store).execute("PRAGMA busy_timeout").fetchone()[0] == 250
-    store.close()
-
-
-def test_refused_store_leaves_no_open_descriptor(folder: Path, store_file: Path, now: Now) -> None:
-    store_file.write_bytes(b"not a database at all")
-    before = len(list(Path("/dev/fd").iterdir()))
-
-    for _ in range(5):
-        refusal(folder, now)
-
-    assert len(list(Path("/dev/fd").iterdir())) == before

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from ipaddress import ip_address
@@ -44,10 +44,9 @@ class _Job(NamedTuple):
 class Courier:
     """Works in one thread at a time."""
 
-    def __init__(self, store: Store, clock: Clock, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._monotonic = monotonic
         self._stopping = threading.Event()
         self._error: Exception | None = None
         self.defects: deque[Exception] = deque()
@@ -67,8 +66,8 @@ class Courier:
 
         Raises sqlite3.Error where the store cannot be read or written; nothing is lost by that.
         """
-        end = None if seconds is None else self._monotonic() + seconds
-        while not self._stopping.is_set() and (end is None or self._monotonic() < end):
+        end = None if seconds is None else time.monotonic() + seconds
+        while not self._stopping.is_set() and (end is None or time.monotonic() < end):
             if (job := self._next()) is None:
                 return
             self._do(job, seconds=attempt_seconds)
@@ -131,17 +130,17 @@ class Courier:
             settle(connection, job.what, attempt, at=job.at)
 
     def _attempt(self, delivery: Delivery, *, seconds: float) -> Attempt:
-        now, start = self._clock.machine_time(), self._monotonic()
+        now, start = self._clock.machine_time(), time.monotonic()
 
         def milliseconds() -> int:
-            return round((self._monotonic() - start) * 1000)
+            return round((time.monotonic() - start) * 1000)
 
         body, stamp = delivery.body.encode(), int(now.timestamp())
         try:
             signed = make_headers(delivery.secret, message_id=delivery.message_id, timestamp=stamp, body=body)
             headers = {"Content-Type": "application/json", "User-Agent": "escrowctl-sandbox", **signed}
             target = _require_loopback(delivery.url)
-            status = post_once(target, headers.items(), body, seconds=seconds, monotonic=self._monotonic)
+            status = post_once(target, headers.items(), body, seconds=seconds, monotonic=time.monotonic)
         except PostError as error:
             return Attempt(milliseconds(), error=str(error))
         except Exception as error:  # noqa: BLE001 - it is reported; left to fly, it would meet the same delivery again

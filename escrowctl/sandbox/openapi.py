@@ -33,7 +33,7 @@ from escrowctl.sandbox.http import (
     SUCCESS,
     success_status,
 )
-from escrowctl.sandbox.records import DEFAULT_PAYER
+from escrowctl.sandbox.records import UserId
 from escrowctl.sandbox.replies import id_pattern, make_schemas, problem_name
 
 ID_PREFIXES: Mapping[str, str] = MappingProxyType({"transaction": "tx", "user": "usr", "webhook": "wh"})
@@ -92,7 +92,7 @@ DESCRIPTIONS: Mapping[Operation, Description] = MappingProxyType(
             takes="AnyObject",
             problems=(ProblemKind.UPDATE_NOT_SHOWN,),
         ),
-        GET_USER: Description("Get user information", answers="User", id_example=DEFAULT_PAYER),
+        GET_USER: Description("Get user information", answers="User", id_example=UserId.PAYER),
         CREATE_WEBHOOK: Description(
             "Create a webhook endpoint; its secret is shown in this answer only",
             answers="CreatedWebhook",

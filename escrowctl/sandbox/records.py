@@ -1,4 +1,4 @@
-"""Users and transactions: their fields, states and ids, their SQL, and how they look on the wire.
+"""Transactions: their fields, states and ids, their SQL, and how they look on the wire.
 
 INTERFACE.md section 2 shows `amount` and `currency` of a transaction and no other field of any
 record, and section 3 shows no states: the rest is the sandbox's own choice.
@@ -13,8 +13,12 @@ from typing import NamedTuple
 
 from escrowctl.sandbox.bodies import JsonObject, NumberToken, read_stored, write_json
 
-DEFAULT_PAYER = "usr_PAYER001"
-DEFAULT_PAYEE = "usr_PAYEE001"
+
+class UserId(StrEnum):
+    """The users that every sandbox has."""
+
+    PAYER = "usr_PAYER001"
+    PAYEE = "usr_PAYEE001"
 
 
 class State(StrEnum):
@@ -90,39 +94,6 @@ def find_move(before: State, after: State) -> Move | None:
 def timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC, to the millisecond: `2026-11-21T03:12:44.123Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-class User(NamedTuple):
-    """A person who pays or is paid; times are RFC 3339 text."""
-
-    id: str
-    name: str
-    email: str
-    status: str
-    created_at: str
-
-    def document(self) -> JsonObject:
-        """The record on the wire: `{"id", "name", "email", "status", "created_at"}`, all strings."""
-        return self._asdict()
-
-
-def seeded_users(*, created_at: str) -> tuple[User, User]:
-    """The payer and the payee that every new store has, with the same ids everywhere."""
-    return (
-        User(DEFAULT_PAYER, "Sandbox payer", "payer@example.com", "active", created_at),
-        User(DEFAULT_PAYEE, "Sandbox payee", "payee@example.com", "active", created_at),
-    )
-
-
-def add_user(connection: sqlite3.Connection, user: User) -> None:
-    """Insert a user whose id is new."""
-    connection.execute("INSERT INTO users (id, name, email, status, created_at) VALUES (?, ?, ?, ?, ?)", user)
-
-
-def find_user(connection: sqlite3.Connection, user_id: str) -> User | None:
-    """Read one user, or None."""
-    row = connection.execute("SELECT * FROM users WHERE id = ?", (user_id,)).fetchone()
-    return User(**row) if row else None
 
 
 class Transaction(NamedTuple):

@@ -9,7 +9,7 @@ from pydantic_core import core_schema
 
 from escrowctl.sandbox.bodies import TYPE_PREFIX, JsonObject, ProblemKind
 from escrowctl.sandbox.http import MAX_LIMIT, REQUEST_ID
-from escrowctl.sandbox.records import EventKind, State
+from escrowctl.sandbox.records import EventKind, State, UserId
 from escrowctl.sandbox.requests import (
     ABSENT,
     Amount,
@@ -31,7 +31,6 @@ def id_pattern(prefix: str) -> str:
 
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
 Time = Annotated[str, Field(pattern=_TIME, json_schema_extra={"format": "date-time"})]
-UserId = Annotated[str, Field(pattern=id_pattern("usr"))]
 
 
 class _Exact(BaseModel):

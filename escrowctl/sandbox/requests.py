@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from escrowctl.sandbox.bodies import BodyFlaw, JsonObject, JsonValue, NumberToken, flawed
 from escrowctl.sandbox.http import Call
-from escrowctl.sandbox.records import DEFAULT_PAYEE, DEFAULT_PAYER, EventKind
+from escrowctl.sandbox.records import EventKind, UserId
 
 AMOUNT = re.compile(r"(?=.*[1-9])(?:0|[1-9][0-9]{0,13})(?:\.[0-9]{1,4})?")
 LONGEST_ADVANCE = 3650 * 86_400
@@ -89,11 +89,6 @@ Kinds = Annotated[
 Description = Annotated[str, Field(max_length=500, description="description must be text of at most 500 characters.")]
 
 
-def _user(name: str, default: str) -> Any:
-    users: list[Any] = [DEFAULT_PAYER, DEFAULT_PAYEE]
-    return Field(default, description=f"{name} must be the id of a user.", json_schema_extra={"enum": users})
-
-
 def _duration(name: str) -> Any:
     rule = f"{name} must be a duration, such as 90s, 10m, 2h or 7d."
     return Field(ABSENT, pattern="^[1-9][0-9]{0,3}[smhd]$", description=rule)
@@ -119,8 +114,8 @@ class NewTransaction(Body):
 
     amount: Amount
     currency: Currency
-    payer: str = _user("payer", DEFAULT_PAYER)
-    payee: str = _user("payee", DEFAULT_PAYEE)
+    payer: UserId = Field(UserId.PAYER, description=f"payer must be one of {', '.join(UserId)}.")
+    payee: UserId = Field(UserId.PAYEE, description=f"payee must be one of {', '.join(UserId)}.")
     expires_in: str = _duration("expires_in")
     auto_release_in: str = _duration("auto_release_in")
 

@@ -12,16 +12,8 @@ TABLES: tuple[str, ...] = (
       only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
       identity TEXT NOT NULL,
       api_key TEXT NOT NULL,
+      created_at TEXT NOT NULL,
       clock_ahead_ms INTEGER NOT NULL DEFAULT 0
-    ) STRICT
-    """,
-    """
-    CREATE TABLE users (
-      id TEXT PRIMARY KEY,
-      name TEXT NOT NULL,
-      email TEXT NOT NULL,
-      status TEXT NOT NULL,
-      created_at TEXT NOT NULL
     ) STRICT
     """,
     """
@@ -31,8 +23,8 @@ TABLES: tuple[str, ...] = (
       status TEXT NOT NULL,
       amount TEXT NOT NULL,
       currency TEXT NOT NULL,
-      payer TEXT NOT NULL REFERENCES users (id),
-      payee TEXT NOT NULL REFERENCES users (id),
+      payer TEXT NOT NULL,
+      payee TEXT NOT NULL,
       extra TEXT NOT NULL,
       created_at TEXT NOT NULL,
       updated_at TEXT NOT NULL

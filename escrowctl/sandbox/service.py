@@ -31,7 +31,7 @@ from escrowctl.sandbox.ledger import check_ledger, write_amount
 from escrowctl.sandbox.moves import fire_due
 from escrowctl.sandbox.operator_calls import OperatorCalls
 from escrowctl.sandbox.ownership import Claim, claim_store
-from escrowctl.sandbox.records import Move
+from escrowctl.sandbox.records import Move, UserId
 from escrowctl.sandbox.rehearsal import Rehearsal
 from escrowctl.sandbox.seed import plant
 from escrowctl.sandbox.store import FILE_NAME, Store, has_write_ahead_log, open_store
@@ -199,11 +199,10 @@ def _open(folder: Path, claim: Claim, *, now: Callable[[], datetime], alone: boo
 
 
 def _statistics(connection: sqlite3.Connection) -> JsonObject:
-    (users,) = connection.execute("SELECT count(*) FROM users").fetchone()
     (webhooks,) = connection.execute("SELECT count(*) FROM webhook_endpoints").fetchone()
     return {
         "transactions": dict(connection.execute(_BY_STATUS).fetchall()),
-        "users": users,
+        "users": len(UserId),
         "webhooks": webhooks,
         "deliveries": dict(connection.execute(_BY_STATE).fetchall()),
         "ledger": [

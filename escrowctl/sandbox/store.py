@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 from escrowctl.errors import EscrowctlError, command
 from escrowctl.sandbox.ownership import private_file, private_folder, unusable
-from escrowctl.sandbox.records import add_user, seeded_users, timestamp
+from escrowctl.sandbox.records import timestamp
 from escrowctl.sandbox.schema import APPLICATION_ID, FORMAT, TABLES
 from escrowctl.sandbox.seed import draw_id
 
@@ -218,11 +218,8 @@ def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
 def _seed(connection: sqlite3.Connection, *, at: str) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     key = f"sk_sandbox_{secrets.token_hex(16)}"
-    connection.execute(
-        "INSERT INTO sandbox (only_row, identity, api_key) VALUES (1, ?, ?)", (draw_id(connection, "sbx"), key)
-    )
-    for user in seeded_users(created_at=at):
-        add_user(connection, user)
+    values = (draw_id(connection, "sbx"), key, at)
+    connection.execute("INSERT INTO sandbox (only_row, identity, api_key, created_at) VALUES (1, ?, ?, ?)", values)
 
 
 def _unusable(path: Path, error: sqlite3.Error) -> EscrowctlError:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import NoReturn
 
-from escrowctl.sandbox.bodies import BodyFlaw, JsonObject, ProblemError, ProblemKind, flawed, no_record
+from escrowctl.sandbox.bodies import JsonObject, ProblemError, ProblemKind, no_record
 from escrowctl.sandbox.clock import Clock, later
 from escrowctl.sandbox.http import Call, read_page
 from escrowctl.sandbox.idempotency import add_reply, find_reply
@@ -20,9 +20,9 @@ from escrowctl.sandbox.records import (
     TRANSITIONS,
     Move,
     Transaction,
+    UserId,
     add_transaction,
     find_transaction,
-    find_user,
     read_transaction,
     timestamp,
 )
@@ -48,7 +48,6 @@ class Transactions:
         with self._store.writing() as connection:
             if (earlier := find_reply(connection, call)) is not None:
                 return earlier
-            _require_users(connection, body)
             at = timestamp(self._clock.read(connection))
             moments = _find_moments(body, at=at)
             transaction = self._add(connection, body, moments, at=at)
@@ -111,11 +110,19 @@ class Transactions:
 
     def get_user(self, call: Call) -> JsonObject:
         """Return one user; 404 if there is none. The sandbox's own choice: any valid key may read it (section 5)."""
-        with self._store.reading() as connection:
-            user = find_user(connection, call.resource_id)
-        if user is None:
+        if call.resource_id not in set(UserId):
             raise no_record("user", call.resource_id)
-        return user.document()
+        user = UserId(call.resource_id)
+        with self._store.reading() as connection:
+            (created_at,) = connection.execute("SELECT created_at FROM sandbox").fetchone()
+        name = user.name.lower()
+        return {
+            "id": user,
+            "name": f"Sandbox {name}",
+            "email": f"{name}@example.com",
+            "status": "active",
+            "created_at": created_at,
+        }
 
     def _add(
         self, connection: sqlite3.Connection, body: NewTransaction, moments: dict[str, str], *, at: str
@@ -152,13 +159,3 @@ def require_transaction(connection: sqlite3.Connection, transaction_id: str) -> 
     if transaction is None:
         raise no_record("transaction", transaction_id)
     return transaction
-
-
-def _require_users(connection: sqlite3.Connection, body: NewTransaction) -> None:
-    flaws = [
-        BodyFlaw(f"#/{name}", f"{name} names no user: {user!r}.")
-        for name, user in (("payer", body.payer), ("payee", body.payee))
-        if find_user(connection, user) is None
-    ]
-    if flaws:
-        raise flawed(*flaws)

@@ -97,5 +97,7 @@ def test_create_for_an_unknown_user_is_400_and_stores_nothing(client: httpx.Clie
     reply = create(client, f'"amount":1,"currency":"USD","{name}":"usr_00000000"')
 
     assert reply.status_code == 400
-    assert reply.json()["errors"] == [{"pointer": f"#/{name}", "detail": f"{name} names no user: 'usr_00000000'."}]
+    assert reply.json()["errors"] == [
+        {"pointer": f"#/{name}", "detail": f"{name} must be one of usr_PAYER001, usr_PAYEE001."}
+    ]
     assert client.get("/transactions").json()["data"] == []

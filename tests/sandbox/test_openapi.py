@@ -127,7 +127,7 @@ def test_schema_of_a_create_is_as_strict_as_the_code(document: dict[str, Any]) -
     }
     assert described["currency"] == {"type": "string", "pattern": "^[A-Z]{3}$"}
     assert fields["properties"]["expires_in"]["pattern"] == "^[1-9][0-9]{0,3}[smhd]$"
-    assert fields["properties"]["payer"]["enum"] == ["usr_PAYER001", "usr_PAYEE001"]
+    assert described["payer"]["$ref"] == "#/components/schemas/UserId"
     assert [name for name, schema in fields["properties"].items() if schema is False] == [
         *("auto_release_at", "created_at", "expires_at", "id", "status", "updated_at")
     ]

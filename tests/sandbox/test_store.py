@@ -59,7 +59,7 @@ def test_folders_and_files_are_private_under_any_umask(folder: Path, now: Now) -
     store = open_store(folder, now=now)
 
     with store.writing() as connection:
-        connection.execute("UPDATE users SET status = 'active'")
+        connection.execute("UPDATE sandbox SET clock_ahead_ms = 0")
         journal = folder / "sandbox.db-journal"
         assert [mode(path) for path in (folder.parent, folder)] == [0o700, 0o700]
         assert [mode(path) for path in (folder / "sandbox.db", journal)] == [0o600, 0o600]
@@ -93,7 +93,6 @@ def test_store_is_durable_and_shared_by_its_settings(folder: Path, now: Now) -> 
     )
     assert {tuple(row) for row in tables if not row["name"].startswith("sqlite_")} == {
         ("sandbox", 1),
-        ("users", 1),
         ("transactions", 1),
         ("ledger_entries", 1),
         ("webhook_endpoints", 1),

@@ -29,7 +29,7 @@ from escrowctl.sandbox.service import open_sandbox
 from sandbox.conftest import balances, rows
 from sandbox.serving import SECONDS, Served, call, serving
 from sandbox.test_delivery import signature
-from sandbox.test_serve_kills import WRITERS, Tally, write_until_killed
+from sandbox.test_serve_kills import Tally, write_and_kill
 
 FAILURES = 0.3
 OK = http_reply("200 OK")
@@ -82,18 +82,6 @@ def ask(served: Served, method: str, path: str, body: object = None) -> Any:
     return found
 
 
-def write_and_kill(served: Served, tally: Tally, dice: random.Random) -> None:
-    writers = [
-        threading.Thread(target=write_until_killed, args=(served, tally, dice.randrange(2**32))) for _ in range(WRITERS)
-    ]
-    for writer in writers:
-        writer.start()
-    time.sleep(dice.uniform(0.1, 0.4))
-    assert served.end(signal.SIGKILL) == -signal.SIGKILL
-    for writer in writers:
-        writer.join()
-
-
 def deliver_the_rest(served: Served) -> None:
     """Advance the clock until nothing waits; what is dead by then is replayed."""
     for _ in range(10):
@@ -138,7 +126,7 @@ def run_rounds(tmp_path: Path, *, events: int, kills: int, broken: str = "") -> 
                 if not receiver.secret:
                     _, made = served.call("POST", "/webhooks", json.dumps({"url": f"{server.base_url}/hooks"}))
                     receiver.secret = made["secret"]
-                write_and_kill(served, tally, dice)
+                write_and_kill(served, tally, dice, 0.4)
             killed += 1
         with serving(program, tmp_path, broken=broken) as served:
             deliver_the_rest(served)

@@ -163,17 +163,6 @@ def test_duration_of_another_form_is_400(client: httpx.Client, value: object) ->
     ]
 
 
-def test_duplicate_event_id_is_drawn_again(
-    sandbox: Sandbox, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn = iter(["msg_0000000A", "msg_0000000A", "msg_0000000B"])
-    monkeypatch.setattr(outbox, "draw_id", lambda _connection, _prefix: next(drawn))
-    for _ in "12":
-        create(client)
-
-    assert rows(sandbox, "SELECT id FROM events ORDER BY position") == [("msg_0000000A",), ("msg_0000000B",)]
-
-
 def test_event_is_never_numbered_twice(sandbox: Sandbox, client: httpx.Client) -> None:
     create(client)
     with pytest.raises(sqlite3.IntegrityError), sandbox.store.writing() as connection:

@@ -55,19 +55,17 @@ def write_until_killed(served: Served, tally: Tally, seed: int) -> None:
                     tally.releases.add(made["id"])
 
 
-def kill_once(program: Program, folder: Path, tally: Tally, dice: random.Random, broken: str) -> None:
-    """Serve, let the writers write, and kill the server."""
-    with serving(program, folder, broken=broken) as served:
-        writers = [
-            threading.Thread(target=write_until_killed, args=(served, tally, dice.randrange(2**32)))
-            for _ in range(WRITERS)
-        ]
-        for writer in writers:
-            writer.start()
-        time.sleep(dice.uniform(0.02, 0.25))
-        assert served.end(signal.SIGKILL) == -signal.SIGKILL
-        for writer in writers:
-            writer.join()
+def write_and_kill(served: Served, tally: Tally, dice: random.Random, most: float) -> None:
+    """Let the writers write for at most so many seconds, and kill the server."""
+    writers = [
+        threading.Thread(target=write_until_killed, args=(served, tally, dice.randrange(2**32))) for _ in range(WRITERS)
+    ]
+    for writer in writers:
+        writer.start()
+    time.sleep(dice.uniform(most / 10, most))
+    assert served.end(signal.SIGKILL) == -signal.SIGKILL
+    for writer in writers:
+        writer.join()
 
 
 def check_store(folder: Path, tally: Tally) -> None:
@@ -93,7 +91,8 @@ def run_rounds(tmp_path: Path, rounds: int, *, broken: str = "") -> Tally:
     dice = random.Random(seed)
     for _ in range(rounds):
         tally = Tally()
-        kill_once(program, tmp_path, tally, dice, broken)
+        with serving(program, tmp_path, broken=broken) as served:
+            write_and_kill(served, tally, dice, 0.25)
         check_store(folder, tally)
         total.creates |= tally.creates
         total.releases |= tally.releases

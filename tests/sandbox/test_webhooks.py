@@ -9,8 +9,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from escrowctl.sandbox import endpoints
-
 JSON = {"Content-Type": "application/json"}
 PROBLEM = "application/problem+json"
 URL = "http://127.0.0.1:3000/hooks"
@@ -81,13 +79,6 @@ def test_unknown_fields_are_returned_unchanged(client: httpx.Client) -> None:
     assert made.status_code == 201
     assert extra in made.text
     assert extra in client.get("/webhooks").text
-
-
-def test_duplicate_id_is_drawn_again(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = iter(["wh_0000000A", "wh_0000000A", "wh_0000000B"])
-    monkeypatch.setattr(endpoints, "draw_id", lambda _connection, _prefix: next(drawn))
-
-    assert [create(client).json()["id"] for _ in "12"] == ["wh_0000000A", "wh_0000000B"]
 
 
 GOOD_URLS = [

@@ -126,7 +126,7 @@ def run_rounds(tmp_path: Path, *, events: int, kills: int, broken: str = "") -> 
                 if not receiver.secret:
                     _, made = served.call("POST", "/webhooks", json.dumps({"url": f"{server.base_url}/hooks"}))
                     receiver.secret = made["secret"]
-                write_and_kill(served, tally, dice, 0.4)
+                write_and_kill(served, tally, dice)
             killed += 1
         with serving(program, tmp_path, broken=broken) as served:
             deliver_the_rest(served)

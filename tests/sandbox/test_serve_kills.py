@@ -21,7 +21,7 @@ from faults.seeds import draw_seed
 
 from escrowctl.sandbox.service import open_sandbox
 from sandbox.conftest import balances, judged_client
-from sandbox.serving import Served, call, serving
+from sandbox.serving import SECONDS, Served, call, serving
 
 WRITERS = 8
 
@@ -55,14 +55,17 @@ def write_until_killed(served: Served, tally: Tally, seed: int) -> None:
                     tally.releases.add(made["id"])
 
 
-def write_and_kill(served: Served, tally: Tally, dice: random.Random, most: float) -> None:
-    """Let the writers write for at most so many seconds, and kill the server."""
+def write_and_kill(served: Served, tally: Tally, dice: random.Random) -> None:
+    """Let the writers write, and kill the server at a random moment after a random number of acknowledged creates."""
+    goal, end = len(tally.creates) + dice.randint(10, 60), time.monotonic() + SECONDS
     writers = [
         threading.Thread(target=write_until_killed, args=(served, tally, dice.randrange(2**32))) for _ in range(WRITERS)
     ]
     for writer in writers:
         writer.start()
-    time.sleep(dice.uniform(most / 10, most))
+    while len(tally.creates) < goal and time.monotonic() < end:
+        time.sleep(0.001)
+    time.sleep(dice.uniform(0, 0.02))
     assert served.end(signal.SIGKILL) == -signal.SIGKILL
     for writer in writers:
         writer.join()
@@ -92,7 +95,7 @@ def run_rounds(tmp_path: Path, rounds: int, *, broken: str = "") -> Tally:
     for _ in range(rounds):
         tally = Tally()
         with serving(program, tmp_path, broken=broken) as served:
-            write_and_kill(served, tally, dice, 0.25)
+            write_and_kill(served, tally, dice)
         check_store(folder, tally)
         total.creates |= tally.creates
         total.releases |= tally.releases

@@ -1,4 +1,4 @@
-"""Deliveries in the store: which one is next, and what an attempt and a replay change.
+"""Deliveries in the store: which one is next, and the changes by an attempt and a replay.
 
 A delivery has a next attempt exactly while it is waiting.
 """
@@ -63,7 +63,7 @@ def first_delivery(connection: sqlite3.Connection) -> Delivery | None:
 
 
 def settle(connection: sqlite3.Connection, delivery: Delivery, attempt: Attempt, *, at: str) -> None:
-    """Record an attempt that began `at` this moment, and what follows from it: only a 2xx is a success."""
+    """Record an attempt that began `at` this moment, and its consequence: only a 2xx is a success."""
     values = (delivery.position, at, attempt.status, attempt.error, attempt.milliseconds)
     connection.execute(ADD_ATTEMPT, values)
     if attempt.status in _SUCCESS:

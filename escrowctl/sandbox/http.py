@@ -84,7 +84,7 @@ class Call(NamedTuple):
     content_type: str
     body: bytes
     idempotency_key: str = ""
-    """The key of a write, where the sandbox is set to recognise it."""
+    """The key of a write, if the sandbox is set to recognise it."""
 
     def json_object(self) -> JsonObject:
         """The body as a JSON object; 415 or 400 otherwise.
@@ -178,7 +178,7 @@ class Middleware:
     def process_resource(
         self, request: SandboxRequest, _response: falcon.Response, resource: Resource, _params: dict[str, Any]
     ) -> None:
-        """Refuse what Falcon would accept: empty segments in a path, HEAD, OPTIONS, unknown methods."""
+        """Refuse requests that Falcon would accept: empty segments in a path, HEAD, OPTIONS, unknown methods."""
         if "//" in request.path or request.path.endswith("/"):
             raise no_such_path(request)
         if request.method not in resource.methods:

@@ -28,7 +28,7 @@ def units(amount: str) -> int:
 
 
 def post(connection: sqlite3.Connection, transaction: Transaction, *, move: Move, at: str) -> None:
-    """Write both entries of one move; none where it moves no money.
+    """Write both entries of one move; none if it moves no money.
 
     Raise sqlite3.IntegrityError if this move, or another that leaves the hold, was already posted.
     """

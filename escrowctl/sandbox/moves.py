@@ -15,7 +15,7 @@ from escrowctl.sandbox.store import Store
 
 
 class Timer(NamedTuple):
-    """A move that happens by itself, where it is still possible then."""
+    """A move that happens by itself, if it is still possible then."""
 
     position: int
     due_at: str
@@ -54,7 +54,7 @@ def first_timer(connection: sqlite3.Connection) -> Timer | None:
 
 
 def fire(connection: sqlite3.Connection, timer: Timer) -> None:
-    """Carry out a move at the moment of its timer; nothing happens where it is not possible any more."""
+    """Carry out a move at the moment of its timer; nothing happens if it is not possible any more."""
     connection.execute("DELETE FROM timers WHERE position = ?", (timer.position,))
     carry_out(connection, timer.transaction_id, timer.move, at=timer.due_at)
 

@@ -1,4 +1,4 @@
-"""Calls for the operator of the sandbox, not part of the interface: what is set, moves, the ledger, events, the clock.
+"""Calls for the operator of the sandbox, not part of the interface: settings, moves, the ledger, events, the clock.
 
 PUT    /sandbox/settings                          {name: value}; DELETE removes every setting
 POST   /sandbox/moves                             {"id", "status"}
@@ -30,7 +30,6 @@ from escrowctl.sandbox.bodies import (
     read_stored,
 )
 from escrowctl.sandbox.clock import Clock
-from escrowctl.sandbox.courier import Courier
 from escrowctl.sandbox.http import Call, Handler
 from escrowctl.sandbox.magic import MAGIC_IDS
 from escrowctl.sandbox.moves import carry_out
@@ -38,6 +37,7 @@ from escrowctl.sandbox.outbox import add_event
 from escrowctl.sandbox.records import TRANSITIONS, State, find_move, find_transaction, timestamp
 from escrowctl.sandbox.rehearsal import Rehearsal
 from escrowctl.sandbox.requests import Advance, NewEvent, NewStatus, read_body
+from escrowctl.sandbox.sender import Sender
 from escrowctl.sandbox.store import Store
 from escrowctl.sandbox.transactions import require_transaction
 
@@ -64,17 +64,17 @@ class OperatorCalls:
     """Answers these calls; refusals are `ProblemError`s. `arrive` does all that is due until the advanced time."""
 
     def __init__(
-        self, store: Store, clock: Clock, courier: Courier, rehearsal: Rehearsal, *, arrive: Callable[[], None]
+        self, store: Store, clock: Clock, sender: Sender, rehearsal: Rehearsal, *, arrive: Callable[[], None]
     ) -> None:
         self._store = store
         self._clock = clock
-        self._courier = courier
+        self._sender = sender
         self._rehearsal = rehearsal
         self._arrive = arrive
 
     @property
     def handlers(self) -> Mapping[str, Mapping[str, Handler]]:
-        """Path -> method -> what answers it."""
+        """Path -> method -> handler."""
         return {
             "/sandbox/settings": {"PUT": self.change_settings, "DELETE": self.clear_settings},
             "/sandbox/moves": {"POST": self.move},
@@ -171,12 +171,12 @@ class OperatorCalls:
         with self._store.reading() as connection:
             ahead = self._clock.ahead(connection)
             now = timestamp(self._clock.machine_time() + ahead)
-        return {"now": now, "ahead_seconds": round(ahead.total_seconds()), "advancing_to": self._courier.target}
+        return {"now": now, "ahead_seconds": round(ahead.total_seconds()), "advancing_to": self._sender.target}
 
     def advance(self, call: Call) -> JsonObject:
         """Advance the clock. In-process all that is due has happened at the answer; a server begins with it."""
-        self._courier.advance(timedelta(seconds=read_body(call, Advance).advance_seconds))
-        if not self._courier.is_in_background:
+        self._sender.advance(timedelta(seconds=read_body(call, Advance).advance_seconds))
+        if not self._sender.is_in_background:
             self._arrive()
         return self.get_clock(call)
 

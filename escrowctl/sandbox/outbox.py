@@ -1,7 +1,7 @@
-"""Events: what happened to a transaction, written in the database transaction of the change itself.
+"""Events: changes of a transaction, written in the database transaction of the change itself.
 
 Each event has a row for every endpoint that was subscribed to its kind at that moment. What
-was committed is delivered at least once: whoever delivers it may die at any moment (courier.py). A
+was committed is delivered at least once: whoever delivers it may die at any moment (sender.py). A
 receiver sees by `sequence`, which counts the events of one transaction from 1, that it misses one, or
 that one comes late.
 """

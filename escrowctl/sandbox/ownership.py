@@ -81,7 +81,7 @@ class Claim:
 def claim_store(folder: Path, *, alone: bool = False, timeout: float = TIMEOUT_SECONDS) -> Claim:
     """Lock the store for a command, or for the caller `alone`.
 
-    It waits for commands, and for a server that starts or ends. Raises `ErrorCode.BUSY` where a server
+    It waits for commands, and for a server that starts or ends. Raises `ErrorCode.BUSY` if a server
     has the store, or after `timeout` seconds.
     """
     handle = _open_lock(folder, LOCK_NAME)
@@ -152,7 +152,7 @@ def _wait_for_lock(handle: int, timeout: float) -> bool:
 
 
 def _parse(content: bytes) -> ServedSandbox | None:
-    """Read the address of a server; None where there is none yet, or none on this machine."""
+    """Read the address of a server; None if there is none yet, or none on this machine."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError):

@@ -37,7 +37,7 @@ IN_ESCROW = (State.HELD, State.RELEASING, State.DISPUTED)
 
 
 class Move(StrEnum):
-    """What changes the state of a transaction; where money moves, it is the full amount."""
+    """A change of the state of a transaction; if money moves, it is the full amount."""
 
     CREATE = "create"
     RELEASE = "release"
@@ -65,7 +65,7 @@ class Transition(NamedTuple):
     before: State | None
     after: State
     accounts: tuple[str, str] | None = None
-    """The accounts of the ledger: the one that gives, the one that takes; None where no money moves."""
+    """The accounts of the ledger: the one that gives, the one that takes; None if no money moves."""
 
 
 HOLD = "hold"
@@ -86,7 +86,7 @@ TRANSITIONS: Mapping[Move, Transition] = MappingProxyType(
 
 
 def find_move(before: State, after: State) -> Move | None:
-    """Return the move from one state to another; None where it is not possible."""
+    """Return the move from one state to another; None if it is not possible."""
     edges = {(one.before, one.after): move for move, one in TRANSITIONS.items()}
     return edges.get((before, after))
 
@@ -129,7 +129,7 @@ TIMES: Mapping[str, tuple[str, Move]] = MappingProxyType(
 )
 """Field of a create that holds a duration -> field of the record that holds the moment, and the move that happens then.
 
-Where both are given, the earlier moment decides, and the first of these where they are equal.
+If both are given, the earlier moment decides; if they are equal, the first of these.
 """
 
 INSERT = """

@@ -1,4 +1,4 @@
-"""What is set for a rehearsal, in the store: read at each request, changed by commands, used up by requests.
+"""The settings of a rehearsal, in the store: read at each request, changed by commands, used up by requests.
 
 It is stored where the records are, so that a served sandbox and one in-process do the same.
 """
@@ -21,7 +21,7 @@ class Rehearsal:
         self._store = store
 
     def current(self) -> Settings:
-        """Return what is set now."""
+        """Return the settings of this moment."""
         with self._store.reading() as connection:
             return read_settings(dict(connection.execute(_ALL).fetchall()))
 

@@ -150,7 +150,7 @@ def _problem(kind: ProblemKind) -> type[BaseModel]:
 
 
 class _Schemas(GenerateJsonSchema):
-    """Writes no titles, and no default where a field may be absent."""
+    """Writes no titles, and no default if a field may be absent."""
 
     def field_title_should_be_set(self, *_: Any) -> bool:
         return False

@@ -88,7 +88,7 @@ TABLES: tuple[str, ...] = (
       UNIQUE (transaction_id, sequence)
     ) STRICT
     """,
-    # `failures` since the first attempt or the last replay; only what is waiting has a next attempt.
+    # `failures` since the first attempt or the last replay; only a waiting delivery has a next attempt.
     """
     CREATE TABLE deliveries (
       position INTEGER PRIMARY KEY,
@@ -113,7 +113,7 @@ TABLES: tuple[str, ...] = (
     """,
     "CREATE INDEX attempts_by_delivery ON delivery_attempts (delivery)",
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
-    # One row where ids and chances are drawn from a seed: how many draws there were.
+    # One row if ids and chances are drawn from a seed: how many draws there were.
     """
     CREATE TABLE seed (
       only_row INTEGER PRIMARY KEY CHECK (only_row = 1),

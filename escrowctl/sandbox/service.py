@@ -23,7 +23,6 @@ from escrowctl.contract.operations import (
 from escrowctl.errors import EscrowctlError
 from escrowctl.sandbox.bodies import JsonObject
 from escrowctl.sandbox.clock import Clock
-from escrowctl.sandbox.courier import Courier
 from escrowctl.sandbox.endpoints import EndpointRoutes
 from escrowctl.sandbox.faults import Rehearsed
 from escrowctl.sandbox.http import OPENAPI_PATH, Call, Handler, build_app
@@ -34,6 +33,7 @@ from escrowctl.sandbox.ownership import Claim, claim_store
 from escrowctl.sandbox.records import Move, UserId
 from escrowctl.sandbox.rehearsal import Rehearsal
 from escrowctl.sandbox.seed import plant
+from escrowctl.sandbox.sender import Sender
 from escrowctl.sandbox.store import FILE_NAME, Store, has_write_ahead_log, open_store
 from escrowctl.sandbox.transactions import Transactions
 
@@ -50,7 +50,7 @@ class Sandbox:
     """An escrow service on one store: `app` is the WSGI callable, safe for several threads.
 
     `identity` (`sbx_...`) and `key` (`sk_sandbox_...`) belong to the store and never change. `claim`
-    is the lock on its folder, None where the caller needs none.
+    is the lock on its folder, None if the caller needs none.
     """
 
     def __init__(self, store: Store, *, now: Callable[[], datetime], claim: Claim | None = None) -> None:
@@ -72,10 +72,10 @@ class Sandbox:
         self.claim = claim
         self.identity = store.identity
         self.key = store.key
-        self._courier = Courier(store, clock)
+        self._sender = Sender(store, clock)
         calls: dict[str, Mapping[str, Handler]] = {
             "/sandbox/status": {"GET": lambda _call: self.describe()},
-            **OperatorCalls(store, clock, self._courier, self.rehearsal, arrive=self._arrive).handlers,
+            **OperatorCalls(store, clock, self._sender, self.rehearsal, arrive=self._arrive).handlers,
         }
         more = {path: self._after_what_is_due(by_method) for path, by_method in calls.items()}
         more[OPENAPI_PATH] = {"GET": _openapi_document}
@@ -103,18 +103,18 @@ class Sandbox:
         return {key: partial(answer, handler) for key, handler in handlers.items()}
 
     def deliver(self) -> None:
-        """Deliver the events that are due, for about a second; what waits longer stays in the store.
+        """Deliver the events that are due, for about a second; the others stay in the store.
 
-        A process that has the store alone uses `delivering` instead. Raises what ended an attempt and should not have.
+        A process that has the store alone uses `delivering` instead. Raises an unexpected error of an attempt.
         """
         with contextlib.suppress(sqlite3.Error, EscrowctlError):
-            if not self._courier.has_work():
+            if not self._sender.has_work():
                 return
             with self._turn() as is_ours:
                 if is_ours:
-                    self._courier.work(seconds=_COMMAND_SECONDS, attempt_seconds=_COMMAND_SECONDS)
-        if self._courier.defects:
-            raise self._courier.defects.popleft()
+                    self._sender.work(seconds=_COMMAND_SECONDS, attempt_seconds=_COMMAND_SECONDS)
+        if self._sender.defects:
+            raise self._sender.defects.popleft()
 
     def _turn(self) -> AbstractContextManager[bool]:
         """Wait for the turn to deliver; whether it came. A process that has the store alone has it."""
@@ -127,20 +127,20 @@ class Sandbox:
             with self._turn() as is_ours:
                 # What another process delivers now is not sent a second time.
                 if is_ours:
-                    self._courier.work()
+                    self._sender.work()
         finally:
-            # Where Ctrl-C stopped it: what follows does not go on with it.
-            self._courier.target = None
+            # If Ctrl-C stopped it, the next call does not go on with it.
+            self._sender.target = None
 
     def delivering(self) -> AbstractContextManager[None]:
         """Deliver events in the background for the length of the block."""
-        return self._courier.working()
+        return self._sender.working()
 
     def check_delivery(self, report: Callable[[Exception], None]) -> None:
-        """Report what ended attempts and should not have; raise what ended the delivery in the background."""
-        while self._courier.defects:
-            report(self._courier.defects.popleft())
-        self._courier.require_working()
+        """Report unexpected errors of attempts; raise the error that ended the delivery in the background."""
+        while self._sender.defects:
+            report(self._sender.defects.popleft())
+        self._sender.require_working()
 
     def close(self) -> None:
         """Close the store; a second call does nothing."""
@@ -166,7 +166,7 @@ def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
 
 
 def open_sandbox_alone(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
-    """Open the sandbox for a server: no other process has it until `close`. Raises as `open_sandbox`."""
+    """Open the sandbox for a server: no other process has it until `close`. Raises BUSY and STATE_UNUSABLE."""
     return _open(folder, claim_store(folder, alone=True), now=now, alone=True)
 
 

@@ -80,7 +80,7 @@ class Store:
     def group(self) -> Iterator[None]:
         """Make all transactions of the block durable when it ends; those of other threads wait for its end.
 
-        Raise sqlite3.Error, with nothing changed by any of them, where that fails.
+        Raise sqlite3.Error, with nothing changed by any of them, if that fails.
         """
         with self._turn:
             self._grouped = True
@@ -95,7 +95,7 @@ class Store:
         """Close the file, once no thread uses it; a second call does nothing."""
         if self._alone:
             with contextlib.suppress(sqlite3.Error):
-                # Commands share the store without a write-ahead log; where this fails, they remove it.
+                # Commands share the store without a write-ahead log; if this fails, they remove it.
                 self._connection.execute("PRAGMA journal_mode = TRUNCATE")
         self._connection.close()
 

@@ -66,7 +66,7 @@ def test_internal_error_of_a_delivery_is_reported_and_changes_no_exit_code(
         raise RuntimeError("nobody expected this")
 
     register(answering(OK))
-    monkeypatch.setattr("escrowctl.sandbox.courier.post_once", fail)
+    monkeypatch.setattr("escrowctl.sandbox.sender.post_once", fail)
 
     result = run(*CREATE)
 
@@ -268,7 +268,7 @@ def test_defect_of_a_delivery_does_not_change_how_the_command_ends(
     run: Run, register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register(answering(OK))
-    monkeypatch.setattr("escrowctl.sandbox.courier.make_headers", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("escrowctl.sandbox.sender.make_headers", lambda *_, **__: 1 / 0)
 
     result = run(*CREATE)
 

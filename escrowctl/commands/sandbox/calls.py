@@ -26,7 +26,7 @@ def administer(session: Session, method: str, path: str, body: JsonValue = None)
     """Make a call about the sandbox itself, in-process or to its server, and return the reply.
 
     It is no write of the interface: no journal, no guard. Raises EscrowctlError by the status of a refusal, and
-    `ErrorCode.NO_CONNECTION` where the server is gone.
+    `ErrorCode.NO_CONNECTION` if the server is gone.
     """
     from escrowctl.client.http import SUCCESS, Evidence, Request, make_headers  # noqa: PLC0415 - for those who ask
     from escrowctl.config.service import LIST_LIMIT  # noqa: PLC0415

@@ -123,7 +123,7 @@ def _show_event(session: Session, event_id: str, *, replay: bool) -> None:
 
 
 def _show_sent(session: Session, event: dict[str, JsonValue]) -> None:
-    """Show an event that is on its way, in one line for a person, and where to read what becomes of it."""
+    """Show an event that is on its way, in one line for a person, and the command that shows its deliveries."""
     event_id, sent = str(event["id"]), _items(event["deliveries"])
     line = f"{event_id}   {event['event']}   {event['transaction']}"
     where = f"on its way to {len(sent)} endpoint{'s' if len(sent) > 1 else ''}" if sent else "no endpoint gets it"

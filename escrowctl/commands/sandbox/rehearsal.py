@@ -1,4 +1,4 @@
-"""`escrowctl sandbox set|magic|move|ledger`: what goes wrong in the sandbox, and what is in it."""
+"""`escrowctl sandbox set|magic|move|ledger`: faults of the sandbox, and its contents."""
 
 from typing import Annotated
 

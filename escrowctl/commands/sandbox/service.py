@@ -124,7 +124,7 @@ def reset(
 def _run(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool:
     """Serve until a signal; both are how a server is meant to end. Return whether it was Ctrl-C.
 
-    Raises what ended the delivery of events: a sandbox that says nothing of its events is not served.
+    Raises the error that ended the delivery of events: without it a sandbox is not served.
     """
     from escrowctl.sandbox.faults import carry_out  # noqa: PLC0415 - for those who serve
 

@@ -1,4 +1,4 @@
-"""Delivers what waits in the store, and lets happen what is due, in the order of the moments.
+"""Sends waiting events and carries out timers, in the order of their moments.
 
 An event is delivered at least once: the store learns of an attempt after it was made, and a process that
 is killed in between leaves the delivery waiting. Every attempt has the event's id, which receivers
@@ -35,13 +35,13 @@ _PATIENCE_SECONDS = 1.0
 
 
 class _Job(NamedTuple):
-    """What is due first: a timer or a delivery, and when it happens in the sandbox's time."""
+    """The first job that is due: a timer or a delivery, and when it happens in the sandbox's time."""
 
     at: str
     what: Timer | Delivery
 
 
-class Courier:
+class Sender:
     """Works in one thread at a time."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -50,7 +50,7 @@ class Courier:
         self._stopping = threading.Event()
         self._error: Exception | None = None
         self.defects: deque[Exception] = deque()
-        """What ended attempts and should not have: each is a failed attempt, and no other delivery waits for it."""
+        """Unexpected errors that ended attempts: each is a failed attempt, and no other delivery waits for it."""
         self.is_in_background = False
         self.target: str | None = None
         """How far the sandbox's clock is being advanced; None when it is there."""
@@ -62,9 +62,9 @@ class Courier:
         self.target = later(self.target or now, duration)
 
     def work(self, *, seconds: float | None = None, attempt_seconds: float = ATTEMPT_SECONDS) -> None:
-        """Do what is due, one after the other, until nothing is; begin nothing after so many seconds.
+        """Do everything that is due, one after the other; begin nothing after so many seconds.
 
-        Raises sqlite3.Error where the store cannot be read or written; nothing is lost by that.
+        Raises sqlite3.Error if the store cannot be read or written; nothing is lost by that.
         """
         end = None if seconds is None else time.monotonic() + seconds
         while not self._stopping.is_set() and (end is None or time.monotonic() < end):
@@ -79,7 +79,7 @@ class Courier:
     @contextmanager
     def working(self) -> Iterator[None]:
         """Work in the background for the length of the block. Its end does not wait for a slow receiver."""
-        thread = threading.Thread(target=self._work_on, name="courier", daemon=True)
+        thread = threading.Thread(target=self._work_on, name="sender", daemon=True)
         self.is_in_background = True
         thread.start()
         try:
@@ -89,7 +89,7 @@ class Courier:
             thread.join(_PATIENCE_SECONDS)
 
     def require_working(self) -> None:
-        """Raise what ended the work in the background."""
+        """Raise the error that ended the work in the background."""
         if self._error is not None:
             raise self._error
 
@@ -98,13 +98,13 @@ class Courier:
             try:
                 self.work()
             except sqlite3.Error:
-                # The disk may be full: what waits is in the store, and is tried again.
+                # The disk may be full: waiting events are in the store, and are tried again.
                 self._stopping.wait(_PATIENCE_SECONDS)
             except Exception as error:  # noqa: BLE001 - `require_working` raises it in the thread that reports it
                 self._error = error
 
     def _next(self) -> _Job | None:
-        """Return what is due; arrive where the clock is advanced, and nothing is due before that."""
+        """Return the first job that is due. An advanced clock arrives when nothing is due before its target."""
         with self._store.reading() as connection:
             now = timestamp(self._clock.read(connection))
             found = [one for one in (first_timer(connection), first_delivery(connection)) if one is not None]
@@ -154,7 +154,7 @@ class Courier:
 
 
 def _require_loopback(url: str) -> Target:
-    """Return where an event goes. Raises PostError unless it is an http URL on this machine."""
+    """Return the target of an event. Raises PostError unless it is an http URL on this machine."""
     refusal = PostError("the sandbox sends to http://127.0.0.1, http://[::1] and http://localhost only")
     try:
         parts = urlsplit(url)

@@ -232,8 +232,11 @@ def _header(name: str, meaning: str) -> JsonObject:
 
 def _refusals(kinds: Collection[ProblemKind]) -> JsonObject:
     """Return a response for each status of these kinds of problems."""
-    statuses = sorted({f"{kind.status}" for kind in kinds})
-    return {status: _problem_response([kind for kind in kinds if f"{kind.status}" == status]) for status in statuses}
+    by_status: dict[str, list[ProblemKind]] = {}
+    for kind in ProblemKind:
+        if kind in kinds:
+            by_status.setdefault(f"{kind.status}", []).append(kind)
+    return {status: _problem_response(found) for status, found in by_status.items()}
 
 
 def _problem_response(kinds: Sequence[ProblemKind]) -> JsonObject:

@@ -46,11 +46,11 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --port | --forward-to | --secret-file | --ready-file | --header | -H | --tolerance | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --operator | --mode | --api-prefix | --set | --allow-cidr | --seed | --tx) skip=value ;;
+      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --port | --forward-to | --secret-file | --ready-file | --header | -H | --tolerance | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --operator | --mode | --api-prefix | --set | --seed | --tx) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'tx wait' | 'tx watch' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'webhook listen' | 'webhook verify' | 'webhook replay' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal init' | 'journal export' | 'journal import' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'sandbox set' | 'sandbox magic' | 'sandbox move' | 'sandbox ledger' | 'sandbox play' | 'sandbox clock' | 'sandbox trigger' | 'sandbox deliveries' | 'sandbox webhook' | 'api' | 'doctor' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'help' | 'version') path="${path:+$path }$word" ;;
+          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'tx wait' | 'tx watch' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'webhook listen' | 'webhook verify' | 'webhook replay' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal init' | 'journal export' | 'journal import' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'sandbox set' | 'sandbox magic' | 'sandbox move' | 'sandbox ledger' | 'sandbox clock' | 'sandbox trigger' | 'sandbox deliveries' | 'api' | 'doctor' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'help' | 'version') path="${path:+$path }$word" ;;
         esac
         ;;
     esac
@@ -111,7 +111,6 @@ _escrowctl() {
     --mode) _escrowctl_offer 'test live' ;;
     --api-prefix)  ;;
     --set)  ;;
-    --allow-cidr)  ;;
     --seed)  ;;
     --tx) _escrowctl_cached "$scope/transaction" ;;
     *)
@@ -401,12 +400,12 @@ _escrowctl() {
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_offer 'serve status reset set magic move ledger play clock trigger deliveries webhook'
+            _escrowctl_offer 'serve status reset set magic move ledger clock trigger deliveries'
           fi
           ;;
         'sandbox serve')
           if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--port --ready-file --set --allow-cidr --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+            _escrowctl_offer '--port --ready-file --set --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'sandbox status')
@@ -439,11 +438,6 @@ _escrowctl() {
             _escrowctl_offer '--check --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
-        'sandbox play')
-          if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          fi
-          ;;
         'sandbox clock')
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
@@ -459,11 +453,6 @@ _escrowctl() {
         'sandbox deliveries')
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--replay --undelivered --limit --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          fi
-          ;;
-        'sandbox webhook')
-          if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--enable --disable --rotate --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'api')

@@ -101,11 +101,9 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "magic": "sandbox.rehearsal.magic",
             "move": "sandbox.rehearsal.move",
             "ledger": "sandbox.rehearsal.ledger",
-            "play": "sandbox.playing.play",
             "clock": "sandbox.deliveries.clock",
             "trigger": "sandbox.deliveries.trigger",
             "deliveries": "sandbox.deliveries.deliveries",
-            "webhook": "sandbox.deliveries.webhook",
         },
     ),
     "completion": (

@@ -26,11 +26,11 @@ class Clock:
         return timedelta(milliseconds=milliseconds)
 
     def move_to(self, connection: sqlite3.Connection, moment: str) -> None:
-        """Move the sandbox's time ahead to a moment; one that has passed changes nothing."""
+        """Move the sandbox's time ahead to a moment; a moment in the past changes nothing."""
         now = self.read(connection)
         missing = datetime.fromisoformat(moment) - now
         if missing > timedelta(0):
-            # Rounded up: at the moment itself, what is due then must be due.
+            # Rounded up: at the moment itself, its timers must be due.
             milliseconds = -(-missing // timedelta(milliseconds=1))
             connection.execute("UPDATE sandbox SET clock_ahead_ms = clock_ahead_ms + ?", (milliseconds,))
 

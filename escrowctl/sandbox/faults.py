@@ -1,7 +1,7 @@
-"""Faults of a rehearsal, around the sandbox's application: what breaks the connection, and what breaks the reply.
+"""Faults of a rehearsal, around the sandbox's application: broken connections and broken replies.
 
-A WSGI application cannot close a connection. It raises ConnectionAbortedError where the connection is closed
-without a reply or in the middle of one, and ConnectionResetError where it is reset; a `LateAnswer` is ready
+A WSGI application cannot close a connection. It raises ConnectionAbortedError if the connection is closed
+without a reply or in the middle of one, and ConnectionResetError if it is reset; a `LateAnswer` is ready
 later. `carry_out` does so with a server's sockets, and the client's in-process transport ends as with a socket.
 What a request did is stored before, except for a reset and a 429.
 """
@@ -46,7 +46,7 @@ class LateAnswer:
 
 
 class Rehearsed:
-    """The application with what is set for a rehearsal; with nothing set, the application."""
+    """The application with the settings of a rehearsal; without any, the application."""
 
     def __init__(self, app: "WSGIApplication", rehearsal: Rehearsal) -> None:
         self._app = app
@@ -60,7 +60,7 @@ class Rehearsed:
                 return self._app(environ, start_response)
             called, operation = call_route(environ, settings)
             word = next((word for word, one in OPERATION_WORDS.items() if one is operation), "")
-            fault = self._rehearsal.take_fault(word)
+            fault = self._rehearsal.use_fault(word) if word in settings.faults else None
         except sqlite3.Error:
             # The application meets the same store, and says so.
             return self._app(environ, start_response)
@@ -95,7 +95,7 @@ class Rehearsed:
 
 
 def carry_out(app: "WSGIApplication", server: "LoopbackServer") -> "WSGIApplication":
-    """Return the application for a server, which does with its sockets what a fault asks for."""
+    """Return the application for a server, which carries faults out with its sockets."""
 
     def carried(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         try:

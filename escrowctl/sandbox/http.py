@@ -18,7 +18,7 @@ import logging
 import re
 import secrets
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from hmac import compare_digest
 from typing import Any, NamedTuple, TypeAlias
@@ -32,7 +32,6 @@ from escrowctl.sandbox.bodies import (
     BodyFlaw,
     JsonError,
     JsonObject,
-    JsonValue,
     ProblemError,
     ProblemKind,
     flawed,
@@ -53,11 +52,6 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 OPENAPI_PATH = "/openapi.json"
 """The one path that needs no key: the sandbox's own document. It is not part of the interface (section 5)."""
 
-
-STATUS_PATH = "/sandbox/status"
-SETTINGS_PATH = "/sandbox/settings"
-MOVES_PATH = "/sandbox/moves"
-LEDGER_PATH = "/sandbox/ledger"
 
 RECOGNISED_KEY = "escrowctl.idempotency_key"
 """Where the WSGI environment has the Idempotency-Key that the sandbox is to recognise."""
@@ -90,7 +84,7 @@ class Call(NamedTuple):
     content_type: str
     body: bytes
     idempotency_key: str = ""
-    """The key of a write, where the sandbox is set to recognise it."""
+    """The key of a write, if the sandbox is set to recognise it."""
 
     def json_object(self) -> JsonObject:
         """The body as a JSON object; 415 or 400 otherwise.
@@ -129,60 +123,22 @@ class Call(NamedTuple):
         return found
 
 
-class Page(NamedTuple):
-    """The requested part of a list; `after` None means from the newest."""
+def read_page(connection: sqlite3.Connection, call: Call, table: str, noun: str) -> tuple[Sequence[sqlite3.Row], bool]:
+    """Return the rows of a list that a call asks for, newest first, and whether there are more.
 
-    limit: int
-    after: str | None
-
-    @property
-    def rows_to_read(self) -> int:
-        """One more than the page shows: the extra row tells whether there are more."""
-        return self.limit + 1
-
-    def envelope(self, documents: Sequence[JsonObject]) -> JsonObject:
-        """Put the records, up to `rows_to_read` of them, into the answer."""
-        return {"data": documents[: self.limit], "has_more": len(documents) > self.limit}
-
-
-def read_page(call: Call) -> Page:
-    """Read the query of a list; 400 for an unknown or bad parameter. It does not look up `after`."""
+    Raises ProblemError: 400 for an unknown or bad parameter, and for an `after` that names no record.
+    """
     parameters = call.parameters("limit", "after")
-    limit = parameters.get("limit", str(DEFAULT_LIMIT))
+    limit, after = parameters.get("limit", str(DEFAULT_LIMIT)), parameters.get("after")
     if not LIMIT.fullmatch(limit) or int(limit) > MAX_LIMIT:
         raise flawed(parameter_flaw("limit", f"limit must be a whole number from 1 to {MAX_LIMIT}."))
-    return Page(limit=int(limit), after=parameters.get("after"))
-
-
-def no_such_start(noun: str, record_id: str) -> ProblemError:
-    """A 400 for an `after` that names no record."""
-    return flawed(parameter_flaw("after", f"after names no {noun}: {record_id!r}."))
-
-
-class Field(NamedTuple):
-    """A field of a body: what it may be, and the sentence about anything else. One without a default is required."""
-
-    accepts: Callable[[JsonValue], bool]
-    rule: str
-    default: str | None = None
-    required: bool = False
-
-
-def read_fields(body: JsonObject, fields: Mapping[str, Field], *, reserved: Collection[str]) -> dict[str, Any]:
-    """Return the values of the known fields and, as `extra`, all others; 400 with all flaws at once.
-
-    `reserved` are fields that only the service may set.
-    """
-    flaws = [BodyFlaw(f"#/{name}", f"{name} is set by the service.") for name in sorted(body.keys() & set(reserved))]
-    flaws += [
-        BodyFlaw(f"#/{name}", field.rule)
-        for name, field in fields.items()
-        if (field.required or name in body) and not field.accepts(body.get(name))
-    ]
-    if flaws:
-        raise flawed(*flaws)
-    known = {name: body.get(name, field.default) for name, field in fields.items()}
-    return {**known, "extra": {name: value for name, value in body.items() if name not in fields}}
+    find = f"SELECT position FROM {table} WHERE id = ?"  # noqa: S608 - the table is the caller's own
+    start = connection.execute(find, (after,)).fetchone()
+    if after is not None and start is None:
+        raise flawed(parameter_flaw("after", f"after names no {noun}: {after!r}."))
+    select = f"SELECT * FROM {table} WHERE ?1 IS NULL OR position < ?1 ORDER BY position DESC LIMIT ?2"  # noqa: S608
+    rows = connection.execute(select, (start and start["position"], int(limit) + 1)).fetchall()
+    return rows[: int(limit)], len(rows) > int(limit)
 
 
 Handler: TypeAlias = Callable[[Call], JsonObject]
@@ -222,7 +178,7 @@ class Middleware:
     def process_resource(
         self, request: SandboxRequest, _response: falcon.Response, resource: Resource, _params: dict[str, Any]
     ) -> None:
-        """Refuse what Falcon would accept: empty segments in a path, HEAD, OPTIONS, unknown methods."""
+        """Refuse requests that Falcon would accept: empty segments in a path, HEAD, OPTIONS, unknown methods."""
         if "//" in request.path or request.path.endswith("/"):
             raise no_such_path(request)
         if request.method not in resource.methods:

@@ -15,7 +15,7 @@ _ADD = "INSERT INTO replies (key, request, reply) VALUES (?, ?, ?)"
 
 
 def find_reply(connection: sqlite3.Connection, call: Call) -> JsonObject | None:
-    """Return the reply to the same write before, or None; 422 where its key belongs to another one."""
+    """Return the reply to the same write before, or None; 422 if its key belongs to another one."""
     if not call.idempotency_key:
         return None
     row = connection.execute(_FIND, (call.idempotency_key,)).fetchone()

@@ -6,6 +6,7 @@ what was paid in; that of a hold is never negative.
 """
 
 import sqlite3
+from collections import Counter
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -13,17 +14,6 @@ from escrowctl.sandbox.bodies import JsonObject, NumberToken
 from escrowctl.sandbox.records import HOLD, IN_ESCROW, TRANSITIONS, Move, Transaction
 
 DECIMALS = 4
-
-HALF = 1_000_000_000
-"""Sums are taken in two halves: one sum of many 63-bit integers overflows in SQLite."""
-
-SUMS = """
-    SELECT currency, sum(units / :half), sum(units % :half) FROM ledger_entries
-    WHERE :account IS NULL OR account = :account
-    GROUP BY currency
-"""
-
-_HELD = f"SELECT currency, amount FROM transactions WHERE status IN ({','.join('?' * len(IN_ESCROW))})"  # noqa: S608
 
 INSERT = """
     INSERT INTO ledger_entries (transaction_id, move, account, currency, units, posted_at)
@@ -38,7 +28,7 @@ def units(amount: str) -> int:
 
 
 def post(connection: sqlite3.Connection, transaction: Transaction, *, move: Move, at: str) -> None:
-    """Write both entries of one move; none where it moves no money.
+    """Write both entries of one move; none if it moves no money.
 
     Raise sqlite3.IntegrityError if this move, or another that leaves the hold, was already posted.
     """
@@ -76,26 +66,21 @@ class Balance(NamedTuple):
 
 def check_ledger(connection: sqlite3.Connection) -> tuple[Balance, ...]:
     """Add everything up, per currency in alphabetical order; call it inside one read transaction."""
-    totals = _sums(connection, account=None)
-    holds = _sums(connection, account=HOLD)
-    held = _held(connection)
+    totals: Counter[str] = Counter()
+    holds: Counter[str] = Counter()
+    held: Counter[str] = Counter()
+    # Added here and not by SQLite: its sum of many 63-bit integers overflows.
+    for currency, account, amount in connection.execute("SELECT currency, account, units FROM ledger_entries"):
+        totals[currency] += amount
+        if account == HOLD:
+            holds[currency] += amount
+    for currency, status, amount in connection.execute("SELECT currency, status, amount FROM transactions"):
+        if status in IN_ESCROW:
+            held[currency] += units(amount)
     return tuple(
-        Balance(currency, totals.get(currency, 0), holds.get(currency, 0), held.get(currency, 0))
+        Balance(currency, totals[currency], holds[currency], held[currency])
         for currency in sorted(totals.keys() | held.keys())
     )
-
-
-def _sums(connection: sqlite3.Connection, *, account: str | None) -> dict[str, int]:
-    rows = connection.execute(SUMS, {"account": account, "half": HALF})
-    return {currency: high * HALF + low for currency, high, low in rows}
-
-
-def _held(connection: sqlite3.Connection) -> dict[str, int]:
-    held: dict[str, int] = {}
-    rows = connection.execute(_HELD, IN_ESCROW)
-    for currency, amount in rows:
-        held[currency] = held.get(currency, 0) + units(amount)
-    return held
 
 
 def write_amount(number: int) -> NumberToken:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from escrowctl.sandbox.bodies import ProblemError, ProblemKind
-from escrowctl.sandbox.records import DEFAULT_PAYEE, DEFAULT_PAYER, State, Transaction
+from escrowctl.sandbox.records import State, Transaction, UserId
 
 UNANSWERED = "5.04"
 QUEUED = "2.02"
@@ -59,4 +59,4 @@ def find_magic(transaction_id: str) -> Transaction | None:
     state = MAGIC_IDS.get(transaction_id)
     if state is None:
         return None
-    return Transaction(transaction_id, state, "100", "USD", DEFAULT_PAYER, DEFAULT_PAYEE, {}, _LONG_AGO, _LONG_AGO)
+    return Transaction(transaction_id, state, "100", "USD", UserId.PAYER, UserId.PAYEE, {}, _LONG_AGO, _LONG_AGO)

@@ -9,14 +9,13 @@ from typing import NamedTuple
 
 from escrowctl.sandbox import ledger
 from escrowctl.sandbox.clock import Clock
-from escrowctl.sandbox.endpoints import EventKind
-from escrowctl.sandbox.outbox import KINDS, DrawId, add_event
-from escrowctl.sandbox.records import Move, Transaction, move_transaction, timestamp
+from escrowctl.sandbox.outbox import KINDS, add_event
+from escrowctl.sandbox.records import EventKind, Move, Transaction, move_transaction, timestamp
 from escrowctl.sandbox.store import Store
 
 
 class Timer(NamedTuple):
-    """A move that happens by itself, where it is still possible then."""
+    """A move that happens by itself, if it is still possible then."""
 
     position: int
     due_at: str
@@ -27,23 +26,19 @@ class Timer(NamedTuple):
 FIRST_TIMER = "SELECT position, due_at, transaction_id, move FROM timers ORDER BY due_at, position LIMIT 1"
 
 
-def carry_out(
-    connection: sqlite3.Connection, transaction_id: str, move: Move, *, at: str, draw_id: DrawId
-) -> Transaction | None:
+def carry_out(connection: sqlite3.Connection, transaction_id: str, move: Move, *, at: str) -> Transaction | None:
     """Move the money of a transaction and return it; None if the move is not possible from the state it is in."""
     moved = move_transaction(connection, transaction_id, move=move, at=at)
     if moved is not None:
-        record_move(connection, moved, move, at=at, draw_id=draw_id)
+        record_move(connection, moved, move, at=at)
     return moved
 
 
-def record_move(
-    connection: sqlite3.Connection, transaction: Transaction, move: Move, *, at: str, draw_id: DrawId
-) -> None:
+def record_move(connection: sqlite3.Connection, transaction: Transaction, move: Move, *, at: str) -> None:
     """Write the ledger entries and the event of a move that the record shows already."""
     ledger.post(connection, transaction, move=move, at=at)
     kind = KINDS.get(move, EventKind.TRANSACTION_UPDATED)
-    add_event(connection, kind, transaction, at=at, draw_id=draw_id)
+    add_event(connection, kind, transaction, at=at)
 
 
 def add_timer(connection: sqlite3.Connection, transaction_id: str, move: Move, *, due_at: str) -> None:
@@ -58,13 +53,13 @@ def first_timer(connection: sqlite3.Connection) -> Timer | None:
     return Timer(*row)._replace(move=Move(row["move"])) if row else None
 
 
-def fire(connection: sqlite3.Connection, timer: Timer, *, draw_id: DrawId) -> None:
-    """Carry out a move at the moment of its timer; nothing happens where it is not possible any more."""
+def fire(connection: sqlite3.Connection, timer: Timer) -> None:
+    """Carry out a move at the moment of its timer; nothing happens if it is not possible any more."""
     connection.execute("DELETE FROM timers WHERE position = ?", (timer.position,))
-    carry_out(connection, timer.transaction_id, timer.move, at=timer.due_at, draw_id=draw_id)
+    carry_out(connection, timer.transaction_id, timer.move, at=timer.due_at)
 
 
-def fire_due(store: Store, clock: Clock, *, draw_id: DrawId) -> None:
+def fire_due(store: Store, clock: Clock) -> None:
     """Carry out, in order, every move whose moment has come."""
     with store.reading() as connection:
         if (timer := first_timer(connection)) is None or timer.due_at > timestamp(clock.read(connection)):
@@ -72,4 +67,4 @@ def fire_due(store: Store, clock: Clock, *, draw_id: DrawId) -> None:
     with store.writing() as connection:
         now = timestamp(clock.read(connection))
         while (timer := first_timer(connection)) is not None and timer.due_at <= now:
-            fire(connection, timer, draw_id=draw_id)
+            fire(connection, timer)

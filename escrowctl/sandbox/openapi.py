@@ -1,7 +1,7 @@
 """The sandbox's description of itself: an OpenAPI 3.1 document, at GET /openapi.json.
 
-Methods and paths come from the contract's list of operations; what each of them takes and answers is
-written here by hand. Every status that a call can be answered with is listed, and no other.
+Methods and paths come from the contract's list of operations, the schemas of bodies from pydantic models. Every
+status that a call can be answered with is listed, and no other.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -33,8 +33,8 @@ from escrowctl.sandbox.http import (
     SUCCESS,
     success_status,
 )
-from escrowctl.sandbox.openapi_schemas import REQUEST_ID_SCHEMA, SCHEMAS, id_schema, problem_name, schema_ref
-from escrowctl.sandbox.records import DEFAULT_PAYER
+from escrowctl.sandbox.records import UserId
+from escrowctl.sandbox.replies import id_pattern, make_schemas, problem_name
 
 ID_PREFIXES: Mapping[str, str] = MappingProxyType({"transaction": "tx", "user": "usr", "webhook": "wh"})
 
@@ -92,7 +92,7 @@ DESCRIPTIONS: Mapping[Operation, Description] = MappingProxyType(
             takes="AnyObject",
             problems=(ProblemKind.UPDATE_NOT_SHOWN,),
         ),
-        GET_USER: Description("Get user information", answers="User", id_example=DEFAULT_PAYER),
+        GET_USER: Description("Get user information", answers="User", id_example=UserId.PAYER),
         CREATE_WEBHOOK: Description(
             "Create a webhook endpoint; its secret is shown in this answer only",
             answers="CreatedWebhook",
@@ -116,6 +116,11 @@ HEADERS: Mapping[ProblemKind, tuple[str, JsonObject]] = MappingProxyType(
 """The header that a kind of problem is sent with (RFC 9110, sections 11.6.1, 10.2.1 and 10.2.3)."""
 
 
+def schema_ref(name: str) -> JsonObject:
+    """Return a reference to a schema of the document."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
 @cache
 def openapi_document() -> JsonObject:
     """Return the document; it contains no secret, and is the same for every sandbox."""
@@ -136,9 +141,9 @@ def openapi_document() -> JsonObject:
         "paths": {**paths, OPENAPI_PATH: {"get": _openapi_operation()}},
         "webhooks": {"event": {"post": _event_operation()}},
         "components": {
-            "schemas": SCHEMAS,
-            "headers": {REQUEST_ID_HEADER: {"required": True, "schema": REQUEST_ID_SCHEMA}},
-            "responses": {status: _problem_response(kinds) for status, kinds in _by_status(list(ProblemKind)).items()},
+            "schemas": make_schemas(),
+            "headers": {REQUEST_ID_HEADER: {"required": True, "schema": schema_ref("RequestId")}},
+            "responses": _refusals(list(ProblemKind)),
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -173,7 +178,7 @@ def _operation(operation: Operation, description: Description) -> JsonObject:
             **_response(description.summary, JSON_TYPE, schema_ref(description.answers)),
             **({"links": links} if links else {}),
         }
-    return {**found, "responses": {**done, **_problem_responses(kinds)}}
+    return {**found, "responses": {**done, **_refusals(kinds)}}
 
 
 def _openapi_operation() -> JsonObject:
@@ -183,7 +188,7 @@ def _openapi_operation() -> JsonObject:
         "summary": "Get this document; it is not part of the published interface, and needs no key",
         "tags": ["sandbox"],
         "security": [],
-        "responses": {f"{SUCCESS}": _response("This document", JSON_TYPE, schema), **_problem_responses(ANY_CALL)},
+        "responses": {f"{SUCCESS}": _response("This document", JSON_TYPE, schema), **_refusals(ANY_CALL)},
     }
 
 
@@ -206,7 +211,7 @@ def _event_operation() -> JsonObject:
 
 def _parameters(operation: Operation, description: Description) -> Sequence[JsonObject]:
     found: list[JsonObject] = []
-    ids = id_schema(ID_PREFIXES[operation.noun])
+    ids: JsonObject = {"type": "string", "pattern": id_pattern(ID_PREFIXES[operation.noun])}
     if "{id}" in operation.path:
         example: JsonObject = {"example": description.id_example} if description.id_example else {}
         found.append({"name": "id", "in": "path", "required": True, "schema": ids, **example})
@@ -225,21 +230,13 @@ def _header(name: str, meaning: str) -> JsonObject:
     return {"name": name, "in": "header", "schema": {"type": "string"}, "description": meaning}
 
 
-def _problem_responses(kinds: Collection[ProblemKind]) -> JsonObject:
-    """A response per status: the shared one where it has exactly these kinds, else a separate one."""
-    shared = _by_status(list(ProblemKind))
-    return {
-        status: {"$ref": f"#/components/responses/{status}"} if found == shared[status] else _problem_response(found)
-        for status, found in _by_status(kinds).items()
-    }
-
-
-def _by_status(kinds: Collection[ProblemKind]) -> Mapping[str, Sequence[ProblemKind]]:
-    found: dict[str, list[ProblemKind]] = {}
+def _refusals(kinds: Collection[ProblemKind]) -> JsonObject:
+    """Return a response for each status of these kinds of problems."""
+    by_status: dict[str, list[ProblemKind]] = {}
     for kind in ProblemKind:
         if kind in kinds:
-            found.setdefault(f"{kind.status}", []).append(kind)
-    return found
+            by_status.setdefault(f"{kind.status}", []).append(kind)
+    return {status: _problem_response(found) for status, found in by_status.items()}
 
 
 def _problem_response(kinds: Sequence[ProblemKind]) -> JsonObject:

@@ -1,22 +1,19 @@
-"""Events: what happened to a transaction, written in the database transaction of the change itself.
+"""Events: changes of a transaction, written in the database transaction of the change itself.
 
-Each event has a row for every endpoint that was enabled and subscribed to its kind at that moment. What
-was committed is delivered at least once: whoever delivers it may die at any moment (courier.py). A
+Each event has a row for every endpoint that was subscribed to its kind at that moment. What
+was committed is delivered at least once: whoever delivers it may die at any moment (sender.py). A
 receiver sees by `sequence`, which counts the events of one transaction from 1, that it misses one, or
 that one comes late.
 """
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
 from escrowctl.sandbox.bodies import write_json
-from escrowctl.sandbox.endpoints import EventKind
-from escrowctl.sandbox.records import Move, Transaction
-
-DrawId = Callable[[str], str]
-"""Returns a new id with this prefix."""
+from escrowctl.sandbox.records import EventKind, Move, Transaction
+from escrowctl.sandbox.seed import draw_id
 
 KINDS: Mapping[Move, EventKind] = MappingProxyType(
     {
@@ -34,7 +31,7 @@ class DeliveryState(StrEnum):
     WAITING = "waiting"
     DELIVERED = "delivered"
     DEAD = "dead"
-    """Every attempt of the schedule failed; a replay starts again."""
+    """All five attempts failed; a replay starts again."""
 
 
 ADD_EVENT = """
@@ -46,20 +43,14 @@ NEXT_SEQUENCE = "SELECT coalesce(max(sequence), 0) + 1 FROM events WHERE transac
 
 ADD_DELIVERIES = """
     INSERT INTO deliveries (event, endpoint_id, state, next_attempt_at)
-    SELECT :event, id, :state, max(:at, coalesce(paused_until, '')) FROM webhook_endpoints
-    WHERE status = 'enabled' AND (events IS NULL OR EXISTS (SELECT 1 FROM json_each(events) WHERE value = :kind))
+    SELECT :event, id, :state, :at FROM webhook_endpoints
+    WHERE EXISTS (SELECT 1 FROM json_each(events) WHERE value = :kind)
     ORDER BY position
 """
 
 
 def add_event(
-    connection: sqlite3.Connection,
-    kind: EventKind,
-    transaction: Transaction,
-    *,
-    at: str,
-    draw_id: DrawId,
-    triggered: bool = False,
+    connection: sqlite3.Connection, kind: EventKind, transaction: Transaction, *, at: str, triggered: bool = False
 ) -> str:
     """Write an event about a transaction in this state, and a delivery for each endpoint; return the event's id.
 
@@ -68,7 +59,7 @@ def add_event(
     (sequence,) = connection.execute(NEXT_SEQUENCE, (transaction.id,)).fetchone()
     body = write_json({"type": kind, "timestamp": at, "sequence": sequence, "data": transaction.document()})
     while True:
-        event_id = draw_id("msg")
+        event_id = draw_id(connection, "msg")
         values = (event_id, kind, transaction.id, sequence, triggered, body, at)
         added = connection.execute(ADD_EVENT, values)
         if added.rowcount == 1:

@@ -13,13 +13,14 @@ import json
 import os
 import re
 import shlex
+import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Hints, command, not_sent
 from escrowctl.files import PRIVATE, NotRegularError, make_file, make_folder, open_regular
 
 LOCK_NAME = "sandbox.lock"
@@ -80,7 +81,7 @@ class Claim:
 def claim_store(folder: Path, *, alone: bool = False, timeout: float = TIMEOUT_SECONDS) -> Claim:
     """Lock the store for a command, or for the caller `alone`.
 
-    It waits for commands, and for a server that starts or ends. Raises `ErrorCode.BUSY` where a server
+    It waits for commands, and for a server that starts or ends. Raises `ErrorCode.BUSY` if a server
     has the store, or after `timeout` seconds.
     """
     handle = _open_lock(folder, LOCK_NAME)
@@ -151,7 +152,7 @@ def _wait_for_lock(handle: int, timeout: float) -> bool:
 
 
 def _parse(content: bytes) -> ServedSandbox | None:
-    """Read the address of a server; None where there is none yet, or none on this machine."""
+    """Read the address of a server; None if there is none yet, or none on this machine."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError):
@@ -163,27 +164,18 @@ def _parse(content: bytes) -> ServedSandbox | None:
             return None
 
 
-def unusable(path: Path, reason: str, *, hint: str | tuple[str, ...] = _ELSEWHERE) -> EscrowctlError:
+def unusable(path: Path, reason: str, *, hint: Hints = _ELSEWHERE) -> EscrowctlError:
     """The error for a sandbox folder or store that cannot be used; `reason` ends the sentence."""
     message = f"the sandbox cannot use {path}: {reason}."
     return not_sent(ErrorCode.STATE_UNUSABLE, message, hint=hint)
 
 
 def private_folder(folder: Path) -> None:
-    """Create the folder and its missing parents, all 0700 under any umask.
-
-    The mode of an existing folder is checked, never changed: another process may create one
-    between the look and the mkdir(2).
+    """Create the folder and its missing parents, all 0700 under any umask; the mode of an existing one is checked.
 
     Raises `ErrorCode.STATE_UNUSABLE` if the folder cannot be created, or is not private to this user.
     """
-    try:
-        make_folder(folder)
-        if not folder.is_dir():
-            raise unusable(folder, "it is not a folder")
-        _require_private(folder, mode=0o700)
-    except OSError as error:
-        raise unusable(folder, error.strerror or "it cannot be opened") from error
+    _make_private(folder, make_folder, stat.S_ISDIR, "a folder", mode=0o700)
 
 
 def private_file(path: Path) -> None:
@@ -191,19 +183,21 @@ def private_file(path: Path) -> None:
 
     Raises `ErrorCode.STATE_UNUSABLE` if that fails, or if the path is not a regular file private to this user.
     """
+    # An existing file is never opened here: closing any descriptor of it would drop the locks
+    # that SQLite holds on it in this process (POSIX advisory locks).
+    _make_private(path, make_file, stat.S_ISREG, "a regular file", mode=PRIVATE)
+
+
+def _make_private(
+    path: Path, make: Callable[[Path], object], is_kind: Callable[[int], bool], kind: str, *, mode: int
+) -> None:
     try:
-        # An existing file is never opened here: closing any descriptor of it would drop the locks
-        # that SQLite holds on it in this process (POSIX advisory locks).
-        make_file(path)
-        if not path.is_file():
-            raise unusable(path, "it is not a regular file")
-        _require_private(path, mode=PRIVATE)
+        make(path)
+        found = path.stat()
     except OSError as error:
         raise unusable(path, error.strerror or "it cannot be opened") from error
-
-
-def _require_private(path: Path, *, mode: int) -> None:
-    found = path.stat()
+    if not is_kind(found.st_mode):
+        raise unusable(path, f"it is not {kind}")
     if found.st_uid != os.geteuid():
         raise unusable(path, f"it belongs to another user (uid {found.st_uid})")
     if found.st_mode & 0o077:

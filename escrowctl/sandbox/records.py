@@ -1,10 +1,9 @@
-"""Users and transactions: their fields, states and ids, their SQL, and how they look on the wire.
+"""Transactions: their fields, states and ids, their SQL, and how they look on the wire.
 
 INTERFACE.md section 2 shows `amount` and `currency` of a transaction and no other field of any
 record, and section 3 shows no states: the rest is the sandbox's own choice.
 """
 
-import secrets
 import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -14,13 +13,12 @@ from typing import NamedTuple
 
 from escrowctl.sandbox.bodies import JsonObject, NumberToken, read_stored, write_json
 
-ID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""Crockford's base 32: no I, L, O or U, so that an id can be read aloud."""
 
-ID_LENGTH = 8
+class UserId(StrEnum):
+    """The users that every sandbox has."""
 
-DEFAULT_PAYER = "usr_PAYER001"
-DEFAULT_PAYEE = "usr_PAYEE001"
+    PAYER = "usr_PAYER001"
+    PAYEE = "usr_PAYEE001"
 
 
 class State(StrEnum):
@@ -39,7 +37,7 @@ IN_ESCROW = (State.HELD, State.RELEASING, State.DISPUTED)
 
 
 class Move(StrEnum):
-    """What changes the state of a transaction; where money moves, it is the full amount."""
+    """A change of the state of a transaction; if money moves, it is the full amount."""
 
     CREATE = "create"
     RELEASE = "release"
@@ -52,13 +50,22 @@ class Move(StrEnum):
     EXPIRE = "expire"
 
 
+class EventKind(StrEnum):
+    """What can happen to a transaction, named as Standard Webhooks names events: a noun and a past participle."""
+
+    TRANSACTION_CREATED = "transaction.created"
+    TRANSACTION_UPDATED = "transaction.updated"
+    TRANSACTION_RELEASED = "transaction.released"
+    TRANSACTION_EXPIRED = "transaction.expired"
+
+
 class Transition(NamedTuple):
     """What a move does: `before` is the only state that it is possible from (None: it makes the record)."""
 
     before: State | None
     after: State
     accounts: tuple[str, str] | None = None
-    """The accounts of the ledger: the one that gives, the one that takes; None where no money moves."""
+    """The accounts of the ledger: the one that gives, the one that takes; None if no money moves."""
 
 
 HOLD = "hold"
@@ -79,52 +86,14 @@ TRANSITIONS: Mapping[Move, Transition] = MappingProxyType(
 
 
 def find_move(before: State, after: State) -> Move | None:
-    """Return the move from one state to another; None where it is not possible."""
+    """Return the move from one state to another; None if it is not possible."""
     edges = {(one.before, one.after): move for move, one in TRANSITIONS.items()}
     return edges.get((before, after))
-
-
-def draw_id(prefix: str) -> str:
-    """Return `prefix_` and eight letters or digits: 40 random bits, so the caller checks for duplicates."""
-    return f"{prefix}_" + "".join(secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH))
 
 
 def timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC, to the millisecond: `2026-11-21T03:12:44.123Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-class User(NamedTuple):
-    """A person who pays or is paid; times are RFC 3339 text."""
-
-    id: str
-    name: str
-    email: str
-    status: str
-    created_at: str
-
-    def document(self) -> JsonObject:
-        """The record on the wire: `{"id", "name", "email", "status", "created_at"}`, all strings."""
-        return self._asdict()
-
-
-def seeded_users(*, created_at: str) -> tuple[User, User]:
-    """The payer and the payee that every new store has, with the same ids everywhere."""
-    return (
-        User(DEFAULT_PAYER, "Sandbox payer", "payer@example.com", "active", created_at),
-        User(DEFAULT_PAYEE, "Sandbox payee", "payee@example.com", "active", created_at),
-    )
-
-
-def add_user(connection: sqlite3.Connection, user: User) -> None:
-    """Insert a user whose id is new."""
-    connection.execute("INSERT INTO users (id, name, email, status, created_at) VALUES (?, ?, ?, ?, ?)", user)
-
-
-def find_user(connection: sqlite3.Connection, user_id: str) -> User | None:
-    """Read one user, or None."""
-    row = connection.execute("SELECT * FROM users WHERE id = ?", (user_id,)).fetchone()
-    return User(**row) if row else None
 
 
 class Transaction(NamedTuple):
@@ -160,11 +129,8 @@ TIMES: Mapping[str, tuple[str, Move]] = MappingProxyType(
 )
 """Field of a create that holds a duration -> field of the record that holds the moment, and the move that happens then.
 
-Where both are given, the earlier moment decides, and the first of these where they are equal.
+If both are given, the earlier moment decides; if they are equal, the first of these.
 """
-
-RESERVED_FIELDS = frozenset({"id", "status", "created_at", "updated_at", *(field for field, _ in TIMES.values())})
-"""Fields of the record that only the service may set."""
 
 INSERT = """
     INSERT INTO transactions (id, status, amount, currency, payer, payee, extra, created_at, updated_at)
@@ -173,12 +139,6 @@ INSERT = """
 """
 
 MOVE = "UPDATE transactions SET status = ?, updated_at = ? WHERE id = ? AND status = ? RETURNING *"
-
-NEWEST = """
-    SELECT * FROM transactions
-    WHERE :after IS NULL OR position < (SELECT position FROM transactions WHERE id = :after)
-    ORDER BY position DESC LIMIT :count
-"""
 
 
 def add_transaction(connection: sqlite3.Connection, transaction: Transaction) -> bool:
@@ -190,7 +150,7 @@ def add_transaction(connection: sqlite3.Connection, transaction: Transaction) ->
 def find_transaction(connection: sqlite3.Connection, transaction_id: str) -> Transaction | None:
     """Read one transaction, or None."""
     row = connection.execute("SELECT * FROM transactions WHERE id = ?", (transaction_id,)).fetchone()
-    return _transaction(row) if row else None
+    return read_transaction(row) if row else None
 
 
 def move_transaction(connection: sqlite3.Connection, transaction_id: str, *, move: Move, at: str) -> Transaction | None:
@@ -199,14 +159,10 @@ def move_transaction(connection: sqlite3.Connection, transaction_id: str, *, mov
     The condition is part of the UPDATE, so only one of several callers gets the row.
     """
     rows = connection.execute(MOVE, (TRANSITIONS[move].after, at, transaction_id, TRANSITIONS[move].before)).fetchall()
-    return _transaction(rows[0]) if rows else None
+    return read_transaction(rows[0]) if rows else None
 
 
-def newest_transactions(connection: sqlite3.Connection, *, after: str | None, count: int) -> list[Transaction]:
-    """Read up to `count` transactions, newest first; with `after`, only those older than that one."""
-    return [_transaction(row) for row in connection.execute(NEWEST, {"after": after, "count": count})]
-
-
-def _transaction(row: sqlite3.Row) -> Transaction:
+def read_transaction(row: sqlite3.Row) -> Transaction:
+    """Return the transaction of a row."""
     stored = {name: row[name] for name in Transaction._fields}
     return Transaction(**{**stored, "status": State(row["status"]), "extra": read_stored(row["extra"])})

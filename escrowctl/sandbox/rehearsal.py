@@ -1,9 +1,8 @@
-"""What is set for a rehearsal, in the store: read at each request, changed by commands, used up by requests.
+"""The settings of a rehearsal, in the store: read at each request, changed by commands, used up by requests.
 
 It is stored where the records are, so that a served sandbox and one in-process do the same.
 """
 
-import secrets
 import sqlite3
 from collections.abc import Mapping
 
@@ -16,22 +15,15 @@ _SET = "INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO U
 
 
 class Rehearsal:
-    """The settings of one store. Reading them costs nothing while they do not change."""
+    """The settings of one store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._read: Settings | None = None
-        self._version = -1
-        self.current()
 
     def current(self) -> Settings:
-        """Return what is set now."""
-        found, version = self._read, self._store.version()
-        if found is None or version != self._version:
-            with self._store.reading() as connection:
-                found = read_settings(dict(connection.execute(_ALL).fetchall()))
-            self._read, self._version = found, version
-        return found
+        """Return the settings of this moment."""
+        with self._store.reading() as connection:
+            return read_settings(dict(connection.execute(_ALL).fetchall()))
 
     def change(self, texts: Mapping[str, str]) -> None:
         """Set each name to its value, all or none; raises EscrowctlError `ErrorCode.BAD_VALUE`."""
@@ -39,35 +31,23 @@ class Rehearsal:
         with self._store.writing() as connection:
             for name, value in found.items():
                 _store(connection, name, value)
-        self._read = None
 
     def clear(self) -> None:
         """Remove every setting."""
         with self._store.writing() as connection:
             connection.execute("DELETE FROM settings")
-        self._read = None
 
-    def take_fault(self, word: str) -> Fault | None:
-        """Return the fault that a request meets, counted as used; None where it meets none."""
-        fault = self.current().faults.get(word)
-        if fault is None or (fault.left is None and fault.percent is None):
-            return fault
-        try:
-            with self._store.writing() as connection:
-                return _use(connection, word)
-        finally:
-            self._read = None
+    def use_fault(self, word: str) -> Fault | None:
+        """Return the fault that a request meets, counted as used; None if it meets none."""
+        with self._store.writing() as connection:
+            row = connection.execute("SELECT value FROM settings WHERE name = ?", (FAULT + word,)).fetchone()
+            fault = read_setting(FAULT + word, row["value"]) if row else None
+            return _use(connection, word, fault) if isinstance(fault, Fault) else None
 
 
-def _use(connection: sqlite3.Connection, word: str) -> Fault | None:
-    """Use a fault once; it is read again, because another process may have used it up."""
-    row = connection.execute("SELECT value FROM settings WHERE name = ?", (FAULT + word,)).fetchone()
-    fault = read_setting(FAULT + word, row["value"]) if row else None
-    if not isinstance(fault, Fault):
-        return None
+def _use(connection: sqlite3.Connection, word: str, fault: Fault) -> Fault | None:
     if fault.percent is not None:
-        chance = draw_below(connection, 100)
-        return fault if (secrets.randbelow(100) if chance is None else chance) < fault.percent else None
+        return fault if draw_below(connection, 100) < fault.percent else None
     if fault.left is not None:
         _store(connection, FAULT + word, fault._replace(left=fault.left - 1) if fault.left > 1 else None)
     return fault

@@ -1,23 +1,19 @@
-"""The tables of the sandbox's store, version by version."""
+"""The tables of the sandbox's store."""
 
 APPLICATION_ID = 0x65736372
 """SQLite's header field for the owner of a file ("escr" in ASCII)."""
 
-VERSION_1: tuple[str, ...] = (
+FORMAT = 5
+"""`PRAGMA user_version` of a store with these tables."""
+
+TABLES: tuple[str, ...] = (
     """
     CREATE TABLE sandbox (
       only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
       identity TEXT NOT NULL,
-      api_key TEXT NOT NULL
-    ) STRICT
-    """,
-    """
-    CREATE TABLE users (
-      id TEXT PRIMARY KEY,
-      name TEXT NOT NULL,
-      email TEXT NOT NULL,
-      status TEXT NOT NULL,
-      created_at TEXT NOT NULL
+      api_key TEXT NOT NULL,
+      created_at TEXT NOT NULL,
+      clock_ahead_ms INTEGER NOT NULL DEFAULT 0
     ) STRICT
     """,
     """
@@ -27,8 +23,8 @@ VERSION_1: tuple[str, ...] = (
       status TEXT NOT NULL,
       amount TEXT NOT NULL,
       currency TEXT NOT NULL,
-      payer TEXT NOT NULL REFERENCES users (id),
-      payee TEXT NOT NULL REFERENCES users (id),
+      payer TEXT NOT NULL,
+      payee TEXT NOT NULL,
       extra TEXT NOT NULL,
       created_at TEXT NOT NULL,
       updated_at TEXT NOT NULL
@@ -59,31 +55,16 @@ VERSION_1: tuple[str, ...] = (
     CREATE TRIGGER ledger_entries_are_never_deleted BEFORE DELETE ON ledger_entries
       BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
     """,
-)
-
-VERSION_2: tuple[str, ...] = (
     """
     CREATE TABLE webhook_endpoints (
       position INTEGER PRIMARY KEY,
       id TEXT NOT NULL UNIQUE,
       url TEXT NOT NULL,
-      events TEXT,
-      description TEXT,
-      status TEXT NOT NULL,
+      events TEXT NOT NULL,
       secret TEXT NOT NULL,
-      extra TEXT NOT NULL,
-      created_at TEXT NOT NULL
+      document TEXT NOT NULL
     ) STRICT
     """,
-)
-
-VERSION_3: tuple[str, ...] = (
-    "ALTER TABLE sandbox ADD COLUMN clock_ahead_ms INTEGER NOT NULL DEFAULT 0",
-    # The secret before the last rotation signs too, until then.
-    "ALTER TABLE webhook_endpoints ADD COLUMN previous_secret TEXT",
-    "ALTER TABLE webhook_endpoints ADD COLUMN previous_until TEXT",
-    "ALTER TABLE webhook_endpoints ADD COLUMN failing_since TEXT",
-    "ALTER TABLE webhook_endpoints ADD COLUMN paused_until TEXT",
     # What happens to a transaction by itself; the row goes when it has happened, or cannot happen any more.
     """
     CREATE TABLE timers (
@@ -107,7 +88,7 @@ VERSION_3: tuple[str, ...] = (
       UNIQUE (transaction_id, sequence)
     ) STRICT
     """,
-    # `failures` since the first attempt or the last replay; only what is waiting has a next attempt.
+    # `failures` since the first attempt or the last replay; only a waiting delivery has a next attempt.
     """
     CREATE TABLE deliveries (
       position INTEGER PRIMARY KEY,
@@ -131,11 +112,8 @@ VERSION_3: tuple[str, ...] = (
     ) STRICT
     """,
     "CREATE INDEX attempts_by_delivery ON delivery_attempts (delivery)",
-)
-
-VERSION_4: tuple[str, ...] = (
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
-    # One row where ids and chances are drawn from a seed: how many draws there were.
+    # One row if ids and chances are drawn from a seed: how many draws there were.
     """
     CREATE TABLE seed (
       only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -146,6 +124,3 @@ VERSION_4: tuple[str, ...] = (
     # What was answered to a write with an Idempotency-Key, for the variant that recognises one.
     "CREATE TABLE replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, reply TEXT NOT NULL) STRICT",
 )
-
-STEPS: tuple[tuple[str, ...], ...] = (VERSION_1, VERSION_2, VERSION_3, VERSION_4)
-"""`STEPS[n]` brings a store from version n (`PRAGMA user_version`) to n + 1. A step is never edited once released."""

@@ -2,14 +2,13 @@
 
 import contextlib
 import logging
-import secrets
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
@@ -22,25 +21,21 @@ from escrowctl.contract.operations import (
     UPDATE_TRANSACTION,
 )
 from escrowctl.errors import EscrowctlError
-from escrowctl.sandbox.administration import Administration
 from escrowctl.sandbox.bodies import JsonObject
 from escrowctl.sandbox.clock import Clock
-from escrowctl.sandbox.courier import Courier
-from escrowctl.sandbox.delivery_calls import DeliveryCalls
 from escrowctl.sandbox.endpoints import EndpointRoutes
 from escrowctl.sandbox.faults import Rehearsed
-from escrowctl.sandbox.http import OPENAPI_PATH, STATUS_PATH, Call, Handler, build_app
+from escrowctl.sandbox.http import OPENAPI_PATH, Call, Handler, build_app
 from escrowctl.sandbox.ledger import check_ledger, write_amount
 from escrowctl.sandbox.moves import fire_due
+from escrowctl.sandbox.operator_calls import OperatorCalls
 from escrowctl.sandbox.ownership import Claim, claim_store
-from escrowctl.sandbox.records import Move
+from escrowctl.sandbox.records import Move, UserId
 from escrowctl.sandbox.rehearsal import Rehearsal
-from escrowctl.sandbox.seed import Ids, plant
+from escrowctl.sandbox.seed import plant
+from escrowctl.sandbox.sender import Sender
 from escrowctl.sandbox.store import FILE_NAME, Store, has_write_ahead_log, open_store
 from escrowctl.sandbox.transactions import Transactions
-
-if TYPE_CHECKING:
-    from escrowctl.sandbox.dialling import Dialler, Network
 
 _Key = TypeVar("_Key")
 
@@ -51,33 +46,18 @@ _BY_STATE = "SELECT state, count(*) FROM deliveries GROUP BY state ORDER BY stat
 _BY_STATUS = "SELECT status, count(*) FROM transactions GROUP BY status ORDER BY status"
 
 
-def _draw_chance() -> float:
-    return secrets.randbits(53) / 2**53
-
-
 class Sandbox:
     """An escrow service on one store: `app` is the WSGI callable, safe for several threads.
 
     `identity` (`sbx_...`) and `key` (`sk_sandbox_...`) belong to the store and never change. `claim`
-    is the lock on its folder, None where the caller needs none. Events are delivered to this machine, and to
-    the `allowed` address ranges.
+    is the lock on its folder, None if the caller needs none.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        now: Callable[[], datetime],
-        claim: Claim | None = None,
-        draw_id: Callable[[str], str] | None = None,
-        chance: Callable[[], float] = _draw_chance,
-        allowed: "Sequence[Network]" = (),
-    ) -> None:
+    def __init__(self, store: Store, *, now: Callable[[], datetime], claim: Claim | None = None) -> None:
         self.clock = clock = Clock(now)
-        self._draw_id = draw_id = draw_id or Ids(store).draw
         self.rehearsal = Rehearsal(store)
-        transactions = Transactions(store, clock=clock, draw_id=draw_id)
-        webhooks = EndpointRoutes(store, clock=clock, draw_id=draw_id)
+        transactions = Transactions(store, clock=clock)
+        webhooks = EndpointRoutes(store, clock=clock)
         handlers = {
             CREATE_TRANSACTION: transactions.create,
             GET_TRANSACTION: transactions.get,
@@ -88,16 +68,14 @@ class Sandbox:
             CREATE_WEBHOOK: webhooks.create,
             LIST_WEBHOOKS: webhooks.list_newest,
         }
-        self._allowed = allowed
         self.store = store
         self.claim = claim
         self.identity = store.identity
         self.key = store.key
-        self._courier = Courier(store, clock, self._make_dialler, draw_id=draw_id, chance=chance)
+        self._sender = Sender(store, clock)
         calls: dict[str, Mapping[str, Handler]] = {
-            STATUS_PATH: {"GET": lambda _call: self.describe()},
-            **DeliveryCalls(store, clock, self._courier, draw_id=draw_id, arrive=self._arrive).handlers,
-            **Administration(store, self.rehearsal, clock=clock, draw_id=draw_id).handlers,
+            "/sandbox/status": {"GET": lambda _call: self.describe()},
+            **OperatorCalls(store, clock, self._sender, self.rehearsal, arrive=self._arrive).handlers,
         }
         more = {path: self._after_what_is_due(by_method) for path, by_method in calls.items()}
         more[OPENAPI_PATH] = {"GET": _openapi_document}
@@ -119,24 +97,24 @@ class Sandbox:
         """Return the handlers behind the moves whose moment has come: no call sees them outstanding."""
 
         def answer(handler: Handler, call: Call) -> JsonObject:
-            fire_due(self.store, self.clock, draw_id=self._draw_id)
+            fire_due(self.store, self.clock)
             return handler(call)
 
         return {key: partial(answer, handler) for key, handler in handlers.items()}
 
     def deliver(self) -> None:
-        """Deliver the events that are due, for about a second; what waits longer stays in the store.
+        """Deliver the events that are due, for about a second; the others stay in the store.
 
-        A process that has the store alone uses `delivering` instead. Raises what ended an attempt and should not have.
+        A process that has the store alone uses `delivering` instead. Raises an unexpected error of an attempt.
         """
         with contextlib.suppress(sqlite3.Error, EscrowctlError):
-            if not self._courier.has_work():
+            if not self._sender.has_work():
                 return
             with self._turn() as is_ours:
                 if is_ours:
-                    self._courier.work(seconds=_COMMAND_SECONDS, attempt_seconds=_COMMAND_SECONDS)
-        if self._courier.defects:
-            raise self._courier.defects.popleft()
+                    self._sender.work(seconds=_COMMAND_SECONDS, attempt_seconds=_COMMAND_SECONDS)
+        if self._sender.defects:
+            raise self._sender.defects.popleft()
 
     def _turn(self) -> AbstractContextManager[bool]:
         """Wait for the turn to deliver; whether it came. A process that has the store alone has it."""
@@ -149,25 +127,20 @@ class Sandbox:
             with self._turn() as is_ours:
                 # What another process delivers now is not sent a second time.
                 if is_ours:
-                    self._courier.work()
+                    self._sender.work()
         finally:
-            # Where Ctrl-C stopped it: what follows does not go on with it.
-            self._courier.target = None
+            # If Ctrl-C stopped it, the next call does not go on with it.
+            self._sender.target = None
 
     def delivering(self) -> AbstractContextManager[None]:
         """Deliver events in the background for the length of the block."""
-        return self._courier.working()
+        return self._sender.working()
 
     def check_delivery(self, report: Callable[[Exception], None]) -> None:
-        """Report what ended attempts and should not have; raise what ended the delivery in the background."""
-        while self._courier.defects:
-            report(self._courier.defects.popleft())
-        self._courier.require_working()
-
-    def _make_dialler(self) -> "Dialler":
-        from escrowctl.sandbox.dialling import Dialler  # noqa: PLC0415 - for those who have anything to deliver
-
-        return Dialler(self._allowed)
+        """Report unexpected errors of attempts; raise the error that ended the delivery in the background."""
+        while self._sender.defects:
+            report(self._sender.defects.popleft())
+        self._sender.require_working()
 
     def close(self) -> None:
         """Close the store; a second call does nothing."""
@@ -192,9 +165,9 @@ def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
     return _open(folder, claim, now=now)
 
 
-def open_sandbox_alone(folder: Path, *, now: Callable[[], datetime], allowed: "Sequence[Network]" = ()) -> Sandbox:
-    """Open the sandbox for a server: no other process has it until `close`. Raises as `open_sandbox`."""
-    return _open(folder, claim_store(folder, alone=True), now=now, alone=True, allowed=allowed)
+def open_sandbox_alone(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
+    """Open the sandbox for a server: no other process has it until `close`. Raises BUSY and STATE_UNUSABLE."""
+    return _open(folder, claim_store(folder, alone=True), now=now, alone=True)
 
 
 def empty_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None = None) -> None:
@@ -217,22 +190,19 @@ def empty_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None
             plant(connection, seed)
 
 
-def _open(
-    folder: Path, claim: Claim, *, now: Callable[[], datetime], alone: bool = False, allowed: "Sequence[Network]" = ()
-) -> Sandbox:
+def _open(folder: Path, claim: Claim, *, now: Callable[[], datetime], alone: bool = False) -> Sandbox:
     try:
-        return Sandbox(open_store(folder, now=now, alone=alone), now=now, claim=claim, allowed=allowed)
+        return Sandbox(open_store(folder, now=now, alone=alone), now=now, claim=claim)
     except BaseException:
         claim.release()
         raise
 
 
 def _statistics(connection: sqlite3.Connection) -> JsonObject:
-    (users,) = connection.execute("SELECT count(*) FROM users").fetchone()
     (webhooks,) = connection.execute("SELECT count(*) FROM webhook_endpoints").fetchone()
     return {
         "transactions": dict(connection.execute(_BY_STATUS).fetchall()),
-        "users": users,
+        "users": len(UserId),
         "webhooks": webhooks,
         "deliveries": dict(connection.execute(_BY_STATE).fetchall()),
         "ledger": [

@@ -1,4 +1,4 @@
-"""What is set for a rehearsal, as text: faults by operation, and variants of what the interface leaves open.
+"""The settings of a rehearsal, as text: faults by operation, and variants of what the interface leaves open.
 
     fault.OPERATION=KIND[:TIME][,COUNTx|,PERCENT%]      fault.create=drop-reply,3x
     variant.NAME=VALUE                                  variant.prefix=/v1
@@ -55,11 +55,11 @@ VARIANTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "errors": ("problem", "object", "message", "text"),
     }
 )
-"""The values of each variant; the first is what the sandbox does unless another is set."""
+"""The values of each variant; the first is in effect unless another is set."""
 
 
 class FaultKind(StrEnum):
-    """What goes wrong. The request is applied all the same, except where it is throttled or reset."""
+    """A kind of fault. The request is applied all the same, unless it is throttled or reset."""
 
     DROP_REPLY = "drop-reply"
     LATENCY = "latency"
@@ -118,9 +118,9 @@ def read_texts(typed: Iterable[str]) -> dict[str, str]:
 
 
 def read_setting(name: str, value: str) -> Fault | str | None:
-    """Return the fault or the variant that a setting names; None where it removes one.
+    """Return the fault or the variant that a setting names; None if it removes one.
 
-    Raises EscrowctlError `ErrorCode.BAD_VALUE`, which names the value and what it may be.
+    Raises EscrowctlError `ErrorCode.BAD_VALUE`, which names the value and the possible ones.
     """
     if name.startswith(FAULT):
         word = name.removeprefix(FAULT)
@@ -137,7 +137,7 @@ def read_setting(name: str, value: str) -> Fault | str | None:
 
 
 def read_settings(texts: Mapping[str, str]) -> Settings:
-    """Read all settings; raises as `read_setting`."""
+    """Read all settings. Raises EscrowctlError BAD_VALUE."""
     read = {name: read_setting(name, value) for name, value in texts.items()}
     return Settings(
         {name.removeprefix(FAULT): one for name, one in read.items() if isinstance(one, Fault)},
@@ -162,7 +162,7 @@ def _read_fault(typed: str, value: str) -> Fault:
 
 
 def _read_seconds(kind: FaultKind, time: str | None, unit: str) -> float | None:
-    """Return the seconds of a fault, 0 for one that takes none; None where they do not fit its kind."""
+    """Return the seconds of a fault, 0 for one that takes none; None if they do not fit its kind."""
     if time is None:
         return {FaultKind.LATENCY: None, FaultKind.THROTTLED: 1.0}.get(kind, 0.0)
     seconds = int(time) * _UNITS[unit]

@@ -13,14 +13,12 @@ def draw_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
-def sign(secret: str, *, message_id: str, timestamp: int, body: bytes) -> str:
-    """Return `v1,` and the signature in base64 of `id.timestamp.body`; the timestamp is in seconds since 1970."""
+def make_headers(secret: str, *, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
+    """Return the headers of one attempt.
+
+    The signature is `v1,` and the HMAC in base64 of `id.timestamp.body`; the timestamp is in seconds since 1970.
+    """
     key = base64.b64decode(secret.removeprefix(PREFIX))
     digest = hmac.digest(key, f"{message_id}.{timestamp}.".encode() + body, "sha256")
-    return "v1," + base64.b64encode(digest).decode()
-
-
-def make_headers(signing_secrets: list[str], *, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """Return the headers of one attempt, with one signature for each secret: two after a rotation."""
-    signatures = [sign(secret, message_id=message_id, timestamp=timestamp, body=body) for secret in signing_secrets]
-    return {"webhook-id": message_id, "webhook-timestamp": str(timestamp), "webhook-signature": " ".join(signatures)}
+    signature = "v1," + base64.b64encode(digest).decode()
+    return {"webhook-id": message_id, "webhook-timestamp": str(timestamp), "webhook-signature": signature}

@@ -1,4 +1,4 @@
-"""The sandbox's one SQLite file: opened, migrated, written one transaction at a time or in group commits.
+"""The sandbox's one SQLite file: opened, written one transaction at a time or in group commits.
 
 A server is the only user of its store. It answers, in one thread, all requests that have arrived,
 and lets their transactions share one commit, and so one fsync: each runs in its own savepoint, and
@@ -17,10 +17,11 @@ from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
-from escrowctl.errors import EscrowctlError
+from escrowctl.errors import EscrowctlError, command
 from escrowctl.sandbox.ownership import private_file, private_folder, unusable
-from escrowctl.sandbox.records import add_user, draw_id, seeded_users, timestamp
-from escrowctl.sandbox.schema import APPLICATION_ID, STEPS
+from escrowctl.sandbox.records import timestamp
+from escrowctl.sandbox.schema import APPLICATION_ID, FORMAT, TABLES
+from escrowctl.sandbox.seed import draw_id
 
 FILE_NAME = "sandbox.db"
 TIMEOUT_SECONDS = 10.0
@@ -75,23 +76,11 @@ class Store:
         """One read transaction: every query in the block sees the same moment."""
         return self._transaction("BEGIN DEFERRED")
 
-    def inside(self) -> sqlite3.Connection:
-        """The connection, for code inside of a `writing` block that was not handed it."""
-        return self._connection
-
-    def version(self) -> int:
-        """A number that changes when another connection has changed the store; 0 where there is no other."""
-        if self._alone:
-            return 0
-        with self._turn:
-            (found,) = self._connection.execute("PRAGMA data_version").fetchone()
-        return int(found)
-
     @contextmanager
     def group(self) -> Iterator[None]:
         """Make all transactions of the block durable when it ends; those of other threads wait for its end.
 
-        Raise sqlite3.Error, with nothing changed by any of them, where that fails.
+        Raise sqlite3.Error, with nothing changed by any of them, if that fails.
         """
         with self._turn:
             self._grouped = True
@@ -106,7 +95,7 @@ class Store:
         """Close the file, once no thread uses it; a second call does nothing."""
         if self._alone:
             with contextlib.suppress(sqlite3.Error):
-                # Commands share the store without a write-ahead log; where this fails, they remove it.
+                # Commands share the store without a write-ahead log; if this fails, they remove it.
                 self._connection.execute("PRAGMA journal_mode = TRUNCATE")
         self._connection.close()
 
@@ -184,7 +173,7 @@ def _connect(path: Path, *, now: Callable[[], datetime], timeout: float, alone: 
             connection.execute("PRAGMA journal_mode = TRUNCATE")
             connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA foreign_keys = ON")
-        _migrate(connection, path, now=now)
+        _create_tables(connection, path, now=now)
         row = connection.execute("SELECT identity, api_key FROM sandbox").fetchone()
         if row is None:
             raise unusable(path, "it is damaged (its service id is missing)", hint=_set_aside(path))
@@ -194,41 +183,43 @@ def _connect(path: Path, *, now: Callable[[], datetime], timeout: float, alone: 
         raise
 
 
-def _migrate(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datetime]) -> None:
+def _create_tables(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datetime]) -> None:
     with committed(connection, "BEGIN DEFERRED"):
-        found = _version(connection, path)
-    if found == len(STEPS):
+        is_new = _is_new(connection, path)
+    if not is_new:
         return
     with committed(connection, "BEGIN IMMEDIATE"):
-        # Read again: another process may have migrated it since the first read.
-        found = _version(connection, path)
-        for step in STEPS[found:]:
-            for statement in step:
+        # Read again: another process may have created them since the first read.
+        if _is_new(connection, path):
+            for statement in TABLES:
                 connection.execute(statement)
-        if found == 0:
             _seed(connection, at=timestamp(now()))
-        connection.execute(f"PRAGMA user_version = {len(STEPS)}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def _version(connection: sqlite3.Connection, path: Path) -> int:
+def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether a file has no tables yet. Raises `ErrorCode.STATE_UNUSABLE` unless it is new or of this format."""
     # Three queries that must see the same moment: the caller has begun a transaction.
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if owner != APPLICATION_ID and (owner, version, tables) != (0, 0, 0):
+    if (owner, version, tables) == (0, 0, 0):
+        return True
+    if owner != APPLICATION_ID:
         raise unusable(path, REASONS[sqlite3.SQLITE_NOTADB])
-    if version > len(STEPS):
-        known = f"its format is {version}, but this escrowctl reads formats up to {len(STEPS)}"
-        raise unusable(path, f"a newer escrowctl created it ({known})")
-    return int(version)
+    if version > FORMAT:
+        raise unusable(path, f"a newer escrowctl created it (its format is {version}, this escrowctl reads {FORMAT})")
+    if version < FORMAT:
+        reset = command("sandbox reset --yes", "to delete it and make a new one", bare=True)
+        raise unusable(path, f"its format is {version}, this escrowctl reads {FORMAT}", hint=reset)
+    return False
 
 
 def _seed(connection: sqlite3.Connection, *, at: str) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     key = f"sk_sandbox_{secrets.token_hex(16)}"
-    connection.execute("INSERT INTO sandbox (only_row, identity, api_key) VALUES (1, ?, ?)", (draw_id("sbx"), key))
-    for user in seeded_users(created_at=at):
-        add_user(connection, user)
+    values = (draw_id(connection, "sbx"), key, at)
+    connection.execute("INSERT INTO sandbox (only_row, identity, api_key, created_at) VALUES (1, ?, ?, ?)", values)
 
 
 def _unusable(path: Path, error: sqlite3.Error) -> EscrowctlError:

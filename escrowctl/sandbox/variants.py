@@ -104,7 +104,7 @@ def problem_answer(kind: ProblemKind, headers: Mapping[str, str]) -> Answer:
 
 
 def shape_answer(answer: Answer, environ: "WSGIEnvironment", settings: Settings) -> Answer:
-    """Return an answer of the interface as the variants have it; what is not of the interface stays."""
+    """Return an answer of the interface as the variants have it; other answers stay as they are."""
     operation: Operation | None = environ[_OPERATION]
     if operation is None:
         return answer

@@ -5,8 +5,6 @@ answered it too often with something else than 2xx. While the target does not an
 """
 
 import contextlib
-import re
-import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +13,7 @@ from urllib.parse import urlsplit
 
 from escrowctl.config.origin import Origin
 from escrowctl.errors import bad_value
+from escrowctl.post_once import PostError, Target, post_once
 from escrowctl.runtime import Runtime
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Delivery
@@ -28,9 +27,6 @@ _FIRST_DELAY, _LONGEST_DELAY = 5.0, 60.0
 _SLICE = 0.1
 _SUCCESS = range(200, 300)
 _DEFAULT_PORT = 80
-_MAX_HEAD_BYTES = 65_536
-_STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r]")
-_END = b"\r\n\r\n"
 _OF_THE_CONNECTION = frozenset(
     {
         *("host", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer"),
@@ -38,22 +34,6 @@ _OF_THE_CONNECTION = frozenset(
     }
 )
 """Headers that are about one connection and not about the event (RFC 9110 section 7.6.1)."""
-
-
-class Target(NamedTuple):
-    """Where events are forwarded to: an http URL on this machine."""
-
-    host: str
-    port: int
-    path: str
-
-    @property
-    def netloc(self) -> str:
-        """Host and port, as the Host header has them."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    def __str__(self) -> str:
-        return f"http://{self.netloc}{self.path}"
 
 
 class Reply(NamedTuple):
@@ -97,33 +77,14 @@ def parse_target(text: str) -> Target:
 
 
 def send(target: Target, delivery: Delivery, *, monotonic: Callable[[], float]) -> Reply:
-    """Send a delivery once, and return what came of it; raises nothing that a target can cause."""
+    """Send a delivery once and return the reply; raises nothing that a target can cause."""
+    headers = [(name, value) for name, value in delivery.headers if name.casefold() not in _OF_THE_CONNECTION]
     begun = monotonic()
-
-    def left() -> float:
-        seconds = begun + SECONDS - monotonic()
-        if seconds <= 0:
-            raise TimeoutError
-        return seconds
-
     try:
-        with socket.create_connection((target.host, target.port), timeout=left()) as connection:
-            connection.settimeout(left())
-            connection.sendall(_request(target, delivery))
-            status = _read_status(connection, left)
-    except (OSError, ValueError) as error:
-        return Reply(None, monotonic() - begun, _describe(error))
+        status = post_once(target, headers, delivery.body, seconds=SECONDS, monotonic=monotonic)
+    except PostError as error:
+        return Reply(None, monotonic() - begun, str(error))
     return Reply(status, monotonic() - begun)
-
-
-def _describe(error: Exception) -> str:
-    match error:
-        case ConnectionRefusedError():
-            return "no connection"
-        case TimeoutError():
-            return f"no answer within {SECONDS:.0f} s"
-        case _:
-            return "no valid answer"
 
 
 class Forwarder:
@@ -203,31 +164,3 @@ def _judge(reply: Reply, refusals: int) -> ForwardState:
     if reply.is_accepted:
         return ForwardState.DONE
     return ForwardState.FAILED if refusals >= MOST_REFUSALS else ForwardState.WAITING
-
-
-def _request(target: Target, delivery: Delivery) -> bytes:
-    """Return the request as it goes out: the headers that are not about the connection, and the body."""
-    passed_on = [(name, value) for name, value in delivery.headers if name.casefold() not in _OF_THE_CONNECTION]
-    own = [("Host", target.netloc), ("Content-Length", str(len(delivery.body))), ("Connection", "close")]
-    head = "".join(f"{name}: {value}\r\n" for name, value in (*own, *passed_on))
-    # WSGI decodes header values as Latin-1: so encoded, they are the bytes that arrived.
-    return f"POST {target.path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + delivery.body
-
-
-def _read_status(connection: socket.socket, left: Callable[[], float]) -> int:
-    """Return the status of a complete answer; raises OSError, and ValueError for what is no HTTP.
-
-    An answer that breaks off in its headers proves nothing. Answers of 1xx come before the real one.
-    """
-    head = b""
-    while len(head) <= _MAX_HEAD_BYTES:
-        connection.settimeout(left())
-        received = connection.recv(_MAX_HEAD_BYTES)
-        head += received
-        while _END in head and (found := _STATUS.match(head)):
-            if not found[1].startswith(b"1"):
-                return int(found[1])
-            head = head.partition(_END)[2]
-        if not received or _END in head:
-            break
-    raise ValueError("no complete answer")

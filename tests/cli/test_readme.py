@@ -126,11 +126,9 @@ LINES = {
     "sandbox magic": "",
     "sandbox move": "ID disputed",
     "sandbox ledger": "--check",
-    "sandbox play": "",
     "sandbox clock": "",
     "sandbox trigger": "transaction.released --id ID",
     "sandbox deliveries": "",
-    "sandbox webhook": "wh_00000000",
     "completion bash": "",
     "completion zsh": "",
     "completion fish": "",
@@ -148,17 +146,9 @@ LINES = {
 }
 
 
-CODES = {
-    "tx update": 8,
-    "tx watch": 13,
-    "batch resume": 7,
-    "batch drop": 7,
-    "webhook listen": 130,
-    "webhook verify": 6,
-    "sandbox webhook": 6,
-}
+CODES = {"tx update": 8, "tx watch": 13, "batch resume": 7, "batch drop": 7, "webhook listen": 130, "webhook verify": 6}
 """What the lines end with that do not end with 0: the sandbox refuses an update, nothing changes, no row is left, a
-listener ends by a signal, there is no such event or endpoint."""
+listener ends by a signal, there is no such event."""
 
 
 def commands_refusing_sandbox() -> set[str]:

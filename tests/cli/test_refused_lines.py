@@ -51,8 +51,6 @@ LINES = (
     Line("--base-url https://a.example.com sandbox status", 2),
     Line("sandbox reset --seed -1", 2),
     Line("sandbox magic", 0),
-    Line("sandbox play", 0),
-    Line("sandbox play nowhere", 2),
     Line("sandbox set fault.create", 2),
     Line("sandbox set fault.creat=500", 2),
     Line("sandbox set fault.create=drop-reply*3", 2),

@@ -14,10 +14,10 @@ from escrowctl.contract.operations import (
     LIST_TRANSACTIONS,
     Operation,
 )
-from escrowctl.sandbox import http, transactions
+from escrowctl.sandbox import http, requests, transactions
 from escrowctl.sandbox.bodies import JsonObject, no_record
 from escrowctl.sandbox.http import Call
-from escrowctl.sandbox.records import Transaction, User
+from escrowctl.sandbox.records import Transaction
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -44,12 +44,12 @@ def amount_as_text(patched: pytest.MonkeyPatch) -> None:
 
 
 def user_without_a_field(patched: pytest.MonkeyPatch) -> None:
-    document = User.document
+    get = transactions.Transactions.get_user
 
-    def with_less(self: User) -> JsonObject:
-        return {name: value for name, value in document(self).items() if name != "created_at"}
+    def with_less(self: transactions.Transactions, call: Call) -> JsonObject:
+        return {name: value for name, value in get(self, call).items() if name != "created_at"}
 
-    patched.setattr(User, "document", with_less)
+    patched.setattr(transactions.Transactions, "get_user", with_less)
 
 
 def key_ignored_on_one_route(patched: pytest.MonkeyPatch) -> None:
@@ -74,8 +74,8 @@ def failing_on_a_large_amount(patched: pytest.MonkeyPatch) -> None:
             overflow(text)
             return amount.fullmatch(text)
 
-    amount = transactions.AMOUNT
-    patched.setattr(transactions, "AMOUNT", Unchecked())
+    amount = requests.AMOUNT
+    patched.setattr(requests, "AMOUNT", Unchecked())
 
 
 def zero_limit_accepted(patched: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def zero_limit_accepted(patched: pytest.MonkeyPatch) -> None:
 
 
 def cents_refused(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(transactions, "AMOUNT", re.compile("[1-9][0-9]{0,13}"))
+    patched.setattr(requests, "AMOUNT", re.compile("[1-9][0-9]{0,13}"))
 
 
 def status_not_documented(patched: pytest.MonkeyPatch) -> None:

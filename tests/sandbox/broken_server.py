@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from escrowctl.main import main
-from escrowctl.sandbox import courier, dialling, ledger, moves, store
-from escrowctl.sandbox.deliveries import Delivery
+from escrowctl.post_once import Target
+from escrowctl.sandbox import ledger, moves, sender, store
+from escrowctl.sandbox.deliveries import Attempt, Delivery
 from escrowctl.sandbox.records import HOLD, Move, Transaction
-from escrowctl.sandbox.schedule import Attempt
 
 
 def answers_before_the_commit() -> None:
@@ -52,13 +52,13 @@ def forgets_half_of_a_release() -> None:
 
 def settles_before_it_sends() -> None:
     """Record each delivery as done, and then send it, whatever the receiver replies."""
-    attempt = courier.Courier._attempt
+    attempt = sender.Sender._attempt
 
-    def early(self: courier.Courier, delivery: Delivery, *, at: str, seconds: float) -> Attempt:
-        attempt(self, delivery, at=at, seconds=seconds)
+    def early(self: sender.Sender, delivery: Delivery, *, seconds: float) -> Attempt:
+        attempt(self, delivery, seconds=seconds)
         return Attempt(0, status=200)
 
-    courier.Courier._attempt = early  # type: ignore[method-assign] # that is the fault
+    sender.Sender._attempt = early  # type: ignore[method-assign] # that is the fault
 
 
 def forgets_an_event() -> None:
@@ -75,14 +75,14 @@ def forgets_an_event() -> None:
 
 def cannot_send_to_one_receiver() -> None:
     """Raise what nobody expects where the address has the word `poison`."""
-    post = dialling.Dialler.post
+    post = vars(sender)["post_once"]
 
-    def fail(self: dialling.Dialler, url: str, *arguments: Any, **keywords: Any) -> dialling.Reply:
-        if "poison" in url:
+    def fail(target: Target, *arguments: Any, **keywords: Any) -> int:
+        if "poison" in target.path:
             raise RuntimeError("nobody expected this")
-        return post(self, url, *arguments, **keywords)
+        return int(post(target, *arguments, **keywords))
 
-    dialling.Dialler.post = fail  # type: ignore[method-assign] # that is the fault
+    vars(sender)["post_once"] = fail  # that is the fault
 
 
 def cannot_settle() -> None:
@@ -91,7 +91,7 @@ def cannot_settle() -> None:
     def fail(*_arguments: Any, **_keywords: Any) -> None:
         raise RuntimeError("nobody expected this")
 
-    vars(courier)["settle"] = fail  # that is the fault
+    vars(sender)["settle"] = fail  # that is the fault
 
 
 FAULTS: dict[str, Callable[[], None]] = {

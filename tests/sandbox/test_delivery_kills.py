@@ -29,7 +29,7 @@ from escrowctl.sandbox.service import open_sandbox
 from sandbox.conftest import balances, rows
 from sandbox.serving import SECONDS, Served, call, serving
 from sandbox.test_delivery import signature
-from sandbox.test_serve_kills import WRITERS, Tally, write_until_killed
+from sandbox.test_serve_kills import Tally, write_and_kill
 
 FAILURES = 0.3
 OK = http_reply("200 OK")
@@ -82,25 +82,13 @@ def ask(served: Served, method: str, path: str, body: object = None) -> Any:
     return found
 
 
-def write_and_kill(served: Served, tally: Tally, dice: random.Random) -> None:
-    writers = [
-        threading.Thread(target=write_until_killed, args=(served, tally, dice.randrange(2**32))) for _ in range(WRITERS)
-    ]
-    for writer in writers:
-        writer.start()
-    time.sleep(dice.uniform(0.1, 0.4))
-    assert served.end(signal.SIGKILL) == -signal.SIGKILL
-    for writer in writers:
-        writer.join()
-
-
 def deliver_the_rest(served: Served) -> None:
     """Advance the clock until nothing waits; what is dead by then is replayed."""
     for _ in range(10):
         for one in ask(served, "GET", "/deliveries?undelivered=true&limit=1000")["data"]:
             if one["state"] == "dead":
                 ask(served, "POST", f"/events/{one['id']}/replay")
-        clock = ask(served, "POST", "/clock", {"advance_seconds": 4 * 86_400})
+        clock = ask(served, "POST", "/clock", {"advance_seconds": 600})
         while clock["advancing_to"] is not None:
             time.sleep(0.05)
             clock = ask(served, "GET", "/clock")

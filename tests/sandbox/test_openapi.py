@@ -62,18 +62,6 @@ def test_document_is_json_and_needs_no_key(anonymous: httpx.Client, sandbox: San
     assert sandbox.key not in reply.text
 
 
-@pytest.mark.parametrize("path", ["/openapi.json/", "//openapi.json", "/openapi", "/api/v1/openapi.json"])
-def test_other_paths_without_a_key_are_401(anonymous: httpx.Client, path: str) -> None:
-    assert anonymous.get(f"http://sandbox.invalid{path}").status_code == 401
-
-
-def test_document_refuses_every_method_but_get(anonymous: httpx.Client) -> None:
-    for method in ("POST", "PUT", "DELETE", "HEAD", "OPTIONS"):
-        reply = anonymous.request(method, URL)
-
-        assert (reply.status_code, reply.headers["allow"]) == (405, "GET")
-
-
 def test_document_lists_every_operation_and_every_status(document: dict[str, Any]) -> None:
     found = operations(document)
 
@@ -82,14 +70,6 @@ def test_document_lists_every_operation_and_every_status(document: dict[str, Any
     assert {operation.name: named[operation.name] for operation in OPERATIONS} == {
         operation.name: f"{operation.method} /api/v1{operation.path}" for operation in OPERATIONS
     }
-
-
-def test_document_states_which_paths_need_a_key(document: dict[str, Any]) -> None:
-    assert document["components"]["securitySchemes"] == {"key": {"type": "http", "scheme": "bearer"}}
-    assert document["security"] == [{"key": []}]
-    assert {
-        place: operation["security"] for place, operation in operations(document).items() if "security" in operation
-    } == {"GET /openapi.json": []}
 
 
 def test_document_contains_the_interfaces_examples_and_they_work(
@@ -124,30 +104,32 @@ def test_every_schema_is_valid_and_states_additional_properties(document: dict[s
             assert "required" in schema, name
             assert schema["additionalProperties"] in (True, False), name
     closed = {name for name, schema in schemas.items() if schema.get("additionalProperties") is False}
-    assert {name for name in schemas if name.endswith(("Problem", "Page"))} | {"User", "Event"} == closed
+    assert {name for name in schemas if name.endswith(("Problem", "Page"))} | {
+        "User",
+        "Event",
+        "InBody",
+        "InQuery",
+    } == closed
 
 
 def test_schema_of_a_create_is_as_strict_as_the_code(document: dict[str, Any]) -> None:
     fields = document["components"]["schemas"]["NewTransaction"]
 
     assert fields["required"] == ["amount", "currency"]
-    amount = {name: value for name, value in fields["properties"]["amount"].items() if name != "description"}
-    assert amount == {
+    described = {name: dict(schema) for name, schema in fields["properties"].items() if schema is not False}
+    assert described["amount"].pop("description").startswith("amount must be a number above 0")
+    assert described["currency"].pop("description") == "currency must be three capital letters."
+    assert described["amount"] == {
         "type": "number",
         "exclusiveMinimum": 0,
         "exclusiveMaximum": 100000000000000,
         "multipleOf": 0.0001,
     }
-    assert fields["properties"]["currency"] == {"type": "string", "pattern": "^[A-Z]{3}$"}
+    assert described["currency"] == {"type": "string", "pattern": "^[A-Z]{3}$"}
     assert fields["properties"]["expires_in"]["pattern"] == "^[1-9][0-9]{0,3}[smhd]$"
-    assert fields["properties"]["payer"]["enum"] == ["usr_PAYER001", "usr_PAYEE001"]
+    assert described["payer"]["$ref"] == "#/components/schemas/UserId"
     assert [name for name, schema in fields["properties"].items() if schema is False] == [
-        "auto_release_at",
-        "created_at",
-        "expires_at",
-        "id",
-        "status",
-        "updated_at",
+        *("auto_release_at", "created_at", "expires_at", "id", "status", "updated_at")
     ]
 
 
@@ -158,40 +140,6 @@ def test_schema_has_the_secret_in_the_creation_only(document: dict[str, Any]) ->
     assert schemas["CreatedWebhook"]["properties"]["secret"]["pattern"] == "^whsec_[A-Za-z0-9+/]{43}=$"
     assert schemas["Webhook"]["properties"]["secret"] is False
     assert schemas["WebhookPage"]["properties"]["data"]["items"] == {"$ref": "#/components/schemas/Webhook"}
-
-
-def test_schema_of_a_problem_fixes_its_type_and_status(document: dict[str, Any]) -> None:
-    problems = {name: schema for name, schema in document["components"]["schemas"].items() if name.endswith("Problem")}
-
-    assert {
-        name: (schema["properties"]["status"]["const"], schema["properties"]["type"]["const"])
-        for name, schema in problems.items()
-    } == {
-        "BadRequestProblem": (400, "urn:escrowctl:sandbox:bad-request"),
-        "UpdateNotShownProblem": (400, "urn:escrowctl:sandbox:update-not-shown"),
-        "UnauthenticatedProblem": (401, "urn:escrowctl:sandbox:unauthenticated"),
-        "NoFundsProblem": (402, "urn:escrowctl:sandbox:no-funds"),
-        "NotFoundProblem": (404, "urn:escrowctl:sandbox:not-found"),
-        "NoSuchPathProblem": (404, "urn:escrowctl:sandbox:no-such-path"),
-        "MethodNotAllowedProblem": (405, "urn:escrowctl:sandbox:method-not-allowed"),
-        "MoveRefusedProblem": (409, "urn:escrowctl:sandbox:move-refused"),
-        "TooLargeProblem": (413, "urn:escrowctl:sandbox:too-large"),
-        "NotJsonTypeProblem": (415, "urn:escrowctl:sandbox:not-json-type"),
-        "KeyReusedProblem": (422, "urn:escrowctl:sandbox:key-reused"),
-        "ThrottledProblem": (429, "urn:escrowctl:sandbox:throttled"),
-        "InternalProblem": (500, "urn:escrowctl:sandbox:internal"),
-        "StoreBusyProblem": (503, "urn:escrowctl:sandbox:store-busy"),
-    }
-
-
-@pytest.mark.parametrize(
-    ("status", "header"),
-    [("401", "WWW-Authenticate"), ("405", "Allow"), ("429", "Retry-After"), ("503", "Retry-After"), ("404", None)],
-)
-def test_document_lists_the_headers_of_a_refusal(document: dict[str, Any], status: str, header: str | None) -> None:
-    headers = document["components"]["responses"][status]["headers"]
-
-    assert set(headers) == {"X-Request-Id", *([header] if header else [])}
 
 
 def test_document_is_smaller_than_64_kib(anonymous: httpx.Client) -> None:
@@ -235,18 +183,3 @@ def test_judge_reports_a_wrong_answer(
     client: httpx.Client, document: dict[str, Any], changed: dict[str, Any], word: str
 ) -> None:
     assert word in " ".join(flaws_after(client, document, **changed))
-
-
-@pytest.mark.parametrize(
-    "members",
-    [{"amount": "100.00"}, {"amount": 0}, {"status": "done"}, {"id": "tx_1"}, {"created_at": "2026-11-21T03:12:45Z"}],
-    ids=str,
-)
-def test_judge_reports_a_field_against_its_schema(
-    client: httpx.Client, document: dict[str, Any], members: dict[str, Any]
-) -> None:
-    good = client.post("/transactions", content=BODY, headers=JSON).json()
-
-    (flaw,) = flaws_after(client, document, content=json.dumps({**good, **members}).encode())
-
-    assert f"body{[*members]}" in flaw

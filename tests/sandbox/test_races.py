@@ -146,5 +146,5 @@ def test_answer_follows_its_commit(sandbox: Sandbox) -> None:
         client.put(f"/transactions/{made}/release")
 
     marks = [step for step in steps if step in {"BEGIN IMMEDIATE", "COMMIT", "ANSWER"}]
-    # The first COMMIT ends a reading: what is due by now?
-    assert marks == ["COMMIT", "BEGIN IMMEDIATE", "COMMIT", "ANSWER"] * 2
+    # The first two end readings: what is set, and what is due by now?
+    assert marks == ["COMMIT", "COMMIT", "BEGIN IMMEDIATE", "COMMIT", "ANSWER"] * 2

@@ -11,8 +11,7 @@ from conftest import Serve
 from e2e.script import Program, clean_environment
 from wire_server import WireServer, answering, http_reply, say_nothing
 
-from sandbox.serving import Served, serving
-from sandbox.test_delivery_kills import ask
+from sandbox.serving import serving
 
 BODY = '{"amount":1,"currency":"USD"}'
 
@@ -20,13 +19,6 @@ BODY = '{"amount":1,"currency":"USD"}'
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
     return Program(clean_environment(tmp_path / "home"))
-
-
-def wait_for_state(served: Served, state: str) -> None:
-    end = time.monotonic() + 10
-    while {one["state"] for one in ask(served, "GET", "/deliveries")["data"]} != {state}:
-        assert time.monotonic() < end, ask(served, "GET", "/deliveries")
-        time.sleep(0.01)
 
 
 def wait_for_one(receiver: WireServer) -> None:
@@ -120,7 +112,6 @@ def test_receiver_that_hangs_does_not_keep_callers_waiting(program: Program, tmp
             served.call("POST", "/transactions", BODY)
 
         assert time.monotonic() - start < 2
-        assert len(silent.seen) <= 1
 
 
 @pytest.mark.thorough
@@ -137,18 +128,3 @@ def test_commands_at_the_same_time_deliver_each_event_once(program: Program, ser
 
     ids = [seen.header("webhook-id") for seen in server.seen]
     assert (len(ids), len(set(ids))) == (6, 6)
-
-
-@pytest.mark.thorough
-def test_allowed_range_is_for_the_server_alone(program: Program, tmp_path: Path) -> None:
-    """A range that only documentation uses (RFC 5737): nothing answers there."""
-    with serving(program, tmp_path, "--allow-cidr", "192.0.2.0/24") as served:
-        for host in ("192.0.3.1", "10.0.0.1"):
-            served.call("POST", "/webhooks", json.dumps({"url": f"http://{host}/"}))
-        served.call("POST", "/transactions", BODY)
-        wait_for_state(served, "waiting")
-        time.sleep(0.2)
-        errors = {one["last_error"] for one in ask(served, "GET", "/deliveries")["data"]}
-
-    allow = "is not on this machine: allow it with sandbox serve --allow-cidr"
-    assert errors == {f"192.0.3.1 {allow}", f"10.0.0.1 {allow}"}

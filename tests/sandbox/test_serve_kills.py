@@ -21,7 +21,7 @@ from faults.seeds import draw_seed
 
 from escrowctl.sandbox.service import open_sandbox
 from sandbox.conftest import balances, judged_client
-from sandbox.serving import Served, call, serving
+from sandbox.serving import SECONDS, Served, call, serving
 
 WRITERS = 8
 
@@ -55,19 +55,20 @@ def write_until_killed(served: Served, tally: Tally, seed: int) -> None:
                     tally.releases.add(made["id"])
 
 
-def kill_once(program: Program, folder: Path, tally: Tally, dice: random.Random, broken: str) -> None:
-    """Serve, let the writers write, and kill the server."""
-    with serving(program, folder, broken=broken) as served:
-        writers = [
-            threading.Thread(target=write_until_killed, args=(served, tally, dice.randrange(2**32)))
-            for _ in range(WRITERS)
-        ]
-        for writer in writers:
-            writer.start()
-        time.sleep(dice.uniform(0.02, 0.25))
-        assert served.end(signal.SIGKILL) == -signal.SIGKILL
-        for writer in writers:
-            writer.join()
+def write_and_kill(served: Served, tally: Tally, dice: random.Random) -> None:
+    """Let the writers write, and kill the server at a random moment after a random number of acknowledged creates."""
+    goal, end = len(tally.creates) + dice.randint(10, 60), time.monotonic() + SECONDS
+    writers = [
+        threading.Thread(target=write_until_killed, args=(served, tally, dice.randrange(2**32))) for _ in range(WRITERS)
+    ]
+    for writer in writers:
+        writer.start()
+    while len(tally.creates) < goal and time.monotonic() < end:
+        time.sleep(0.001)
+    time.sleep(dice.uniform(0, 0.02))
+    assert served.end(signal.SIGKILL) == -signal.SIGKILL
+    for writer in writers:
+        writer.join()
 
 
 def check_store(folder: Path, tally: Tally) -> None:
@@ -93,7 +94,8 @@ def run_rounds(tmp_path: Path, rounds: int, *, broken: str = "") -> Tally:
     dice = random.Random(seed)
     for _ in range(rounds):
         tally = Tally()
-        kill_once(program, tmp_path, tally, dice, broken)
+        with serving(program, tmp_path, broken=broken) as served:
+            write_and_kill(served, tally, dice)
         check_store(folder, tally)
         total.creates |= tally.creates
         total.releases |= tally.releases

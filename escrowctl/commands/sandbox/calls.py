@@ -2,19 +2,31 @@
 
 from typing import TYPE_CHECKING
 
+import typer
+
 from escrowctl.contract.json import JsonValue, encode
-from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.session import Session
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
+from escrowctl.session import Session, session_of
 
 if TYPE_CHECKING:
     from escrowctl.client.http import Answer
+
+
+def sandbox_session(context: typer.Context) -> Session:
+    """Return the session of a `sandbox` command. Raises BAD_VALUE if the line names another service."""
+    session = session_of(context)
+    options = session.options
+    for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
+        if value is not None:
+            raise bad_value(f"this command uses the built-in sandbox: leave {name} out.")
+    return session
 
 
 def administer(session: Session, method: str, path: str, body: JsonValue = None) -> dict[str, JsonValue]:
     """Make a call about the sandbox itself, in-process or to its server, and return the reply.
 
     It is no write of the interface: no journal, no guard. Raises EscrowctlError by the status of a refusal, and
-    `ErrorCode.NO_CONNECTION` where the server is gone.
+    `ErrorCode.NO_CONNECTION` if the server is gone.
     """
     from escrowctl.client.http import SUCCESS, Evidence, Request, make_headers  # noqa: PLC0415 - for those who ask
     from escrowctl.config.service import LIST_LIMIT  # noqa: PLC0415

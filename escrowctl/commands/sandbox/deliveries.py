@@ -1,21 +1,19 @@
-"""`escrowctl sandbox deliveries|webhook|trigger|clock`: the events that the sandbox sends, and its time."""
+"""`escrowctl sandbox deliveries|trigger|clock`: the events that the sandbox sends, and its time."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
 
 import typer
 
-from escrowctl.commands.sandbox.calls import administer
-from escrowctl.commands.sandbox.service import refuse_elsewhere
+from escrowctl.commands.sandbox.calls import administer, sandbox_session
 from escrowctl.commands.times import parse_duration
 from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import bad_value, command
 from escrowctl.output.view import Listing, View
 from escrowctl.runtime import timestamp
-from escrowctl.session import Session, session_of
+from escrowctl.session import Session
 
 _COLUMNS = ("id", "event", "endpoint", "state", "tries", "next", "last")
-_MAX_LIMIT = 1000
 _MOST = timedelta(days=3650)
 _LOOK_SECONDS = 0.1
 
@@ -27,22 +25,19 @@ def deliveries(
     ] = None,
     replay: Annotated[bool, typer.Option("--replay", help="Send the event again, with the same id.")] = False,
     undelivered: Annotated[bool, typer.Option("--undelivered", help="Only what is not delivered.")] = False,
-    limit: Annotated[int, typer.Option(metavar="N", help="How many, newest first.")] = 50,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="How many, newest first.")] = 50,
 ) -> None:
     """List the events that are sent to endpoints, newest first.
 
-    A delivery is waiting, delivered, or dead after ten failures; disabled: it waits, but its endpoint
-    is disabled. "last" is the status of the last reply. "next" is by this machine's clock.
+    A delivery is waiting, delivered, or dead after five failures. "last" is the status of the last
+    reply. "next" is by this machine's clock.
 
     \b
     Examples:
       escrowctl sandbox deliveries --undelivered
       escrowctl sandbox deliveries msg_7K2M9QHD --replay
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
-    if not 1 <= limit <= _MAX_LIMIT:
-        raise bad_value(f"--limit {limit} is out of range: 1 to {_MAX_LIMIT}.")
+    session = sandbox_session(context)
     if event_id is not None:
         _show_event(session, event_id, replay=replay)
         return
@@ -53,37 +48,6 @@ def deliveries(
     _show_list(session, found)
     if found["has_more"]:
         session.console.note("more", f"only the newest {limit} are shown; a larger --limit shows older ones")
-
-
-def webhook(
-    context: typer.Context,
-    endpoint_id: Annotated[str, typer.Argument(metavar="ID", help="An endpoint of the sandbox.")],
-    enable: Annotated[bool, typer.Option("--enable", help="Send to it again, and at once what waits for it.")] = False,
-    disable: Annotated[bool, typer.Option("--disable", help="Send nothing more to it.")] = False,
-    rotate: Annotated[bool, typer.Option("--rotate", help="Give it a new secret, shown once.")] = False,
-) -> None:
-    """Show an endpoint, switch it on or off, or rotate its secret.
-
-    After a rotation events have two signatures for a day: by the new secret and by the one before.
-    An endpoint is disabled by a reply of 410, and after five days without a success.
-
-    \b
-    Examples:
-      escrowctl sandbox webhook wh_7K2M9QHD --enable
-      escrowctl sandbox webhook wh_7K2M9QHD --rotate
-    """
-    session = session_of(context)
-    refuse_elsewhere(session)
-    if enable + disable + rotate > 1:
-        raise bad_value("use one of --enable, --disable and --rotate.")
-    path = f"/sandbox/webhooks/{_part(endpoint_id, 'webhook')}"
-    if rotate:
-        found = administer(session, "POST", f"{path}/rotate")
-    elif enable or disable:
-        found = administer(session, "PUT", path, {"status": "enabled" if enable else "disabled"})
-    else:
-        found = administer(session, "GET", path)
-    session.show(View(found, endpoint_id, found), done=f"the secret of {endpoint_id} was rotated" if rotate else None)
 
 
 def trigger(
@@ -101,8 +65,7 @@ def trigger(
       escrowctl sandbox trigger transaction.released --id tx_7K2M9QHD
       escrowctl sandbox trigger transaction.updated --id tx_7K2M9QHD --json
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
+    session = sandbox_session(context)
     found = administer(session, "POST", "/sandbox/events", {"event": event, "transaction": resource_id})
     _show_sent(session, found)
 
@@ -124,8 +87,7 @@ def clock(
       escrowctl sandbox clock
       escrowctl sandbox clock advance 7d
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
+    session = sandbox_session(context)
     match words or []:
         case []:
             found = administer(session, "GET", "/sandbox/clock")
@@ -150,7 +112,9 @@ def _advance(session: Session, seconds: int) -> dict[str, JsonValue]:
 
 
 def _show_event(session: Session, event_id: str, *, replay: bool) -> None:
-    path = f"/sandbox/events/{_part(event_id, 'event')}"
+    from escrowctl.contract.identifiers import parse_id  # noqa: PLC0415 - for those who type one
+
+    path = f"/sandbox/events/{parse_id(event_id, noun='event')}"
     if replay:
         _show_sent(session, administer(session, "POST", f"{path}/replay"))
         return
@@ -159,21 +123,14 @@ def _show_event(session: Session, event_id: str, *, replay: bool) -> None:
 
 
 def _show_sent(session: Session, event: dict[str, JsonValue]) -> None:
-    """Show an event that is on its way, in one line for a person, and where to read what becomes of it."""
+    """Show an event that is on its way, in one line for a person, and the command that shows its deliveries."""
     event_id, sent = str(event["id"]), _items(event["deliveries"])
-    disabled = [str(one["endpoint"]) for one in sent if one["state"] == "disabled"]
     line = f"{event_id}   {event['event']}   {event['transaction']}"
-    session.show(View(event, event_id, event, line=f"{line}   {_where(len(sent) - len(disabled), disabled)}"))
+    where = f"on its way to {len(sent)} endpoint{'s' if len(sent) > 1 else ''}" if sent else "no endpoint gets it"
+    session.show(View(event, event_id, event, line=f"{line}   {where}"))
     if sent:
-        following = f"webhook {disabled[0]} --enable" if disabled else f"deliveries {event_id}"
-        session.console.note("next", f"{session.invocation.program} sandbox {following}", word="next")
-
-
-def _where(count: int, disabled: list[str]) -> str:
-    """Return where an event is on its way to, and which endpoints it waits for."""
-    found = [f"on its way to {count} endpoint{'s' if count > 1 else ''}"] if count else []
-    found += [f"waits: {name} is disabled" for name in disabled]
-    return ", ".join(found) or "no endpoint gets it"
+        following = f"{session.invocation.program} sandbox deliveries {event_id}"
+        session.console.note("next", following, word="next")
 
 
 def _show_list(session: Session, found: dict[str, JsonValue]) -> None:
@@ -195,10 +152,3 @@ def _name_columns(item: dict[str, JsonValue], ahead: timedelta) -> dict[str, Jso
 def _items(value: JsonValue) -> list[dict[str, JsonValue]]:
     assert isinstance(value, list), "the sandbox's own document"
     return [item for item in value if isinstance(item, dict)]
-
-
-def _part(typed: str, noun: str) -> str:
-    """Return an id as a part of a path; raises EscrowctlError (exit 2) for what cannot be one."""
-    from escrowctl.contract.identifiers import parse_id  # noqa: PLC0415 - for those who type one
-
-    return parse_id(typed, noun=noun)

@@ -1,15 +1,13 @@
-"""`escrowctl sandbox set|magic|move|ledger`: what goes wrong in the sandbox, and what is in it."""
+"""`escrowctl sandbox set|magic|move|ledger`: faults of the sandbox, and its contents."""
 
 from typing import Annotated
 
 import typer
 
-from escrowctl.commands.sandbox.calls import administer
-from escrowctl.commands.sandbox.service import refuse_elsewhere
+from escrowctl.commands.sandbox.calls import administer, sandbox_session
 from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, command
 from escrowctl.output.view import Listing, View
-from escrowctl.session import session_of
 
 _ENTRY = ("entry", "transaction", "move", "account", "currency", "amount", "posted_at")
 _SUM = ("currency", "entries", "sum", "held", "balanced")
@@ -33,8 +31,7 @@ def set_values(
       escrowctl sandbox set variant.fields=camel fault.release=latency:2s
       escrowctl sandbox set --clear
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
+    session = sandbox_session(context)
     from escrowctl.sandbox.settings import read_texts  # noqa: PLC0415 - for those who set
 
     texts = read_texts(values or [])
@@ -53,8 +50,7 @@ def magic(context: typer.Context) -> None:
       escrowctl sandbox magic
       escrowctl sandbox magic --json
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
+    session = sandbox_session(context)
     from escrowctl.sandbox.magic import MAGIC_AMOUNTS, MAGIC_IDS  # noqa: PLC0415 - for those who ask
 
     rows = [("amount", amount, outcome) for amount, outcome in MAGIC_AMOUNTS.items()]
@@ -81,8 +77,7 @@ def move(
       escrowctl sandbox move tx_7K2M9QHD disputed
       escrowctl sandbox move tx_7K2M9QHD refunded --json
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
+    session = sandbox_session(context)
     body = as_json({"id": transaction_id, "status": status})
     found = administer(session, "POST", "/sandbox/moves", body)
     before, after = found["status_before"], found["status"]
@@ -104,8 +99,7 @@ def ledger(
       escrowctl sandbox ledger
       escrowctl sandbox ledger --check --json
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
+    session = sandbox_session(context)
     found = administer(session, "GET", "/sandbox/ledger")
     sums = _rows(found["currencies"])
     if check:

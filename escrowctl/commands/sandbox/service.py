@@ -7,37 +7,33 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from escrowctl.commands.sandbox.calls import administer, sandbox_session
 from escrowctl.contract.json import JsonValue, Number, as_json, encode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
-from escrowctl.errors import ErrorCode, ExitCode, bad_value, command
+from escrowctl.errors import ErrorCode, ExitCode, command
 from escrowctl.options import YesOption
 from escrowctl.output.view import View
-from escrowctl.session import Session, session_of
+from escrowctl.session import Session
 
 if TYPE_CHECKING:
     from escrowctl.loopback import LoopbackServer
-    from escrowctl.sandbox.dialling import Network
     from escrowctl.sandbox.ownership import ServedSandbox
     from escrowctl.sandbox.service import Sandbox
 
-_MAX_PORT = 65_535
 _DEFAULT_PORT = 4650
-_MAX_SEED = 999_999_999
 _READY_KEYS = frozenset({"base_url", "api_prefix", "key", "openapi", "pid"})
 
 
 def serve(
     context: typer.Context,
-    port: Annotated[int, typer.Option(metavar="N", help="The port on 127.0.0.1; 0: any free one.")] = (_DEFAULT_PORT),
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65_535, help="The port on 127.0.0.1; 0: any free one.")
+    ] = (_DEFAULT_PORT),
     ready_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Written (0600) when it can be called; gone at the end.")
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set this first, as sandbox set does.")
-    ] = None,
-    allow_cidr: Annotated[
-        list[str] | None,
-        typer.Option("--allow-cidr", metavar="RANGE", help="Send events there too, not only to this machine."),
     ] = None,
 ) -> None:
     """Serve the sandbox on this machine, and deliver its events.
@@ -50,13 +46,8 @@ def serve(
       escrowctl sandbox serve
       escrowctl sandbox serve --port 0 --ready-file ready.json --json
       escrowctl sandbox serve --set fault.create=drop-reply,1x
-      escrowctl sandbox serve --allow-cidr 10.1.0.0/16
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
-    if not 0 <= port <= _MAX_PORT:
-        raise bad_value(f"--port {port} is out of range: 0 to {_MAX_PORT}.")
-    allowed = [_read_range(text) for text in allow_cidr or ()]
+    session = sandbox_session(context)
     from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - for those who serve
     from escrowctl.ready_file import announced_in, refuse_other_file  # noqa: PLC0415
     from escrowctl.sandbox.ownership import ServedSandbox  # noqa: PLC0415
@@ -68,7 +59,7 @@ def serve(
         ready_file = ready_file.absolute()
         refuse_other_file(ready_file, keys=_READY_KEYS)
     with session.signals.held(), contextlib.ExitStack() as ending:
-        sandbox = open_sandbox_alone(session.sandbox_folder, now=session.runtime.now, allowed=allowed)
+        sandbox = open_sandbox_alone(session.sandbox_folder, now=session.runtime.now)
         ending.callback(sandbox.close)
         sandbox.rehearsal.change(texts)
         server = LoopbackServer(port)
@@ -95,8 +86,7 @@ def status(context: typer.Context) -> None:
       escrowctl sandbox status
       escrowctl sandbox status --json
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
+    session = sandbox_session(context)
     session.show(_status_view(session))
 
 
@@ -104,7 +94,10 @@ def reset(
     context: typer.Context,
     yes: YesOption = False,
     seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Draw ids and chances from this number: each time the same.")
+        int | None,
+        typer.Option(
+            metavar="N", min=0, max=999_999_999, help="Draw ids and chances from this number: each time the same."
+        ),
     ] = None,
 ) -> None:
     """Empty the sandbox; it gets a new identity and a new key. Nothing is set any more.
@@ -114,10 +107,7 @@ def reset(
       escrowctl sandbox reset
       escrowctl sandbox reset --yes --seed 7
     """
-    session = session_of(context)
-    refuse_elsewhere(session)
-    if seed is not None and not 0 <= seed <= _MAX_SEED:
-        raise bad_value(f"--seed {seed} is out of range: 0 to {_MAX_SEED}.")
+    session = sandbox_session(context)
     from escrowctl.sandbox.service import empty_sandbox  # noqa: PLC0415 - for those who need it
 
     if not yes:
@@ -131,19 +121,10 @@ def reset(
         session.show(_status_view(session))
 
 
-def _read_range(text: str) -> "Network":
-    from ipaddress import ip_network  # noqa: PLC0415 - for those who allow one
-
-    try:
-        return ip_network(text, strict=False)
-    except ValueError:
-        raise bad_value(f'--allow-cidr "{text}" is not an address range: write one such as 10.1.0.0/16.') from None
-
-
 def _run(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool:
     """Serve until a signal; both are how a server is meant to end. Return whether it was Ctrl-C.
 
-    Raises what ended the delivery of events: a sandbox that says nothing of its events is not served.
+    Raises the error that ended the delivery of events: without it a sandbox is not served.
     """
     from escrowctl.sandbox.faults import carry_out  # noqa: PLC0415 - for those who serve
 
@@ -190,14 +171,9 @@ def _show_served(session: Session, served: "ServedSandbox", document: dict[str, 
 
 
 def _status_view(session: Session) -> View:
-    from escrowctl.contract.operations import make_foreign  # noqa: PLC0415 - for those who look
-    from escrowctl.contract.paths import Call  # noqa: PLC0415
-    from escrowctl.sandbox.ownership import find_server  # noqa: PLC0415
+    from escrowctl.sandbox.ownership import find_server  # noqa: PLC0415 - for those who look
 
-    session.options.sandbox = True
-    with session.open_reader(session.service._replace(api_prefix="")) as reader:
-        found = reader.fetch(Call(make_foreign("GET", "/sandbox/status")))
-    assert isinstance(found, dict), "the sandbox's own document"
+    found = administer(session, "GET", "/sandbox/status")
     served = find_server(session.sandbox_folder)
     at, pid = (served.base_url, served.pid) if served else (None, None)
     document = {"store": str(session.sandbox_folder), "served_at": at, "pid": pid, **found}
@@ -209,11 +185,3 @@ def _status_view(session: Session) -> View:
         if one := {name.partition(".")[2]: value for name, value in settings.items() if name.startswith(kind)}:
             shown[kind] = as_json(one)
     return View(as_json(document), str(found["identity"]), as_json(shown))
-
-
-def refuse_elsewhere(session: Session) -> None:
-    """Raise EscrowctlError (exit 2) where the line names another service."""
-    options = session.options
-    for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
-        if value is not None:
-            raise bad_value(f"this command uses the built-in sandbox: leave {name} out.")

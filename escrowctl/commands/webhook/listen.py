@@ -19,10 +19,11 @@ from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, bad_value, command, not_sent
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.options import YesOption
+from escrowctl.post_once import Target
 from escrowctl.ready_file import announced_in, refuse_other_file
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
-from escrowctl.webhooks.forward import Attempt, Forwarder, Target, parse_target
+from escrowctl.webhooks.forward import Attempt, Forwarder, parse_target
 from escrowctl.webhooks.receiver import Arrival, Receiver
 from escrowctl.webhooks.spool import ForwardState, Spool
 

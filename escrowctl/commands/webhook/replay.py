@@ -11,10 +11,11 @@ from escrowctl.commands.webhook.sender import EventSource, SecretFileOption, Unv
 from escrowctl.config.service import STANDARD
 from escrowctl.contract.json import JsonValue
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
+from escrowctl.post_once import Target
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 from escrowctl.webhooks.event import Event
-from escrowctl.webhooks.forward import Reply, Target, parse_target, send
+from escrowctl.webhooks.forward import Reply, parse_target, send
 from escrowctl.webhooks.signing import TOLERANCE, Delivery, SignatureError, Verifier, sign_again
 from escrowctl.webhooks.spool import ForwardState, Spool, Waiting
 

@@ -1,4 +1,4 @@
-"""Delivers what waits in the store, and lets happen what is due, in the order of the moments.
+"""Sends waiting events and carries out timers, in the order of their moments.
 
 An event is delivered at least once: the store learns of an attempt after it was made, and a process that
 is killed in between leaves the delivery waiting. Every attempt has the event's id, which receivers
@@ -11,22 +11,20 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import timedelta
+from ipaddress import ip_address
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
+from escrowctl.post_once import PostError, Target, post_once
 from escrowctl.sandbox.clock import Clock, later
-from escrowctl.sandbox.deliveries import Delivery, first_delivery, settle
+from escrowctl.sandbox.deliveries import Attempt, Delivery, first_delivery, settle
 from escrowctl.sandbox.moves import Timer, fire, first_timer
-from escrowctl.sandbox.outbox import DrawId
 from escrowctl.sandbox.records import timestamp
-from escrowctl.sandbox.schedule import Attempt, read_retry_after
 from escrowctl.sandbox.signing import make_headers
 from escrowctl.sandbox.store import Store
-
-if TYPE_CHECKING:
-    from escrowctl.sandbox.dialling import Dialler, Reply
 
 ATTEMPT_SECONDS = 15.0
 """For one attempt (Standard Webhooks: 15 to 30)."""
@@ -37,36 +35,22 @@ _PATIENCE_SECONDS = 1.0
 
 
 class _Job(NamedTuple):
-    """What is due first: a timer or a delivery, and when it happens in the sandbox's time."""
+    """The first job that is due: a timer or a delivery, and when it happens in the sandbox's time."""
 
     at: str
     what: Timer | Delivery
 
 
-class Courier:
-    """Works in one thread at a time. `chance` draws from 0 to 1, for the jitter."""
+class Sender:
+    """Works in one thread at a time."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        dialler: "Callable[[], Dialler]",
-        *,
-        draw_id: DrawId,
-        chance: Callable[[], float],
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._make_dialler = dialler
-        self._dialler: Dialler | None = None
-        self._draw_id = draw_id
-        self._chance = chance
-        self._monotonic = monotonic
         self._stopping = threading.Event()
         self._error: Exception | None = None
         self.defects: deque[Exception] = deque()
-        """What ended attempts and should not have: each is a failed attempt, and no other delivery waits for it."""
+        """Unexpected errors that ended attempts: each is a failed attempt, and no other delivery waits for it."""
         self.is_in_background = False
         self.target: str | None = None
         """How far the sandbox's clock is being advanced; None when it is there."""
@@ -78,12 +62,12 @@ class Courier:
         self.target = later(self.target or now, duration)
 
     def work(self, *, seconds: float | None = None, attempt_seconds: float = ATTEMPT_SECONDS) -> None:
-        """Do what is due, one after the other, until nothing is; begin nothing after so many seconds.
+        """Do everything that is due, one after the other; begin nothing after so many seconds.
 
-        Raises sqlite3.Error where the store cannot be read or written; nothing is lost by that.
+        Raises sqlite3.Error if the store cannot be read or written; nothing is lost by that.
         """
-        end = None if seconds is None else self._monotonic() + seconds
-        while not self._stopping.is_set() and (end is None or self._monotonic() < end):
+        end = None if seconds is None else time.monotonic() + seconds
+        while not self._stopping.is_set() and (end is None or time.monotonic() < end):
             if (job := self._next()) is None:
                 return
             self._do(job, seconds=attempt_seconds)
@@ -94,8 +78,8 @@ class Courier:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Work in the background for the length of the block; an attempt that takes long is cut at its end."""
-        thread = threading.Thread(target=self._work_on, name="courier", daemon=True)
+        """Work in the background for the length of the block. Its end does not wait for a slow receiver."""
+        thread = threading.Thread(target=self._work_on, name="sender", daemon=True)
         self.is_in_background = True
         thread.start()
         try:
@@ -103,12 +87,9 @@ class Courier:
         finally:
             self._stopping.set()
             thread.join(_PATIENCE_SECONDS)
-            if thread.is_alive() and self._dialler is not None:
-                self._dialler.cut()
-                thread.join(_PATIENCE_SECONDS)
 
     def require_working(self) -> None:
-        """Raise what ended the work in the background."""
+        """Raise the error that ended the work in the background."""
         if self._error is not None:
             raise self._error
 
@@ -117,13 +98,13 @@ class Courier:
             try:
                 self.work()
             except sqlite3.Error:
-                # The disk may be full: what waits is in the store, and is tried again.
+                # The disk may be full: waiting events are in the store, and are tried again.
                 self._stopping.wait(_PATIENCE_SECONDS)
             except Exception as error:  # noqa: BLE001 - `require_working` raises it in the thread that reports it
                 self._error = error
 
     def _next(self) -> _Job | None:
-        """Return what is due; arrive where the clock is advanced, and nothing is due before that."""
+        """Return the first job that is due. An advanced clock arrives when nothing is due before its target."""
         with self._store.reading() as connection:
             now = timestamp(self._clock.read(connection))
             found = [one for one in (first_timer(connection), first_delivery(connection)) if one is not None]
@@ -142,42 +123,45 @@ class Courier:
             self._move_clock(job.at)
         if isinstance(job.what, Timer):
             with self._store.writing() as connection:
-                fire(connection, job.what, draw_id=self._draw_id)
+                fire(connection, job.what)
             return
-        attempt = self._attempt(job.what, at=job.at, seconds=seconds)
-        if self._stopping.is_set() and attempt.error is not None:
-            # It may have been cut: no fault of the receiver.
-            return
+        attempt = self._attempt(job.what, seconds=seconds)
         with self._store.writing() as connection:
-            settle(connection, job.what, attempt, at=job.at, chance=self._chance())
+            settle(connection, job.what, attempt, at=job.at)
 
-    def _attempt(self, delivery: Delivery, *, at: str, seconds: float) -> Attempt:
-        from escrowctl.sandbox.dialling import DialError  # noqa: PLC0415 - few commands have anything to deliver
-
-        now, start = self._clock.machine_time(), self._monotonic()
+    def _attempt(self, delivery: Delivery, *, seconds: float) -> Attempt:
+        now, start = self._clock.machine_time(), time.monotonic()
 
         def milliseconds() -> int:
-            return round((self._monotonic() - start) * 1000)
+            return round((time.monotonic() - start) * 1000)
 
+        body, stamp = delivery.body.encode(), int(now.timestamp())
         try:
-            reply = self._post(delivery, at=at, now=now, seconds=seconds)
-        except DialError as error:
-            return Attempt(milliseconds(), error=str(error), timed_out=error.timed_out)
+            signed = make_headers(delivery.secret, message_id=delivery.message_id, timestamp=stamp, body=body)
+            headers = {"Content-Type": "application/json", "User-Agent": "escrowctl-sandbox", **signed}
+            target = _require_loopback(delivery.url)
+            status = post_once(target, headers.items(), body, seconds=seconds, monotonic=time.monotonic)
+        except PostError as error:
+            return Attempt(milliseconds(), error=str(error))
         except Exception as error:  # noqa: BLE001 - it is reported; left to fly, it would meet the same delivery again
             self.defects.append(error)
             return Attempt(milliseconds(), error=f"internal error ({type(error).__name__})")
-        retry_after = read_retry_after(reply.retry_after, now=now)
-        return Attempt(milliseconds(), status=reply.status, retry_after=retry_after)
-
-    def _post(self, delivery: Delivery, *, at: str, now: datetime, seconds: float) -> "Reply":
-        dialler = self._dialler = self._dialler or self._make_dialler()
-        body = delivery.body.encode()
-        signed = make_headers(
-            delivery.secrets(at=at), message_id=delivery.message_id, timestamp=int(now.timestamp()), body=body
-        )
-        headers = {"Content-Type": "application/json", "User-Agent": "escrowctl-sandbox", **signed}
-        return dialler.post(delivery.url, headers, body, seconds=seconds)
+        return Attempt(milliseconds(), status=status)
 
     def _move_clock(self, moment: str) -> None:
         with self._store.writing() as connection:
             self._clock.move_to(connection, moment)
+
+
+def _require_loopback(url: str) -> Target:
+    """Return the target of an event. Raises PostError unless it is an http URL on this machine."""
+    refusal = PostError("the sandbox sends to http://127.0.0.1, http://[::1] and http://localhost only")
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        is_here = host == "localhost" or ip_address(host).is_loopback
+    except ValueError as error:
+        raise refusal from error
+    if parts.scheme != "http" or not is_here:
+        raise refusal
+    return Target(host, parts.port or 80, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))

@@ -1,0 +1,83 @@
+"""One POST to an application on this machine, within one deadline: events are delivered and forwarded by it."""
+
+import re
+import socket
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+_MAX_HEAD_BYTES = 65_536
+_STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r]")
+_END = b"\r\n\r\n"
+
+
+class Target(NamedTuple):
+    """Where a POST goes: an http URL on this machine; `path` includes the query."""
+
+    host: str
+    port: int
+    path: str
+
+    @property
+    def netloc(self) -> str:
+        """Host and port, as the Host header has them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"http://{self.netloc}{self.path}"
+
+
+class PostError(Exception):
+    """There is no reply; the message says why."""
+
+
+def post_once(
+    target: Target, headers: Iterable[tuple[str, str]], body: bytes, *, seconds: float, monotonic: Callable[[], float]
+) -> int:
+    """Send a POST once and return the status of the reply. Raises PostError.
+
+    All of it takes at most `seconds`. No redirect is followed, and no body of a reply is read.
+    """
+    end = monotonic() + seconds
+
+    def left() -> float:
+        if (remaining := end - monotonic()) <= 0:
+            raise TimeoutError
+        return remaining
+
+    try:
+        with socket.create_connection((target.host, target.port), timeout=left()) as connection:
+            connection.settimeout(left())
+            connection.sendall(_write_request(target, headers, body))
+            return _read_status(connection, left)
+    except ConnectionRefusedError as error:
+        raise PostError("no connection") from error
+    except TimeoutError as error:
+        raise PostError(f"no answer within {seconds:g} s") from error
+    except (OSError, ValueError) as error:
+        raise PostError("no valid answer") from error
+
+
+def _write_request(target: Target, headers: Iterable[tuple[str, str]], body: bytes) -> bytes:
+    own = [("Host", target.netloc), ("Content-Length", str(len(body))), ("Connection", "close")]
+    head = "".join(f"{name}: {value}\r\n" for name, value in (*own, *headers))
+    # WSGI decodes header values as Latin-1: so encoded, they are the bytes that arrived.
+    return f"POST {target.path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body
+
+
+def _read_status(connection: socket.socket, left: Callable[[], float]) -> int:
+    """Return the status of a complete answer. Raises OSError, and ValueError if it is not HTTP.
+
+    An answer that breaks off in its headers proves nothing. Answers of 1xx come before the real one.
+    """
+    head = b""
+    while len(head) <= _MAX_HEAD_BYTES:
+        connection.settimeout(left())
+        received = connection.recv(_MAX_HEAD_BYTES)
+        head += received
+        while _END in head and (found := _STATUS.match(head)):
+            if not found[1].startswith(b"1"):
+                return int(found[1])
+            head = head.partition(_END)[2]
+        if not received or _END in head:
+            break
+    raise ValueError("no complete answer")

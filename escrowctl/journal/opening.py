@@ -8,12 +8,10 @@ from escrowctl.config.pins import JournalPin
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.signing_secrets import SigningSecrets
-from escrowctl.journal.sqlite.connection import find_id, find_version
+from escrowctl.journal.sqlite.connection import find_id
 from escrowctl.journal.sqlite.locks import LockFile, ReadLockFile
-from escrowctl.journal.sqlite.schema import VERSION
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import Locks, Storage
-from escrowctl.runtime import timestamp
 
 _FILE_NAME = "journal.db"
 
@@ -29,11 +27,11 @@ def open_journal(
     """Return the journal in a folder; raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
 
     `reading`: nothing is created, and what cannot be written is read. `restoring`: one that was lost is created anew.
-    An older format is migrated. Where `pins` require another journal, this raises before one is created or migrated.
+    Where `pins` require another journal, this raises before one is created.
     """
     if pins:
         _require_pinned(folder / _FILE_NAME, pins)
-    storage, locks = open_storage(folder, created_at=timestamp(now()), reading=reading, restoring=restoring)
+    storage, locks = open_storage(folder, reading=reading, restoring=restoring)
     return Journal(storage, locks, now=now, secrets=SigningSecrets(folder))
 
 
@@ -67,16 +65,7 @@ def _another(path: Path, journal_id: str | None, pin: JournalPin) -> EscrowctlEr
     )
 
 
-def find_formats(folder: Path) -> tuple[int, int] | None:
-    """Return the format of the journal in a folder, and today's; None where there is none, or it cannot be read.
-
-    Nothing is changed: `open_journal` migrates an older format.
-    """
-    found = find_version(folder / _FILE_NAME)
-    return (found, VERSION) if found else None
-
-
-def open_storage(folder: Path, *, created_at: str, reading: bool, restoring: bool = False) -> tuple[Storage, Locks]:
+def open_storage(folder: Path, *, reading: bool, restoring: bool = False) -> tuple[Storage, Locks]:
     """Return a folder's storage and its locks; raises as `open_journal` does."""
-    storage = SqliteStorage.open(folder / _FILE_NAME, made_at=created_at, reading=reading, restoring=restoring)
+    storage = SqliteStorage.open(folder / _FILE_NAME, reading=reading, restoring=restoring)
     return storage, (ReadLockFile if reading else LockFile)(folder / "journal.lock")

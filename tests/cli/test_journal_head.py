@@ -11,7 +11,6 @@ import pytest
 from conftest import Result, Run, ServiceAndRun
 from wire_server import WireServer
 
-from cli.older_journals import write_journal
 from cli.replies import CREATE, RELEASE, holding, writes_meet
 from escrowctl import files
 from escrowctl.journal.sqlite.errors import require_not_lost
@@ -220,17 +219,6 @@ def test_emptied_journal_is_not_taken_for_a_new_one(
     codes = [run(*words).code for words in (RELEASE, OTHER, RELEASE)]
 
     assert (codes, len(server.writes)) == ([17, 17, 17], 1)
-
-
-def test_migrated_journal_of_an_earlier_format_gets_a_head(service_and_run: ServiceAndRun, state: Path) -> None:
-    server, run = service_and_run(holding())
-    write_journal(state / "journal.db", 1)
-
-    listed = run("journal", "list")
-
-    assert (listed.code, sequence(state)) == (0, records(state))
-    (state / "journal.head").unlink()
-    assert (run(*CREATE).code, server.writes) == (17, [])
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -10,7 +10,6 @@ from conftest import KEY, Run
 from wire_server import hang_up
 
 from cli.conftest import Journal, Profile
-from cli.older_journals import write_journal
 from cli.replies import CREATE, RELEASE, json_reply
 from escrowctl.config.folders import Folders
 from escrowctl.config.keys import Secret
@@ -223,16 +222,6 @@ def test_another_journal_is_not_used(
 
     assert (refused.code, refused.out, LOST in refused.error["message"]) == (17, "", True)
     assert (home / "state").exists() == (state == "another")
-
-
-def test_another_journal_of_an_older_format_is_not_migrated(run: Run, home: Path) -> None:
-    write_journal(home / "state" / "journal.db", 3)
-    before = (home / "state" / "journal.db").read_bytes()
-
-    refused = run("journal", "list", "--json", environ={"ESCROWCTL_JOURNAL_ID": LOST})
-
-    assert (refused.code, LOST in refused.error["message"]) == (17, True)
-    assert [(file.name, file.read_bytes()) for file in (home / "state").iterdir()] == [("journal.db", before)]
 
 
 def test_decision_is_not_recorded_in_another_journal(profile: Profile, run: Run, journal: Journal) -> None:

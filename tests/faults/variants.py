@@ -103,9 +103,9 @@ def never_syncs() -> None:
     """Let the operating system sync the journal when it wants."""
     prepare = SqliteStorage._prepare
 
-    def unsynced(self: Any, made_at: str) -> None:
+    def unsynced(self: Any) -> None:
         leave_mark()
-        prepare(self, made_at)
+        prepare(self)
         self._db.execute("PRAGMA synchronous = OFF")
 
     SqliteStorage._prepare = unsynced  # type: ignore[method-assign] # as above

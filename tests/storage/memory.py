@@ -53,9 +53,7 @@ class Place:
 _PLACES: defaultdict[Path, Place] = defaultdict(Place)
 
 
-def open_storage(
-    folder: Path, *, created_at: str, reading: bool, restoring: bool = False
-) -> tuple["MemoryStorage", "MemoryLocks"]:
+def open_storage(folder: Path, *, reading: bool, restoring: bool = False) -> tuple["MemoryStorage", "MemoryLocks"]:
     """Take the place of `journal.opening.open_storage`."""
     place = _PLACES[folder]
     with place.writing:

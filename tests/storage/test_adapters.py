@@ -42,7 +42,7 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
     opened: list[tuple[Storage, Locks]] = []
 
     def open_again() -> tuple[Storage, Locks]:
-        opened.append(open_storage(tmp_path / "state", created_at=NOW, reading=False))
+        opened.append(open_storage(tmp_path / "state", reading=False))
         return opened[-1]
 
     yield open_again
@@ -401,9 +401,9 @@ def test_next_attempt_and_a_first_one_share_a_commit(journal: Journal) -> None:
 def test_restored_journal_is_the_one_that_was_exported(storage: Storage, tmp_path: Path) -> None:
     stored = store(storage, (create(1), DONE), (release("tx_1"), UNKNOWN))
     links = storage.records(after=0, limit=99)
-    other, _ = memory.open_storage(tmp_path / "other", created_at=NOW, reading=False)
+    other, _ = memory.open_storage(tmp_path / "other", reading=False)
 
-    for empty in (other, opening.open_storage(tmp_path / "third", created_at=NOW, reading=False)[0]):
+    for empty in (other, opening.open_storage(tmp_path / "third", reading=False)[0]):
         with empty.transaction() as transaction:
             transaction.restore(storage.journal_id, links)
         assert (empty.journal_id, empty.entries([1, 2]), head_of(empty)) == (

@@ -16,7 +16,7 @@ from escrowctl.errors import command
 from escrowctl.journal.chain import EMPTY, Head, Link
 from escrowctl.journal.model import Entry, PlanRow, Selection
 from escrowctl.journal.sqlite import schema
-from escrowctl.journal.sqlite.connection import connect, connect_to_read, copy_before_migration
+from escrowctl.journal.sqlite.connection import connect, connect_to_read
 from escrowctl.journal.sqlite.errors import damaged, lost, require_not_lost, translated, translating, unusable
 from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError, require_restorable
 from escrowctl.journal.sqlite.reading import (
@@ -54,8 +54,8 @@ class SqliteStorage:
         self._open_transaction: SqliteTransaction | None = None
 
     @classmethod
-    def open(cls, path: Path, *, made_at: str, reading: bool = False, restoring: bool = False) -> "SqliteStorage":
-        """Open the file, created where there was none (`restoring`: or was lost), and migrate it to today's format.
+    def open(cls, path: Path, *, reading: bool = False, restoring: bool = False) -> "SqliteStorage":
+        """Open the file, created where there was none (`restoring`: or was lost).
 
         `reading`: a missing file reads as an empty journal, and one that cannot be written is read too.
         """
@@ -63,7 +63,7 @@ class SqliteStorage:
             if not (reading or restoring):
                 require_not_lost(path)
             storage = cls(path, connect_to_read(path) if reading else connect(path))
-            storage._prepare(made_at)
+            storage._prepare()
             if not reading:
                 storage._create_head()
         return storage
@@ -100,7 +100,7 @@ class SqliteStorage:
         try:
             with translating(self.path):
                 if schema.version_of(self._db) != schema.VERSION:
-                    raise unusable(self.path, "a newer escrowctl has changed its format since it was opened")
+                    raise unusable(self.path, "its format has changed since it was opened")
                 transaction = SqliteTransaction(self.path, self._db, self, self._last_transaction)
             self._last_transaction, self._open_transaction = None, transaction
             yield transaction
@@ -178,7 +178,7 @@ class SqliteStorage:
     @contextlib.contextmanager
     def reopened(self) -> Iterator["SqliteStorage"]:
         """See `storage.Storage`."""
-        with contextlib.closing(SqliteStorage.open(self.path, made_at="", reading=True)) as storage:
+        with contextlib.closing(SqliteStorage.open(self.path, reading=True)) as storage:
             yield storage
 
     @contextlib.contextmanager
@@ -281,37 +281,29 @@ class SqliteStorage:
                 )
                 raise unusable(self.path, f"its head file belongs to journal {saved.journal_id}", hint=hint)
 
-    def _prepare(self, made_at: str) -> None:
+    def _prepare(self) -> None:
         self._db.execute("PRAGMA journal_mode = TRUNCATE").fetchall()
         self._db.execute("PRAGMA synchronous = EXTRA")
         version = schema.version_of(self._db)
-        if version > schema.VERSION:
+        if version == 0:
+            self._create_tables()
+        elif version > schema.VERSION:
             hint = "upgrade escrowctl"
             raise unusable(self.path, f"it was written by a newer escrowctl (format {version})", hint=hint)
-        if version == schema.VERSION:
-            return
+        elif version < schema.VERSION:
+            way_on = "export it with the version that wrote it, move its folder away, then import the export"
+            raise unusable(self.path, f"it was written by an older escrowctl (format {version}): {way_on}")
+
+    def _create_tables(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            self._migrate(made_at)
+            # Read again: another process may have been first.
+            if schema.version_of(self._db) == 0:
+                schema.create_tables(self._db)
         except BaseException:
             self._roll_back()
             raise
         self._commit()
-
-    def _migrate(self, made_at: str) -> None:
-        # Read again: another process may have been first.
-        version = schema.version_of(self._db)
-        if version == 0:
-            schema.create_tables(self._db, made_at=made_at)
-        elif version < schema.VERSION:
-            copy_before_migration(self.path)
-            links = schema.take_out_records(self._db)
-            if version < schema.FIRST_WITH_HEAD and not self._saved.is_there:
-                self._saved.replace(self.journal_id, links[-1].head if links else EMPTY)
-            transaction = SqliteTransaction(self.path, self._db, self)
-            for link in links:
-                transaction.add_link(link)
-            transaction.flush()
 
     def _create_head(self) -> None:
         """Create the head file of a journal without records: with records, a missing one shows a loss."""

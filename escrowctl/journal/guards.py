@@ -196,17 +196,6 @@ def changed(entry: Entry) -> EscrowctlError:
     return refusal(ErrorCode.BUSY, f"another process changed {entry.name} since this command read it.", entry)
 
 
-def overwritten(entry: Entry) -> EscrowctlError:
-    """Return the refusal to send an intent that another process overwrote right after its commit."""
-    return refusal(
-        ErrorCode.BUSY,
-        f"another process overwrote {entry.name}. Probably two paths or machines use this journal "
-        "and do not share its locks.",
-        entry,
-        hint="always use the same path to the journal's folder, from one machine",
-    )
-
-
 def taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
     """Return the error of an attempt whose entry another process took over while it was being sent."""
     made = f", id {settlement.result_id}" if settlement.result_id else ""

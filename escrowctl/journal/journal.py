@@ -9,7 +9,6 @@ from typing import TypeVar
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal import guards, keys
 from escrowctl.journal.accounts import Account
-from escrowctl.journal.chain import Head
 from escrowctl.journal.commit import Commit, read_now
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
 from escrowctl.journal.model import (
@@ -116,7 +115,7 @@ class Journal:
             begun = [commit.begin_or_refuse(begin) for begin in begins]
         for entry, _ in settlements:
             self._locks.free(entry.number)
-        return self._confirm(commit.transaction.head, begun), settled
+        return begun, settled
 
     def begin_again(
         self,
@@ -315,22 +314,6 @@ class Journal:
         with self._begin_commit() as commit:
             commit.transaction.check()
             yield commit
-
-    def _confirm(self, head: Head, begun: list[Begun | EscrowctlError]) -> list[Begun | EscrowctlError]:
-        """Return what a commit that ended with this head began; where another process overwrote it, errors.
-
-        That happens where one journal is reached by two paths that do not share locks.
-        """
-        numbers = [one.entry.number for one in begun if isinstance(one, Begun) and not one.replayed]
-        try:
-            if not numbers or self.storage.contradiction(head) is None:
-                return begun
-        except EscrowctlError:
-            # It is committed durably. An overwrite may come after this check too: `_settle` records it again then.
-            return begun
-        for number in numbers:
-            self._locks.free(number)
-        return [guards.overwritten(one.entry) if isinstance(one, Begun) and not one.replayed else one for one in begun]
 
     def _are_stored(self, settlements: Sequence[tuple[Entry, Settlement]]) -> bool:
         """Whether outcomes are on record, to a reader who opens the journal anew."""

@@ -36,7 +36,6 @@ FILE_TESTS: dict[str, tuple[str, ...]] = {
         "test_an_unknown_that_a_crash_left_is_listed_as_unknown",
         "test_write_on_a_changed_journal_is_not_sent",
         "test_changed_record_is_never_shown",
-        "test_changed_total_does_not_free_a_cap",
         "test_verify_names_what_was_changed",
     ),
     "cli/test_deciding_readings.py": (

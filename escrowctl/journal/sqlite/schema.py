@@ -1,11 +1,9 @@
 """The journal file's tables.
 
 `records` is append-only and hash-chained; everything else is derived from it in the same transaction
-and can be rebuilt. `entries` holds the fields that are queried, `keys` the duplicate keys of
-entries, `totals` what caps count. The last two exist twice, and both copies are read: a damaged page
-in one is noticed, and cannot make the journal forget a write. (Two indexes of one table would not
-do: SQLite reads the one that its planner prefers.) `plans` alone is not derived: rows of a batch that
-are not sent yet.
+and can be rebuilt; `journal verify` compares it. `entries` holds the fields that are queried, `keys`
+the duplicate keys of entries, `totals` what caps count. `plans` alone is not derived: rows of a batch
+that are not sent yet.
 """
 
 import sqlite3
@@ -15,9 +13,6 @@ from escrowctl.journal.fields import FIELDS
 
 VERSION = 14
 """A change of the tables, or of what `journal.fold` derives from the records, is a new one. No other one is opened."""
-
-GUARDS = ("keys", "keys_copy")
-TOTALS = ("totals", "totals_copy")
 
 _RECORDS = """
 CREATE TABLE records (
@@ -34,20 +29,6 @@ _COLUMNS = "".join(
     for one in FIELDS
     if one.queried
 )
-_GUARDS = """
-CREATE TABLE %s (key INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (key, entry)) STRICT, WITHOUT ROWID;
-"""
-_TOTALS = """
-CREATE TABLE %s (
-  operation TEXT NOT NULL,
-  currency TEXT NOT NULL,
-  day TEXT NOT NULL,
-  service TEXT NOT NULL,
-  site TEXT NOT NULL,
-  amount TEXT NOT NULL,
-  PRIMARY KEY (operation, currency, day, service, site)
-) STRICT, WITHOUT ROWID;
-"""
 _DERIVED = f"""
 CREATE INDEX records_of_entry ON records (entry);
 CREATE TABLE entries (
@@ -59,8 +40,16 @@ CREATE TABLE entries (
 CREATE INDEX entries_by_origin ON entries (origin) WHERE origin IS NOT NULL;
 CREATE INDEX entries_by_batch ON entries (batch, line) WHERE batch IS NOT NULL;
 CREATE INDEX entries_by_result ON entries (result_id) WHERE result_id IS NOT NULL;
-{"".join(_GUARDS % name for name in GUARDS)}
-{"".join(_TOTALS % name for name in TOTALS)}
+CREATE TABLE keys (key INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (key, entry)) STRICT, WITHOUT ROWID;
+CREATE TABLE totals (
+  operation TEXT NOT NULL,
+  currency TEXT NOT NULL,
+  day TEXT NOT NULL,
+  service TEXT NOT NULL,
+  site TEXT NOT NULL,
+  amount TEXT NOT NULL,
+  PRIMARY KEY (operation, currency, day, service, site)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE plans (
   batch TEXT NOT NULL,
   row INTEGER NOT NULL,

@@ -15,7 +15,6 @@ from escrowctl.journal.model import Entry, PlanRow
 from escrowctl.journal.sqlite.errors import damaged, lost, translated
 from escrowctl.journal.sqlite.head import refuse_restore
 from escrowctl.journal.sqlite.reading import places, read_entries, read_tail
-from escrowctl.journal.sqlite.schema import GUARDS, TOTALS
 from escrowctl.journal.storage import Total, TotalKey
 
 _COLUMNS = (*QUERIED, "records", "counted_on", "latest")
@@ -81,11 +80,8 @@ class SqliteTransaction:
 
     @translated
     def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
-        """See `storage.Transaction`; both tables of keys must name the same entries, and these their keys."""
-        pairs, copied = (self._guarding(table, keys) for table in GUARDS)
-        if pairs != copied:
-            raise damaged(self.path, "its two indexes of duplicates disagree about this write")
-        pairs = (pairs - self._gone) | {(key, number) for key, number in self._new if key in keys}
+        """See `storage.Transaction`; the entries that the index names must have its keys."""
+        pairs = (self._guarding(keys) - self._gone) | {(key, number) for key, number in self._new if key in keys}
         found = self._read({number for _, number in pairs})
         for key, number in pairs:
             if number not in found or key not in found[number].keys:
@@ -166,13 +162,11 @@ class SqliteTransaction:
         records = [(*link.record, bytes.fromhex(link.digest)) for link in self._links]
         self._db.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", records)
         self._db.executemany(_PUT_ENTRY, [(number, *row.values, *row[1:]) for number, row in rows])
-        for table in GUARDS:
-            self._db.executemany(f"DELETE FROM {table} WHERE key = ? AND entry = ?", self._gone)
-            self._db.executemany(f"INSERT INTO {table} VALUES (?, ?)", self._new)
+        self._db.executemany("DELETE FROM keys WHERE key = ? AND entry = ?", self._gone)
+        self._db.executemany("INSERT INTO keys VALUES (?, ?)", self._new)
         for key, change in self._changes.items():
             amount = sum_exactly((*(total.amount for total in self._totals(_OF_KEY, key)), change))
-            for table in TOTALS:
-                self._db.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?, ?)", (*key, str(amount)))
+            self._db.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?, ?, ?)", (*key, str(amount)))
         for pending in (self._links, self._changed, self._gone, self._new, self._changes):
             pending.clear()
 
@@ -182,8 +176,8 @@ class SqliteTransaction:
             self.folded |= read_entries(self._db, missing)
         return {number: self.folded[number] for number in numbers if number in self.folded}
 
-    def _guarding(self, table: str, keys: Collection[int]) -> set[tuple[int, int]]:
-        query = f"SELECT key, entry FROM {table} WHERE key IN ({places(keys)})"
+    def _guarding(self, keys: Collection[int]) -> set[tuple[int, int]]:
+        query = f"SELECT key, entry FROM keys WHERE key IN ({places(keys)})"
         return {(key, number) for key, number in self._db.execute(query, tuple(keys)).fetchall()}
 
     def _move_guards(self, number: int, *, gone: frozenset[int], new: frozenset[int]) -> None:
@@ -193,9 +187,5 @@ class SqliteTransaction:
         self._gone -= came
 
     def _totals(self, condition: str, values: tuple[str, ...]) -> list[Total]:
-        rows, copied = (
-            self._db.execute(f"SELECT * FROM {table} WHERE {condition}", values).fetchall() for table in TOTALS
-        )
-        if rows != copied:
-            raise damaged(self.path, "its two copies of the totals for caps differ")
+        rows = self._db.execute(f"SELECT * FROM totals WHERE {condition}", values).fetchall()
         return [Total(TotalKey(*key), Decimal(amount)) for *key, amount in rows]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, Outcome, command, why_unprinted
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console
-from escrowctl.runtime import Runtime, timestamp
+from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 
 if TYPE_CHECKING:
@@ -264,11 +264,7 @@ class Session:
     @cached_property
     def journal(self) -> "Journal":
         """The journal of this run, created if need be; raises `journal_unusable`, also where another is required."""
-        journal = self.open_journal(reading=False)
-        if last := journal.long_silence():
-            clock = f"the clock says {timestamp(self.runtime.now())}, more than 400 days after"
-            self.console.warn("clock", f"{clock} the journal's last record ({last}). Check the clock.")
-        return journal
+        return self.open_journal(reading=False)
 
     @cached_property
     def journal_to_read(self) -> "Journal":

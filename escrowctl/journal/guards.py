@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import NamedTuple
 
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK
@@ -24,18 +23,6 @@ from escrowctl.journal.model import DECIDED_APPLIED, Entry, Intent, Settlement, 
 from escrowctl.runtime import ago
 
 WHAT_THIS_KEY_SHOWS = "to read it with the current API key"
-
-
-class FutureDated(NamedTuple):
-    """The amount that counts only because of entries with a future date.
-
-    `numbers` are the first of these entries, `date` their latest date; `more`: there are others.
-    """
-
-    amount: Decimal
-    numbers: tuple[int, ...]
-    date: str
-    more: bool
 
 
 def check_duplicates(
@@ -137,9 +124,7 @@ def uncountable(intent: Intent, *, day: str) -> EscrowctlError:
     )
 
 
-def over_cap(
-    intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str, ahead: FutureDated | None
-) -> EscrowctlError:
+def over_cap(intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str) -> EscrowctlError:
     """Return the refusal of a write that would bring a day's writes of its operation above the profile's cap."""
     verb, currency = intent.verb, money.currency
     this = (
@@ -147,20 +132,11 @@ def over_cap(
         if intent.batch is not None and intent.line is None
         else f"This {verb} is {money}"
     )
-    limit = f"the profile {intent.profile} caps {verb}s at {cap} {currency} a day (UTC)"
-    if ahead is None:
-        return _capped(
-            intent,
-            f"{limit}. Counted since {day}: {spent} {currency} (done or unknown, as often as it was sent). {this}.",
-            hint=command(f"journal list --since {day} --operation {verb}", "to see what counts", bare=True),
-        )
-    names = [f"j{number}" for number in ahead.numbers]
-    more = " and others" if ahead.more else ""
     return _capped(
         intent,
-        f"{limit}. Counted: {spent} {currency}. This includes {ahead.amount} {currency} of {', '.join(names)}"
-        f"{more}, dated in the future ({ahead.date}). {this}. Check the clock.",
-        hint=tuple(command(f"journal show {name}") for name in names),
+        f"the profile {intent.profile} caps {verb}s at {cap} {currency} a day (UTC). Counted since {day}: {spent} "
+        f"{currency} (done or unknown, as often as it was sent). {this}.",
+        hint=command(f"journal list --since {day} --operation {verb}", "to see what counts", bare=True),
     )
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from typing import TypeVar
 
@@ -33,7 +33,6 @@ _T = TypeVar("_T")
 
 _POLL_SECONDS = 0.05
 _FEW = 10
-_LONG_SILENCE = timedelta(days=400)
 
 
 class Journal:
@@ -58,14 +57,6 @@ class Journal:
     def journal_id(self) -> str:
         """The journal's own id."""
         return self.storage.journal_id
-
-    def long_silence(self) -> str | None:
-        """Return the date of the last record where it is more than 400 days before now, else None.
-
-        A clock that jumped ahead looks like that, and caps count what it dates until that date has come.
-        """
-        last = self.storage.last()
-        return last.record.at if last and last.record.at < timestamp(self._now() - _LONG_SILENCE) else None
 
     def begin(self, intent: Intent, *, request_id: str, caps: Caps = NO_CAPS, resend_throttled: bool = False) -> Begun:
         """Store one intent durably, so that its bytes may leave, or raise why not; see `begin_all`."""

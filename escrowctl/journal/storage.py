@@ -75,10 +75,6 @@ class Transaction(Protocol):
     def head(self) -> Head:
         """Where the chain ends."""
 
-    @property
-    def latest(self) -> str:
-        """The latest date of any record."""
-
     def check(self) -> None:
         """Raise where the last records are damaged, or the journal is older than it was."""
 

@@ -109,10 +109,6 @@ class MemoryTransaction:
     def head(self) -> Head:
         return self.content.head
 
-    @property
-    def latest(self) -> str:
-        return max((link.record.at for link in self.content.links), default="")
-
     def check(self) -> None:
         """Nothing in memory is damaged."""
 
@@ -154,7 +150,7 @@ class MemoryTransaction:
     def _add(self, link: Link) -> Folded:
         number = link.record.entry
         before = self.content.folded.get(number)
-        after = extend(before, link, latest=self.latest)
+        after = extend(before, link, latest=max((one.record.at for one in self.content.links), default=""))
         for key, change in change_totals(before, after).items():
             self.content.totals[key] = sum_exactly((self.content.totals.get(key, Decimal(0)), change))
         self.content.links.append(link)

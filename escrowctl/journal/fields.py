@@ -14,7 +14,7 @@ from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.money import Money
 from escrowctl.errors import Outcome
 from escrowctl.journal.accounts import Account
-from escrowctl.journal.chain import ChainRecord, Kind
+from escrowctl.journal.chain import JOURNAL, JOURNAL_KINDS, ChainRecord, Kind
 from escrowctl.journal.model import UNSETTLED, Entry, Event, Intent, Settlement, State
 
 Facts = dict[str, Any]
@@ -241,10 +241,18 @@ def check_journal_id(text: object) -> str:
 
 def check_record(record: ChainRecord, facts: Mapping[str, Any]) -> None:
     """Raise ValueError or ArithmeticError where a record from a file is not one that a journal writes."""
-    expected = _EXPECTED[Kind(record.kind)]
+    _check_time(record.at)
+    if record.entry == JOURNAL:
+        if record.kind not in JOURNAL_KINDS or not all(isinstance(value, str) for value in facts.values()):
+            raise ValueError(record.kind)
+        return
+    _check_facts(record, facts)
+
+
+def _check_facts(record: ChainRecord, facts: Mapping[str, Any]) -> None:
+    expected = _EXPECTED[record.kind]
     if not expected - _DEFAULTS.keys() <= facts.keys() <= expected:
         raise ValueError(record.kind)
-    _check_time(record.at)
     if not 1 <= record.entry <= _MAX_ENTRY or facts.get("attempt", 1) > _MAX_ATTEMPTS:
         raise ValueError(record.entry)
     for name, value in facts.items():

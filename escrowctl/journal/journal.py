@@ -9,6 +9,7 @@ from typing import TypeVar
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal import guards, keys
 from escrowctl.journal.accounts import Account
+from escrowctl.journal.chain import Kind
 from escrowctl.journal.commit import Commit, read_now
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
 from escrowctl.journal.model import (
@@ -26,7 +27,7 @@ from escrowctl.journal.model import (
     settled_by_reading,
 )
 from escrowctl.journal.signing_secrets import SigningSecrets
-from escrowctl.journal.storage import Locks, Storage
+from escrowctl.journal.storage import Locks, Storage, writing
 from escrowctl.runtime import timestamp
 
 _T = TypeVar("_T")
@@ -251,6 +252,15 @@ class Journal:
         with self._checked_commit() as commit:
             return keys.find_by_key(commit.find_duplicates(intent), intent, resend_throttled=resend_throttled)[0]
 
+    def asks_reason(self) -> bool:
+        """Whether it was made from an export, and no live create was given a reason since."""
+        return self.storage.last_note() is Kind.OPENING
+
+    def give_reason(self, decision: OperatorDecision) -> None:
+        """Record why live creates are sent although the export may have missed writes."""
+        with self._checked_commit() as commit:
+            commit.transaction.note(Kind.REASON, decision._asdict(), at=timestamp(self._now()))
+
     def find(self, number: int) -> Entry | None:
         """Return one entry with its history, or None."""
         found = self.storage.entries([number])
@@ -291,7 +301,7 @@ class Journal:
         """Yield a commit that begins with writing; the locks it took are freed where nothing is committed."""
         commit = None
         try:
-            with self.storage.transaction() as transaction:
+            with writing(self.storage) as transaction:
                 commit = Commit(transaction, self.storage, self._locks, now=self._now)
                 yield commit
         except BaseException:

@@ -244,7 +244,7 @@ def test_no_journal_is_created_in_the_place_of_the_required_one(run: Run, home: 
     refused = run("journal", "init", "--json", environ={"ESCROWCTL_JOURNAL_ID": LOST})
 
     assert (refused.code, refused.out, (home / "state").exists()) == (17, "", False)
-    assert "--restore" in refused.error["hint"]
+    assert "journal init --from" in refused.error["hint"]
     assert run("journal", "init").code == 0
 
 

@@ -57,7 +57,7 @@ from escrowctl.options import YesOption
 from escrowctl.prompt import confirmation_needed
 from escrowctl.runtime import ago, timestamp
 from escrowctl.session import Session, session_of
-from escrowctl.writes.intents import make_intent, require_writable
+from escrowctl.writes.intents import make_intent, require_reason, require_writable
 from escrowctl.writes.kinds import kind_of
 
 
@@ -214,6 +214,7 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
     if not count:
         session.console.note("all_done", f"done already: {count_rows(checked.rows)}. Nothing was sent")
         return
+    require_reason(session.service, checked.kind.operation, session.journal, None)
     _require_under_caps(session, checked.kind, sums)
     now = timestamp(session.runtime.now())
     source = "standard input" if file == "-" else Path(file).name

@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.caps import total_key, weigh
-from escrowctl.journal.chain import Kind, Link
+from escrowctl.journal.chain import JOURNAL, Kind, Link
 from escrowctl.journal.fields import UNDECODABLE
 from escrowctl.journal.fold import Folded
 from escrowctl.journal.sqlite.reading import places, read_entries, read_links
@@ -58,6 +58,8 @@ def _dates(database: sqlite3.Connection) -> dict[int, tuple[str, str]]:
     for link in _links(database):
         record = link.record
         latest = max(latest, record.at)
+        if record.entry == JOURNAL:
+            continue
         counted_on = dates[record.entry][0] if record.entry in dates else ""
         if record.kind == Kind.INTENT:
             counted_on = latest[:10]

@@ -33,14 +33,14 @@ def connect(path: Path) -> sqlite3.Connection:
     make_private_folder(path.parent)
     # SQLite would create it with the umask's mode; its own journal gets the mode of this file.
     make_file(path)
-    _check_files(path)
+    check_files(path)
     # Autocommit: transactions are opened by hand, so that none is open by accident.
     return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """Return a connection to read: a missing file reads as an empty one; raises as `connect`."""
-    _check_files(path, reading=True)
+    check_files(path, reading=True)
     if not path.exists():
         return sqlite3.connect(":memory:", isolation_level=None)
     if not os.access(path, os.W_OK):
@@ -49,7 +49,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     return connect(path)
 
 
-def _check_files(path: Path, *, reading: bool = False) -> None:
+def check_files(path: Path, *, reading: bool = False) -> None:
     """Raise `ErrorCode.JOURNAL_UNUSABLE` for what is no regular file; to write also for what others can change."""
     for file in (path.with_suffix(suffix) for suffix in _SUFFIXES):
         try:

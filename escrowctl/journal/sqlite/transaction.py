@@ -1,19 +1,18 @@
 """One transaction on the journal's file: records are appended, and what is derived from them follows."""
 
+import json
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Protocol
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.caps import change_totals
-from escrowctl.journal.chain import EMPTY, Head, Kind, Link
+from escrowctl.journal.chain import JOURNAL, Head, Kind, Link
 from escrowctl.journal.fields import QUERIED, Facts
 from escrowctl.journal.fold import Folded, extend, next_link
 from escrowctl.journal.model import Entry, PlanRow
 from escrowctl.journal.sqlite.errors import damaged, lost, translated
-from escrowctl.journal.sqlite.head import refuse_restore
 from escrowctl.journal.sqlite.reading import places, read_entries, read_tail
 from escrowctl.journal.storage import Total, TotalKey
 
@@ -26,19 +25,6 @@ _OF_KEY = " AND ".join(f"{name} = ?" for name in TotalKey._fields)
 _MOST_REMEMBERED = 2000
 
 
-class HeadKeeper(Protocol):
-    """What a transaction asks of the head that is saved next to the file."""
-
-    def find_lost(self, head: Head) -> str | None:
-        """Return in what the chain that ends with this head contradicts the saved one."""
-
-    def require_restorable(self, journal_id: str, links: list[Link]) -> None:
-        """Raise where a journal of these records is not the one that was here, or an earlier state of it."""
-
-    def replace(self, journal_id: str, head: Head) -> None:
-        """Save a head in the place of any other, durably."""
-
-
 class SqliteTransaction:
     """What may be done inside `SqliteStorage.transaction`; see `storage.Transaction`.
 
@@ -47,11 +33,15 @@ class SqliteTransaction:
     """
 
     def __init__(
-        self, path: Path, database: sqlite3.Connection, saved: HeadKeeper, known: "SqliteTransaction | None" = None
+        self,
+        path: Path,
+        database: sqlite3.Connection,
+        find_lost: Callable[[Head], str | None],
+        known: "SqliteTransaction | None" = None,
     ) -> None:
         self.path = path
         self._db = database
-        self._saved = saved
+        self._find_lost = find_lost
         self._tail = read_tail(database)
         self.head, self.latest = self._tail.head, self._tail.latest
         self.folded: dict[int, Folded] = known.folded if known and known.head == self.head else {}
@@ -69,7 +59,7 @@ class SqliteTransaction:
         """See `storage.Transaction`."""
         if damage := self._tail.damage:
             raise damaged(self.path, damage)
-        if why := self._saved.find_lost(self._tail.head):
+        if why := self._find_lost(self._tail.head):
             raise lost(self.path, why)
 
     @translated
@@ -104,23 +94,20 @@ class SqliteTransaction:
         """See `storage.Transaction`."""
         return self.add_link(next_link(self.head, number, kind, facts, at=at), facts).entry
 
+    @property
     @translated
-    def restore(self, journal_id: str, links: list[Link]) -> None:
+    def successor(self) -> str | None:
         """See `storage.Transaction`."""
-        if self.head != EMPTY:
-            self.check()
-            raise refuse_restore(
-                "this journal has entries: --restore works only with an empty journal.",
-                hint="leave --restore out, to add the writes of the export to this journal",
-            )
-        self._saved.require_restorable(journal_id, links)
-        self._db.execute("UPDATE journal SET id = ?", (journal_id,))
-        for link in links:
-            if not link.follows(self.head):
-                raise damaged(self.path, f"record {link.record.sequence} does not match the record before it")
-            self.add_link(link)
-        # Before the commit: a kill in between leaves an empty journal, into which the same file can be restored.
-        self._saved.replace(journal_id, self.head)
+        last = self._tail.links[0].record if self._tail.links else None
+        return json.loads(last.facts)["successor"] if last is not None and last.kind == Kind.CLOSING else None
+
+    @translated
+    def note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
+        """See `storage.Transaction`."""
+        link = next_link(self.head, JOURNAL, kind, dict(facts), at=max(self.latest, at))
+        self._links.append(link)
+        self.head, self.latest = link.head, link.record.at
+        self.appended = kind is not Kind.CLOSING
 
     @translated
     def plan(self, rows: Iterable[PlanRow]) -> None:

@@ -36,6 +36,7 @@ DAMAGE: dict[str, tuple[str, ...]] = {
     "no JSON": ("UPDATE plans SET content = 'x' WHERE row = 5",),
     "row gone": ("DELETE FROM plans WHERE row = 5",),
     "another line": ("UPDATE plans SET row = 9 WHERE row = 5",),
+    "head gone": ("DELETE FROM plans WHERE row = 0",),
     "head": ("UPDATE plans SET content = replace(content, 'EUR', 'USD') WHERE row = 0",),
 }
 

@@ -87,9 +87,10 @@ def check_reference(under_reference: list[Entry], intent: Intent, *, now: dateti
         is_repeated = is_other_run and entry.number in intent.allowed_duplicates
         if entry.state is State.DONE and not is_repeated:
             created, reference = entry.settlement.result_id, entry.intent.reference
+            what = created or f"an earlier {entry.intent.verb}"
             raise refusal(
                 ErrorCode.REFERENCE_REUSED,
-                f'{_created(entry)} already has the reference "{reference}" ({entry.name}, {entry.sent_at}).',
+                f'{what} already has the reference "{reference}" ({entry.name}, {entry.sent_at}).',
                 entry,
                 hint=command(f"tx get {shlex.quote(created)}", "to see that escrow")
                 if created
@@ -281,10 +282,6 @@ def _capped(intent: Intent, sentence: str, *, hint: Hints = ()) -> EscrowctlErro
         sentence,
         hint=hint or command(f"config get profiles.{intent.profile}.caps", "to see the caps", bare=True),
     )
-
-
-def _created(entry: Entry) -> str:
-    return entry.settlement.result_id or f"an earlier {entry.intent.verb}"
 
 
 def refusal(code: ErrorCode, sentence: str, entry: Entry, *, hint: Hints = ()) -> EscrowctlError:

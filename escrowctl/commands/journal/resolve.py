@@ -114,6 +114,8 @@ def resolve(
     chosen.check_id(found)
     _require_own_service(session, found, chosen)
     session.service.refuse_key(chosen.reason, made)
+    from escrowctl.writes.create import find_difference
+
     with session.signals.held():
         try:
             settled = _settle(session, found, chosen)
@@ -122,7 +124,8 @@ def resolve(
             standing = stopped.standing or unchanged
             raise Stopped(stopped.code, standing) from None
         session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {_words(settled)}")
-        _require_as_sent(settled)
+        if (difference := find_difference(settled)) is not None:
+            raise difference
 
 
 def _words(entry: Entry) -> str:
@@ -205,15 +208,6 @@ def _still_unconfirmed(session: Session, entry: Entry, sentence: str) -> Escrowc
         outcome=Outcome.DONE,
         facts=entry.facts,
     )
-
-
-def _require_as_sent(entry: Entry) -> None:
-    """Raise EscrowctlError `CHECK_FAILED` where the created record differs from what was sent."""
-    from escrowctl.writes.create import find_difference
-
-    difference = find_difference(entry)
-    if difference is not None:
-        raise difference
 
 
 def _note_reading(session: Session, chosen: _Chosen) -> None:

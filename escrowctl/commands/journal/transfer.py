@@ -15,9 +15,9 @@ from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
-from escrowctl.journal.opening import replace_from_export
 from escrowctl.journal.sqlite.errors import FROM_EXPORT
 from escrowctl.journal.storage import head_of
+from escrowctl.journal.succession import replace_from_export
 from escrowctl.journal.transfer import merge, read_archive, write_archive
 from escrowctl.journal.verification import verify
 from escrowctl.options import YesOption

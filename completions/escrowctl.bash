@@ -46,7 +46,7 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --port | --forward-to | --secret-file | --ready-file | --header | -H | --tolerance | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --operator | --mode | --api-prefix | --set | --seed | --tx) skip=value ;;
+      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --port | --forward-to | --secret-file | --ready-file | --header | -H | --tolerance | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --operator | --from | --mode | --api-prefix | --set | --seed | --tx) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
@@ -108,6 +108,7 @@ _escrowctl() {
     --until)  ;;
     --id)  ;;
     --operator)  ;;
+    --from)  ;;
     --mode) _escrowctl_offer 'test live' ;;
     --api-prefix)  ;;
     --set)  ;;
@@ -309,12 +310,12 @@ _escrowctl() {
           ;;
         'journal verify')
           if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--head --accept-head --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+            _escrowctl_offer '--head --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'journal init')
           if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+            _escrowctl_offer '--from --yes -y --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'journal export')
@@ -324,7 +325,7 @@ _escrowctl() {
           ;;
         'journal import')
           if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--restore --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+            _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
             compopt -o default 2>/dev/null
           fi

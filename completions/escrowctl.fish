@@ -49,7 +49,7 @@ function __escrowctl_at --description 'whether the command line is at this comma
             continue
         end
         switch $word
-            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --over --for --fail-on --interval --url --event --port --forward-to --secret-file --ready-file --header -H --tolerance --expect-count --expect-total --run-key --concurrency --rps --results --state --operation --until --id --operator --mode --api-prefix --set --seed --tx
+            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --over --for --fail-on --interval --url --event --port --forward-to --secret-file --ready-file --header -H --tolerance --expect-count --expect-total --run-key --concurrency --rps --results --state --operation --until --id --operator --from --mode --api-prefix --set --seed --tx
                 set skip yes
             case '-*'
             case '*'
@@ -742,7 +742,6 @@ complete -c escrowctl -n '__escrowctl_at journal totals' -l no-input -d 'Never a
 complete -c escrowctl -n '__escrowctl_at journal totals' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at journal totals' -l help -s h -d 'Show the help of the command.'
 complete -c escrowctl -n '__escrowctl_at journal verify' -l head -x -d 'What journal export --head printed once; - for stdin.'
-complete -c escrowctl -n '__escrowctl_at journal verify' -l accept-head -d 'Accept the journal although journal.head disagrees.'
 complete -c escrowctl -n '__escrowctl_at journal verify' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at journal verify' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at journal verify' -l base-url -x -d 'The service'\''s base URL.'
@@ -760,6 +759,8 @@ complete -c escrowctl -n '__escrowctl_at journal verify' -l debug -d 'Print requ
 complete -c escrowctl -n '__escrowctl_at journal verify' -l no-input -d 'Never ask; refuse where a confirmation is needed.'
 complete -c escrowctl -n '__escrowctl_at journal verify' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at journal verify' -l help -s h -d 'Show the help of the command.'
+complete -c escrowctl -n '__escrowctl_at journal init' -l from -x -d 'Make a new journal of this export; - for stdin.'
+complete -c escrowctl -n '__escrowctl_at journal init' -l yes -s y -d 'Do not ask.'
 complete -c escrowctl -n '__escrowctl_at journal init' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at journal init' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at journal init' -l base-url -x -d 'The service'\''s base URL.'
@@ -796,7 +797,6 @@ complete -c escrowctl -n '__escrowctl_at journal export' -l no-input -d 'Never a
 complete -c escrowctl -n '__escrowctl_at journal export' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at journal export' -l help -s h -d 'Show the help of the command.'
 complete -c escrowctl -n '__escrowctl_at journal import' -F
-complete -c escrowctl -n '__escrowctl_at journal import' -l restore -d 'Become the journal that was exported; only into an empty one.'
 complete -c escrowctl -n '__escrowctl_at journal import' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at journal import' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at journal import' -l base-url -x -d 'The service'\''s base URL.'

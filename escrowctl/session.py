@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, Outcome, command, why_unprinted
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console
-from escrowctl.runtime import Runtime, timestamp
+from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 
 if TYPE_CHECKING:
@@ -264,11 +264,7 @@ class Session:
     @cached_property
     def journal(self) -> "Journal":
         """The journal of this run, created if need be; raises `journal_unusable`, also where another is required."""
-        journal = self.open_journal(reading=False)
-        if last := journal.long_silence():
-            clock = f"the clock says {timestamp(self.runtime.now())}, more than 400 days after"
-            self.console.warn("clock", f"{clock} the journal's last record ({last}). Check the clock.")
-        return journal
+        return self.open_journal(reading=False)
 
     @cached_property
     def journal_to_read(self) -> "Journal":
@@ -332,15 +328,19 @@ class Session:
 
         return () if self.options.sandbox else find_pins(self.resolver, self.line, self.runtime.environ)
 
-    def open_journal(self, *, reading: bool, restoring: bool = False, required: bool = True) -> "Journal":
+    def open_journal(self, *, reading: bool, required: bool = True) -> "Journal":
         """Open the journal that is here, for the caller to close; not `required`: even if settings require another."""
         from escrowctl.journal.opening import open_journal
 
-        folder = self.sandbox_folder if self.options.sandbox else self.folders.state
+        now, pins = self.runtime.now, self._pins if required else ()
+        return open_journal(self.journal_folder, now=now, reading=reading, pins=pins)
+
+    @property
+    def journal_folder(self) -> "Path":
+        """The folder of this run's journal."""
         if not self.options.sandbox:
             self.folders.require_safe_home()
-        pins = self._pins if required else ()
-        return open_journal(folder, now=self.runtime.now, reading=reading, restoring=restoring, pins=pins)
+        return self.sandbox_folder if self.options.sandbox else self.folders.state
 
     @property
     def sandbox_folder(self) -> "Path":

@@ -1,6 +1,5 @@
 """Which rows of a file were sent before, or are planned elsewhere."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from escrowctl.batch.check import CheckedFile, hash_key
@@ -34,7 +33,6 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_
     Without a run key, rows of every run are done.
     """
     found = Overlaps([], [], [], [], _find_planned(journal, checked, service))
-    runs = {batch.name: batch.run_key or "" for batch in list_batches(journal) if not batch.is_partial}
     page: list[tuple[int, RowContent, str]] = []
 
     def look_up() -> None:
@@ -45,7 +43,7 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_
         overlaps = journal.find_overlaps([intent for _, intent in intents])
         for (line, intent), entries in zip(intents, overlaps, strict=True):
             for entry in entries:
-                is_this_run = run_key is None or _run_of(entry, runs) in (None, run_key)
+                is_this_run = run_key is None or entry.intent.run_key in (None, run_key)
                 _sort_in(found, line, entry, intent, is_this_run=is_this_run)
         page.clear()
 
@@ -56,14 +54,6 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_
     if page:
         look_up()
     return found
-
-
-def _run_of(entry: Entry, runs: Mapping[str, str]) -> str | None:
-    """Return the run key of an entry, "" without one, None if it is not known; `runs` are those of batches here."""
-    intent = entry.intent
-    if intent.run_key is not None or entry.origin is not None:
-        return intent.run_key
-    return runs.get(intent.batch or "")
 
 
 def _sort_in(found: Overlaps, line: int, entry: Entry, intent: Intent, *, is_this_run: bool) -> None:
@@ -81,7 +71,7 @@ def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> l
     planned: dict[str, Batch] = {}
     kind = checked.kind
     for batch in list_batches(journal):
-        if batch.dropped or batch.is_partial or batch.kind is not kind or not batch.is_for(service):
+        if batch.dropped or batch.kind is not kind or not batch.is_for(service):
             continue
         for todo in list_unsent(journal, batch, service):
             key = todo.row.key if todo.row else todo.again and _key_of(todo.again.intent, kind)

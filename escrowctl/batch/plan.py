@@ -6,7 +6,7 @@ row leaves the plan in the commit that records its first intent, so that no row 
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from typing import NamedTuple
@@ -56,11 +56,6 @@ class Batch(NamedTuple):
     def lock(self) -> str:
         """The lock that whoever runs it holds: equal for equal files, so that two cannot start the same one."""
         return lock_name(self.digest, self.run_key)
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether only its entries are left: a journal that was restored from its export has no plans."""
-        return not self.digest
 
     def is_for(self, service: Service) -> bool:
         """Whether it was made for this service, under any of its names."""
@@ -128,8 +123,8 @@ def _outcome(state: State, http_status: int | None, *, may_repeat: bool) -> Outc
 
 
 def list_batches(journal: Journal) -> list[Batch]:
-    """Return the batches of a journal, oldest first; one whose plan was lost has only its entries' rows."""
-    return [_decode(row) if row.content else _rebuild(journal, row.batch) for row in journal.storage.batches()]
+    """Return the batches of a journal, oldest first."""
+    return [_decode(row) for row in journal.storage.batches()]
 
 
 def find_batch(journal: Journal, name: str) -> Batch:
@@ -346,32 +341,4 @@ def _damaged(why: str) -> EscrowctlError:
             "ask the service which rows exist, before you send any from another file",
             command("batch list", "to see what the journal knows"),
         ),
-    )
-
-
-def _rebuild(journal: Journal, name: str) -> Batch:
-    """Return a batch of which only the entries are left."""
-    found = journal.storage.add_up(name)
-    entry = journal.storage.in_batch(name, limit=1)[0]
-    first = entry.intent
-    verb = first.verb if first.verb in KINDS else "create"
-    names: Collection[str] = tuple(KINDS[verb].used)
-    sums: dict[str, Sum] = {}
-    for one in found:
-        sums[one.currency or ""] = sums.get(one.currency or "", Sum()).plus(one.rows, one.amount)
-    return Batch(
-        name=name,
-        verb=verb,
-        source="",
-        digest="",
-        run_key=first.run_key or None,
-        rows=sum(one.rows for one in found),
-        sums={currency: (one.rows, f"{one.amount:f}") for currency, one in sums.items()},
-        columns=tuple(names),
-        is_json=False,
-        service=first.service,
-        site=first.site,
-        profile=first.profile,
-        account=(first.account.name, first.account.fingerprint),
-        made_at=entry.history[0].at,
     )

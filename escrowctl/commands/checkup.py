@@ -209,7 +209,7 @@ class _Checkup:
             yield fail("journal", error)
             return
         may_be_used = False
-        for finding in check_journal(folder, lambda: session.journal_to_read, session.runtime.monotonic):
+        for finding in check_journal(lambda: session.journal_to_read, session.runtime.monotonic):
             if finding.name == "journal":
                 may_be_used = finding.verdict in (Verdict.OK, Verdict.SKIPPED)
                 self._has_journal = finding.verdict is Verdict.OK

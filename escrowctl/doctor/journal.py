@@ -7,7 +7,6 @@ from escrowctl.doctor.finding import Finding, Verdict, fail, skip
 from escrowctl.errors import ErrorCode, EscrowctlError, command
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Selection, State
-from escrowctl.journal.opening import find_formats
 from escrowctl.journal.sqlite.mounts import find_unshared_locks
 from escrowctl.journal.storage import head_of
 from escrowctl.journal.verification import verify
@@ -18,18 +17,12 @@ _CHAIN_SECONDS = 0.5
 """The check of what is derived from the records takes nine times as long as that of their chain."""
 
 
-def check_journal(folder: Path, open_journal: Callable[[], Journal], clock: Callable[[], float]) -> Iterator[Finding]:
-    """Check the journal in a folder; it is opened to be read, and only in today's format."""
-    formats = find_formats(folder)
-    if formats is not None and formats[0] < formats[1]:
-        older = f"format {formats[0]}: the next command that uses it migrates it to {formats[1]}, and keeps a copy"
-        yield Finding("journal", Verdict.WARNING, f"{folder}: {older}")
-        yield from skip("the journal was not opened", "unknown")
-        return
+def check_journal(open_journal: Callable[[], Journal], clock: Callable[[], float]) -> Iterator[Finding]:
+    """Check the journal; it is opened to be read."""
     try:
         journal = open_journal()
         journal.require_complete()
-        findings = [_verify(journal, formats, clock), _check_unknown(journal)]
+        findings = [_verify(journal, clock), _check_unknown(journal)]
     except EscrowctlError as error:
         if error.code in (ErrorCode.BAD_CONFIG, ErrorCode.BAD_VALUE):
             # Another check names the setting that is wrong.
@@ -47,7 +40,7 @@ def check_locks(folder: Path) -> Finding:
     return Finding("locks", Verdict.WARNING, why)
 
 
-def _verify(journal: Journal, formats: tuple[int, int] | None, clock: Callable[[], float]) -> Finding:
+def _verify(journal: Journal, clock: Callable[[], float]) -> Finding:
     """Verify the journal, if that takes less than five seconds; otherwise its first records."""
     storage = journal.storage
     if not storage.is_there:
@@ -57,9 +50,8 @@ def _verify(journal: Journal, formats: tuple[int, int] | None, clock: Callable[[
     hints = (command("journal verify", "to check all", bare=True),) if found.problem or found.is_partial else ()
     if found.problem is not None:
         return Finding("journal", Verdict.FAILED, f"{storage.where}: {found.problem}", hints)
-    form = f", format {formats[0]}" if formats else ""
     extent = f"the first {found.records} are verified" if found.is_partial else "verified"
-    described = f"{storage.where}: id {storage.journal_id}{form}, {head_of(storage).sequence} records, {extent}"
+    described = f"{storage.where}: id {storage.journal_id}, {head_of(storage).sequence} records, {extent}"
     return Finding("journal", Verdict.OK, described, hints)
 
 

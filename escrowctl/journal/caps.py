@@ -7,17 +7,14 @@ Every commit that changes what a write counts for changes its total too, so that
 same in a journal of any size.
 """
 
-import json
 from decimal import ROUND_UP, Decimal, localcontext
-from typing import NamedTuple
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
-from escrowctl.journal.chain import Kind
 from escrowctl.journal.fold import Folded
-from escrowctl.journal.guards import FutureDated, over_cap, require_countable, uncountable
-from escrowctl.journal.model import POSSIBLE_STATES, Caps, Entry, Intent, Selection
-from escrowctl.journal.storage import Storage, TotalKey, Transaction
+from escrowctl.journal.guards import over_cap, require_countable, uncountable
+from escrowctl.journal.model import POSSIBLE_STATES, Caps, Entry, Intent
+from escrowctl.journal.storage import TotalKey, Transaction
 
 _CAPPED = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
 _NO_CURRENCY = ""
@@ -26,19 +23,10 @@ _NO_CURRENCY = ""
 _DIGITS = 100
 _MOST = Decimal(10) ** 40
 _PLACES = 20
-_PAGE = 500
-_MOST_NAMED = 3
 
 
 def check_caps(
-    transaction: Transaction,
-    storage: Storage,
-    intent: Intent,
-    caps: Caps,
-    *,
-    earlier: Entry | None,
-    now: str,
-    is_resend: bool = False,
+    transaction: Transaction, intent: Intent, caps: Caps, *, earlier: Entry | None, now: str, is_resend: bool = False
 ) -> None:
     """Refuse a write that would bring its day above a cap (`ErrorCode.CAPPED`).
 
@@ -61,10 +49,7 @@ def check_caps(
         spent += [money.amount] * (earlier.resends + is_resend)
     cap, before = caps[money.currency], sum_exactly(spent)
     if sum_exactly((before, money.amount)) > cap:
-        ahead = (
-            find_ahead(storage, intent, money.currency, now=now, earlier=earlier) if transaction.latest > now else None
-        )
-        raise over_cap(intent, money, cap=cap, spent=before, day=today, ahead=ahead)
+        raise over_cap(intent, money, cap=cap, spent=before, day=today)
 
 
 def counted(entry: Entry) -> Decimal:
@@ -98,69 +83,10 @@ def total_key(entry: Entry) -> TotalKey:
     return TotalKey(intent.operation, currency, entry.counted_on, intent.service, intent.site or intent.service)
 
 
-def find_ahead(
-    storage: Storage, intent: Intent, currency: str, *, now: str, earlier: Entry | None
-) -> FutureDated | None:
-    """Return what counts only because entries are dated in the future; None where that is nothing.
-
-    Reads the complete journal: only for a refusal while something is dated in the future.
-    """
-    since = f"{now[:10]}T00:00:00.000Z"
-    ever, by_now = list[Decimal](), list[Decimal]()
-    late, dates = _walk_dates(storage, since=since, now=now)
-    before = None
-    selection = Selection(_PAGE, operations=(intent.operation,), states=POSSIBLE_STATES)
-    while page := storage.select(selection, before=before):
-        before = page[-1].number
-        for entry in page:
-            money, number = entry.intent.money, entry.number
-            if (
-                (earlier and number == earlier.number)
-                or money is None
-                or money.currency != currency
-                or not intent.shares_service(entry.intent)
-            ):
-                continue
-            ever += [counted(entry)] if entry.sent_at >= since or number in late.ever else []
-            by_now += [counted(entry)] if since <= entry.sent_at <= now or number in late.by_now else []
-    more = sum_exactly((sum_exactly(ever), -sum_exactly(by_now)))
-    if not more or not dates:
-        return None
-    numbers = tuple(sorted(dates))
-    named = numbers[:_MOST_NAMED]
-    return FutureDated(more, named, max(dates[number] for number in named), more=len(numbers) > _MOST_NAMED)
-
-
-class _Late(NamedTuple):
-    """Entries sent with an earlier date after something of the day: ever, or dated until now."""
-
-    ever: set[int]
-    by_now: set[int]
-
-
-def _walk_dates(storage: Storage, *, since: str, now: str) -> tuple[_Late, dict[int, str]]:
-    """Return the late entries, and for each entry that is dated after now its latest date."""
-    late, dates = _Late(set(), set()), dict[int, str]()
-    seen = seen_by_now = False
-    after = 0
-    while page := storage.records(after=after, limit=_PAGE):
-        after = page[-1].record.sequence
-        for record in (link.record for link in page):
-            if record.kind == Kind.INTENT and record.at < since:
-                late.ever.update({record.entry} if seen else ())
-                late.by_now.update({record.entry} if seen_by_now else ())
-            seen |= record.at >= since
-            seen_by_now |= since <= record.at <= now
-            at = max(record.at, json.loads(record.facts)["sent_at"]) if record.kind == Kind.IMPORT else record.at
-            if at > now:
-                dates[record.entry] = max(at, dates.get(record.entry, ""))
-    return late, dates
-
-
 def _bounded(amount: Decimal) -> Decimal:
     """Return an amount as caps count it, so that sums are exact: imports and records hold any number.
 
-    Less than nothing frees nothing.
+    Negative amounts count as 0.
     """
     exponent = amount.as_tuple().exponent
     if amount <= 0 or not isinstance(exponent, int):

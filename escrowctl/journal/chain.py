@@ -12,14 +12,23 @@ GENESIS = "0" * 64
 
 
 class Kind(StrEnum):
-    """What a record says: a write about to be sent, what became of it, an operator's decision, or an
-    entry imported from another journal."""
+    """What a record says: a write about to be sent, its outcome, an operator's decision, or an entry imported
+    from another journal. Of the journal itself: that it was made from an export, why live creates are sent
+    all the same, or that it is closed (always the last record)."""
 
     INTENT = "intent"
     # Stored, and covered by each digest, since format 1.
     SETTLEMENT = "verdict"
     DECISION = "decision"
     IMPORT = "import"
+    OPENING = "opening"
+    REASON = "reason"
+    CLOSING = "closing"
+
+
+JOURNAL_KINDS = (Kind.OPENING, Kind.REASON, Kind.CLOSING)
+JOURNAL = 0
+"""In the place of an entry's number: the record is about the journal itself. Its facts are texts."""
 
 
 class ChainRecord(NamedTuple):

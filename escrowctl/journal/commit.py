@@ -94,9 +94,7 @@ class Commit:
         """Raise `ErrorCode.CAPPED` where a write is above the caps; `earlier` is counted already."""
         if limits:
             now = timestamp(self._now())
-            caps.check_caps(
-                self.transaction, self._storage, intent, limits, earlier=earlier, now=now, is_resend=is_resend
-            )
+            caps.check_caps(self.transaction, intent, limits, earlier=earlier, now=now, is_resend=is_resend)
 
     def find_duplicates(self, intent: Intent, *, exclude: int | None = None) -> list[Entry]:
         """Return the entries that may stop an intent, as they are now; those of another account or service cannot."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from escrowctl.journal.fold import duplicate_keys, reference_keys
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Entry, Intent, Selection, State
+from escrowctl.journal.model import Entry, Selection, State
 
 _PAGE = 500
 
@@ -53,7 +53,8 @@ def _compare(first: Entry, second: Entry) -> Duplicate | None:
         # The service knew the key: both are one escrow.
         return None
     has_one_id = one.is_once_only and one.operation == other.operation and one.has_same_id(other)
-    has_one_reference = bool(reference_keys(one) & reference_keys(other)) and not _are_two_runs(one, other)
+    are_two_runs = None not in (one.run_key, other.run_key) and one.run_key != other.run_key
+    has_one_reference = bool(reference_keys(one) & reference_keys(other)) and not are_two_runs
     pair = Duplicate(
         first,
         second,
@@ -62,8 +63,3 @@ def _compare(first: Entry, second: Entry) -> Duplicate | None:
         one.idempotency_key if has_one_key else None,
     )
     return pair if has_one_id or has_one_reference or has_one_key else None
-
-
-def _are_two_runs(one: Intent, other: Intent) -> bool:
-    """Whether both run keys are known, and differ."""
-    return None not in (one.run_key, other.run_key) and one.run_key != other.run_key

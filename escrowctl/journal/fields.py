@@ -14,7 +14,7 @@ from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.money import Money
 from escrowctl.errors import Outcome
 from escrowctl.journal.accounts import Account
-from escrowctl.journal.chain import ChainRecord, Kind
+from escrowctl.journal.chain import JOURNAL, JOURNAL_KINDS, ChainRecord, Kind
 from escrowctl.journal.model import UNSETTLED, Entry, Event, Intent, Settlement, State
 
 Facts = dict[str, Any]
@@ -40,8 +40,8 @@ class Field(NamedTuple):
     """One stored value of an entry.
 
     `name` is how records, columns and exports call it, `attribute` where an Entry has it, `kind` the
-    kind of record that brings it. `since` is the first journal format whose records have it. `shown`
-    in a view of the whole entry, and `listed` also in a list; `queried`: the entry's row has it too.
+    kind of record that brings it. `shown` in a view of the whole entry, and `listed` also in a list;
+    `queried`: the entry's row has it too.
     """
 
     name: str
@@ -50,7 +50,6 @@ class Field(NamedTuple):
     type: type = str
     nullable: bool = False
     spelling: str = ""
-    since: int = 1
     queried: bool = False
     shown: bool = False
     listed: bool = False
@@ -78,31 +77,29 @@ FIELDS = (
     Field("reason", "intent.reason", _INTENT, nullable=True, listed=True),
     Field("profile", "intent.profile", _INTENT, queried=True, listed=True),
     Field("service", "intent.service", _INTENT, shown=True),
-    Field("site", "intent.site", _INTENT, nullable=True, since=2),
+    Field("site", "intent.site", _INTENT, nullable=True),
     Field("method", "intent.method", _INTENT, shown=True),
     Field("url", "intent.url", _INTENT, shown=True),
     Field("body", "intent.body", _INTENT, nullable=True, shown=True),
     Field("idempotency_key", "intent.idempotency_key", _INTENT, shown=True),
     Field("likeness", "intent.fingerprint", _INTENT),
     Field("despite", "intent.allowed_duplicates", _INTENT, spelling=_NUMBERS, decode=_split),
-    Field("account", "intent.account.of_entry.name", _INTENT, nullable=True, since=4),
-    Field(
-        "key_fingerprint", "intent.account.of_entry.fingerprint", _INTENT, nullable=True, spelling=_FINGERPRINT, since=4
-    ),
+    Field("account", "intent.account.of_entry.name", _INTENT, nullable=True),
+    Field("key_fingerprint", "intent.account.of_entry.fingerprint", _INTENT, nullable=True, spelling=_FINGERPRINT),
     Field("request_id", "request_id", _INTENT, shown=True),
     Field("operator", "intent.operator", _INTENT, listed=True),
     Field("attempt", "attempt", _INTENT, int, shown=True),
     Field("http_status", "settlement.http_status", _SETTLEMENT, int, nullable=True, shown=True),
     Field("reply", "settlement.reply", _SETTLEMENT, nullable=True, shown=True),
     Field("may_repeat", "settlement.may_repeat", _SETTLEMENT, int, decode=bool),
-    Field("verified", "settlement.verified", _SETTLEMENT, int, since=2, decode=bool),
-    Field("remark", "settlement.remark", _SETTLEMENT, nullable=True, since=8, queried=True, shown=True),
+    Field("verified", "settlement.verified", _SETTLEMENT, int, decode=bool),
+    Field("remark", "settlement.remark", _SETTLEMENT, nullable=True, queried=True, shown=True),
     Field("settled_at", "settled_at", _IMPORT, nullable=True, spelling=_TIME, shown=True),
-    Field("resends", "resends", _IMPORT, int, since=4),
-    Field("batch", "intent.batch", _INTENT, nullable=True, spelling=_BATCH, since=8, queried=True, shown=True),
-    Field("line", "intent.line", _INTENT, int, nullable=True, since=8, queried=True, shown=True),
-    Field("columns", "intent.columns", _INTENT, nullable=True, since=8),
-    Field("run_key", "intent.run_key", _INTENT, nullable=True, since=13),
+    Field("resends", "resends", _IMPORT, int),
+    Field("batch", "intent.batch", _INTENT, nullable=True, spelling=_BATCH, queried=True, shown=True),
+    Field("line", "intent.line", _INTENT, int, nullable=True, queried=True, shown=True),
+    Field("columns", "intent.columns", _INTENT, nullable=True),
+    Field("run_key", "intent.run_key", _INTENT, nullable=True),
     Field("origin", "origin", _IMPORT, nullable=True, spelling=_ORIGIN, queried=True, shown=True),
 )
 QUERIED = tuple(field.name for field in FIELDS if field.queried)
@@ -143,9 +140,9 @@ _UNSETTLED: Facts = {field.name: None if field.nullable else field.type() for fi
 _DEFAULTS: Facts = {
     field.name: None if field.nullable else field.type()
     for field in FIELDS
-    if field.nullable or field.since > 1 or field.spelling == _NUMBERS or field.name == "may_repeat"
+    if field.nullable or field.spelling == _NUMBERS or field.name in ("may_repeat", "verified", "resends")
 }
-"""What a record says where it does not have a field: earlier formats lack some, and null and 0 are not written."""
+"""What a record says if it does not have a field: null, 0 and "" are not written."""
 
 
 def facts_of_intent(intent: Intent, *, attempt: int, request_id: str) -> Facts:
@@ -244,10 +241,18 @@ def check_journal_id(text: object) -> str:
 
 def check_record(record: ChainRecord, facts: Mapping[str, Any]) -> None:
     """Raise ValueError or ArithmeticError where a record from a file is not one that a journal writes."""
-    expected = _EXPECTED[Kind(record.kind)]
+    _check_time(record.at)
+    if record.entry == JOURNAL:
+        if record.kind not in JOURNAL_KINDS or not all(isinstance(value, str) for value in facts.values()):
+            raise ValueError(record.kind)
+        return
+    _check_facts(record, facts)
+
+
+def _check_facts(record: ChainRecord, facts: Mapping[str, Any]) -> None:
+    expected = _EXPECTED[record.kind]
     if not expected - _DEFAULTS.keys() <= facts.keys() <= expected:
         raise ValueError(record.kind)
-    _check_time(record.at)
     if not 1 <= record.entry <= _MAX_ENTRY or facts.get("attempt", 1) > _MAX_ATTEMPTS:
         raise ValueError(record.entry)
     for name, value in facts.items():

@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import NamedTuple
 
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK
@@ -24,18 +23,6 @@ from escrowctl.journal.model import DECIDED_APPLIED, Entry, Intent, Settlement, 
 from escrowctl.runtime import ago
 
 WHAT_THIS_KEY_SHOWS = "to read it with the current API key"
-
-
-class FutureDated(NamedTuple):
-    """The amount that counts only because of entries with a future date.
-
-    `numbers` are the first of these entries, `date` their latest date; `more`: there are others.
-    """
-
-    amount: Decimal
-    numbers: tuple[int, ...]
-    date: str
-    more: bool
 
 
 def check_duplicates(
@@ -100,9 +87,10 @@ def check_reference(under_reference: list[Entry], intent: Intent, *, now: dateti
         is_repeated = is_other_run and entry.number in intent.allowed_duplicates
         if entry.state is State.DONE and not is_repeated:
             created, reference = entry.settlement.result_id, entry.intent.reference
+            what = created or f"an earlier {entry.intent.verb}"
             raise refusal(
                 ErrorCode.REFERENCE_REUSED,
-                f'{_created(entry)} already has the reference "{reference}" ({entry.name}, {entry.sent_at}).',
+                f'{what} already has the reference "{reference}" ({entry.name}, {entry.sent_at}).',
                 entry,
                 hint=command(f"tx get {shlex.quote(created)}", "to see that escrow")
                 if created
@@ -137,9 +125,7 @@ def uncountable(intent: Intent, *, day: str) -> EscrowctlError:
     )
 
 
-def over_cap(
-    intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str, ahead: FutureDated | None
-) -> EscrowctlError:
+def over_cap(intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str) -> EscrowctlError:
     """Return the refusal of a write that would bring a day's writes of its operation above the profile's cap."""
     verb, currency = intent.verb, money.currency
     this = (
@@ -147,20 +133,11 @@ def over_cap(
         if intent.batch is not None and intent.line is None
         else f"This {verb} is {money}"
     )
-    limit = f"the profile {intent.profile} caps {verb}s at {cap} {currency} a day (UTC)"
-    if ahead is None:
-        return _capped(
-            intent,
-            f"{limit}. Counted since {day}: {spent} {currency} (done or unknown, as often as it was sent). {this}.",
-            hint=command(f"journal list --since {day} --operation {verb}", "to see what counts", bare=True),
-        )
-    names = [f"j{number}" for number in ahead.numbers]
-    more = " and others" if ahead.more else ""
     return _capped(
         intent,
-        f"{limit}. Counted: {spent} {currency}. This includes {ahead.amount} {currency} of {', '.join(names)}"
-        f"{more}, dated in the future ({ahead.date}). {this}. Check the clock.",
-        hint=tuple(command(f"journal show {name}") for name in names),
+        f"the profile {intent.profile} caps {verb}s at {cap} {currency} a day (UTC). Counted since {day}: {spent} "
+        f"{currency} (done or unknown, as often as it was sent). {this}.",
+        hint=command(f"journal list --since {day} --operation {verb}", "to see what counts", bare=True),
     )
 
 
@@ -194,17 +171,6 @@ def taken(number: int) -> EscrowctlError:
 def changed(entry: Entry) -> EscrowctlError:
     """Return the refusal to go on with an entry that another process has worked on meanwhile."""
     return refusal(ErrorCode.BUSY, f"another process changed {entry.name} since this command read it.", entry)
-
-
-def overwritten(entry: Entry) -> EscrowctlError:
-    """Return the refusal to send an intent that another process overwrote right after its commit."""
-    return refusal(
-        ErrorCode.BUSY,
-        f"another process overwrote {entry.name}. Probably two paths or machines use this journal "
-        "and do not share its locks.",
-        entry,
-        hint="always use the same path to the journal's folder, from one machine",
-    )
 
 
 def taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
@@ -316,10 +282,6 @@ def _capped(intent: Intent, sentence: str, *, hint: Hints = ()) -> EscrowctlErro
         sentence,
         hint=hint or command(f"config get profiles.{intent.profile}.caps", "to see the caps", bare=True),
     )
-
-
-def _created(entry: Entry) -> str:
-    return entry.settlement.result_id or f"an earlier {entry.intent.verb}"
 
 
 def refusal(code: ErrorCode, sentence: str, entry: Entry, *, hint: Hints = ()) -> EscrowctlError:

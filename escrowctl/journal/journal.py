@@ -2,14 +2,14 @@
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from typing import TypeVar
 
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal import guards, keys
 from escrowctl.journal.accounts import Account
-from escrowctl.journal.chain import Head
+from escrowctl.journal.chain import Kind
 from escrowctl.journal.commit import Commit, read_now
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
 from escrowctl.journal.model import (
@@ -27,14 +27,13 @@ from escrowctl.journal.model import (
     settled_by_reading,
 )
 from escrowctl.journal.signing_secrets import SigningSecrets
-from escrowctl.journal.storage import Locks, Storage
+from escrowctl.journal.storage import Locks, Storage, writing
 from escrowctl.runtime import timestamp
 
 _T = TypeVar("_T")
 
 _POLL_SECONDS = 0.05
 _FEW = 10
-_LONG_SILENCE = timedelta(days=400)
 
 
 class Journal:
@@ -59,14 +58,6 @@ class Journal:
     def journal_id(self) -> str:
         """The journal's own id."""
         return self.storage.journal_id
-
-    def long_silence(self) -> str | None:
-        """Return the date of the last record where it is more than 400 days before now, else None.
-
-        A clock that jumped ahead looks like that, and caps count what it dates until that date has come.
-        """
-        last = self.storage.last()
-        return last.record.at if last and last.record.at < timestamp(self._now() - _LONG_SILENCE) else None
 
     def begin(self, intent: Intent, *, request_id: str, caps: Caps = NO_CAPS, resend_throttled: bool = False) -> Begun:
         """Store one intent durably, so that its bytes may leave, or raise why not; see `begin_all`."""
@@ -116,7 +107,7 @@ class Journal:
             begun = [commit.begin_or_refuse(begin) for begin in begins]
         for entry, _ in settlements:
             self._locks.free(entry.number)
-        return self._confirm(commit.transaction.head, begun), settled
+        return begun, settled
 
     def begin_again(
         self,
@@ -261,6 +252,15 @@ class Journal:
         with self._checked_commit() as commit:
             return keys.find_by_key(commit.find_duplicates(intent), intent, resend_throttled=resend_throttled)[0]
 
+    def asks_reason(self) -> bool:
+        """Whether it was made from an export, and no live create was given a reason since."""
+        return self.storage.last_note() is Kind.OPENING
+
+    def give_reason(self, decision: OperatorDecision) -> None:
+        """Record why live creates are sent although the export may have missed writes."""
+        with self._checked_commit() as commit:
+            commit.transaction.note(Kind.REASON, decision._asdict(), at=timestamp(self._now()))
+
     def find(self, number: int) -> Entry | None:
         """Return one entry with its history, or None."""
         found = self.storage.entries([number])
@@ -301,7 +301,7 @@ class Journal:
         """Yield a commit that begins with writing; the locks it took are freed where nothing is committed."""
         commit = None
         try:
-            with self.storage.transaction() as transaction:
+            with writing(self.storage) as transaction:
                 commit = Commit(transaction, self.storage, self._locks, now=self._now)
                 yield commit
         except BaseException:
@@ -315,22 +315,6 @@ class Journal:
         with self._begin_commit() as commit:
             commit.transaction.check()
             yield commit
-
-    def _confirm(self, head: Head, begun: list[Begun | EscrowctlError]) -> list[Begun | EscrowctlError]:
-        """Return what a commit that ended with this head began; where another process overwrote it, errors.
-
-        That happens where one journal is reached by two paths that do not share locks.
-        """
-        numbers = [one.entry.number for one in begun if isinstance(one, Begun) and not one.replayed]
-        try:
-            if not numbers or self.storage.contradiction(head) is None:
-                return begun
-        except EscrowctlError:
-            # It is committed durably. An overwrite may come after this check too: `_settle` records it again then.
-            return begun
-        for number in numbers:
-            self._locks.free(number)
-        return [guards.overwritten(one.entry) if isinstance(one, Begun) and not one.replayed else one for one in begun]
 
     def _are_stored(self, settlements: Sequence[tuple[Entry, Settlement]]) -> bool:
         """Whether outcomes are on record, to a reader who opens the journal anew."""

@@ -8,32 +8,26 @@ from escrowctl.config.pins import JournalPin
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.signing_secrets import SigningSecrets
-from escrowctl.journal.sqlite.connection import find_id, find_version
+from escrowctl.journal.sqlite.connection import find_id
+from escrowctl.journal.sqlite.errors import FROM_EXPORT
 from escrowctl.journal.sqlite.locks import LockFile, ReadLockFile
-from escrowctl.journal.sqlite.schema import VERSION
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import Locks, Storage
-from escrowctl.runtime import timestamp
 
 FILE_NAME = "journal.db"
 
 
 def open_journal(
-    folder: Path,
-    *,
-    now: Callable[[], datetime],
-    reading: bool = False,
-    restoring: bool = False,
-    pins: Collection[JournalPin] = (),
+    folder: Path, *, now: Callable[[], datetime], reading: bool = False, pins: Collection[JournalPin] = ()
 ) -> Journal:
     """Return the journal in a folder; raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
 
-    `reading`: nothing is created, and what cannot be written is read. `restoring`: one that was lost is created anew.
-    An older format is migrated. Where `pins` require another journal, this raises before one is created or migrated.
+    `reading`: nothing is created, and what cannot be written is read. If `pins` require another journal, this
+    raises before one is created.
     """
     if pins:
         _require_pinned(folder / FILE_NAME, pins)
-    storage, locks = open_storage(folder, created_at=timestamp(now()), reading=reading, restoring=restoring)
+    storage, locks = open_storage(folder, reading=reading)
     return Journal(storage, locks, now=now, secrets=SigningSecrets(folder))
 
 
@@ -53,7 +47,7 @@ def _require_pinned(path: Path, pins: Iterable[JournalPin]) -> None:
 def _another(path: Path, journal_id: str | None, pin: JournalPin) -> EscrowctlError:
     """Return the refusal of the journal that is here, or of a new one, instead of the one that a pin requires."""
     if journal_id is None:
-        this, use = f"{path} does not exist", command("journal import NEWEST_EXPORT --restore", "to restore that one")
+        this, use = f"{path} does not exist", FROM_EXPORT
     else:
         this, use = f"this journal is {journal_id}", Hint("set ESCROWCTL_HOME to its folder", "to use that one")
     return not_sent(
@@ -67,16 +61,7 @@ def _another(path: Path, journal_id: str | None, pin: JournalPin) -> EscrowctlEr
     )
 
 
-def find_formats(folder: Path) -> tuple[int, int] | None:
-    """Return the format of the journal in a folder, and today's; None where there is none, or it cannot be read.
-
-    Nothing is changed: `open_journal` migrates an older format.
-    """
-    found = find_version(folder / FILE_NAME)
-    return (found, VERSION) if found else None
-
-
-def open_storage(folder: Path, *, created_at: str, reading: bool, restoring: bool = False) -> tuple[Storage, Locks]:
+def open_storage(folder: Path, *, reading: bool) -> tuple[Storage, Locks]:
     """Return a folder's storage and its locks; raises as `open_journal` does."""
-    storage = SqliteStorage.open(folder / FILE_NAME, made_at=created_at, reading=reading, restoring=restoring)
+    storage = SqliteStorage.open(folder / FILE_NAME, reading=reading)
     return storage, (ReadLockFile if reading else LockFile)(folder / "journal.lock")

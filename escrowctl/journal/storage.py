@@ -5,11 +5,12 @@ raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. One
 the one that opened it.
 """
 
-from collections.abc import Collection, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
+from escrowctl.errors import ErrorCode, command, not_sent
 from escrowctl.journal.chain import EMPTY, Head, Kind, Link
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.model import Entry, PlanRow, Selection, State
@@ -75,10 +76,6 @@ class Transaction(Protocol):
     def head(self) -> Head:
         """Where the chain ends."""
 
-    @property
-    def latest(self) -> str:
-        """The latest date of any record."""
-
     def check(self) -> None:
         """Raise where the last records are damaged, or the journal is older than it was."""
 
@@ -100,12 +97,12 @@ class Transaction(Protocol):
     def append(self, number: int, kind: Kind, facts: Facts, *, at: str) -> Entry:
         """Append a record to the chain, and return the entry that its records now make."""
 
-    def restore(self, journal_id: str, links: list[Link]) -> None:
-        """Become the journal of that id with these records. Only for a storage without records.
+    @property
+    def successor(self) -> str | None:
+        """The id of the journal that a closing record names; None: this journal is not closed."""
 
-        Raises EscrowctlError `ErrorCode.CONFLICT` where it holds records, or is known to be another
-        journal or to have had more of them.
-        """
+    def note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
+        """Append a record about the journal itself, one of `chain.JOURNAL_KINDS`. A closing one moves no saved head."""
 
     def plan(self, rows: Iterable[PlanRow]) -> None:
         """Store rows of a batch that are not sent yet; a row that is stored already is replaced."""
@@ -137,6 +134,9 @@ class Storage(Protocol):
 
     def last(self) -> Link | None:
         """Return the last record; raises where it is damaged."""
+
+    def last_note(self) -> Kind | None:
+        """Return the kind of the last record about the journal itself."""
 
     def records(self, *, after: int, limit: int) -> list[Link]:
         """Return up to `limit` records in order, those after a sequence."""
@@ -180,14 +180,21 @@ class Storage(Protocol):
     def find_damage(self) -> str | None:
         """Return what is wrong with the storage itself and with what it derives from the records."""
 
-    def accept_head(self) -> Head:
-        """Save the current head of the chain in place of the saved one, and return it."""
-
-    def require_restorable(self, journal_id: str, links: list[Link]) -> None:
-        """Raise where a journal of these records is not the one that was here, or an earlier state of it."""
-
     def close(self) -> None:
         """Close it."""
+
+
+@contextmanager
+def writing(storage: Storage) -> Iterator[Transaction]:
+    """Do as `Storage.transaction`; raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` if the journal is closed."""
+    with storage.transaction() as transaction:
+        if transaction.successor is not None:
+            raise not_sent(
+                ErrorCode.JOURNAL_UNUSABLE,
+                f"the journal {storage.where} is closed: journal {transaction.successor} took its place.",
+                hint=command("journal init --from NEWEST_EXPORT --yes", "if that journal was not put in its place"),
+            )
+        yield transaction
 
 
 def head_of(storage: Storage) -> Head:

@@ -6,21 +6,20 @@
     {"head": {"sequence": 1, "digest": "..."}}
 
 The last line tells a complete file from a truncated one. An import takes over what another journal
-knows: its entries get numbers of this journal, and keep the name of where they come from. A journal
-that was lost is restored from its own export: the same records, the same id, in an empty storage.
+knows: its entries get numbers of this journal, and keep the name of where they come from.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from escrowctl.errors import NOTHING_IMPORTED, ErrorCode, EscrowctlError, bad_value, not_sent
-from escrowctl.journal.chain import EMPTY, ChainRecord, Head, Kind, Link, canonical
+from escrowctl.journal.chain import EMPTY, JOURNAL, ChainRecord, Head, Kind, Link, canonical
 from escrowctl.journal.duplicates import Duplicate, pair_up
 from escrowctl.journal.fields import UNDECODABLE, Facts, check_journal_id, check_record
 from escrowctl.journal.fold import Folded, duplicate_keys, extend
 from escrowctl.journal.model import OPEN_STATES, WHILE_EXPORTED, Entry, Selection, State
-from escrowctl.journal.storage import Storage, Transaction
+from escrowctl.journal.storage import Storage, Transaction, writing
 
 FORMAT = 1
 _PAGE = 500
@@ -37,6 +36,11 @@ class Archive(NamedTuple):
     def head(self) -> Head:
         """Where its chain ends."""
         return self.links[-1].head if self.links else EMPTY
+
+    @property
+    def records(self) -> int:
+        """How many records it has, without a closing one."""
+        return sum(link.record.kind != Kind.CLOSING for link in self.links)
 
 
 class Imported(NamedTuple):
@@ -56,14 +60,20 @@ def links(storage: Storage) -> Iterator[Link]:
         after = page[-1].record.sequence
 
 
-def write_archive(storage: Storage) -> Iterator[str]:
-    """Yield the journal's lines, without line ends."""
+def write_archive(storage: Storage, report: Callable[[str], None]) -> Iterator[str]:
+    """Yield the journal's lines, without line ends. Of a broken chain, those up to the break, which is reported."""
     yield json.dumps({"escrowctl_journal": FORMAT, "journal_id": storage.journal_id})
     head = EMPTY
-    for link in links(storage):
-        document = link.record._asdict() | {"facts": json.loads(link.record.facts), "digest": link.digest}
-        yield json.dumps(document)
-        head = link.head
+    try:
+        for link in links(storage):
+            if not link.follows(head):
+                report(f"record {head.sequence + 1} is missing or was changed")
+                break
+            document = link.record._asdict() | {"facts": json.loads(link.record.facts), "digest": link.digest}
+            yield json.dumps(document)
+            head = link.head
+    except EscrowctlError as error:
+        report(error.message.rstrip("."))
     yield json.dumps({"head": head._asdict()})
 
 
@@ -96,16 +106,21 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
         raise bad_value(
             f"{source} is not complete: it was truncated, or its last line was changed.", effect=NOTHING_IMPORTED
         )
+    return Archive(journal_id, found, _by_entry(found, source))
+
+
+def _by_entry(found: list[Link], source: str) -> dict[int, list[Link]]:
     by_entry: dict[int, list[Link]] = {}
     for link in found:
-        by_entry.setdefault(link.record.entry, []).append(link)
+        if link.record.entry != JOURNAL:
+            by_entry.setdefault(link.record.entry, []).append(link)
     for number, records in by_entry.items():
         try:
             _fold(records)
         except UNDECODABLE as error:
             why = f"the records of j{number} in {source} are incomplete or contradict each other."
             raise bad_value(why, effect=NOTHING_IMPORTED) from error
-    return Archive(journal_id, found, by_entry)
+    return by_entry
 
 
 def _fold(records: list[Link]) -> Folded:
@@ -135,17 +150,6 @@ def _not_one(source: str, number: int, why: str) -> EscrowctlError:
     return bad_value(f"line {number} of {source} {why}.", effect=NOTHING_IMPORTED)
 
 
-def restore(storage: Storage, archive: Archive) -> Imported:
-    """Restore an archive as the journal that it was, into one without records.
-
-    Raises EscrowctlError `ErrorCode.CONFLICT` where this journal has records, or its saved head shows
-    another journal or more records than the archive has.
-    """
-    with storage.transaction() as transaction:
-        transaction.restore(archive.journal_id, archive.links)
-    return Imported(added=len(archive.by_entry))
-
-
 def merge(storage: Storage, archive: Archive, *, at: str) -> Imported:
     """Take an archive's entries over in one commit; doing it again is harmless.
 
@@ -158,7 +162,7 @@ def merge(storage: Storage, archive: Archive, *, at: str) -> Imported:
         return _compare_with_itself(storage, archive)
     added = updated = known = 0
     changed: list[Entry] = []
-    with storage.transaction() as transaction:
+    with writing(storage) as transaction:
         transaction.check()
         for number, records in archive.by_entry.items():
             theirs = _fold(records)

@@ -8,36 +8,28 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from escrowctl.errors import EscrowctlError
-from escrowctl.journal.chain import EMPTY, Head
+from escrowctl.journal.chain import EMPTY, JOURNAL, Head
 from escrowctl.journal.storage import Storage
 from escrowctl.journal.transfer import links
 
 
 class Verification(NamedTuple):
-    """What was checked, and the first problem (None: none).
-
-    `lost` is in what the chain contradicts its saved head, a problem or not. `is_partial`: `records` are not all.
-    """
+    """What was checked, and the first problem (None: none). `is_partial`: `records` are not all."""
 
     records: int
     entries: int
     head: Head
     problem: str | None
-    lost: str | None
     is_partial: bool
 
 
 def verify(
-    storage: Storage,
-    *,
-    expected: Head | None = None,
-    any_head: bool = False,
-    is_late: Callable[[], bool] = lambda: False,
+    storage: Storage, *, expected: Head | None = None, is_late: Callable[[], bool] = lambda: False
 ) -> Verification:
     """Check a copy of the complete journal, taken at one moment, so that no writer is waited for or seen half.
 
-    `expected` is a head that it must still contain; with `any_head` the saved head is no problem. Once `is_late`,
-    nothing more is checked. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if it cannot be read at all.
+    `expected` is a head that it must still contain. Once `is_late`, nothing more is checked. Raises EscrowctlError
+    `ErrorCode.JOURNAL_UNUSABLE` only if it cannot be read at all.
     """
     # Read before the copy is taken: what is written meanwhile only puts the chain ahead of it.
     lost = storage.find_lost()
@@ -45,10 +37,10 @@ def verify(
         head, entries, problem = _walk_chain(frozen, is_late)
         is_partial = is_late()
         if problem is None:
-            problem = (None if any_head else lost) or (frozen.contradiction(expected) if expected else None)
+            problem = lost or (frozen.contradiction(expected) if expected else None)
         if problem is None and not is_partial:
             problem = _find_damage(frozen)
-    return Verification(head.sequence, entries, head, problem, lost, is_partial)
+    return Verification(head.sequence, entries, head, problem, is_partial)
 
 
 def _walk_chain(storage: Storage, is_late: Callable[[], bool]) -> tuple[Head, int, str | None]:
@@ -57,10 +49,10 @@ def _walk_chain(storage: Storage, is_late: Callable[[], bool]) -> tuple[Head, in
         if is_late():
             break
         if not link.follows(head):
-            return head, len(entries), f"record {head.sequence + 1} is missing or was changed"
+            return head, len(entries - {JOURNAL}), f"record {head.sequence + 1} is missing or was changed"
         head = link.head
         entries.add(link.record.entry)
-    return head, len(entries), None
+    return head, len(entries - {JOURNAL}), None
 
 
 def _find_damage(storage: Storage) -> str | None:

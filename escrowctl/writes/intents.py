@@ -4,7 +4,7 @@ import os
 import pwd
 
 from escrowctl.config.service import Service
-from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
+from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, Operation
 from escrowctl.errors import ErrorCode, Hint, command, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal
@@ -63,6 +63,21 @@ def require_history(service: Service, journal: Journal) -> None:
             Hint("set ESCROWCTL_JOURNAL_ID to the id that it prints", "then, in the job"),
         ),
     )
+
+
+def is_reason_needed(service: Service, operation: Operation, journal: Journal) -> bool:
+    """Whether this is the first live create since the journal was made from an export, which may miss writes."""
+    return service.live and operation is CREATE_TRANSACTION and journal.asks_reason()
+
+
+def require_reason(service: Service, operation: Operation, journal: Journal, reason: str | None) -> None:
+    """Raise EscrowctlError `ErrorCode.CONFIRMATION_NEEDED` if this create needs a reason and has none."""
+    if reason is None and is_reason_needed(service, operation, journal):
+        raise not_sent(
+            ErrorCode.CONFIRMATION_NEEDED,
+            "this journal was made from an export, which may miss creates that were sent after it.",
+            hint="ask the service whether this escrow exists; if not, create it by tx create with --reason TEXT",
+        )
 
 
 def operator_name() -> str:

@@ -24,11 +24,11 @@ from escrowctl.contract.redaction import find_secret, may_hold_secret
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
+from escrowctl.journal.model import NO_CAPS, Begun, Caps, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import Runtime, timestamp
 from escrowctl.signals import Signals
 from escrowctl.writes.create import compare_ids
-from escrowctl.writes.intents import make_intent, operator_name, require_writable
+from escrowctl.writes.intents import is_reason_needed, make_intent, operator_name, require_reason, require_writable
 from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.result import WriteResult, not_recorded
 from escrowctl.writes.sending import Sender, unprocessed
@@ -80,6 +80,7 @@ class Writer:
         if sent is not None:
             return self._replay(sent, request)
         self.journal.refuse_known(intent)
+        require_reason(self._service, request.operation, self.journal, request.options.reason)
         return None
 
     def find_done_lately(self, request: WriteRequest) -> Entry | None:
@@ -141,12 +142,7 @@ class Writer:
         """
         self.check(request)
         if again is None:
-            begun = self.journal.begin(
-                self._make_intent(request),
-                request_id=self._runtime.new_request_id(),
-                caps=self._caps(request),
-                resend_throttled=self._service.repeats_throttled,
-            )
+            begun = self._begin(request)
             if begun.replayed:
                 return self._replay(begun.entry, request)
             entry = begun.entry
@@ -185,6 +181,16 @@ class Writer:
             idempotency_key=request.options.idempotency_key or placeholder,
         )
         return Request(request.operation.method, url, headers, body)
+
+    def _begin(self, request: WriteRequest) -> Begun:
+        if is_reason_needed(self._service, request.operation, self.journal) and self.find_known(request) is None:
+            self.journal.give_reason(OperatorDecision(operator_name(), request.options.reason or ""))
+        return self.journal.begin(
+            self._make_intent(request),
+            request_id=self._runtime.new_request_id(),
+            caps=self._caps(request),
+            resend_throttled=self._service.repeats_throttled,
+        )
 
     def _begin_again(self, entry: Entry, request: WriteRequest, decision: OperatorDecision | None = None) -> Entry:
         request_id = self._runtime.new_request_id()

@@ -242,20 +242,6 @@ def test_release_to_be_sent_again_must_be_what_it_was(start: Start, rows: WriteR
     assert (result.code, counts_of(result), service.applied) == (15, (1, 0, 0, 1), {"tx_1": 1}), result.err
 
 
-def test_journal_that_is_overwritten_ends_the_run(
-    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service, run = start()
-    run("create", str(rows(1)), *RUN)
-    monkeypatch.setattr(SqliteStorage, "contradiction", lambda *_: "it has another end")
-
-    result = run("create", str(rows(60, first=5, name="other.csv")), *RUN)
-
-    # The journal here has them in flight; none was sent.
-    assert (counts_of(result), len(service.received)) == ((0, 0, 5, 55), 1)
-    assert "the last 5 rows ended alike" in result.err
-
-
 def test_process_that_ended_gets_no_rows(start: Start, rows: WriteRows) -> None:
     def answer(number: int, _seen: Seen) -> str:
         if number == 1:

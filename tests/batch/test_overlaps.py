@@ -154,27 +154,14 @@ def record_done(home: Path, **values: Any) -> None:
 def test_entry_of_an_unknown_run_counts_as_this_one(
     start: Start, rows: WriteRows, home: Path, run_key: str | None
 ) -> None:
-    """Another journal's entry, or one of a batch whose plan is lost, may say no run key."""
+    """A single create and another journal's entry may have no run key."""
     service, run = start()
     run("tx", "create", "--amount", "10", "--currency", "EUR", "--reference", "X")
-    record_done(home, reference="A-1", batch="b7", line=2, run_key=run_key)
+    record_done(home, reference="A-1", run_key=run_key)
 
     result = run("create", str(rows(text="reference,amount,currency\nA-1,10,EUR\n")), *RUN, *DECEMBER)
 
     assert (result.code, len(service.received)) == ((7, 1) if run_key in (None, "december") else (0, 2))
-
-
-def test_entry_without_a_run_key_takes_that_of_its_batch(start: Start, rows: WriteRows, home: Path) -> None:
-    service, run = start(lambda number, _seen: "401 No" if number > 1 else "")
-    run("create", str(rows(text=NOVEMBER)), *RUN, "--run-key", "november", "--concurrency", "1")
-    service.answer, sent = as_usual, len(service.received)
-    record_done(home, reference="B-1", line=9, run_key=None)
-    path = str(rows(text="reference,amount,currency\nB-1,10,EUR\n", name="b.csv"))
-
-    own = run("create", path, *RUN, "--run-key", "november")
-    other = run("create", path, *RUN, *DECEMBER)
-
-    assert (own.code, other.code, len(service.received)) == (7, 0, sent + 1)
 
 
 def test_run_key_without_references_is_refused(start: Start, rows: WriteRows) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 
-from batch.conftest import Start, WriteRows, counts_of
+from batch.conftest import Start, WriteRows
 from batch.services import as_usual
 
 RUN = ("--yes", "--json")
@@ -36,6 +36,7 @@ DAMAGE: dict[str, tuple[str, ...]] = {
     "no JSON": ("UPDATE plans SET content = 'x' WHERE row = 5",),
     "row gone": ("DELETE FROM plans WHERE row = 5",),
     "another line": ("UPDATE plans SET row = 9 WHERE row = 5",),
+    "head gone": ("DELETE FROM plans WHERE row = 0",),
     "head": ("UPDATE plans SET content = replace(content, 'EUR', 'USD') WHERE row = 0",),
 }
 
@@ -188,14 +189,3 @@ def test_full_temporary_folder_is_named(start: Start, rows: WriteRows, monkeypat
 
 def open_full(*_words: object, **_keywords: object) -> object:
     return Path("/dev/full").open("w+")
-
-
-def test_restored_batch_adds_up(start: Start, rows: WriteRows, home: Path, tmp_path: Path) -> None:
-    _, run = start()
-    run("create", str(rows(5)), *RUN)
-    export = tmp_path / "export.jsonl"
-    export.write_text(run("journal", "export").out)
-    (home / "state" / "journal.db").rename(tmp_path / "lost.db")
-    run("journal", "import", str(export), "--restore")
-
-    assert counts_of(run("show", "b1", "--json")) == (5, 0, 0, 0)

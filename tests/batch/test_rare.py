@@ -316,29 +316,7 @@ def test_many_flaws_are_counted(start: Start, rows: WriteRows) -> None:
     assert (result.code, result.err.count("  line "), "1,200 of 1,200 rows" in result.err) == (2, 1000, True)
 
 
-def test_batch_of_a_restored_journal_has_no_plan(start: Start, rows: WriteRows, home: Path, tmp_path: Path) -> None:
-    _, run = start(lambda number, _seen: "401 No" if number > 3 else "")
-    run("create", str(rows(9)), *RUN, "--concurrency", "1")
-    export = tmp_path / "export.jsonl"
-    export.write_text(run("journal", "export").out)
-    (home / "state" / "journal.db").rename(tmp_path / "lost.db")
-
-    restored = run("journal", "import", str(export), "--restore")
-    shown, resumed = run("show", "b1", "--json"), run("resume", "b1", *RUN)
-
-    listed = run("list", "--json", "--fields", "batch,state")
-    created = run("list", "--fields", "created").out.strip()
-
-    assert (restored.code, resumed.code, shown.json["done"]) == (0, 7, 3)
-    assert "not in this journal any more" in resumed.error["message"]
-    assert counts_of(shown)[:3] == (3, 0, 0)
-    # Nothing says that these were all rows.
-    assert created == run("journal", "show", "j1", "--json").json["history"][0]["at"]
-    assert (listed.json, "without rows" in shown.err) == ([{"batch": "b1", "state": "partial"}], True)
-    assert all("batch create FILE --skip-done" in text for text in (shown.err, resumed.error["hint"]))
-
-
-def test_file_without_references_is_completed_after_a_restore(
+def test_file_without_references_is_completed_in_a_new_journal(
     start: Start, rows: WriteRows, home: Path, tmp_path: Path
 ) -> None:
     service, run = start(lambda number, _seen: "401 No" if number > 2 else "")
@@ -347,7 +325,7 @@ def test_file_without_references_is_completed_after_a_restore(
     export = tmp_path / "export.jsonl"
     export.write_text(run("journal", "export").out)
     (home / "state" / "journal.db").rename(tmp_path / "lost.db")
-    run("journal", "import", str(export), "--restore")
+    run("journal", "init", "--from", str(export), "--yes")
     service.answer, sent = as_usual, len(service.received)
 
     again, skipping = run("create", path, *RUN), run("create", path, "--skip-done", *RUN)

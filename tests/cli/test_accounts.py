@@ -9,7 +9,7 @@ import pytest
 from conftest import Result, Run, Serve
 from wire_server import Behave, WireServer, hang_up
 
-from cli.older_journals import write_journal
+from cli.older_export import write_older_export
 from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply, writes_meet
 
 EU, US = "sk_live_of_the_eu_account", "sk_live_of_the_us_account"
@@ -128,21 +128,18 @@ def test_unknown_is_not_resolved_with_another_key(service_and_run_with_key: Any)
     assert (refused, decided, len(server.seen)) == ([2, 2], 0, reads)
 
 
-def test_entries_of_an_older_journal_refuse_and_claim_nothing(service_and_run_with_key: Any, home: Path) -> None:
+def test_entries_of_an_older_version_refuse_and_claim_nothing(service_and_run_with_key: Any, tmp_path: Path) -> None:
     server, line = service_and_run_with_key(json_reply(HELD))
-    path = home / "state" / "journal.db"
-    write_journal(path, 1, base_url=server.base_url)
-    with sqlite3.connect(path) as database:
-        key, result_id = database.execute(
-            "SELECT idempotency_key, result_id FROM entries WHERE state = 'done'"
-        ).fetchone()
+    export = write_older_export(tmp_path / "older.jsonl", base_url=server.base_url)
+    assert line(EU, "journal", "import", str(export)).code == 0
+    first = line(EU, "journal", "show", "j1", "--json").json
 
     seven_euro = ("tx", "create", "--amount", "7", "--currency", "EUR")
-    replayed = line(EU, *seven_euro, "--idempotency-key", key, "--json")
+    replayed = line(EU, *seven_euro, "--idempotency-key", first["idempotency_key"], "--json")
     skipped = line(EU, *RELEASE, "--skip-released", "--json")
 
     assert (replayed.code, replayed.error["code"]) == (7, "key_reused")
-    assert f"escrowctl tx get {result_id}" in replayed.error["hint"]
+    assert f"escrowctl tx get {first['id']}" in replayed.error["hint"]
     assert (skipped.code, skipped.error["code"], server.writes) == (7, "conflict", [])
 
 

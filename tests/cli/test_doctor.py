@@ -16,7 +16,6 @@ from services.service import ExampleService, Reply, ok
 from wire_server import Behave, Seen, answering, http_reply
 
 from cli.conftest import Profile
-from cli.older_journals import write_journal
 from cli.replies import CREATE, break_off, holding, writes_meet
 
 DATE = "Date: Sat, 21 Nov 2026 03:12:44 GMT"
@@ -338,18 +337,6 @@ def test_journal_is_not_checked_where_settings_are_wrong(profile: Profile, run: 
     result = run("doctor", environ=environ)
 
     assert (result.code, check(result, "journal")["verdict"], "journal" in failed(result)) == (16, "skipped", False)
-
-
-def test_journal_of_an_older_format_is_not_migrated(profile: Profile, run: Run, home: Path) -> None:
-    profile(behave=service())
-    write_journal(home / "state" / "journal.db", 3)
-    before = files_of(home / "state")
-
-    result = run("doctor")
-
-    assert (result.code, checks(result)["journal"]) == (0, "warning")
-    assert "format 3" in check(result, "journal")["finding"]
-    assert files_of(home / "state") == before
 
 
 def test_mount_without_shared_locks_is_a_warning(

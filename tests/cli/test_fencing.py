@@ -4,7 +4,6 @@ A second home whose journal.db is a hard link is such a path: SQLite's locks are
 the locks that say who is alive are not. Where those are not shared either, a whole file is put back.
 """
 
-import json
 import os
 import shutil
 import subprocess
@@ -13,14 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import internals
 import pytest
 from conftest import KEY, Result, Run, Serve
 from wire_server import Seen, WireServer
 
 from cli.replies import CREATE, RELEASE, holding, writes_meet
-from escrowctl.journal.chain import Link, canonical
-from escrowctl.journal.sqlite.storage import SqliteStorage
 
 Line = Callable[..., Result]
 Meanwhile = Callable[..., int]
@@ -105,34 +101,3 @@ def test_intent_overwritten_by_another_path_is_recorded_again(two_paths: Any, ho
         ("j1", "unconfirmed", "100"),
     ]
     assert line("journal", "verify").code == 0
-
-
-def test_release_is_not_sent_when_its_intent_was_overwritten(
-    two_paths: Any, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server, line = two_paths(lambda _line: None)
-    assert line(*CREATE).code == 0
-    commit = internals.read(internals.STORAGE_COMMIT)
-
-    def lose_to_another(self: SqliteStorage, transaction: Any = None) -> None:
-        commit(self, transaction)
-        if (last := self.last()) is not None and last.record.sequence == 3:
-            monkeypatch.setattr(internals.STORAGE_COMMIT, commit)
-            _overwrite_last_record(self, last)
-
-    monkeypatch.setattr(internals.STORAGE_COMMIT, lose_to_another)
-
-    result = line(*RELEASE, "--json")
-
-    assert (result.code, result.error["code"], len(server.writes)) == (7, "busy", 1)
-    assert "This command sent nothing." in result.error["message"]
-
-
-def _overwrite_last_record(storage: Any, last: Link) -> None:
-    """Put another path's intent in the place of ours, as a valid record."""
-    record = last.record._replace(facts=canonical(json.loads(last.record.facts) | {"request_id": "theirs"}))
-    (previous,) = storage.records(after=record.sequence - 2, limit=1)
-    digest = bytes.fromhex(record.digest(previous.digest))
-    internals.database_of(storage).execute(
-        "UPDATE records SET facts = ?, digest = ? WHERE sequence = 3", (record.facts, digest)
-    )

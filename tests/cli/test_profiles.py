@@ -10,7 +10,6 @@ from conftest import KEY, Run
 from wire_server import hang_up
 
 from cli.conftest import Journal, Profile
-from cli.older_journals import write_journal
 from cli.replies import CREATE, RELEASE, json_reply
 from escrowctl.config.folders import Folders
 from escrowctl.config.keys import Secret
@@ -204,16 +203,6 @@ def test_another_journal_is_not_used(
     assert (home / "state").exists() == (state == "another")
 
 
-def test_another_journal_of_an_older_format_is_not_migrated(run: Run, home: Path) -> None:
-    write_journal(home / "state" / "journal.db", 3)
-    before = (home / "state" / "journal.db").read_bytes()
-
-    refused = run("journal", "list", "--json", environ={"ESCROWCTL_JOURNAL_ID": LOST})
-
-    assert (refused.code, LOST in refused.error["message"]) == (17, True)
-    assert [(file.name, file.read_bytes()) for file in (home / "state").iterdir()] == [("journal.db", before)]
-
-
 def test_decision_is_not_recorded_in_another_journal(profile: Profile, run: Run, journal: Journal) -> None:
     profile('mode = "live"', behave=hang_up)
     assert run(*CREATE).code == 12
@@ -234,7 +223,7 @@ def test_no_journal_is_created_in_the_place_of_the_required_one(run: Run, home: 
     refused = run("journal", "init", "--json", environ={"ESCROWCTL_JOURNAL_ID": LOST})
 
     assert (refused.code, refused.out, (home / "state").exists()) == (17, "", False)
-    assert "--restore" in refused.error["hint"]
+    assert "journal init --from" in refused.error["hint"]
     assert run("journal", "init").code == 0
 
 

@@ -2,7 +2,8 @@
 
 The journal knows a release that is done, one that is unknown, and a create that is unknown. The
 fake service keeps saying that everything is held: only the journal prevents a second write, or one
-above the cap.
+above the cap. Of a flipped bit in what is derived from the records (the duplicate index and the totals),
+`journal verify` must show it, or it must change nothing.
 Run as a program it tries a broken variant: `python -m faults.damage VARIANT FOLDER SEED`.
 """
 
@@ -13,6 +14,7 @@ import random
 import re
 import shutil
 import socket
+import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -34,6 +36,8 @@ CREATE = ("tx", "create", "--amount", "77", "--currency", "USD")
 ABOVE_CAP = ("tx", "create", "--amount", "90", "--currency", "USD")
 LINES = {DONE: {7, 17}, UNKNOWN: {12, 17}, CREATE: {12, 17}, ABOVE_CAP: {5, 17}}
 """Line -> the exit codes that it may have after any damage."""
+VERIFY, DERIVED = ("journal", "verify"), ("keys", "totals")
+OTHERS = {VERIFY: {0, 16, 17}, ("journal", "list"): {0, 17}}
 
 UNDAMAGED, REFUSED = {7: 1, 12: 2, 5: 1}, {17: len(LINES)}
 """Exit code -> how many of LINES end with it, where no damage matters and where the journal is refused."""
@@ -41,6 +45,7 @@ PROFILE = '[profiles.harness]\nbase_url = "{url}"\ncaps.USD = "160"\n'
 """Two releases and one create of 77 are below the cap."""
 
 LAST = 64 * 1024
+PAGE = 4096
 HEAD = 138
 """How long journal.head is."""
 FILES = ("journal.db", "journal.head", "journal.lock")
@@ -180,30 +185,39 @@ class Damages:
         """Damage a copy and try all lines on it; raises ViolationError, which names the damage."""
         self._renew()
         damage.apply(self._home / "state")
+        self.runs += 1
+        if self._is_derived(damage) and self._try(VERIFY, f"{damage}, verify"):
+            return
         lines = list(LINES)
         self.chance.shuffle(lines)
         # A look before or after: neither may fall, nor make good what is not.
         looks_at = self.chance.randrange(len(lines) + 1)
         for place, line in enumerate([*lines[:looks_at], ("journal", "list"), *lines[looks_at:]]):
             self._try(line, f"{damage}, line {place + 1}")
-        self.runs += 1
 
     def play_all(self, damages: Iterable[Damage]) -> None:
         for damage in damages:
             self.run_with_damage(damage)
 
-    def _try(self, line: tuple[str, ...], damage: str) -> None:
+    def _is_derived(self, damage: Damage | Replacement) -> bool:
+        """Whether a bit is flipped in a table that is derived from the records; each is one page here."""
+        if not isinstance(damage, Damage) or damage.name != "journal.db" or damage.bit is None:
+            return False
+        return damage.offset // PAGE + 1 in self._derived
+
+    def _try(self, line: tuple[str, ...], damage: str) -> int:
         before = len(self.server.writes)
         code, err = self._run(line)
         where = f"{' '.join(line)}: exit {code} ({damage}, ESCROWCTL_TEST_SEED={self.seed})\n{err}"
         if len(self.server.writes) != before:
             raise ViolationError(Violation.SENT_TWICE, where)
-        if "Traceback" in err or "defect" in err or code not in LINES.get(line, {0, 17}):
+        if "Traceback" in err or "defect" in err or code not in (LINES | OTHERS)[line]:
             raise ViolationError(Violation.BROKE, where)
         if code and not err.startswith("error: "):
             raise ViolationError(Violation.BROKE, where)
         if line in LINES:
             self.codes[code] += 1
+        return code
 
     def _run(self, line: tuple[str, ...]) -> tuple[int, str]:
         out, err = io.StringIO(), io.StringIO()
@@ -240,6 +254,12 @@ class Damages:
         if (codes, len(self.server.writes)) != ([0, 12, 12], 3):
             raise HarnessError(f"the journal to be damaged came to {codes}")
         self._home = self.folder / "home"
+        with sqlite3.connect(self._whole / "state" / "journal.db") as database:
+            roots = dict(database.execute("SELECT name, rootpage FROM sqlite_schema").fetchall())
+            (pages,) = database.execute("PRAGMA page_count").fetchone()
+        if len(set(roots.values())) != pages - 1:
+            raise HarnessError("each table and index of the journal should be one page")
+        self._derived = {roots[name] for name in DERIVED}
 
     def _behave(self, seen: Seen, connection: socket.socket) -> None:
         if seen.is_write and not self.answers:

@@ -7,7 +7,6 @@ import os
 import sqlite3
 import sys
 import time
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,10 @@ from escrowctl.journal import commit, fields, journal
 from escrowctl.journal.fold import Folded, duplicate_keys, extend
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, UNSETTLED, Begun, Entry, Settlement, State
-from escrowctl.journal.sqlite import reading
+from escrowctl.journal.sqlite import check, reading
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
-from escrowctl.journal.storage import Total, TotalKey
 from escrowctl.runtime import timestamp
 from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.writer import Writer
@@ -103,9 +101,9 @@ def never_syncs() -> None:
     """Let the operating system sync the journal when it wants."""
     prepare = SqliteStorage._prepare
 
-    def unsynced(self: Any, made_at: str) -> None:
+    def unsynced(self: Any) -> None:
         leave_mark()
-        prepare(self, made_at)
+        prepare(self)
         self._db.execute("PRAGMA synchronous = OFF")
 
     SqliteStorage._prepare = unsynced  # type: ignore[method-assign] # as above
@@ -150,7 +148,7 @@ def checks_caps_outside_the_commit() -> None:
 
 
 def believes_the_file() -> None:
-    """Check neither chain nor head nor records, and trust the rows and one index."""
+    """Check neither chain nor head nor records, and trust the rows and the index."""
 
     def unchecked(self: Any) -> None:
         leave_mark()
@@ -165,7 +163,7 @@ def believes_the_file() -> None:
         return Folded(entry, found.facts | queried, row, duplicate_keys(entry))
 
     def indexed(self: Any, keys: Any) -> list[Entry]:
-        found = self._read({number for _, number in self._guarding("keys", keys)})
+        found = self._read({number for _, number in self._guarding(keys)})
         return [folded.entry for folded in found.values()]
 
     SqliteTransaction.check = unchecked  # type: ignore[method-assign] # as above
@@ -173,15 +171,13 @@ def believes_the_file() -> None:
     reading.build = built  # type: ignore[attr-defined] # as above
 
 
-def trusts_one_total() -> None:
-    """Read what caps count from one of the two tables."""
+def verifies_the_chain_alone() -> None:
+    """Compare nothing that is derived from the records."""
 
-    def read(self: Any, condition: str, values: Any) -> list[Total]:
+    def uncompared(_database: Any) -> None:
         leave_mark()
-        rows = self._db.execute(f"SELECT * FROM totals WHERE {condition}", values).fetchall()
-        return [Total(TotalKey(*key), Decimal(amount)) for *key, amount in rows]
 
-    SqliteTransaction._totals = read  # type: ignore[method-assign] # as above
+    check._compare_derived = uncompared  # type: ignore[assignment] # as above
 
 
 def writes_share_a_connection() -> None:

@@ -5,18 +5,18 @@ the place of what was there when it is committed.
 """
 
 import contextlib
+import json
 import threading
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
 from escrowctl.contract.money import sum_exactly
-from escrowctl.errors import NOTHING_IMPORTED, ErrorCode, not_sent
 from escrowctl.journal.caps import change_totals
-from escrowctl.journal.chain import EMPTY, Head, Kind, Link
+from escrowctl.journal.chain import EMPTY, JOURNAL, Head, Kind, Link
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.fold import Folded, extend, fingerprint_keys, next_link
 from escrowctl.journal.model import UNSETTLED, Entry, PlanRow, Selection, State
@@ -53,9 +53,7 @@ class Place:
 _PLACES: defaultdict[Path, Place] = defaultdict(Place)
 
 
-def open_storage(
-    folder: Path, *, created_at: str, reading: bool, restoring: bool = False
-) -> tuple["MemoryStorage", "MemoryLocks"]:
+def open_storage(folder: Path, *, reading: bool) -> tuple["MemoryStorage", "MemoryLocks"]:
     """Take the place of `journal.opening.open_storage`."""
     place = _PLACES[folder]
     with place.writing:
@@ -111,10 +109,6 @@ class MemoryTransaction:
     def head(self) -> Head:
         return self.content.head
 
-    @property
-    def latest(self) -> str:
-        return max((link.record.at for link in self.content.links), default="")
-
     def check(self) -> None:
         """Nothing in memory is damaged."""
 
@@ -140,12 +134,13 @@ class MemoryTransaction:
     def append(self, number: int, kind: Kind, facts: Facts, *, at: str) -> Entry:
         return self._add(next_link(self.head, number, kind, facts, at=at)).entry
 
-    def restore(self, journal_id: str, links: list[Link]) -> None:
-        if self.content.links:
-            raise not_sent(ErrorCode.CONFLICT, "this journal has entries.", effect=NOTHING_IMPORTED)
-        self.content.journal_id = journal_id
-        for link in links:
-            self._add(link)
+    @property
+    def successor(self) -> str | None:
+        last = self.content.links[-1].record if self.content.links else None
+        return json.loads(last.facts)["successor"] if last is not None and last.kind == Kind.CLOSING else None
+
+    def note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
+        self.content.links.append(next_link(self.head, JOURNAL, kind, dict(facts), at=at))
 
     def plan(self, rows: Iterable[PlanRow]) -> None:
         self.content.plans |= {(row.batch, row.row): row.content for row in rows}
@@ -156,7 +151,7 @@ class MemoryTransaction:
     def _add(self, link: Link) -> Folded:
         number = link.record.entry
         before = self.content.folded.get(number)
-        after = extend(before, link, latest=self.latest)
+        after = extend(before, link, latest=max((one.record.at for one in self.content.links), default=""))
         for key, change in change_totals(before, after).items():
             self.content.totals[key] = sum_exactly((self.content.totals.get(key, Decimal(0)), change))
         self.content.links.append(link)
@@ -203,6 +198,10 @@ class MemoryStorage:
 
     def last(self) -> Link | None:
         return self._content.links[-1] if self._content.links else None
+
+    def last_note(self) -> Kind | None:
+        notes = [Kind(link.record.kind) for link in self._content.links if link.record.entry == JOURNAL]
+        return notes[-1] if notes else None
 
     def records(self, *, after: int, limit: int) -> list[Link]:
         return self._content.links[after : after + limit]
@@ -273,14 +272,8 @@ class MemoryStorage:
     def require_complete(self) -> None:
         """Nothing in memory is lost."""
 
-    def require_restorable(self, _journal_id: str, _links: list[Link]) -> None:
-        """Nothing in memory was here before."""
-
     def find_damage(self) -> str | None:
         return None
-
-    def accept_head(self) -> Head:
-        return self._content.head
 
     def close(self) -> None:
         """Nothing is open."""

@@ -20,10 +20,11 @@ from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Begin, Begun, Entry, Intent, PlanRow, Selection, Settlement, State
+from escrowctl.journal.model import Begin, Begun, Entry, Intent, OperatorDecision, PlanRow, Selection, Settlement, State
 from escrowctl.journal.signing_secrets import SigningSecrets
 from escrowctl.journal.sqlite import reading
 from escrowctl.journal.storage import BatchSum, Locks, Storage, Transaction, head_of
+from escrowctl.journal.verification import verify
 from storage import memory
 from storage.file_tests import FILE_TESTS
 
@@ -42,7 +43,7 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
     opened: list[tuple[Storage, Locks]] = []
 
     def open_again() -> tuple[Storage, Locks]:
-        opened.append(open_storage(tmp_path / "state", created_at=NOW, reading=False))
+        opened.append(open_storage(tmp_path / "state", reading=False))
         return opened[-1]
 
     yield open_again
@@ -398,23 +399,35 @@ def test_next_attempt_and_a_first_one_share_a_commit(journal: Journal) -> None:
     assert stale.code is ErrorCode.BUSY
 
 
-def test_restored_journal_is_the_one_that_was_exported(storage: Storage, tmp_path: Path) -> None:
-    stored = store(storage, (create(1), DONE), (release("tx_1"), UNKNOWN))
-    links = storage.records(after=0, limit=99)
-    other, _ = memory.open_storage(tmp_path / "other", created_at=NOW, reading=False)
+def test_closed_journal_refuses_every_write_and_names_its_successor(journal: Journal) -> None:
+    entry = journal.begin(create(1), request_id="r1").entry
+    with journal.storage.transaction() as transaction:
+        transaction.note(Kind.CLOSING, {"successor": "next"}, at=NOW)
+    writes: list[Callable[[], object]] = [
+        lambda: journal.begin(create(2), request_id="r2"),
+        lambda: journal.settle(entry, DONE),
+        lambda: journal.plan(lambda name: [PlanRow(name, 0, "{}")]),
+        lambda: journal.give_reason(OperatorDecision("anna", "desk")),
+    ]
 
-    for empty in (other, opening.open_storage(tmp_path / "third", created_at=NOW, reading=False)[0]):
-        with empty.transaction() as transaction:
-            transaction.restore(storage.journal_id, links)
-        assert (empty.journal_id, empty.entries([1, 2]), head_of(empty)) == (
-            storage.journal_id,
-            stored,
-            head_of(storage),
-        )
-        empty.close()
-    with pytest.raises(EscrowctlError) as refused, storage.transaction() as transaction:
-        transaction.restore(storage.journal_id, links)
-    assert refused.value.code is ErrorCode.CONFLICT
+    for write in writes:
+        with pytest.raises(EscrowctlError) as refused:
+            write()
+        assert (refused.value.code, "next" in refused.value.message) == (ErrorCode.JOURNAL_UNUSABLE, True)
+    assert (len(journal.storage.entries([1])), head_of(journal.storage).sequence) == (1, 2)
+
+
+def test_journal_made_from_an_export_asks_for_a_reason_once(journal: Journal) -> None:
+    asked = [journal.asks_reason()]
+    with journal.storage.transaction() as transaction:
+        transaction.note(Kind.OPENING, {"journal_id": "old"}, at=NOW)
+    asked.append(journal.asks_reason())
+    journal.begin(create(1), request_id="r1")
+
+    journal.give_reason(OperatorDecision("anna", "desk"))
+
+    assert [*asked, journal.asks_reason()] == [False, True, False]
+    assert verify(journal.storage).problem is None
 
 
 # Locks

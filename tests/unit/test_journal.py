@@ -123,7 +123,7 @@ def test_newer_or_invalid_journal_file_is_refused(journal_file: Path) -> None:
     assert "newer escrowctl" in newer.value.message
 
 
-def test_journal_migrated_while_it_is_open_takes_no_more_writes(journal_file: Path) -> None:
+def test_journal_whose_format_changes_while_it_is_open_takes_no_more_writes(journal_file: Path) -> None:
     journal = open_journal(journal_file.parent, now=lambda: NOW)
     with sqlite3.connect(journal_file) as database:
         database.execute("PRAGMA user_version = 99")

@@ -56,8 +56,6 @@ def list_all(context: typer.Context) -> None:
 
 
 def _state_of(session: Session, batch: Batch, *, left: int) -> str:
-    if batch.is_partial:
-        return "partial"
     if batch.dropped:
         return "dropped"
     if session.journal_to_read.is_held(batch.lock):
@@ -99,8 +97,6 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
     if state == "running":
         return
     rest, hints = describe_rest(summary), list_hints(session, summary)
-    if batch.is_partial:
-        rest = f"the journal was restored without rows that were not sent: {name} may have had more"
     if rest and hints:
         session.console.note("rest", rest, hints=hints, invocation=session.invocation)
 
@@ -134,7 +130,7 @@ def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> 
     with running_alone(session, find_batch(journal, name).lock, lambda: find_batch(journal, name)) as batch:
         assert batch is not None, "it was found before"
         count = sum_up(journal, batch).count(Outcomes.NOT_SENT)
-        if batch.dropped or batch.is_partial or not count:
+        if batch.dropped or not count:
             why = "was dropped before" if batch.dropped else "has no rows that could still be sent"
             raise not_sent(ErrorCode.ALREADY_DONE, f"{name} {why}.", effect="Nothing was changed.")
         if not yes:

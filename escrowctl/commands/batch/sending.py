@@ -32,7 +32,7 @@ from escrowctl.batch.worker import Worker
 from escrowctl.commands.batch.opening import checked_file, running_alone
 from escrowctl.commands.batch.overlap import Chosen, choose_rows
 from escrowctl.commands.batch.progress import Progress
-from escrowctl.commands.batch.summary import cut_short, finished_before, judge, rejects_hint, report, skip_done_hint
+from escrowctl.commands.batch.summary import cut_short, finished_before, judge, rejects_hint, report
 from escrowctl.commands.batch.typed import (
     CheckOption,
     ConcurrencyOption,
@@ -57,7 +57,7 @@ from escrowctl.options import YesOption
 from escrowctl.prompt import confirmation_needed
 from escrowctl.runtime import ago, timestamp
 from escrowctl.session import Session, session_of
-from escrowctl.writes.intents import make_intent, require_writable
+from escrowctl.writes.intents import make_intent, require_reason, require_writable
 from escrowctl.writes.kinds import kind_of
 
 
@@ -214,6 +214,7 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
     if not count:
         _note_all_done(session, how, checked.rows)
         return
+    require_reason(session.service, checked.kind.operation, session.journal, None)
     _require_under_caps(session, checked.kind, sums)
     now = timestamp(session.runtime.now())
     source = "standard input" if file == "-" else Path(file).name
@@ -247,11 +248,12 @@ def _resume(
 ) -> None:
     """Send what a batch has not sent; where it is resumed by its `file`, the file is what is expected."""
     service = session.service
-    if batch.is_partial or batch.dropped:
-        why, hint = "was dropped", rejects_hint(batch, "to send it from another file, first")
-        if batch.is_partial:
-            why, hint = "is not in this journal any more", skip_done_hint(batch)
-        raise not_sent(ErrorCode.CONFLICT, f"{batch.name} cannot be resumed: what it had not sent {why}.", hint=hint)
+    if batch.dropped:
+        raise not_sent(
+            ErrorCode.CONFLICT,
+            f"{batch.name} cannot be resumed: what it had not sent was dropped.",
+            hint=rejects_hint(batch, "to send it from another file, first"),
+        )
     if not batch.is_for(service):
         raise not_sent(ErrorCode.CONFLICT, f"{batch.name} was created for {batch.service}, not for {service.identity}.")
     if not batch.is_of(account_of(service)):

@@ -189,9 +189,7 @@ def list_hints(session: Session, summary: Summary) -> tuple[Hint, ...]:
             which = f"to resolve {entry.name} (line {entry.intent.line})"
             hints.append(command(f"journal resolve {entry.name}", which))
         hints.append(command("journal list --unknown", "to see all that are unknown"))
-    if batch.is_partial:
-        hints.append(skip_done_hint(batch))
-    elif summary.count(Outcomes.NOT_SENT) and not batch.dropped:
+    if summary.count(Outcomes.NOT_SENT) and not batch.dropped:
         hints += _hints_for_unsent(session, batch)
     if summary.count(Outcomes.FAILED):
         again = f"batch {batch.verb} {_rejects_file(batch)}{_run_key(batch)}"
@@ -212,11 +210,6 @@ def _describe(summary: Summary, outcomes: Iterable[Outcomes]) -> str:
 def rejects_hint(batch: Batch, label: str) -> Hint:
     """Return the command that writes a batch's rejects into a file."""
     return command(f"batch rejects {batch.name} > {_rejects_file(batch)}", label)
-
-
-def skip_done_hint(batch: Batch) -> Hint:
-    """Return the command that sends the rest of a batch of which the journal has only what was sent."""
-    return command(f"batch {batch.verb} FILE{_run_key(batch)} --skip-done", "to send what is not done, repeat its file")
 
 
 def _run_key(batch: Batch) -> str:

@@ -126,6 +126,8 @@ def resolve(
     chosen.check_id(found)
     _require_own_service(session, found, chosen)
     session.service.refuse_key(chosen.reason, made)
+    from escrowctl.writes.create import find_difference
+
     with session.signals.held():
         try:
             settled = _settle(session, found, chosen)
@@ -134,10 +136,7 @@ def resolve(
             standing = stopped.standing or unchanged
             raise Stopped(stopped.code, standing) from None
         session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {_words(settled)}")
-        from escrowctl.writes.create import find_difference
-
-        difference = find_difference(settled)
-        if difference is not None:
+        if (difference := find_difference(settled)) is not None:
             raise difference
         if found.state is State.NOT_APPLIED:
             # It may have been sent again meanwhile, as another entry.

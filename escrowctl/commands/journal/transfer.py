@@ -12,13 +12,15 @@ import typer
 from escrowctl.commands.journal.duplicates import done_twice, view_duplicates
 from escrowctl.commands.rows import SHEET, view_entry
 from escrowctl.contract.json import JsonValue, Number, as_json
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
-from escrowctl.journal.sqlite.errors import ACCEPT_HEAD, advise_restoring
+from escrowctl.journal.sqlite.errors import FROM_EXPORT
 from escrowctl.journal.storage import head_of
-from escrowctl.journal.transfer import merge, read_archive, restore, write_archive
-from escrowctl.journal.verification import Verification, verify
+from escrowctl.journal.succession import replace_from_export
+from escrowctl.journal.transfer import merge, read_archive, write_archive
+from escrowctl.journal.verification import verify
+from escrowctl.options import YesOption
 from escrowctl.output.plain import render_csv
 from escrowctl.output.view import View
 from escrowctl.runtime import timestamp
@@ -29,18 +31,27 @@ _MAX_HEAD = 4096
 _MAX_LINE = 128 * 1024 * 1024
 
 
-def init(context: typer.Context) -> None:
+def init(
+    context: typer.Context,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="EXPORT", help="Make a new journal of this export; - for stdin.")
+    ] = None,
+    yes: YesOption = False,
+) -> None:
     """Create the journal if there is none, and print its id.
 
     Once for a CI job, on a disk that stays. The job sets ESCROWCTL_JOURNAL_ID to this id: with any other journal,
-    and with none, its live writes fail (exit 17).
+    and with none, its live writes fail (exit 17). --from closes a journal that is here.
 
     \b
     Examples:
       escrowctl journal init
-      ESCROWCTL_HOME=/var/lib/escrowctl escrowctl journal init -q
+      escrowctl journal init --from journal.jsonl --yes
     """
     session = session_of(context)
+    if source is not None:
+        _init_from(session, source, yes=yes)
+        return
     with closing(session.open_journal(reading=True, required=False)) as journal:
         journal.require_complete()
         exists = journal.storage.is_there
@@ -53,67 +64,85 @@ def init(context: typer.Context) -> None:
     session.show(View(document, journal_id, document), done=done)
 
 
+def _init_from(session: Session, file: str, *, yes: bool) -> None:
+    """Make a new journal of an export in the place of the one that is here."""
+    with _opened(session, file) as stream:
+        archive = read_archive(_lines(stream), source=_name(file))
+
+    def confirm(missing: int | None) -> None:
+        if not yes:
+            session.prompt.confirm(
+                [f"  {_describe_missing(missing)}", "To close the journal that is here and make a new one, type yes:"],
+                "yes",
+                why="making a new journal needs confirmation",
+                declined="no journal was made",
+            )
+
+    folder, at = session.journal_folder, timestamp(session.runtime.now())
+    with session.signals.held():
+        new, missing = replace_from_export(folder, archive, at=at, confirm=confirm)
+        document = as_json(
+            {
+                "journal_id": new.journal_id,
+                "path": str(folder / "journal.db"),
+                "created": True,
+                "from": archive.journal_id,
+                "entries": len(archive.by_entry),
+                "missing_records": missing,
+                "closed": new.was_closed,
+                "old_path": str(new.old) if new.old is not None else None,
+            }
+        )
+        session.console.note(
+            "from_export",
+            f"{_describe_missing(missing)}. Ask the service about writes after the export. The first live create needs "
+            "--reason. A batch's rows that were not sent are not in it: repeat its file with --skip-done. Set "
+            "ESCROWCTL_JOURNAL_ID and journal_id to the new id",
+            important=True,
+        )
+        done = f"journal {new.journal_id} was made of the export"
+        session.show(View(document, new.journal_id, document), done=done)
+
+
+def _describe_missing(missing: int | None) -> str:
+    if missing is None:
+        return "it is not known how many records the export misses"
+    return f"records that the export misses: {missing}"
+
+
 def verify_journal(
     context: typer.Context,
     head: Annotated[
         str | None, typer.Option("--head", metavar="FILE", help="What journal export --head printed once; - for stdin.")
     ] = None,
-    accept: Annotated[
-        bool, typer.Option("--accept-head", help="Accept the journal although journal.head disagrees.")
-    ] = False,
 ) -> None:
     """Check the journal for damage and later changes (exit 16).
 
     It finds accidents and careless edits. A user of this machine can forge the journal; a head that
-    is stored elsewhere (journal export --head) shows that too. Before --accept-head, look for
-    writes that are missing in the journal: they could be sent again afterwards.
+    is stored elsewhere (journal export --head) shows that too.
 
     \b
     Examples:
+      escrowctl journal verify
       escrowctl journal verify --head last-week.json
-      escrowctl journal verify --accept-head
     """
     session = session_of(context)
     session.journal_to_read.require_written()
     storage = session.journal_to_read.storage
     expected = _read_head(session, head, journal_id=storage.journal_id)
-    found = verify(storage, expected=expected, any_head=accept)
+    found = verify(storage, expected=expected)
     if found.problem is not None:
-        raise _not_as_written(found, storage.where)
-    if accept and found.lost is not None:
-        _accept_head(session, found.lost)
+        raise EscrowctlError(
+            ErrorCode.CHECK_FAILED,
+            f"the journal failed its check: {found.problem}.",
+            hint=(command("journal export > EXPORT", "to save what can be read"), FROM_EXPORT),
+            facts={"records": found.records, "entries": found.entries},
+        )
     counts = {"records": found.records, "entries": found.entries}
     document = as_json({"journal_id": storage.journal_id, "valid": True, **counts, "head": found.head.digest})
     if head is not None:
         session.console.note("head", f"the journal matches the head in {_name(head)}")
     session.show(View(document, storage.journal_id, document))
-
-
-def _not_as_written(found: Verification, path: str) -> EscrowctlError:
-    ways_on = (
-        *advise_restoring(path, "to restore the journal"),
-        Hint("then ask the service about each write that was sent after that export"),
-    )
-    return EscrowctlError(
-        ErrorCode.CHECK_FAILED,
-        f"the journal failed its check: {_bare(found.problem or '')}.",
-        hint=(ACCEPT_HEAD, *ways_on) if found.problem == found.lost else ways_on,
-        facts={"records": found.records, "entries": found.entries},
-    )
-
-
-def _accept_head(session: Session, lost: str) -> None:
-    head = session.journal.storage.accept_head()
-    session.console.note(
-        "head_accepted",
-        f"record {head.sequence} is now accepted as the last record; the problem was: {_bare(lost)}",
-        word="accepted",
-        important=True,
-    )
-
-
-def _bare(problem: str) -> str:
-    return problem.rstrip(".")
 
 
 def export(
@@ -122,7 +151,7 @@ def export(
 ) -> None:
     """Print the journal as JSON lines to import, or as CSV.
 
-    Ends with 17 where records are missing from it.
+    Ends with 17 if records are missing from it: of a broken chain it has those up to the break.
 
     \b
     Examples:
@@ -133,7 +162,7 @@ def export(
     session = session_of(context)
     session.journal_to_read.require_written()
     storage = session.journal_to_read.storage
-    why = storage.find_lost()
+    problems = list(filter(None, [storage.find_lost()]))
     if head:
         last = head_of(storage)
         document = {"journal_id": storage.journal_id, "sequence": last.sequence, "digest": last.digest}
@@ -141,19 +170,16 @@ def export(
     else:
         entries = session.journal_to_read.all(Selection(_PAGE))
         rows = (view_entry(entry).row(SHEET) for entry in entries)
-        for line in render_csv(SHEET, rows) if session.options.csv else write_archive(storage):
+        for line in render_csv(SHEET, rows) if session.options.csv else write_archive(storage, problems.append):
             session.console.data(line)
-    if why is not None:
+    if problems:
         # It is printed, for it may be all that is left; the exit code keeps a script from replacing an older one.
-        raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"this export is incomplete: {why}")
+        raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"this export is incomplete: {problems[-1]}")
 
 
 def import_file(
     context: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE", help="An export in JSON lines; - for stdin.")],
-    whole: Annotated[
-        bool, typer.Option("--restore", help="Become the journal that was exported; only into an empty one.")
-    ] = False,
 ) -> None:
     """Import another journal, so that its writes are not repeated here.
 
@@ -164,27 +190,14 @@ def import_file(
     \b
     Examples:
       escrowctl journal import other-machine.jsonl
-      escrowctl journal import journal.jsonl --restore
+      ssh build1 escrowctl journal export | escrowctl journal import -
     """
     session = session_of(context)
     with _opened(session, file) as stream:
         archive = read_archive(_lines(stream), source=_name(file))
     at = timestamp(session.runtime.now())
-    if whole:
-        # A refusal creates no journal.
-        with closing(session.open_journal(reading=True, required=False)) as journal:
-            if not journal.storage.is_there:
-                journal.storage.require_restorable(archive.journal_id, archive.links)
-    with closing(session.open_journal(reading=False, restoring=whole, required=False)) as journal:
-        taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
-    if whole:
-        session.console.note(
-            "restored",
-            "this journal does not contain writes that were sent after the export. Before you repeat a write, ask the "
-            "service whether it was done. The rows that a batch had not sent are not in it: repeat the batch's file "
-            "with --skip-done. Do not use any other copy of this journal",
-            important=True,
-        )
+    with closing(session.open_journal(reading=False, required=False)) as journal:
+        taken = merge(journal.storage, archive, at=at)
     counts = f"{taken.added} added, {taken.updated} updated, {taken.known} already known"
     shown: dict[str, JsonValue] = {
         "journal_id": archive.journal_id,

@@ -7,11 +7,10 @@ from decimal import Decimal, InvalidOperation
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.caps import total_key, weigh
-from escrowctl.journal.chain import Kind, Link
+from escrowctl.journal.chain import JOURNAL, Kind, Link
 from escrowctl.journal.fields import UNDECODABLE
 from escrowctl.journal.fold import Folded
 from escrowctl.journal.sqlite.reading import places, read_entries, read_links
-from escrowctl.journal.sqlite.schema import GUARDS, TOTALS
 from escrowctl.journal.storage import TotalKey
 
 _PAGE = 500
@@ -46,9 +45,9 @@ def _compare_derived(database: sqlite3.Connection) -> str | None:
             if amount := weigh(folded.entry):
                 key = total_key(folded.entry)
                 totals[key] = sum_exactly((totals.get(key, Decimal(0)), amount))
-    if any(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] != keys for table in GUARDS):
+    if database.execute("SELECT count(*) FROM keys").fetchone()[0] != keys:
         return "the duplicate index lists keys that no entry has"
-    if any(_stored_totals(database, table) != totals for table in TOTALS):
+    if _stored_totals(database) != totals:
         return "the stored totals for caps do not match the entries"
     return None
 
@@ -59,6 +58,8 @@ def _dates(database: sqlite3.Connection) -> dict[int, tuple[str, str]]:
     for link in _links(database):
         record = link.record
         latest = max(latest, record.at)
+        if record.entry == JOURNAL:
+            continue
         counted_on = dates[record.entry][0] if record.entry in dates else ""
         if record.kind == Kind.INTENT:
             counted_on = latest[:10]
@@ -88,14 +89,14 @@ def _read(database: sqlite3.Connection, numbers: list[int]) -> Iterator[tuple[in
 
 
 def _guards(database: sqlite3.Connection, number: int, keys: frozenset[int]) -> bool:
-    query = f"SELECT count(*) FROM %s WHERE entry = ? AND key IN ({places(keys)})"
-    return all(database.execute(query % table, (number, *keys)).fetchone()[0] == len(keys) for table in GUARDS)
+    query = f"SELECT count(*) FROM keys WHERE entry = ? AND key IN ({places(keys)})"
+    return bool(database.execute(query, (number, *keys)).fetchone()[0] == len(keys))
 
 
-def _stored_totals(database: sqlite3.Connection, table: str) -> dict[TotalKey, Decimal] | None:
+def _stored_totals(database: sqlite3.Connection) -> dict[TotalKey, Decimal] | None:
     """Return the totals other than 0; None where one is no number."""
     try:
-        found = {TotalKey(*key): Decimal(amount) for *key, amount in database.execute(f"SELECT * FROM {table}")}
+        found = {TotalKey(*key): Decimal(amount) for *key, amount in database.execute("SELECT * FROM totals")}
     except InvalidOperation:
         return None
     return {key: amount for key, amount in found.items() if amount}

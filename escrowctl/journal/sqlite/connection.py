@@ -8,7 +8,7 @@ from pathlib import Path
 
 from escrowctl.config.folders import make_private_folder
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.files import NotRegularError, check_regular, find_flaw, make_file, sync_folder
+from escrowctl.files import NotRegularError, check_regular, find_flaw, make_file
 from escrowctl.journal.sqlite.errors import translating
 from escrowctl.journal.sqlite.schema import version_of
 
@@ -16,17 +16,8 @@ _BUSY_SECONDS = 10.0
 _SUFFIXES = (".db", ".db-journal", ".lock", ".head")
 
 
-def find_version(path: Path) -> int | None:
-    """Return the format of a file, which is only read; None where there is none, or it cannot be read."""
-    try:
-        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            return version_of(database)
-    except sqlite3.Error:
-        return None
-
-
 def find_id(path: Path) -> str | None:
-    """Return the id of the journal in a file of any format, which is not migrated; None where there is no journal.
+    """Return the id of the journal in a file of any format; None where there is no journal.
 
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
     """
@@ -42,14 +33,14 @@ def connect(path: Path) -> sqlite3.Connection:
     make_private_folder(path.parent)
     # SQLite would create it with the umask's mode; its own journal gets the mode of this file.
     make_file(path)
-    _check_files(path)
+    check_files(path)
     # Autocommit: transactions are opened by hand, so that none is open by accident.
     return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """Return a connection to read: a missing file reads as an empty one; raises as `connect`."""
-    _check_files(path, reading=True)
+    check_files(path, reading=True)
     if not path.exists():
         return sqlite3.connect(":memory:", isolation_level=None)
     if not os.access(path, os.W_OK):
@@ -58,22 +49,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     return connect(path)
 
 
-def copy_before_migration(path: Path) -> None:
-    """Copy the file to `journal.db.bak`, durably, before a migration.
-
-    The copy is SQLite's own: closing the file by hand would free this process's locks on it (fcntl(2)).
-    """
-    unfinished, copy = path.with_name(f"{path.name}.bak.new"), path.with_name(f"{path.name}.bak")
-    unfinished.unlink(missing_ok=True)
-    make_file(unfinished)
-    source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    with contextlib.closing(source), contextlib.closing(sqlite3.connect(unfinished)) as target:
-        source.backup(target)
-    unfinished.replace(copy)
-    sync_folder(path.parent)
-
-
-def _check_files(path: Path, *, reading: bool = False) -> None:
+def check_files(path: Path, *, reading: bool = False) -> None:
     """Raise `ErrorCode.JOURNAL_UNUSABLE` for what is no regular file; to write also for what others can change."""
     for file in (path.with_suffix(suffix) for suffix in _SUFFIXES):
         try:

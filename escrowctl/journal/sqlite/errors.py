@@ -2,11 +2,9 @@
 
 import contextlib
 import functools
-import os
 import shlex
 import sqlite3
 from collections.abc import Callable, Iterator
-from itertools import chain, count
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -16,15 +14,9 @@ from escrowctl.journal.fields import UNDECODABLE
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _RAISED = (sqlite3.Error, OSError, *UNDECODABLE)
-_RESTORE = "journal import NEWEST_EXPORT --restore"
-_TO_RESTORE = "to restore the journal"
-_DAMAGED = ".damaged"
-"""What the name of a journal that was put aside goes on with."""
-
-ACCEPT_HEAD = command(
-    "journal verify --accept-head", "if you compared the journal with the service, and no write is missing"
-)
-"""The hint to accept a journal that contradicts its saved head."""
+FROM_EXPORT = command("journal init --from NEWEST_EXPORT --yes", "to make a new journal of an export")
+"""The way on if a journal cannot be used any more; `journal export` works on one that is refused."""
+_VERIFY = command("journal verify", "to see what is wrong")
 
 
 class _HasPath(Protocol):
@@ -79,13 +71,12 @@ def unusable(path: Path, why: str, *, hint: Hints = ()) -> EscrowctlError:
 
 def damaged(path: Path, why: str) -> EscrowctlError:
     """Return the error that the file is not what was written."""
-    return unusable(path, f"the file is damaged: {why}", hint=_when_damaged(path))
+    return unusable(path, f"the file is damaged: {why}", hint=(_VERIFY, FROM_EXPORT))
 
 
 def lost(path: Path, why: str) -> EscrowctlError:
     """Return the error that the file and the head saved next to it do not fit: either may be the bad one."""
-    restore = advise_restoring(str(path), "or, to restore the journal where writes are missing")
-    return unusable(path, why, hint=(command("journal verify", "to check the journal"), ACCEPT_HEAD, *restore))
+    return unusable(path, why, hint=(_VERIFY, FROM_EXPORT))
 
 
 def require_not_lost(path: Path) -> None:
@@ -93,20 +84,11 @@ def require_not_lost(path: Path) -> None:
     if path.exists():
         return
     head = path.with_suffix(".head")
-    left = [head] * (head.is_file() and not head.is_symlink()) + sorted(path.parent.glob(f"{path.name}{_DAMAGED}*"))
     # Another process may have created both meanwhile, the file first.
-    if left and not path.exists():
-        old = _unused_name(str(path.parent / "old"))
-        move = f"{shlex.join(['mkdir', old])} && {shlex.join(['mv', *map(str, left), old])}"
-        anew = Hint(move, "or, to begin one that knows no earlier write")
-        why = f"the file is missing, but {left[0].name} is there: the file was moved or removed"
-        raise unusable(path, why, hint=(command(_RESTORE, _TO_RESTORE), anew))
-
-
-def advise_restoring(where: str, label: str) -> tuple[Hint, ...]:
-    """Return how a journal is put aside, where it overwrites nothing, and restored from an export."""
-    aside = shlex.join(["mv", where, _unused_name(f"{where}{_DAMAGED}")])
-    return Hint(aside, label), command(_RESTORE, "then")
+    if head.is_file() and not head.is_symlink() and not path.exists():
+        anew = Hint(shlex.join(["mv", str(head), f"{head}.old"]), "or, to begin one that knows no earlier write")
+        why = f"the file is missing, but {head.name} is there: the file was moved or removed"
+        raise unusable(path, why, hint=(FROM_EXPORT, anew))
 
 
 def _error_of(path: Path, error: Exception) -> EscrowctlError:
@@ -117,10 +99,6 @@ def _error_of(path: Path, error: Exception) -> EscrowctlError:
     return damaged(path, "a stored value does not match its record")
 
 
-def _when_damaged(path: Path) -> tuple[Hint, ...]:
-    return command("journal verify", "to see the damage"), *advise_restoring(str(path), _TO_RESTORE)
-
-
 def _advice(path: Path, error: sqlite3.Error) -> Hints:
     # The low byte is the primary result code (sqlite.org/rescode.html).
     match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF:
@@ -129,14 +107,8 @@ def _advice(path: Path, error: sqlite3.Error) -> Hints:
         case sqlite3.SQLITE_BUSY:
             return "another process keeps the journal locked: repeat the command"
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_ERROR:
-            return _when_damaged(path)
+            return _VERIFY, FROM_EXPORT
         case sqlite3.SQLITE_IOERR:
             return command("journal verify", f"check the disk of {path.parent}, then the journal")
         case _:
             return ()
-
-
-def _unused_name(path: str) -> str:
-    """Return a path where nothing is: this one, or with the first free number behind it."""
-    names = chain([path], (f"{path}-{number}" for number in count(2)))
-    return next(name for name in names if not os.path.lexists(name))

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from escrowctl.config.file import replace_durably
-from escrowctl.errors import NOTHING_IMPORTED, ErrorCode, EscrowctlError, Hints, not_sent
 from escrowctl.files import TooLargeError, open_regular, read_regular
-from escrowctl.journal.chain import EMPTY, Head, Link
+from escrowctl.journal.chain import Head
 
 _LINE = re.compile(r"escrowctl-head ([0-9a-f-]{36}) ([0-9]{20}) ([0-9a-f]{64})\n", re.ASCII)
 _LENGTH = 15 + 36 + 1 + 20 + 1 + 64 + 1
@@ -70,46 +69,6 @@ class HeadFile:
         if found is None:
             raise UnreadableHeadError
         return SavedHead(found[1], Head(int(found[2]), found[3]))
-
-
-def require_restorable(file: HeadFile, journal_id: str, links: list[Link], *, own_id: str) -> None:
-    """Refuse to restore an export of another journal than the one that was here before, or an older one.
-
-    `own_id` is the id of the journal that is here now, and is empty.
-    """
-    # No command to paste: without the head, escrowctl forgets what only this journal had.
-    anyway = (
-        f"to restore anyway: ask the service about each write after that export, remove {file.path}, then repeat the "
-        "command"
-    )
-    try:
-        saved = file.read()
-    except UnreadableHeadError:
-        raise refuse_restore(
-            f"{file.path} is damaged, or escrowctl did not write it, so it does not say which journal was here.",
-            hint=anyway,
-        ) from None
-    if saved is None or saved == SavedHead(own_id, EMPTY):
-        return
-    if saved.journal_id != journal_id:
-        raise refuse_restore(
-            f"{file.path} belongs to journal {saved.journal_id}, but the export comes from journal {journal_id}.",
-            hint=(f"import an export of journal {saved.journal_id}", anyway),
-        )
-    had = saved.head.sequence
-    if had > len(links):
-        raise refuse_restore(
-            f"this journal had {had} records, but the export has {len(links)}: escrowctl would forget later writes and "
-            "could send them again.",
-            hint=("import a later export", anyway),
-        )
-    if had and links[had - 1].digest != saved.head.digest:
-        raise refuse_restore(f"the export does not match {file.path.name}: record {had} differs.")
-
-
-def refuse_restore(message: str, *, hint: Hints = ()) -> EscrowctlError:
-    """Return the refusal to become another journal."""
-    return not_sent(ErrorCode.CONFLICT, message, hint=hint, effect=NOTHING_IMPORTED)
 
 
 def _line(journal_id: str, head: Head) -> str:

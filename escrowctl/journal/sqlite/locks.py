@@ -35,7 +35,8 @@ class LockFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._handle = self._open_translated()
+        with unlockable(path):
+            self._handle = self._open()
         self._own: set[int] = set()
         self._guard = threading.Lock()
 
@@ -66,10 +67,6 @@ class LockFile:
         if self._handle != _NO_FILE:
             with contextlib.suppress(OSError):
                 os.close(self._handle)
-
-    def _open_translated(self) -> int:
-        with unlockable(self.path):
-            return self._open()
 
     def _open(self) -> int:
         make_file(self.path)

@@ -124,7 +124,7 @@ def read_tail(database: sqlite3.Connection) -> Tail:
     if not isinstance(last_entry, int | None):
         raise TypeError(last_entry)
     links = [link_of(row[3:]) for row in rows]
-    ends_alike = last_entry == last_recorded
+    ends_alike = (last_entry or 0) == last_recorded
     return Tail(links, latest if isinstance(latest, str) else links[0].record.at, last_entry or 0, ends_alike)
 
 

@@ -13,12 +13,20 @@ from functools import cached_property
 from pathlib import Path
 
 from escrowctl.errors import command
-from escrowctl.journal.chain import EMPTY, Head, Link
+from escrowctl.journal.chain import EMPTY, JOURNAL, Head, Kind, Link
 from escrowctl.journal.model import Entry, PlanRow, Selection
 from escrowctl.journal.sqlite import schema
-from escrowctl.journal.sqlite.connection import connect, connect_to_read, copy_before_migration
-from escrowctl.journal.sqlite.errors import damaged, lost, require_not_lost, translated, translating, unusable
-from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError, require_restorable
+from escrowctl.journal.sqlite.connection import connect, connect_to_read
+from escrowctl.journal.sqlite.errors import (
+    FROM_EXPORT,
+    damaged,
+    lost,
+    require_not_lost,
+    translated,
+    translating,
+    unusable,
+)
+from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError
 from escrowctl.journal.sqlite.reading import (
     add_up,
     find_created,
@@ -54,16 +62,16 @@ class SqliteStorage:
         self._open_transaction: SqliteTransaction | None = None
 
     @classmethod
-    def open(cls, path: Path, *, made_at: str, reading: bool = False, restoring: bool = False) -> "SqliteStorage":
-        """Open the file, created where there was none (`restoring`: or was lost), and migrate it to today's format.
+    def open(cls, path: Path, *, reading: bool = False) -> "SqliteStorage":
+        """Open the file, created where there was none.
 
         `reading`: a missing file reads as an empty journal, and one that cannot be written is read too.
         """
         with translating(path):
-            if not (reading or restoring):
+            if not reading:
                 require_not_lost(path)
             storage = cls(path, connect_to_read(path) if reading else connect(path))
-            storage._prepare(made_at)
+            storage._prepare()
             if not reading:
                 storage._create_head()
         return storage
@@ -100,8 +108,8 @@ class SqliteStorage:
         try:
             with translating(self.path):
                 if schema.version_of(self._db) != schema.VERSION:
-                    raise unusable(self.path, "a newer escrowctl has changed its format since it was opened")
-                transaction = SqliteTransaction(self.path, self._db, self, self._last_transaction)
+                    raise unusable(self.path, "its format has changed since it was opened")
+                transaction = SqliteTransaction(self.path, self._db, self.find_lost, self._last_transaction)
             self._last_transaction, self._open_transaction = None, transaction
             yield transaction
             with translating(self.path):
@@ -125,6 +133,13 @@ class SqliteStorage:
         if tail.damage:
             raise damaged(self.path, tail.damage)
         return tail.links[0] if tail.links else None
+
+    @translated
+    def last_note(self) -> Kind | None:
+        """See `storage.Storage`."""
+        query = "SELECT kind FROM records WHERE entry = ? ORDER BY sequence DESC LIMIT 1"
+        row = self._db.execute(query, (JOURNAL,)).fetchone()
+        return Kind(row[0]) if row else None
 
     @translated
     def records(self, *, after: int, limit: int) -> list[Link]:
@@ -178,7 +193,7 @@ class SqliteStorage:
     @contextlib.contextmanager
     def reopened(self) -> Iterator["SqliteStorage"]:
         """See `storage.Storage`."""
-        with contextlib.closing(SqliteStorage.open(self.path, made_at="", reading=True)) as storage:
+        with contextlib.closing(SqliteStorage.open(self.path, reading=True)) as storage:
             yield storage
 
     @contextlib.contextmanager
@@ -223,27 +238,13 @@ class SqliteStorage:
             raise lost(self.path, why)
         self.last()
 
-    def accept_head(self) -> Head:
-        """See `storage.Storage`.
-
-        Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` where the saved head is of another journal, and
-        this or `ErrorCode.STATE_UNUSABLE` where it cannot be written.
-        """
-        with self.transaction() as transaction:
-            self._refuse_foreign_head()
-            self._saved.replace(self.journal_id, transaction.head)
-            return transaction.head
-
-    def require_restorable(self, journal_id: str, links: list[Link]) -> None:
-        """Raise where a journal of these records is not the one that was here, or an earlier state of it."""
-        require_restorable(self._saved, journal_id, links, own_id=self.journal_id)
-
-    def replace(self, journal_id: str, head: Head) -> None:
-        """Save a head in the place of any other, durably: the journal becomes that one."""
-        self._saved.replace(journal_id, head)
-        self.__dict__.pop("journal_id", None)
-
     # Checks
+
+    @translated
+    def count_records(self) -> int:
+        """Return how many records there are, damaged ones included, without a closing one at the end."""
+        query = "SELECT coalesce(max(sequence), 0) FROM records WHERE kind != ?"
+        return int(self._db.execute(query, (Kind.CLOSING,)).fetchone()[0])
 
     @translated
     def find_damage(self) -> str | None:
@@ -269,49 +270,30 @@ class SqliteStorage:
         digest = last.digest if head.sequence == last.sequence else find_digest(self._db, head.sequence)
         return None if digest == head.digest else f"record {head.sequence} was changed"
 
-    @translated
-    def _refuse_foreign_head(self) -> None:
-        """Raise where the saved head is of another journal: that one is missing here."""
-        with contextlib.suppress(UnreadableHeadError):
-            saved = self._saved.read()
-            if saved is not None and saved.journal_id != self.journal_id:
-                hint = (
-                    command("journal import EXPORT --restore", f"to restore journal {saved.journal_id}"),
-                    f"or, if {self.path} is the right journal, remove {self._saved.path}",
-                )
-                raise unusable(self.path, f"its head file belongs to journal {saved.journal_id}", hint=hint)
-
-    def _prepare(self, made_at: str) -> None:
+    def _prepare(self) -> None:
         self._db.execute("PRAGMA journal_mode = TRUNCATE").fetchall()
         self._db.execute("PRAGMA synchronous = EXTRA")
         version = schema.version_of(self._db)
-        if version > schema.VERSION:
+        if version == 0:
+            self._create_tables()
+        elif version > schema.VERSION:
             hint = "upgrade escrowctl"
             raise unusable(self.path, f"it was written by a newer escrowctl (format {version})", hint=hint)
-        if version == schema.VERSION:
-            return
+        elif version < schema.VERSION:
+            way_on = "export it with the version that wrote it, then import the export"
+            why = f"it was written by an older escrowctl (format {version}): {way_on}"
+            raise unusable(self.path, why, hint=FROM_EXPORT)
+
+    def _create_tables(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            self._migrate(made_at)
+            # Read again: another process may have been first.
+            if schema.version_of(self._db) == 0:
+                schema.create_tables(self._db)
         except BaseException:
             self._roll_back()
             raise
         self._commit()
-
-    def _migrate(self, made_at: str) -> None:
-        # Read again: another process may have been first.
-        version = schema.version_of(self._db)
-        if version == 0:
-            schema.create_tables(self._db, made_at=made_at)
-        elif version < schema.VERSION:
-            copy_before_migration(self.path)
-            links = schema.take_out_records(self._db)
-            if version < schema.FIRST_WITH_HEAD and not self._saved.is_there:
-                self._saved.replace(self.journal_id, links[-1].head if links else EMPTY)
-            transaction = SqliteTransaction(self.path, self._db, self)
-            for link in links:
-                transaction.add_link(link)
-            transaction.flush()
 
     def _create_head(self) -> None:
         """Create the head file of a journal without records: with records, a missing one shows a loss."""

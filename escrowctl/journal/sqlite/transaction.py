@@ -1,21 +1,19 @@
 """One transaction on the journal's file: records are appended, and what is derived from them follows."""
 
+import json
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Protocol
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.caps import change_totals
-from escrowctl.journal.chain import EMPTY, Head, Kind, Link
+from escrowctl.journal.chain import JOURNAL, Head, Kind, Link
 from escrowctl.journal.fields import QUERIED, Facts
 from escrowctl.journal.fold import Folded, extend, next_link
 from escrowctl.journal.model import Entry, PlanRow
 from escrowctl.journal.sqlite.errors import damaged, lost, translated
-from escrowctl.journal.sqlite.head import refuse_restore
 from escrowctl.journal.sqlite.reading import places, read_entries, read_tail
-from escrowctl.journal.sqlite.schema import GUARDS, TOTALS
 from escrowctl.journal.storage import Total, TotalKey
 
 _COLUMNS = (*QUERIED, "records", "counted_on", "latest")
@@ -27,19 +25,6 @@ _OF_KEY = " AND ".join(f"{name} = ?" for name in TotalKey._fields)
 _MOST_REMEMBERED = 2000
 
 
-class HeadKeeper(Protocol):
-    """What a transaction asks of the head that is saved next to the file."""
-
-    def find_lost(self, head: Head) -> str | None:
-        """Return in what the chain that ends with this head contradicts the saved one."""
-
-    def require_restorable(self, journal_id: str, links: list[Link]) -> None:
-        """Raise where a journal of these records is not the one that was here, or an earlier state of it."""
-
-    def replace(self, journal_id: str, head: Head) -> None:
-        """Save a head in the place of any other, durably."""
-
-
 class SqliteTransaction:
     """What may be done inside `SqliteStorage.transaction`; see `storage.Transaction`.
 
@@ -48,11 +33,15 @@ class SqliteTransaction:
     """
 
     def __init__(
-        self, path: Path, database: sqlite3.Connection, saved: HeadKeeper, known: "SqliteTransaction | None" = None
+        self,
+        path: Path,
+        database: sqlite3.Connection,
+        find_lost: Callable[[Head], str | None],
+        known: "SqliteTransaction | None" = None,
     ) -> None:
         self.path = path
         self._db = database
-        self._saved = saved
+        self._find_lost = find_lost
         self._tail = read_tail(database)
         self.head, self.latest = self._tail.head, self._tail.latest
         self.folded: dict[int, Folded] = known.folded if known and known.head == self.head else {}
@@ -70,7 +59,7 @@ class SqliteTransaction:
         """See `storage.Transaction`."""
         if damage := self._tail.damage:
             raise damaged(self.path, damage)
-        if why := self._saved.find_lost(self._tail.head):
+        if why := self._find_lost(self._tail.head):
             raise lost(self.path, why)
 
     @translated
@@ -81,11 +70,8 @@ class SqliteTransaction:
 
     @translated
     def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
-        """See `storage.Transaction`; both tables of keys must name the same entries, and these their keys."""
-        pairs, copied = (self._guarding(table, keys) for table in GUARDS)
-        if pairs != copied:
-            raise damaged(self.path, "its two indexes of duplicates disagree about this write")
-        pairs = (pairs - self._gone) | {(key, number) for key, number in self._new if key in keys}
+        """See `storage.Transaction`; the entries that the index names must have its keys."""
+        pairs = (self._guarding(keys) - self._gone) | {(key, number) for key, number in self._new if key in keys}
         found = self._read({number for _, number in pairs})
         for key, number in pairs:
             if number not in found or key not in found[number].keys:
@@ -108,23 +94,20 @@ class SqliteTransaction:
         """See `storage.Transaction`."""
         return self.add_link(next_link(self.head, number, kind, facts, at=at), facts).entry
 
+    @property
     @translated
-    def restore(self, journal_id: str, links: list[Link]) -> None:
+    def successor(self) -> str | None:
         """See `storage.Transaction`."""
-        if self.head != EMPTY:
-            self.check()
-            raise refuse_restore(
-                "this journal has entries: --restore works only with an empty journal.",
-                hint="leave --restore out, to add the writes of the export to this journal",
-            )
-        self._saved.require_restorable(journal_id, links)
-        self._db.execute("UPDATE journal SET id = ?", (journal_id,))
-        for link in links:
-            if not link.follows(self.head):
-                raise damaged(self.path, f"record {link.record.sequence} does not match the record before it")
-            self.add_link(link)
-        # Before the commit: a kill in between leaves an empty journal, into which the same file can be restored.
-        self._saved.replace(journal_id, self.head)
+        last = self._tail.links[0].record if self._tail.links else None
+        return json.loads(last.facts)["successor"] if last is not None and last.kind == Kind.CLOSING else None
+
+    @translated
+    def note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
+        """See `storage.Transaction`."""
+        link = next_link(self.head, JOURNAL, kind, dict(facts), at=max(self.latest, at))
+        self._links.append(link)
+        self.head, self.latest = link.head, link.record.at
+        self.appended = kind is not Kind.CLOSING
 
     @translated
     def plan(self, rows: Iterable[PlanRow]) -> None:
@@ -166,13 +149,11 @@ class SqliteTransaction:
         records = [(*link.record, bytes.fromhex(link.digest)) for link in self._links]
         self._db.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", records)
         self._db.executemany(_PUT_ENTRY, [(number, *row.values, *row[1:]) for number, row in rows])
-        for table in GUARDS:
-            self._db.executemany(f"DELETE FROM {table} WHERE key = ? AND entry = ?", self._gone)
-            self._db.executemany(f"INSERT INTO {table} VALUES (?, ?)", self._new)
+        self._db.executemany("DELETE FROM keys WHERE key = ? AND entry = ?", self._gone)
+        self._db.executemany("INSERT INTO keys VALUES (?, ?)", self._new)
         for key, change in self._changes.items():
             amount = sum_exactly((*(total.amount for total in self._totals(_OF_KEY, key)), change))
-            for table in TOTALS:
-                self._db.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?, ?)", (*key, str(amount)))
+            self._db.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?, ?, ?)", (*key, str(amount)))
         for pending in (self._links, self._changed, self._gone, self._new, self._changes):
             pending.clear()
 
@@ -182,8 +163,8 @@ class SqliteTransaction:
             self.folded |= read_entries(self._db, missing)
         return {number: self.folded[number] for number in numbers if number in self.folded}
 
-    def _guarding(self, table: str, keys: Collection[int]) -> set[tuple[int, int]]:
-        query = f"SELECT key, entry FROM {table} WHERE key IN ({places(keys)})"
+    def _guarding(self, keys: Collection[int]) -> set[tuple[int, int]]:
+        query = f"SELECT key, entry FROM keys WHERE key IN ({places(keys)})"
         return {(key, number) for key, number in self._db.execute(query, tuple(keys)).fetchall()}
 
     def _move_guards(self, number: int, *, gone: frozenset[int], new: frozenset[int]) -> None:
@@ -193,9 +174,5 @@ class SqliteTransaction:
         self._gone -= came
 
     def _totals(self, condition: str, values: tuple[str, ...]) -> list[Total]:
-        rows, copied = (
-            self._db.execute(f"SELECT * FROM {table} WHERE {condition}", values).fetchall() for table in TOTALS
-        )
-        if rows != copied:
-            raise damaged(self.path, "its two copies of the totals for caps differ")
+        rows = self._db.execute(f"SELECT * FROM totals WHERE {condition}", values).fetchall()
         return [Total(TotalKey(*key), Decimal(amount)) for *key, amount in rows]

@@ -1,0 +1,148 @@
+"""A new journal in the place of another one: it is complete before the other is closed and replaced.
+
+    journal.new/    the new journal while it is made
+    journal.db      replaced in one step; from then on the saved head refuses it
+    journal.head    replaced in one step; from then on it is the journal
+
+If a process is killed in between, no journal here can be written, and making one again works.
+"""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from escrowctl.config.folders import make_private_folder
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.files import PRIVATE, sync_folder
+from escrowctl.journal.chain import EMPTY, Kind
+from escrowctl.journal.sqlite.connection import check_files, find_id
+from escrowctl.journal.sqlite.errors import translating
+from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError
+from escrowctl.journal.sqlite.locks import LockFile
+from escrowctl.journal.sqlite.storage import SqliteStorage
+from escrowctl.journal.storage import head_of
+from escrowctl.journal.verification import verify
+
+_PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+"""Reasons for which a file that could be written is not written now."""
+
+
+class Predecessor(NamedTuple):
+    """The journal that is to be replaced: the ids that its files show, and how many records it had with one of them.
+
+    `is_valid`: it can be used as it is.
+    """
+
+    ids: frozenset[str]
+    records: int
+    is_valid: bool
+
+
+class Successor(NamedTuple):
+    """The new journal. `was_closed`: the old one names it; `old` is where its file is now (None: there was none)."""
+
+    journal_id: str
+    was_closed: bool
+    old: Path | None
+
+
+def look_at(path: Path, journal_id: str) -> Predecessor:
+    """Return what is known of the journal at a path and of its records under an id.
+
+    Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only for what is no regular file, or cannot be read now.
+    """
+    check_files(path, reading=True)
+    ids, counts, is_valid = set[str](), [0], False
+    with contextlib.suppress(UnreadableHeadError), translating(path):
+        saved = HeadFile(path.with_suffix(".head")).read()
+        if saved is not None and saved.head != EMPTY:
+            ids.add(saved.journal_id)
+            counts += [saved.head.sequence] if saved.journal_id == journal_id else []
+    with _readable():
+        if (found := find_id(path)) is not None:
+            ids.add(found)
+    with _readable(), contextlib.closing(SqliteStorage.open(path, reading=True)) as storage:
+        counts += [storage.count_records()] if storage.journal_id == journal_id else []
+        is_valid = storage.is_there and verify(storage).problem is None
+    return Predecessor(frozenset(ids), max(counts), is_valid)
+
+
+def replace_journal(path: Path, fill: Callable[[SqliteStorage], None], before: Predecessor, *, at: str) -> Successor:
+    """Make a journal that `fill` fills, close the one at the path, and put the new one in its place.
+
+    Raises EscrowctlError, `ErrorCode.BUSY` if another process does this, or has written since `before`. Until the
+    old journal is closed, it is not changed.
+    """
+    make_private_folder(path.parent)
+    with contextlib.closing(LockFile(path.with_suffix(".lock"))) as locks:
+        if not locks.hold("journal init"):
+            raise not_sent(ErrorCode.BUSY, f"another process is making a journal in {path.parent}.")
+        return _replace(path, fill, before, at=at)
+
+
+def _replace(path: Path, fill: Callable[[SqliteStorage], None], before: Predecessor, *, at: str) -> Successor:
+    draft = path.parent / "journal.new"
+    shutil.rmtree(draft, ignore_errors=True)
+    with contextlib.closing(SqliteStorage.open(draft / path.name)) as storage:
+        fill(storage)
+        journal_id, head = storage.journal_id, head_of(storage)
+    was_closed = path.exists() and _close(path, journal_id, before, at=at)
+    saved = HeadFile(path.with_suffix(".head"))
+    if not saved.is_there:
+        # From here on no other process begins a journal.
+        saved.replace(journal_id, EMPTY)
+    with translating(path):
+        old = _keep(path, draft) if path.exists() else None
+        (draft / path.name).replace(path)
+        sync_folder(path.parent)
+    saved.replace(journal_id, head)
+    shutil.rmtree(draft, ignore_errors=True)
+    return Successor(journal_id, was_closed, old)
+
+
+def _close(path: Path, successor: str, before: Predecessor, *, at: str) -> bool:
+    """Close a journal, damaged or not, with a record that names its successor; False if it cannot be written."""
+    try:
+        with contextlib.closing(SqliteStorage.open(path)) as storage, storage.transaction() as transaction:
+            if before.is_valid and storage.count_records() != before.records:
+                raise not_sent(ErrorCode.BUSY, "another process has written to the journal: export it again.")
+            transaction.note(Kind.CLOSING, {"successor": successor}, at=at)
+    except EscrowctlError as error:
+        _require_damage(error)
+        return False
+    return True
+
+
+def _keep(path: Path, draft: Path) -> Path:
+    """Copy the old file, and move what a killed commit left next to it: it must not be applied to the new one."""
+    with (copied := draft / "old").open("xb") as target, path.open("rb") as source:
+        shutil.copyfileobj(source, target)
+        os.fsync(target.fileno())
+    copied.chmod(PRIVATE)
+    old = next(name for number in range(1, 10_000) if not os.path.lexists(name := path.with_suffix(f".old-{number}")))
+    copied.replace(old)
+    rest = path.with_name(f"{path.name}-journal")
+    with contextlib.suppress(FileNotFoundError):
+        rest.replace(old.with_name(f"{old.name}-journal"))
+    return old
+
+
+@contextlib.contextmanager
+def _readable() -> Iterator[None]:
+    """Go on after an error that damage raises."""
+    try:
+        yield
+    except EscrowctlError as error:
+        _require_damage(error)
+
+
+def _require_damage(error: EscrowctlError) -> None:
+    """Raise an error again if it passes: a lock, a full disk."""
+    # The low byte is the primary result code (sqlite.org/rescode.html).
+    reason = getattr(error.__cause__, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
+    if error.code is not ErrorCode.JOURNAL_UNUSABLE or reason in _PASSING:
+        raise error

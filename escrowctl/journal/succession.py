@@ -1,0 +1,46 @@
+"""A new journal made of an export, in the place of the one that is refused, lost, or of an earlier format."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from escrowctl.errors import ErrorCode, command, not_sent
+from escrowctl.journal.chain import Kind
+from escrowctl.journal.opening import FILE_NAME
+from escrowctl.journal.sqlite.succession import Successor, look_at, replace_journal
+from escrowctl.journal.storage import Storage
+from escrowctl.journal.transfer import Archive, merge
+
+
+def replace_from_export(
+    folder: Path, archive: Archive, *, at: str, confirm: Callable[[int | None], None]
+) -> tuple[Successor, int | None]:
+    """Make a new journal of an export in the place of the one in a folder, if any.
+
+    Returns it, and how many records the old one had that the export does not have (None: not known); `confirm` is
+    called with that number first. Raises EscrowctlError: `ErrorCode.CONFLICT` if the export is of another journal,
+    or the one that is here is valid and has more records.
+    """
+    path = folder / FILE_NAME
+    before = look_at(path, archive.journal_id)
+    if before.ids and archive.journal_id not in before.ids:
+        names = " and ".join(sorted(before.ids))
+        raise not_sent(
+            ErrorCode.CONFLICT,
+            f"the export comes from journal {archive.journal_id}, but {folder} has journal {names}.",
+            hint=command("journal import EXPORT", "to add the writes of the export to this journal"),
+        )
+    missing = max(before.records - archive.records, 0) if before.ids else None
+    if before.is_valid and missing:
+        raise not_sent(
+            ErrorCode.CONFLICT,
+            f"this journal is valid and has {before.records} records, but the export has {archive.records}.",
+            hint=command("journal export > EXPORT", "to export it again"),
+        )
+    confirm(missing)
+
+    def fill(storage: Storage) -> None:
+        with storage.transaction() as transaction:
+            transaction.note(Kind.OPENING, {"journal_id": archive.journal_id}, at=at)
+        merge(storage, archive, at=at)
+
+    return replace_journal(path, fill, before, at=at), missing

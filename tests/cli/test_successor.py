@@ -1,0 +1,321 @@
+"""`journal init --from`: a new journal in the place of one that is refused, lost, or of an earlier format."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import internals
+import pytest
+from conftest import Result, Run, ServiceAndRun
+from wire_server import WireServer, hang_up
+
+from cli.conftest import Profile
+from cli.older_export import write_older_export
+from cli.replies import CREATE, RELEASE, holding, in_turn, writes_meet
+
+OTHER = ("tx", "create", "--amount", "101", "--currency", "USD")
+UNKNOWN = ("tx", "create", "--amount", "7", "--currency", "EUR")
+
+
+@pytest.fixture
+def state(home: Path) -> Path:
+    return home / "state"
+
+
+@pytest.fixture
+def journal_of_two(service_and_run: ServiceAndRun) -> tuple[WireServer, Run]:
+    """A journal of a release, done, and a create, unknown."""
+    server, run = service_and_run(writes_meet(in_turn(holding(), hang_up, holding())))
+    assert [run(*RELEASE).code, run(*UNKNOWN).code] == [0, 12]
+    return server, run
+
+
+def export(run: Run, path: Path, *, code: int = 0) -> Path:
+    exported = run("journal", "export")
+    assert exported.code == code
+    path.write_text(exported.out)
+    return path
+
+
+def replaced(run: Run, exported: Path, **more: object) -> Result:
+    return run("journal", "init", "--from", str(exported), "--yes", "--json", **more)
+
+
+def remove_head(state: Path) -> None:
+    (state / "journal.head").unlink()
+
+
+def cut_short(state: Path) -> None:
+    with sqlite3.connect(state / "journal.db") as database:
+        database.executescript(
+            "DELETE FROM records WHERE sequence = 4; UPDATE entries SET records = 1 WHERE number = 2"
+        )
+
+
+def change_record(state: Path) -> None:
+    with sqlite3.connect(state / "journal.db") as database:
+        database.execute("UPDATE records SET at = '2020-01-01T00:00:00.000Z' WHERE sequence = 4")
+
+
+REFUSED: dict[str, tuple[Callable[[Path], None], int]] = {
+    "head missing": (remove_head, 0),
+    "older copy": (cut_short, 1),
+    "record changed": (change_record, 1),
+}
+
+
+@pytest.mark.parametrize(("spoil", "missing"), REFUSED.values(), ids=REFUSED)
+def test_refused_journal_is_exported_closed_and_replaced(
+    journal_of_two: tuple[WireServer, Run], state: Path, tmp_path: Path, spoil: Callable[[Path], None], missing: int
+) -> None:
+    server, run = journal_of_two
+    old_id = run("config", "path", "--json").json["journal_id"]
+    spoil(state)
+    assert run(*OTHER).code == 17
+    exported = export(run, tmp_path / "e.jsonl", code=17)
+
+    new = replaced(run, exported)
+
+    assert (new.code, new.json["from"], new.json["missing_records"], new.json["closed"]) == (0, old_id, missing, True)
+    assert new.json["journal_id"] == run("config", "path", "--json").json["journal_id"] != old_id
+    codes = [run(*line).code for line in (RELEASE, UNKNOWN, ("journal", "verify"), OTHER)]
+    assert (codes, len(server.writes)) == ([7, 12, 0, 0], 3)
+    assert {path.name for path in state.iterdir()} == {
+        *("journal.db", "journal.db-journal", "journal.head", "journal.lock"),
+        *("journal.old-1", "journal.old-1-journal"),
+    }
+
+
+def test_closed_journal_refuses_every_write_and_names_its_successor(
+    journal_of_two: tuple[WireServer, Run], state: Path, tmp_path: Path
+) -> None:
+    server, run = journal_of_two
+    head = (state / "journal.head").read_text()
+    exported = export(run, tmp_path / "e.jsonl")
+    new = replaced(run, exported).json
+    Path(new["old_path"]).rename(state / "journal.db")
+    (state / "journal.head").write_text(head)
+    decision = ("journal", "resolve", "j2", "--applied", "--id", "tx_9", "--allow-unreadable", "--reason", "desk")
+    older = write_older_export(tmp_path / "other.jsonl", base_url=server.base_url)
+
+    lines = (OTHER, RELEASE, (*OTHER, "--dry-run"), decision, ("journal", "import", str(older)))
+    results = [run(*line, "--json") for line in lines]
+
+    assert [(result.code, new["journal_id"] in result.error["message"]) for result in results] == [(17, True)] * 5
+    assert [run("journal", word).code for word in ("list", "verify", "export")] == [0, 0, 0]
+    assert len(server.writes) == 2
+
+
+def test_lost_journal_is_replaced_by_its_export_and_says_what_it_misses(
+    journal_of_two: tuple[WireServer, Run], state: Path, tmp_path: Path
+) -> None:
+    server, run = journal_of_two
+    exported = export(run, tmp_path / "e.jsonl")
+    assert run(*OTHER).code == 0
+    (state / "journal.db").unlink()
+
+    new = replaced(run, exported)
+
+    assert (new.code, new.json["missing_records"], new.json["closed"], new.json["old_path"]) == (0, 2, False, None)
+    assert "records that the export misses: 2" in new.err
+    assert (run(*RELEASE).code, len(server.writes)) == (7, 3)
+
+
+def test_garbage_in_the_place_of_a_journal_is_replaced_and_kept(
+    journal_of_two: tuple[WireServer, Run], state: Path, tmp_path: Path
+) -> None:
+    server, run = journal_of_two
+    exported = export(run, tmp_path / "e.jsonl")
+    (state / "journal.db").write_bytes(b"no database " * 1000)
+
+    new = replaced(run, exported)
+
+    assert (new.code, new.json["missing_records"], new.json["closed"]) == (0, 0, False)
+    assert Path(new.json["old_path"]).read_bytes() == b"no database " * 1000
+    assert (run(*RELEASE).code, len(server.writes)) == (7, 2)
+
+
+def test_journal_of_an_earlier_format_is_replaced_by_its_export(
+    journal_of_two: tuple[WireServer, Run], state: Path, tmp_path: Path
+) -> None:
+    server, run = journal_of_two
+    exported = export(run, tmp_path / "e.jsonl")
+    with sqlite3.connect(state / "journal.db") as database:
+        database.execute("PRAGMA user_version = 13")
+    assert run(*OTHER).code == 17
+
+    new = replaced(run, exported)
+
+    assert (new.code, new.json["missing_records"], new.json["closed"]) == (0, 0, False)
+    assert [run(*line).code for line in (RELEASE, UNKNOWN)] == [7, 12]
+    assert len(server.writes) == 2
+
+
+def test_export_is_made_into_a_journal_on_another_machine(
+    journal_of_two: tuple[WireServer, Run], tmp_path: Path
+) -> None:
+    server, run = journal_of_two
+    exported, elsewhere = export(run, tmp_path / "e.jsonl"), {"ESCROWCTL_HOME": str(tmp_path / "elsewhere")}
+
+    new = replaced(run, exported, environ=elsewhere)
+
+    assert (new.code, new.json["missing_records"], new.json["old_path"]) == (0, None, None)
+    assert [run(*line, environ=elsewhere).code for line in (RELEASE, UNKNOWN, ("journal", "verify"))] == [7, 12, 0]
+    assert len(server.writes) == 2
+
+
+def test_valid_journal_is_not_replaced_by_less(journal_of_two: tuple[WireServer, Run], tmp_path: Path) -> None:
+    server, run = journal_of_two
+    exported = export(run, tmp_path / "e.jsonl")
+    assert run(*OTHER).code == 0
+
+    refused = replaced(run, exported)
+
+    assert (refused.code, refused.error["code"]) == (7, "conflict")
+    assert "has 6 records, but the export has 4" in refused.error["message"]
+    assert (run(*OTHER).code, len(server.writes)) == (0, 4)
+
+
+def test_export_of_another_journal_replaces_nothing(
+    journal_of_two: tuple[WireServer, Run], state: Path, tmp_path: Path
+) -> None:
+    _, run = journal_of_two
+    exported = export(run, tmp_path / "e.jsonl")
+    other = {"ESCROWCTL_HOME": str(tmp_path / "other")}
+    assert run(*OTHER, environ=other).code == 0
+    before = {path.name: path.read_bytes() for path in state.iterdir()}
+
+    refused = replaced(run, exported, environ=other)
+
+    assert (refused.code, "journal import" in refused.error["hint"]) == (7, True)
+    assert run(*OTHER, environ=other).code == 0
+    assert {path.name: path.read_bytes() for path in state.iterdir()} == before
+
+
+def test_replacing_needs_confirmation(journal_of_two: tuple[WireServer, Run], tmp_path: Path) -> None:
+    _, run = journal_of_two
+    exported = export(run, tmp_path / "e.jsonl")
+
+    refused = run("journal", "init", "--from", str(exported), "--json")
+
+    assert (refused.code, refused.error["code"], run(*OTHER).code) == (3, "confirmation_needed", 0)
+
+
+def test_pin_of_the_old_journal_refuses_the_new_one(profile: Profile, run: Run, tmp_path: Path) -> None:
+    server = profile('mode = "live"')
+    pinned = {"CI": "true", "ESCROWCTL_JOURNAL_ID": run("journal", "init", "-q").out.strip()}
+    assert run(*RELEASE, "--expect-amount", "100", environ=pinned).code == 0
+    exported = export(run, tmp_path / "e.jsonl")
+
+    new = replaced(run, exported, environ=pinned)
+
+    because = ("--reason", "asked the service")
+    refused = run(*OTHER, *because, "--json", environ=pinned)
+    assert (new.code, refused.code, new.json["journal_id"] in refused.error["message"]) == (0, 17, True)
+    allowed = pinned | {"ESCROWCTL_JOURNAL_ID": new.json["journal_id"]}
+    assert (run(*OTHER, *because, environ=allowed).code, len(server.writes)) == (0, 2)
+
+
+def test_first_live_create_in_the_new_journal_needs_a_reason(profile: Profile, run: Run, tmp_path: Path) -> None:
+    server = profile('mode = "live"')
+    keyed = (*CREATE, "--reference", "A-1", "--idempotency-key", "k-1")
+    assert run(*keyed).code == 0
+    replaced(run, export(run, tmp_path / "e.jsonl"))
+    rows = "amount,currency,reference\n5,USD,B-1\n"
+
+    asked = [
+        run(*OTHER, "--json"),
+        run(*OTHER, "--dry-run", "--json"),
+        run("batch", "create", "-", "--yes", "--json", stdin=rows),
+    ]
+    replayed, answered = run(*keyed, "--json"), run(*OTHER, "--reason", "asked the service")
+
+    assert [(result.code, result.error["code"]) for result in asked] == [(3, "confirmation_needed")] * 3
+    assert (replayed.code, replayed.json["id"], answered.code, len(server.writes)) == (0, "tx_1", 0, 2)
+    assert (run(*UNKNOWN).code, run("batch", "create", "-", "--yes", stdin=rows).code) == (0, 0)
+    assert run("journal", "verify").code == 0
+
+
+def test_create_for_a_test_service_needs_no_reason(journal_of_two: tuple[WireServer, Run], tmp_path: Path) -> None:
+    _, run = journal_of_two
+    replaced(run, export(run, tmp_path / "e.jsonl"))
+
+    assert run(*OTHER).code == 0
+
+
+def test_journal_written_to_while_it_is_replaced_stays(
+    journal_of_two: tuple[WireServer, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, run = journal_of_two
+    exported = export(run, tmp_path / "e.jsonl")
+    others = [OTHER]
+
+    def write_meanwhile(*_words: object, **_named: object) -> None:
+        if others:
+            assert run(*others.pop()).code == 0
+
+    monkeypatch.setattr("escrowctl.journal.sqlite.succession.shutil.rmtree", write_meanwhile)
+
+    refused = replaced(run, exported)
+
+    assert (refused.code, refused.error["code"], len(server.writes)) == (7, "busy", 3)
+    assert (run(*RELEASE).code, run("journal", "verify").code) == (7, 0)
+
+
+def test_broken_chain_is_exported_up_to_the_break(
+    journal_of_two: tuple[WireServer, Run], state: Path, tmp_path: Path
+) -> None:
+    _, run = journal_of_two
+    with sqlite3.connect(state / "journal.db") as database:
+        database.execute("UPDATE records SET facts = replace(facts, '\"method\"', '\"methods\"') WHERE sequence = 3")
+
+    exported = run("journal", "export", "--json")
+
+    lines = [json.loads(line) for line in exported.out.splitlines()]
+    assert (exported.code, "record 3 is missing or was changed" in exported.error["message"]) == (17, True)
+    assert ([line.get("sequence") for line in lines[1:-1]], lines[-1]["head"]["sequence"]) == ([1, 2], 2)
+    (tmp_path / "e.jsonl").write_text(exported.out)
+    elsewhere = {"ESCROWCTL_HOME": str(tmp_path / "elsewhere")}
+    assert run("journal", "import", str(tmp_path / "e.jsonl"), environ=elsewhere).code == 0
+
+
+@pytest.mark.parametrize("head", ["there", "missing"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("step", internals.SUCCESSION_STEPS)
+def test_replacing_that_is_killed_leaves_the_old_journal_or_is_completed(
+    journal_of_two: tuple[WireServer, Run],
+    state: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    moment: str,
+    head: str,
+) -> None:
+    server, run = journal_of_two
+    if head == "missing":
+        remove_head(state)
+    exported = export(run, tmp_path / "e.jsonl", code=0 if head == "there" else 17)
+    original = internals.read(step)
+
+    def killed(*words: object, **named: object) -> None:
+        if moment == "after":
+            original(*words, **named)
+        os.kill(os.getpid(), 9)
+
+    if (child := os.fork()) == 0:
+        monkeypatch.setattr(step, killed)
+        replaced(run, exported)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -9
+
+    code = run(*OTHER).code
+    if code == 0:
+        assert len(server.writes) == 3
+        assert run(*RELEASE).code == 7
+        return
+    assert (code, len(server.writes)) == (17, 2)
+    assert replaced(run, exported).code == 0
+    assert [run(*line).code for line in (RELEASE, UNKNOWN, OTHER, ("journal", "verify"))] == [7, 12, 0, 0]
+    assert len(server.writes) == 3

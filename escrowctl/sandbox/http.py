@@ -39,7 +39,7 @@ from escrowctl.sandbox.bodies import (
     read_json,
     write_json,
 )
-from escrowctl.sandbox.store import primary_code
+from escrowctl.sqlite import primary_code
 
 SUCCESS = 200
 CREATED = 201

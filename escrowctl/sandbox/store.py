@@ -22,6 +22,7 @@ from escrowctl.sandbox.ownership import private_file, private_folder, unusable
 from escrowctl.sandbox.records import timestamp
 from escrowctl.sandbox.schema import APPLICATION_ID, FORMAT, TABLES
 from escrowctl.sandbox.seed import draw_id
+from escrowctl.sqlite import connect, prepare, primary_code, sync_every_commit, transaction
 
 FILE_NAME = "sandbox.db"
 TIMEOUT_SECONDS = 10.0
@@ -40,11 +41,6 @@ REASONS: Mapping[int, str] = MappingProxyType(
 )
 
 BEYOND_REPAIR = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-
-
-def primary_code(error: sqlite3.Error) -> int:
-    """SQLite's primary result code, without the extension in the upper bits; 0 if there is none."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 class Store:
@@ -85,7 +81,7 @@ class Store:
         with self._turn:
             self._grouped = True
             try:
-                with committed(self._connection, "BEGIN IMMEDIATE"):
+                with transaction(self._connection, "BEGIN IMMEDIATE"):
                     yield
                     self._require_group()
             finally:
@@ -101,7 +97,7 @@ class Store:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        with self._turn, self._member() if self._grouped else committed(self._connection, begin):
+        with self._turn, self._member() if self._grouped else transaction(self._connection, begin):
             yield self._connection
 
     @contextmanager
@@ -121,19 +117,6 @@ class Store:
     def _require_group(self) -> None:
         if not self._connection.in_transaction:
             raise sqlite3.OperationalError("the database rolled back the transaction")
-
-
-@contextmanager
-def committed(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    """One transaction and its commit; rolled back when the block raises."""
-    connection.execute(begin)
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def open_store(
@@ -161,7 +144,7 @@ def has_write_ahead_log(folder: Path) -> bool:
 
 
 def _connect(path: Path, *, now: Callable[[], datetime], timeout: float, alone: bool) -> Store:
-    connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+    connection = connect(path, seconds=timeout, any_thread=True)
     try:
         connection.row_factory = sqlite3.Row
         if alone:
@@ -170,10 +153,9 @@ def _connect(path: Path, *, now: Callable[[], datetime], timeout: float, alone: 
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
         else:
-            connection.execute("PRAGMA journal_mode = TRUNCATE")
-            connection.execute("PRAGMA synchronous = EXTRA")
+            sync_every_commit(connection)
         connection.execute("PRAGMA foreign_keys = ON")
-        _create_tables(connection, path, now=now)
+        _require_format(connection, path, prepare(connection, FORMAT, lambda new: _create(new, path, at=now())))
         row = connection.execute("SELECT identity, api_key FROM sandbox").fetchone()
         if row is None:
             raise unusable(path, "it is damaged (its service id is missing)", hint=_set_aside(path))
@@ -183,28 +165,21 @@ def _connect(path: Path, *, now: Callable[[], datetime], timeout: float, alone: 
         raise
 
 
-def _create_tables(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datetime]) -> None:
-    with committed(connection, "BEGIN DEFERRED"):
-        is_new = _is_new(connection, path)
-    if not is_new:
-        return
-    with committed(connection, "BEGIN IMMEDIATE"):
-        # Read again: another process may have created them since the first read.
-        if _is_new(connection, path):
-            for statement in TABLES:
-                connection.execute(statement)
-            _seed(connection, at=timestamp(now()))
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
-
-
-def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether a file has no tables yet. Raises `ErrorCode.STATE_UNUSABLE` unless it is new or of this format."""
-    # Three queries that must see the same moment: the caller has begun a transaction.
-    (owner,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+def _create(connection: sqlite3.Connection, path: Path, *, at: datetime) -> None:
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if (owner, version, tables) == (0, 0, 0):
-        return True
+    if tables:
+        raise unusable(path, REASONS[sqlite3.SQLITE_NOTADB])
+    for statement in TABLES:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    key = f"sk_sandbox_{secrets.token_hex(16)}"
+    values = (draw_id(connection, "sbx"), key, timestamp(at))
+    connection.execute("INSERT INTO sandbox (only_row, identity, api_key, created_at) VALUES (1, ?, ?, ?)", values)
+
+
+def _require_format(connection: sqlite3.Connection, path: Path, version: int) -> None:
+    """Raise `ErrorCode.STATE_UNUSABLE` for a file of another program or of another format."""
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
     if owner != APPLICATION_ID:
         raise unusable(path, REASONS[sqlite3.SQLITE_NOTADB])
     if version > FORMAT:
@@ -212,14 +187,6 @@ def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
     if version < FORMAT:
         reset = command("sandbox reset --yes", "to delete it and make a new one", bare=True)
         raise unusable(path, f"its format is {version}, this escrowctl reads {FORMAT}", hint=reset)
-    return False
-
-
-def _seed(connection: sqlite3.Connection, *, at: str) -> None:
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    key = f"sk_sandbox_{secrets.token_hex(16)}"
-    values = (draw_id(connection, "sbx"), key, at)
-    connection.execute("INSERT INTO sandbox (only_row, identity, api_key, created_at) VALUES (1, ?, ?, ?)", values)
 
 
 def _unusable(path: Path, error: sqlite3.Error) -> EscrowctlError:

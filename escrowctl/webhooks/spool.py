@@ -2,8 +2,7 @@
 
 An event is stored before its sender gets a 200, and never changed, only removed: when it is old, or when it is not
 verified, was forwarded, and its room is needed. How often it came and where it is to be forwarded are in separate
-tables. Every commit is synced (`synchronous = FULL`). A rollback journal, and no write-ahead log: the receiver and the
-forwarder write by separate connections (sqlite.org/wal.html, section 11).
+tables. Every commit is synced. The receiver and the forwarder write by separate connections.
 """
 
 import contextlib
@@ -13,6 +12,7 @@ import re
 import shlex
 import sqlite3
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import NamedTuple
 from escrowctl.config.folders import make_private_folder
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Hints, not_sent
 from escrowctl.files import OTHERS_ACCESS, check_regular, find_flaw, make_file
+from escrowctl.sqlite import connect, prepare, run_script, sync_every_commit, transaction
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Delivery
 
@@ -115,17 +116,9 @@ class Spool:
         """Close the file."""
         self._db.close()
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Make what the block stores durable when it ends; raises sqlite3.Error, with nothing stored."""
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
+    def transaction(self) -> AbstractContextManager[None]:
+        """Make what the block stores durable when it ends. Raises sqlite3.Error, with nothing stored."""
+        return transaction(self._db)
 
     @contextlib.contextmanager
     def translating(self) -> Iterator[None]:
@@ -269,21 +262,15 @@ def _open(path: Path) -> sqlite3.Connection:
     make_file(path)
     if flaw := find_flaw(check_regular(path), path, refused=OTHERS_ACCESS):
         raise unusable(path, f"the file {flaw.reason}")
-    database = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+    database = connect(path, seconds=_BUSY_SECONDS)
     try:
-        for pragma in ("journal_mode = TRUNCATE", "synchronous = FULL", "trusted_schema = OFF"):
-            database.execute(f"PRAGMA {pragma}")
-        database.execute("BEGIN IMMEDIATE")
-        version = database.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, _VERSION):
+        sync_every_commit(database)
+        database.execute("PRAGMA trusted_schema = OFF")
+        version = prepare(database, _VERSION, lambda new: run_script(new, _TABLES))
+        if version != _VERSION:
             quoted = shlex.quote(str(path))
             hint = Hint(f"mv {quoted} {quoted}.old", "to begin with an empty file")
             raise unusable(path, f"its format is {version}, and this escrowctl reads {_VERSION}", hint=hint)
-        if version == 0:
-            for statement in filter(str.strip, _TABLES.split(";")):
-                database.execute(statement)
-            database.execute(f"PRAGMA user_version = {_VERSION}")
-        database.execute("COMMIT")
     except BaseException:
         database.close()
         raise

@@ -6,13 +6,12 @@ import shlex
 import sqlite3
 from pathlib import Path
 
+from escrowctl import sqlite
 from escrowctl.config.folders import make_private_folder
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.files import NotRegularError, check_regular, find_flaw, make_file
 from escrowctl.journal.sqlite.errors import translating
-from escrowctl.journal.sqlite.schema import version_of
 
-_BUSY_SECONDS = 10.0
 _SUFFIXES = (".db", ".db-journal", ".lock", ".head")
 
 
@@ -22,7 +21,7 @@ def find_id(path: Path) -> str | None:
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
     """
     with translating(path), contextlib.closing(connect_to_read(path)) as database:
-        return database.execute("SELECT id FROM journal").fetchone()[0] if version_of(database) else None
+        return database.execute("SELECT id FROM journal").fetchone()[0] if sqlite.version_of(database) else None
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -34,8 +33,7 @@ def connect(path: Path) -> sqlite3.Connection:
     # SQLite would create it with the umask's mode; its own journal gets the mode of this file.
     make_file(path)
     check_files(path)
-    # Autocommit: transactions are opened by hand, so that none is open by accident.
-    return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+    return sqlite.connect(path)
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:

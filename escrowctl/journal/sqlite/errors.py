@@ -10,6 +10,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Hints, command, not_sent
 from escrowctl.journal.fields import UNDECODABLE
+from escrowctl.sqlite import primary_code
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -100,8 +101,7 @@ def _error_of(path: Path, error: Exception) -> EscrowctlError:
 
 
 def _advice(path: Path, error: sqlite3.Error) -> Hints:
-    # The low byte is the primary result code (sqlite.org/rescode.html).
-    match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF:
+    match primary_code(error):
         case sqlite3.SQLITE_FULL:
             return f"make space in {path.parent}, then repeat the command"
         case sqlite3.SQLITE_BUSY:

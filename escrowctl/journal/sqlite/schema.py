@@ -10,6 +10,7 @@ import sqlite3
 import uuid
 
 from escrowctl.journal.fields import FIELDS
+from escrowctl.sqlite import run_script
 
 VERSION = 14
 """A change of the tables, or of what `journal.fold` derives from the records, is a new one. No other one is opened."""
@@ -60,15 +61,7 @@ CREATE TABLE plans (
 _IDENTITY = "CREATE TABLE journal (id TEXT NOT NULL) STRICT;"
 
 
-def version_of(database: sqlite3.Connection) -> int:
-    """Return the file's format: 0 for an empty file."""
-    return int(database.execute("PRAGMA user_version").fetchone()[0])
-
-
 def create_tables(database: sqlite3.Connection) -> None:
     """Create the tables in an empty file, with a new id; only inside a transaction."""
-    # executescript would commit first.
-    for statement in filter(str.strip, (_IDENTITY + _RECORDS + _DERIVED).split(";")):
-        database.execute(statement)
+    run_script(database, _IDENTITY + _RECORDS + _DERIVED)
     database.execute("INSERT INTO journal VALUES (?)", (str(uuid.uuid4()),))
-    database.execute(f"PRAGMA user_version = {VERSION}")

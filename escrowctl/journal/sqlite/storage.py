@@ -1,8 +1,6 @@
 """The journal as one SQLite file in rollback mode, every commit durable.
 
-TRUNCATE mode with synchronous=EXTRA costs under a millisecond a commit and is safe for several
-processes with the SQLite versions in the field (WAL is not before 3.51.3, and a lost unlink of a
-DELETE-mode journal could roll a commit back). The tables are `journal.sqlite.schema`'s. Every
+TRUNCATE mode with synchronous=EXTRA costs under a millisecond a commit. The tables are `journal.sqlite.schema`'s. Every
 read is checked: a damaged file raises an error.
 """
 
@@ -12,6 +10,7 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 
+from escrowctl import sqlite
 from escrowctl.errors import command
 from escrowctl.journal.chain import EMPTY, JOURNAL, Head, Kind, Link
 from escrowctl.journal.model import Entry, PlanRow, Selection
@@ -107,7 +106,7 @@ class SqliteStorage:
             self._db.execute("BEGIN IMMEDIATE")
         try:
             with translating(self.path):
-                if schema.version_of(self._db) != schema.VERSION:
+                if sqlite.version_of(self._db) != schema.VERSION:
                     raise unusable(self.path, "its format has changed since it was opened")
                 transaction = SqliteTransaction(self.path, self._db, self.find_lost, self._last_transaction)
             self._last_transaction, self._open_transaction = None, transaction
@@ -271,29 +270,15 @@ class SqliteStorage:
         return None if digest == head.digest else f"record {head.sequence} was changed"
 
     def _prepare(self) -> None:
-        self._db.execute("PRAGMA journal_mode = TRUNCATE").fetchall()
-        self._db.execute("PRAGMA synchronous = EXTRA")
-        version = schema.version_of(self._db)
-        if version == 0:
-            self._create_tables()
-        elif version > schema.VERSION:
+        sqlite.sync_every_commit(self._db)
+        version = sqlite.prepare(self._db, schema.VERSION, schema.create_tables)
+        if version > schema.VERSION:
             hint = "upgrade escrowctl"
             raise unusable(self.path, f"it was written by a newer escrowctl (format {version})", hint=hint)
-        elif version < schema.VERSION:
+        if version < schema.VERSION:
             way_on = "export it with the version that wrote it, then import the export"
             why = f"it was written by an older escrowctl (format {version}): {way_on}"
             raise unusable(self.path, why, hint=FROM_EXPORT)
-
-    def _create_tables(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            # Read again: another process may have been first.
-            if schema.version_of(self._db) == 0:
-                schema.create_tables(self._db)
-        except BaseException:
-            self._roll_back()
-            raise
-        self._commit()
 
     def _create_head(self) -> None:
         """Create the head file of a journal without records: with records, a missing one shows a loss."""

@@ -1,0 +1,67 @@
+"""What the SQLite files of escrowctl share: durable connections, one transaction, tables that are created once."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+BUSY_SECONDS = 10.0
+"""How long a statement waits for other processes."""
+
+
+def connect(path: Path, *, seconds: float = BUSY_SECONDS, any_thread: bool = False) -> sqlite3.Connection:
+    """Return a connection to a file that exists. It is in autocommit mode, so that no transaction is open by accident.
+
+    It belongs to this thread, unless `any_thread`. Raises sqlite3.Error.
+    """
+    return sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=not any_thread)
+
+
+def sync_every_commit(database: sqlite3.Connection) -> None:
+    """Use a rollback journal and sync each commit: safe for several processes with every version of SQLite.
+
+    A write-ahead log that two connections share can be reset before SQLite 3.51.3 (sqlite.org/wal.html, section 11).
+    """
+    database.execute("PRAGMA journal_mode = TRUNCATE").fetchall()
+    database.execute("PRAGMA synchronous = EXTRA")
+
+
+@contextmanager
+def transaction(database: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    """Commit when the block ends. Roll back if it raises, or if the commit fails."""
+    database.execute(begin)
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        # On a full disk SQLite may have rolled back by itself.
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
+
+
+def version_of(database: sqlite3.Connection) -> int:
+    """Return the format of a file (`user_version`). A new file has 0."""
+    return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+
+def prepare(database: sqlite3.Connection, version: int, create: Callable[[sqlite3.Connection], None]) -> int:
+    """Let `create` make the tables of a new file, in one transaction, and return the file's format."""
+    if version_of(database) == 0:
+        with transaction(database):
+            # Read again: another process may have been first.
+            if version_of(database) == 0:
+                create(database)
+                database.execute(f"PRAGMA user_version = {version}")
+    return version_of(database)
+
+
+def run_script(database: sqlite3.Connection, script: str) -> None:
+    """Run statements inside the open transaction; sqlite3's own executescript would commit first."""
+    for statement in filter(str.strip, script.split(";")):
+        database.execute(statement)
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    """Return SQLite's primary result code, the low byte (sqlite.org/rescode.html). 0 means that there is none."""
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)) & 0xFF

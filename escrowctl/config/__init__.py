@@ -1,1 +1,1 @@
-"""Where values come from: folders, the config file, profiles, keys, and how they combine."""
+"""The sources of settings: folders, the config file, profiles and keys; and how they combine."""

@@ -1,4 +1,4 @@
-"""What to type to change a setting of the service's profile."""
+"""Hints: the commands that change a setting of the service's profile."""
 
 import re
 import shlex
@@ -11,9 +11,9 @@ _WORD = re.compile(r"[\w.-]+")
 
 
 def advise_setting(service: Service, name: str, value: str, goal: str) -> tuple[Hint, ...]:
-    """Return how a setting gets a value, for a `goal`; where no profile is in use, how one comes to be in use first.
+    """Return the commands that give a setting a value; `goal` says what for. Empty for the sandbox: it has no settings.
 
-    Nothing for the built-in sandbox, which has no settings.
+    If no profile is in use, the first command creates one.
     """
     words = f"config set {name} {value}"
     if service.profile is not None:
@@ -24,7 +24,7 @@ def advise_setting(service: Service, name: str, value: str, goal: str) -> tuple[
 
 
 def advise_proving(service: Service, done: str) -> tuple[Hint, ...]:
-    """Return how it is set which status proves a write; none is filled in, for a wrong one would prove too much."""
+    """Return how to set the status that proves a write. It suggests no status: a wrong one would prove too much."""
     goal = f"to set which status means {done}"
     if service.profile is None and not service.sandbox:
         return (Hint(f"set ESCROWCTL_STATUS_{done.upper()}=STATUS", goal),)
@@ -37,7 +37,7 @@ def _create_profile(service: Service, goal: str) -> Hint:
 
 
 def advise_not_pending(service: Service, status: str) -> tuple[Hint, ...]:
-    """Return how a status is taken out of those that mean a write is in progress; `config set` only adds to them."""
+    """Return how to remove a status from `status.pending`, which `config set` only adds to. Empty for the sandbox."""
     if service.sandbox:
         return ()
     others = ", ".join(f'"{one}"' for one in sorted(service.pending - {status.casefold()}))
@@ -49,7 +49,7 @@ def advise_not_pending(service: Service, status: str) -> tuple[Hint, ...]:
 
 
 def advise_pending(service: Service, status: str, verb: str) -> tuple[Hint, ...]:
-    """Return how a status is added to those that mean a write is in progress; none for one that means it failed."""
+    """Return how to add a status to `status.pending`. Empty if it is there already, or means that a write failed."""
     if service.is_failed(status) or service.is_pending(status):
         return ()
     meaning = f"if {status} means that the {verb} is in progress"

@@ -1,15 +1,15 @@
-"""credentials.toml: the keys that `auth login` stores, each with the origin that it was given for.
+"""credentials.toml: the keys that `auth login` stores, each with its origin.
 
     [acme-test]
     origin = "https://test.escrow.example.com"
-    key = "..."               or, where the key is in the system's keyring:   store = "keyring"
+    key = "..."               or, if the key is in the system's keyring:   store = "keyring"
 
 Only escrowctl writes the file, and only its owner has access (0600); a file that others can read or
 change is refused.
 
-The system's keyring is an extra (`escrowctl[keyring]`): used only where it was chosen, never in CI. It is
-another program behind a bus, which may be locked, missing or hang: each call has a time limit (gh and
-stripe-cli limit theirs too), and each failure a message.
+The system's keyring is an extra (`escrowctl[keyring]`): used only if it was chosen, never in CI. It is
+another program behind a bus, which may be locked, missing or hang. Each call has a time limit (gh and
+stripe-cli limit theirs too), and each failure has a message.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ _HEAD = "# Written by escrowctl auth login. Whoever can read this can use the ke
 
 
 class StoredKey(NamedTuple):
-    """What is stored for a profile: the origin, and the key; None where the keyring has it."""
+    """The stored origin and key of a profile. The key is None if it is in the keyring."""
 
     profile: str
     origin: str
@@ -51,9 +51,9 @@ class StoredKey(NamedTuple):
 class Credentials:
     """The stored keys of one config folder.
 
-    Every method may raise EscrowctlError: `ErrorCode.BAD_CONFIG` for a file that others can read or change,
-    or with other content, `STATE_UNUSABLE` for anything that is not a regular file, `KEY_MISSING` for an
-    empty key.
+    Every method may raise EscrowctlError: `ErrorCode.BAD_CONFIG` if others can read or change the file, or a
+    key or other content is not valid; `STATE_UNUSABLE` if it is not a regular file; `KEY_MISSING` for a key
+    that is empty or that the keyring does not return.
     """
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
@@ -65,7 +65,7 @@ class Credentials:
         return tuple(sorted(self.read()))
 
     def find(self, profile: str) -> StoredKey | None:
-        """Return what is stored for a profile, without asking the keyring."""
+        """Return the stored key of a profile, or None. Does not ask the keyring."""
         match self.read().get(profile):
             case None:
                 return None
@@ -77,7 +77,7 @@ class Credentials:
                 raise bad_config(f"{self.path}: [{profile}] needs two strings, origin and key.")
 
     def reveal(self, stored: StoredKey) -> Secret:
-        """Return the key, from the keyring where that has it; raises EscrowctlError as `read_key`."""
+        """Return the key, from the keyring if it is there."""
         if stored.key is not None:
             return read_key(stored.key.reveal(), source=f"{self.path} [{stored.profile}]")
         try:
@@ -93,9 +93,9 @@ class Credentials:
 
     @contextlib.contextmanager
     def drafted(self, stored: StoredKey) -> Iterator[Callable[[], None]]:
-        """Yield the function that stores a key for its profile; call while `make_folder` is locked.
+        """Yield a function that stores the key. Use it while the folder from `make_folder` is locked.
 
-        It may be called once; `restore` undoes it inside the block.
+        Call the function at most once. `restore` undoes it inside the block.
         """
         entry: dict[str, str] = {"origin": stored.origin}
         entry |= {"key": stored.key.reveal()} if stored.key else {"store": "keyring"}
@@ -106,22 +106,22 @@ class Credentials:
             yield put
 
     def restore(self, before: Mapping[str, Any]) -> None:
-        """Write back what `read` returned; call while `make_folder` is locked."""
+        """Write back the entries that `read` returned. Call it while the folder from `make_folder` is locked."""
         if before:
             replace_durably(self.path, _render(self.path, before), private=True)
         else:
             self.path.unlink(missing_ok=True)
 
     def make_folder(self) -> Path:
-        """Return the folder to lock, created where it is missing."""
+        """Return the folder to lock. Creates it if it is missing."""
         if not self.path.parent.exists():
             make_private_folder(self.path.parent)
         return self.path.parent
 
     def remove(self, stored: StoredKey, runtime: Runtime) -> None:
-        """Remove what is stored for a profile, from the keyring too.
+        """Remove a stored key, from the keyring too.
 
-        Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` where the keyring cannot be used; the entry then stays.
+        Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if the keyring cannot be used; the entry then stays.
         """
         if stored.in_keyring:
             remove_from_keyring(stored.profile, stored.origin, self._environ)
@@ -131,7 +131,7 @@ class Credentials:
             replace_durably(self.path, _render(self.path, tables), private=True)
 
     def read(self) -> dict[str, Any]:
-        """Return the entries by profile; none where there is no such file."""
+        """Return the entries by profile; empty if there is no file."""
         try:
             check_regular(self.path)
         except (FileNotFoundError, NotADirectoryError):
@@ -169,7 +169,7 @@ class KeyringError(Exception):
 
 
 def store_in_keyring(profile: str, origin: str, key: Secret, environ: Mapping[str, str]) -> None:
-    """Store a key and read it back; raises KeyringError where either fails."""
+    """Store a key and read it back; raises KeyringError if either fails."""
     ring = _open(environ)
     _call(lambda: ring.set_password(_service(origin), profile, key.reveal()))
     if _call(lambda: ring.get_password(_service(origin), profile)) != key.reveal():
@@ -177,7 +177,7 @@ def store_in_keyring(profile: str, origin: str, key: Secret, environ: Mapping[st
 
 
 def remove_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) -> None:
-    """Remove the key if it exists; raises EscrowctlError `ErrorCode.STATE_UNUSABLE` where that fails."""
+    """Remove the key if it exists; raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if that fails."""
     try:
         ring = _open(environ)
         if _call(lambda: ring.get_password(_service(origin), profile)) is not None:
@@ -204,7 +204,7 @@ def _open(environ: Mapping[str, str]) -> Any:  # the extra may not be installed,
 
 
 def _call(ask: Callable[[], Any]) -> Any:
-    """Return the answer; raises KeyringError where none comes in time, and for anything that a backend raises."""
+    """Return the answer. Raises KeyringError if there is none in time, or if the backend raises anything."""
     answers: list[Any] = []
     failures: list[BaseException] = []
 

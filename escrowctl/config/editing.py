@@ -1,7 +1,7 @@
-"""Changing config.toml: one setting at a time, with its comments and order, never to something invalid.
+"""Change config.toml: one setting at a time. Comments and order stay, and no invalid file is written.
 
-tomlkit edits the text. Then the standard library's parser reads the new text, and it must be equal to
-the old tables with that one change: a layout that tomlkit gets wrong is refused, not written.
+tomlkit edits the text. Then the standard library's parser reads the new text, which must give the old
+tables with that one change. So a layout that tomlkit gets wrong is refused, not written.
 """
 
 import contextlib
@@ -27,10 +27,10 @@ Change = tuple[Sequence[str], Value | None]
 
 
 class ConfigEditor:
-    """Changes one config.toml; of two writers the second sees what the first wrote.
+    """Changes one config.toml. Writers take turns, so no change is lost.
 
-    Every method raises EscrowctlError: `ErrorCode.BAD_CONFIG` where the file would be invalid, `BUSY` where
-    another writer does not end, `STATE_UNUSABLE` where it cannot be written. The file is then unchanged.
+    Every method raises EscrowctlError: `ErrorCode.BAD_CONFIG` if the file would be invalid, `BUSY` if another
+    writer does not end, `STATE_UNUSABLE` if it cannot be written. The file is then unchanged.
     """
 
     def __init__(self, path: Path, runtime: Runtime) -> None:
@@ -43,7 +43,7 @@ class ConfigEditor:
         """Set one setting, with the tables that it needs, and return its value in the file.
 
         The base URL of a profile with a key file cannot move to another origin: the key was given for
-        the current one. `status.pending` is added to the list, or to the built-in one.
+        the current one. Values of `status.pending` are added to the list in the file, or to the built-in one.
         """
         with locked(self.make_folder(), self._runtime):
             tables = self.read()
@@ -56,7 +56,7 @@ class ConfigEditor:
         return value
 
     def unset(self, path: Sequence[str]) -> None:
-        """Remove one setting, or a complete profile; it is an error where it is not set."""
+        """Remove one setting, or a complete profile. Also raises `ErrorCode.BAD_CONFIG` if it is not set."""
         with locked(self.make_folder(), self._runtime):
             if find(self.read(), path) is None:
                 raise bad_config(f"{self._link}: {'.'.join(path)} is not set.")
@@ -67,14 +67,14 @@ class ConfigEditor:
         return parse_toml(self._link, read_text(self._path) or "")
 
     def check(self, changes: Sequence[Change]) -> None:
-        """Raise what `drafted` would raise for the current file, as far as that is known without writing."""
+        """Refuse the changes that `drafted` would refuse, as far as this is known without writing."""
         if self._path.parent.exists() or not self._may_create:
             with locked(self._path.parent, self._runtime):
                 pass
         self._plan(changes)
 
     def make_folder(self) -> Path:
-        """Return the folder to lock, created where it is missing; not for a link that leads out of it."""
+        """Return the folder to lock. Creates it if it is missing, unless a link leads there from another folder."""
         folder = self._path.parent
         if not folder.exists() and self._may_create:
             make_private_folder(folder)
@@ -82,7 +82,7 @@ class ConfigEditor:
 
     @contextlib.contextmanager
     def drafted(self, changes: Sequence[Change]) -> Iterator[Callable[[], None]]:
-        """Yield the function that makes the changes, checked and on disk; call while `make_folder` is locked."""
+        """Write the changed file; yield the function that puts it in place. Lock the folder from `make_folder`."""
         with drafted(self._path, self._plan(changes)) as put:
             yield put
 
@@ -91,7 +91,7 @@ class ConfigEditor:
         return self._path.is_relative_to(self._link.parent.resolve())
 
     def _plan(self, changes: Sequence[Change]) -> str:
-        """Return the text that the file would have."""
+        """Return the new text of the file."""
         text = read_text(self._path) or ""
         tables = parse_toml(self._link, text)
         for path, value in changes:
@@ -196,5 +196,5 @@ def _edit(text: str, path: Sequence[str], value: Value | None) -> str:
             table[path[-1]] = value
         return tomlkit.dumps(document)
     except (TOMLKitError, ValueError, TypeError, AttributeError):
-        # Layouts that it cannot change end in various ways.
+        # tomlkit fails in various ways on layouts that it cannot change.
         return text

@@ -1,4 +1,4 @@
-"""Every setting that applies to this command, and where each comes from."""
+"""Every setting that applies to this command, with its source."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,7 +29,7 @@ _Found = dict[str, tuple[JsonValue, str]]
 
 
 class Setting(NamedTuple):
-    """One setting: its value (None: not set), and where it comes from. The value of a key is stars."""
+    """One setting: its value (None: not set) and its source. A key is shown as stars."""
 
     setting: str
     value: JsonValue
@@ -37,7 +37,7 @@ class Setting(NamedTuple):
 
 
 def list_settings(resolver: Resolver, line: LineValues, environ: Mapping[str, str]) -> list[Setting]:
-    """Return the settings, the profile first; also those that are not set.
+    """Return all settings, the profile first, the unset ones too.
 
     Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a config file that cannot be used, and for contradictions.
     """
@@ -101,7 +101,7 @@ def _chosen(resolver: Resolver, choice: Choice, in_file: str) -> _Found:
 
 
 def read_setting(profile: "Profile | None", name: str) -> tuple[JsonValue, bool]:
-    """Return the value of a profile's setting, else the built-in one; and whether the profile sets it."""
+    """Return the profile's value of a setting, else the built-in one; and whether the profile sets it."""
     value: Any = profile
     is_set = profile is not None
     for part in name.split("."):

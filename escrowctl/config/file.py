@@ -1,5 +1,5 @@
-"""The files of the config folder: config.toml is read, with errors that name the file and the line or the key; and any
-of them is replaced, completely or not at all, by one writer at a time.
+"""Read config.toml, with errors that name the file and the line or the key. Replace files of the config folder,
+completely or not at all, by one writer at a time.
 """
 
 import contextlib
@@ -27,23 +27,23 @@ _POLL_SECONDS = 0.05
 
 
 def find_config_path(named: str | None, environ: Mapping[str, str], folders: Folders) -> tuple[Path, bool]:
-    """Return where config.toml is, and whether `--config` or ESCROWCTL_CONFIG names it."""
+    """Return the path of config.toml, and whether `--config` or ESCROWCTL_CONFIG names it."""
     chosen = named or environ.get("ESCROWCTL_CONFIG")
     return (Path(chosen).absolute(), True) if chosen else (folders.config / CONFIG_NAME, False)
 
 
 def read_config(path: Path) -> "ConfigFile | None":
-    """Return what config.toml says, or None where there is no such file.
+    """Return the checked content of config.toml; None if there is no file.
 
-    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a file that cannot be read, is not TOML, or has an
-    unknown name or a wrong value.
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG` if it cannot be read, is not TOML, or has an unknown name
+    or a wrong value.
     """
     text = read_text(path)
     return None if text is None else validate_config(path, parse_toml(path, text))
 
 
 def read_text(path: Path) -> str | None:
-    """Return the file's text, or None where there is none; raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
+    """Return the file's text; None if there is no file. Raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
     try:
         return read_regular(path, limit=MAX_BYTES)[0].decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
@@ -57,9 +57,9 @@ def read_text(path: Path) -> str | None:
 
 
 def require_trusted(path: Path) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_CONFIG` where others can change config.toml: they could get the key.
+    """Raise EscrowctlError `ErrorCode.BAD_CONFIG` if others can change config.toml: they could get the key.
 
-    The file and its folder are checked; of a link, also what it leads to.
+    Checks the file and its folder; for a link, also the target and the target's folder.
     """
     target = Path(os.path.realpath(path))
     for place in dict.fromkeys((path.parent, target.parent, target)):
@@ -95,7 +95,7 @@ def parse_toml(path: Path, text: str) -> dict[str, Any]:
 
 
 def validate_config(path: Path, tables: Mapping[str, Any]) -> "ConfigFile":
-    """Return the tables as a config file; raises EscrowctlError `ErrorCode.BAD_CONFIG` for the first wrong one."""
+    """Return the tables as a config file; raises EscrowctlError `ErrorCode.BAD_CONFIG` for the first wrong setting."""
     from pydantic import ValidationError  # noqa: PLC0415 - see config/profiles.py
 
     from escrowctl.config.profiles import ConfigFile  # noqa: PLC0415
@@ -108,7 +108,7 @@ def validate_config(path: Path, tables: Mapping[str, Any]) -> "ConfigFile":
 
 
 def _invalid(path: Path, error: Any) -> EscrowctlError:
-    """Return which setting is wrong: what it should be, or which known one is nearest to an unknown one."""
+    """Return the error for a wrong setting, with the expected value, or the known name nearest to an unknown one."""
     from escrowctl.config.profiles import describe  # noqa: PLC0415 - as above
 
     if error["type"] == "extra_forbidden":
@@ -157,7 +157,7 @@ def locked(folder: Path, runtime: Runtime) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked_together(*folders: Path, runtime: Runtime) -> Iterator[None]:
-    """Hold several folders, each once, always in the same order; raises as `locked` does."""
+    """Lock several folders, each once, in a fixed order. Raises EscrowctlError `ErrorCode.BUSY` or `STATE_UNUSABLE`."""
     with contextlib.ExitStack() as holds:
         for folder in sorted({Path(os.path.realpath(folder)) for folder in folders}):
             holds.enter_context(locked(folder, runtime))
@@ -180,16 +180,16 @@ def _wait_for(handle: int, folder: Path, runtime: Runtime) -> None:
 
 
 def replace_durably(path: Path, text: str, *, private: bool = False) -> None:
-    """Replace what the file contains, durably; call inside `locked`; see `drafted`."""
+    """Replace the content of the file, durably. The rules of `drafted` apply."""
     with drafted(path, text, private=private) as put:
         put()
 
 
 @contextlib.contextmanager
 def drafted(path: Path, text: str, *, private: bool = False) -> Iterator[Callable[[], None]]:
-    """Do as `files.drafted`; call inside `locked`. A file that is not `private` keeps its mode and owner.
+    """Write `text` durably next to `path`; yield the function that replaces `path` with it. Call inside `locked`.
 
-    Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` in place of OSError; the file is then unchanged.
+    A file that is not `private` keeps its mode and owner. Raises `ErrorCode.STATE_UNUSABLE`, with the file unchanged.
     """
     with contextlib.ExitStack() as stack:
         with _translated(path):

@@ -12,15 +12,15 @@ from escrowctl.files import FileFlaw, find_folder_flaw, make_folder
 APP_NAME = "escrowctl"
 HOME_VARIABLE = "ESCROWCTL_HOME"
 FOLDERS = {"config": "XDG_CONFIG_HOME", "state": "XDG_STATE_HOME", "cache": "XDG_CACHE_HOME"}
-"""Where the platform's folders are, unless ESCROWCTL_HOME is set."""
+"""The variables for the platform's base folders. Not used if ESCROWCTL_HOME is set."""
 
 _OWN_FOLDER = "set ESCROWCTL_HOME to the absolute path of a folder that you own"
 
 
 class Folders:
-    """Config, state and cache folders: all inside ESCROWCTL_HOME where it is set, else the platform's own.
+    """Config, state and cache folders: all inside ESCROWCTL_HOME if it is set, else the platform's own.
 
-    They need not exist yet. Each raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) where it would
+    They need not exist yet. Each raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) if it would
     depend on the working folder: the same command elsewhere would use another journal.
     """
 
@@ -39,11 +39,11 @@ class Folders:
 
     @cached_property
     def cache(self) -> Path:
-        """The folder of what the shells offer at TAB."""
+        """The folder of the names that shells offer at TAB."""
         return self._find("cache")
 
     def require_safe_home(self) -> None:
-        """Raise EscrowctlError (`ErrorCode.STATE_UNUSABLE`) where others can replace what is in ESCROWCTL_HOME."""
+        """Raise EscrowctlError (`ErrorCode.STATE_UNUSABLE`) if others can replace files in ESCROWCTL_HOME."""
         if self._environ.get(HOME_VARIABLE):
             with _translated(self.config), contextlib.suppress(FileNotFoundError):
                 _refuse(self.config, find_folder_flaw(self.config, sticky=True))
@@ -61,7 +61,7 @@ class Folders:
 
 
 def base_folder(environ: Mapping[str, str], variable: str, default: str) -> Path:
-    """Return the folder that a variable names, else `default` in the home folder; raises as `find_home` does."""
+    """Return the folder that a variable names, else `default` in the home folder. Raises `ErrorCode.STATE_UNUSABLE`."""
     if named := environ.get(variable):
         return _absolute(named, variable)
     return find_home(environ) / default
@@ -70,7 +70,7 @@ def base_folder(environ: Mapping[str, str], variable: str, default: str) -> Path
 def find_home(environ: Mapping[str, str]) -> Path:
     """Return the user's home folder: HOME, else the passwd entry's.
 
-    Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) where there is none, or a relative one.
+    Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) if there is none, or its path is relative.
     """
     if (home := environ.get("HOME")) is not None:
         return _absolute(home, "HOME")
@@ -83,10 +83,10 @@ def find_home(environ: Mapping[str, str]) -> Path:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create `folder` and its missing parents as `files.make_folder` does.
+    """Create `folder` and its missing parents, mode 0700 under any umask, durably.
 
-    Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) where that fails, and where others own or can
-    change a folder that exists. A link is followed, and what it leads to is checked.
+    Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) if that fails, or if others own or can change a
+    folder that exists. A link is followed, and its target is checked.
     """
     with _translated(folder):
         make_folder(folder)

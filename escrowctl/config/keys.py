@@ -1,4 +1,4 @@
-"""API keys: a wrapper that no output shows, reading them, and refusing them where they do not belong."""
+"""API keys: a wrapper that prints as stars, reading keys, and refusing keys in the wrong place."""
 
 import os
 import re
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from escrowctl.contract.json import JsonValue
 
 KEYS = ("ESCROWCTL_API_KEY", "ESCROWCTL_API_KEY_FILE")
-"""The variables that give a key, and the path of a file with one."""
+"""The variables for a key, and for the path of a key file."""
 
 _KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
 MIN_KEY_CHARS = 8
-"""A shorter one would also match in ordinary text, and could not be hidden there."""
+"""A shorter key would also match ordinary text, so it could not be hidden."""
 
 MAX_KEY_CHARS = 4096
 _SHOWN = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *PROXIES)
-"""Variables whose values look like keys. Messages quote them by rules of their own."""
+"""Variables whose values look like keys. Messages quote them by separate rules."""
 
 _MAX_FILE_BYTES = MAX_KEY_CHARS * 64
 _MAX_CONFIG_BYTES = 1024 * 1024
@@ -60,17 +60,17 @@ class Secret:
 
 
 class FoundKey(NamedTuple):
-    """A key, and where it was found."""
+    """A key and its source."""
 
     key: Secret
     source: str
 
 
 def read_key(text: str, *, source: str) -> Secret:
-    """Return the key in `text`, without one trailing newline; `source` says where the text is from.
+    """Return the key in `text`, without one trailing newline; `source` names the origin of the text.
 
-    Raises EscrowctlError: `ErrorCode.KEY_MISSING` for an empty one (that is how a CI secret goes missing),
-    `ErrorCode.BAD_CONFIG` for characters that cannot be in a header, and for fewer than 8. Never quotes the key.
+    Raises EscrowctlError: `ErrorCode.KEY_MISSING` for an empty key (a missing CI secret is an empty text),
+    `ErrorCode.BAD_CONFIG` for characters that a header cannot have, and for fewer than 8. Never quotes the key.
     """
     key = text.removesuffix("\n").removesuffix("\r")
     if not key:
@@ -94,16 +94,16 @@ def read_key(text: str, *, source: str) -> Secret:
 def read_key_file(path: Path, *, source: str) -> Secret:
     """Return the key in a file that only its owner can read.
 
-    Raises EscrowctlError as `read_key`, and `ErrorCode.BAD_CONFIG` for a file that is missing, belongs to
-    another user, or can be read or changed by others.
+    Raises EscrowctlError: `ErrorCode.KEY_MISSING` for an empty file, `BAD_CONFIG` for a key that is not valid, and
+    for a file that is missing, belongs to another user, or can be read or changed by others.
     """
     return read_key(read_private_text(path, source=source), source=f"{source} ({path})")
 
 
 def read_private_text(path: Path, *, source: str) -> str:
-    """Return the text of a file; raises EscrowctlError `ErrorCode.BAD_CONFIG` where others can read or change it.
+    """Return a file's text. Raises EscrowctlError `ErrorCode.BAD_CONFIG` if others have access, or it cannot be read.
 
-    The mode is that of the opened file, so that it cannot be exchanged in between.
+    The mode is read from the opened file, so that the file cannot be exchanged in between.
     """
     try:
         content, status = read_regular(path, limit=_MAX_FILE_BYTES)
@@ -121,9 +121,9 @@ def read_private_text(path: Path, *, source: str) -> str:
 
 
 def read_environ_key(environ: Mapping[str, str]) -> FoundKey | None:
-    """Return the key that the environment gives, for any origin; None without one.
+    """Return the key in the environment, for any origin; None if there is none.
 
-    Raises EscrowctlError as `read_key` and `read_key_file`, and `ErrorCode.BAD_CONFIG` for two keys.
+    Raises EscrowctlError: `ErrorCode.KEY_MISSING` for an empty key, `BAD_CONFIG` for two keys, a bad key or a bad file.
     """
     path = environ.get("ESCROWCTL_API_KEY_FILE")
     if "ESCROWCTL_API_KEY" in environ and path:
@@ -136,10 +136,10 @@ def read_environ_key(environ: Mapping[str, str]) -> FoundKey | None:
 
 
 class KnownKeys:
-    """The API keys that one run knows: no message quotes one, and each belongs in one place only.
+    """The API keys that one run knows. No message quotes one, and each belongs in one place only.
 
-    `words` is the command line. A key gets into it, into another variable or into a URL by mistake, so
-    it is searched for there once it is known. Nor does a message quote what may be a secret in a variable.
+    `words` is the command line. A key can get into it, into another variable or into a URL by mistake, so every
+    known key is searched for there. Messages do not quote variables that may hold a secret either.
     """
 
     def __init__(self, words: Sequence[str], environ: Mapping[str, str]) -> None:
@@ -152,24 +152,24 @@ class KnownKeys:
         return iter((*self._keys, *self._suspects))
 
     def learn(self, keys: Iterable[str]) -> None:
-        """Remember keys and secrets, but for those too short to be told from ordinary text."""
+        """Remember keys and secrets, except those too short to differ from ordinary text."""
         self._keys += [key for key in keys if len(key) >= MIN_KEY_CHARS and key not in self._keys]
 
     def learn_environment(self) -> None:
-        """Remember the keys that the environment gives, usable or not."""
+        """Remember the keys in the environment, usable or not."""
         given, path = self._environ.get(KEYS[0], "").strip(), self._environ.get(KEYS[1])
         self.learn([given])
         self.learn(_in_file(Path(path)) if path else [])
 
     def learn_files(self, config: Path, credentials: Path) -> None:
-        """Remember the stored keys, and those in files that profiles name, as far as they can be read."""
+        """Remember the stored keys, and the keys in files that profiles name, if they can be read."""
         for profile in _table(_read(config).get("profiles")).values():
             if named := _table(profile).get("api_key_file"):
                 self.learn(_in_file(Path(str(named)), folder=config.parent))
         self.learn(str(_table(entry).get("key", "")) for entry in _read(credentials).values())
 
     def refuse_misplaced(self) -> None:
-        """Raise EscrowctlError where a key is on the command line (`ErrorCode.BAD_VALUE`), or in a variable that is
+        """Raise EscrowctlError if a key is on the command line (`ErrorCode.BAD_VALUE`), or in a variable that is
         not for keys (`ErrorCode.BAD_CONFIG`).
         """
         for key in self._keys:
@@ -192,7 +192,7 @@ class KnownKeys:
 
 
 def refuse_in_base_url(base_url: str, key: str, *, source: str) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_CONFIG` where a base URL holds the key; hosts are compared in lower case."""
+    """Raise EscrowctlError `ErrorCode.BAD_CONFIG` if a base URL contains the key. Hosts are compared in lower case."""
     if holds_key(base_url, key) or holds_key(base_url.lower(), key.lower()):
         raise bad_config(f"the base URL from {source} holds the API key: remove it there.")
 

@@ -12,7 +12,7 @@ from escrowctl.contract.redaction import STARS, shown
 from escrowctl.errors import EscrowctlError, bad_config
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
-"""Which name the proxy for hosts other than loopback, the first that is set."""
+"""The variables for the proxy to hosts other than loopback; the first that is set counts."""
 
 _LABEL = r"(?!xn--(?:\.|$))[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST_NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}", re.ASCII)
@@ -30,7 +30,7 @@ class Origin(NamedTuple):
     path: str = ""
 
     def __str__(self) -> str:
-        """Return `scheme://host[:port]`, the port only where it is not the scheme's own."""
+        """Return `scheme://host[:port]`, the port only if it is not the scheme's default."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{host}{port}"
@@ -44,7 +44,7 @@ class Origin(NamedTuple):
     def is_loopback(self) -> bool:
         """Whether the host is this machine, as `localhost` or a literal address.
 
-        No other name counts: whoever answers the look-up decides where it leads.
+        No other name counts: its address depends on the resolver.
         """
         return self.host == "localhost" or _is_loopback(self.host)
 
@@ -67,8 +67,8 @@ def _is_loopback(host: str) -> bool:
 def parse_base_url(text: str, *, source: str) -> Origin:
     """Return the origin of a base URL; plain http only to loopback.
 
-    Raises EscrowctlError `ErrorCode.BAD_CONFIG` naming `source` and what to write instead. Userinfo, query
-    and fragment are never quoted: they may be secrets.
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG`, naming `source` and a correction. Userinfo, query and
+    fragment are never quoted: they may be secrets.
     """
     parts = _split(text, source)
     if parts.username is not None or parts.password is not None or "@" in parts.netloc:
@@ -96,7 +96,7 @@ def ends_in(origin: Origin, api_prefix: str) -> bool:
 
 
 def refuse_prefix(origin: Origin, api_prefix: str, *, source: str) -> Origin:
-    """Return the origin; raises EscrowctlError `ErrorCode.BAD_CONFIG` where the prefix would be in the URL twice."""
+    """Return the origin. Raises EscrowctlError `ErrorCode.BAD_CONFIG` if the prefix would be in the URL twice."""
     if ends_in(origin, api_prefix):
         bare = f"{origin}{origin.path[: -len(api_prefix)]}"
         raise bad_config(f'{source} "{origin.base_url}" already ends in {api_prefix}: leave it out, write {bare}.')
@@ -104,7 +104,7 @@ def refuse_prefix(origin: Origin, api_prefix: str, *, source: str) -> Origin:
 
 
 def find_network(origin: Origin, environ: Mapping[str, str]) -> Network:
-    """Return how to reach an origin: never through a proxy to loopback, which would get the key in clear text.
+    """Return how to reach an origin. No proxy is used for loopback: it would get the key in clear text.
 
     Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a CA bundle that does not exist and a proxy that cannot be used.
     """
@@ -112,7 +112,7 @@ def find_network(origin: Origin, environ: Mapping[str, str]) -> Network:
 
 
 def find_proxy_name(environ: Mapping[str, str]) -> str | None:
-    """Return the variable that names a proxy; None where none does."""
+    """Return the first variable that names a proxy; None if none is set."""
     return next((name for name in PROXIES if environ.get(name)), None)
 
 
@@ -140,7 +140,7 @@ def _not_a_base_url(text: str, source: str) -> EscrowctlError:
 
 
 def _quotable(text: str) -> str:
-    """Return what is before a query and a fragment; stars where that could be a key, or has a password."""
+    """Return the text before a query and a fragment; stars if that could be a key, or has a password."""
     head = text.partition("?")[0].partition("#")[0]
     return STARS if "@" in head else shown(head)
 
@@ -181,7 +181,7 @@ def _ca_bundle(environ: Mapping[str, str]) -> Path | None:
 
 
 def find_proxy(origin: Origin, environ: Mapping[str, str]) -> str | None:
-    """Return the URL of the proxy to an origin, None where it is reached directly; raises as `find_network`."""
+    """Return the URL of the proxy to an origin; None for a direct connection. Raises `ErrorCode.BAD_CONFIG`."""
     name = find_proxy_name(environ)
     if name is None or origin.is_loopback or _excepted(origin, environ):
         return None

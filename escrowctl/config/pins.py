@@ -7,16 +7,16 @@ from escrowctl.config.settings import LineValues, Resolver
 
 
 class JournalPin(NamedTuple):
-    """The id of the journal that is required, and which setting or variable says so."""
+    """The id of the required journal, and the setting or variable that requires it."""
 
     journal_id: str
     source: str
 
 
 def find_pins(resolver: Resolver, line: LineValues, environ: Mapping[str, str]) -> tuple[JournalPin, ...]:
-    """Return the journal ids that are required; both apply, that of the environment and that of the profile.
+    """Return the required journal ids, of the environment and the profile; both apply. A test service requires none.
 
-    A test service requires none. Raises EscrowctlError as `Resolver.choose` does, but where no service is known.
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG`, `BAD_VALUE` or `STATE_UNUSABLE` for settings that cannot be used.
     """
     config, name = resolver.config, line.profile
     was_removed = name is not None and (config is None or name not in config.profiles)
@@ -24,7 +24,7 @@ def find_pins(resolver: Resolver, line: LineValues, environ: Mapping[str, str]) 
     if choice is not None and choice.mode != "live":
         return ()
     pins = []
-    # An empty one binds too: a job may lack the variable that it is filled from.
+    # An empty id binds too: in a job, the variable that fills it may be missing.
     if (named := environ.get("ESCROWCTL_JOURNAL_ID")) is not None:
         pins.append(JournalPin(named, "ESCROWCTL_JOURNAL_ID"))
     if choice is not None and choice.profile is not None and choice.profile.journal_id is not None:

@@ -1,8 +1,8 @@
 """The shape of config.toml: profiles, which of them is the default, and the settings by name.
 
 pydantic costs as much start-up as the rest of a command together, so this module is imported only
-where a config file exists or is written. Each field's title says what it is for, in `escrowctl help
-settings`; its description completes "X should be ...", and is shown when it is not.
+if a config file exists or is written. Each field's title is its text in `escrowctl help settings`; its
+description completes the error message "X should be ...".
 """
 
 import re
@@ -23,14 +23,14 @@ from escrowctl.errors import EscrowctlError, bad_value, command
 Value = str | int | float | bool | list[str]
 
 SECRET_NAMES = frozenset({"api_key", "apikey", "api-key", "key", "token", "secret", "password", "bearer"})
-"""Names under which people look for a place to put the key; there is none."""
+"""Names that people try for the key; config.toml has no place for one."""
 
 USE_LOGIN = command("auth login", "to type the key, or to pass it through a pipe", bare=True)
 
 PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 API_PREFIX = r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"
 _VARIABLES = {"ca_bundle": "ESCROWCTL_CA_BUNDLE", "proxy": "HTTPS_PROXY"}
-"""What `config list` shows beside the settings of a profile, and where it is set."""
+"""Values in `config list` that no profile sets, and the variables that set them."""
 _HEADER_NAME = r"^[A-Za-z0-9-]{1,64}$"
 _NAME = r"^[A-Za-z0-9._-]{1,64}$"
 
@@ -50,7 +50,7 @@ class _Strict(BaseModel):
 
 
 class ReplyPointers(_Strict):
-    """Where this service's replies hold the fields escrowctl needs, as JSON Pointers (RFC 6901)."""
+    """JSON Pointers (RFC 6901) to the fields that escrowctl needs in this service's replies."""
 
     id: _Pointer | None = Field(
         default=None, title="where a reply has the id: a JSON Pointer, such as /data/id", description=_POINTER
@@ -61,7 +61,7 @@ class ReplyPointers(_Strict):
 
 
 class Statuses(_Strict):
-    """Which of the service's statuses mean what."""
+    """The service's statuses by meaning."""
 
     released: list[_Text] = Field(
         default=[],
@@ -81,7 +81,7 @@ class Statuses(_Strict):
 
 
 class WebhookTable(_Strict):
-    """What this service calls the fields of a new webhook, and how it signs events; named as in `Webhooks`."""
+    """The service's field names for a new webhook, and how it signs events; the fields match `WebhookSettings`."""
 
     url_field: _Text = Field(
         default="url", title="the field in which webhook create sends --url", description=_FIELD_NAME
@@ -207,17 +207,17 @@ SETTINGS = _list_settings()
 """A profile's settings by dotted name, such as `reply.id`, in the order of the model."""
 
 ALL_SETTINGS = {"default_profile": ConfigFile.model_fields["default_profile"], **SETTINGS}
-"""These, and the setting that is no profile's."""
+"""SETTINGS, and the one setting outside the profiles."""
 
 
 def find_default(name: str) -> object:
-    """Return the built-in value of a profile's setting; None where there is none, and for one in `caps`."""
+    """Return the built-in value of a profile's setting; None if there is none, and for a setting in `caps`."""
     field = SETTINGS.get(name)
     return None if field is None or field.is_required() else field.default
 
 
 def describe(location: Sequence[str | int]) -> tuple[str, str]:
-    """Return the dotted name of the place that a validation error is at, and what should be there."""
+    """Return the dotted name of the setting with a validation error, and the description of a correct value."""
     parts = [str(part) for part in location]
     if parts[0] != "profiles":
         field = ConfigFile.model_fields.get(parts[0])
@@ -232,7 +232,7 @@ def describe(location: Sequence[str | int]) -> tuple[str, str]:
 
 
 def list_siblings(location: Sequence[str | int]) -> tuple[str, ...]:
-    """Return the names that are known where an unknown one is."""
+    """Return the known names in the table of an unknown name."""
     match tuple(location):
         case ("profiles", _, str(group), _):
             return tuple(type(Profile.model_fields[group].default).model_fields)
@@ -243,10 +243,10 @@ def list_siblings(location: Sequence[str | int]) -> tuple[str, ...]:
 
 
 def parse_name(text: str, *, profile: str | None) -> tuple[str, ...]:
-    """Return the path in config.toml of a setting that was typed; a short name is that of the profile's setting.
+    """Return the path in config.toml of a typed setting name. A short name means a setting of `profile`.
 
     Raises EscrowctlError `ErrorCode.BAD_VALUE` for an unknown name, the name of a key, and a short name
-    where no profile is chosen.
+    if no profile is chosen.
     """
     path = tuple(text.split("."))
     if path[-1].lower() in SECRET_NAMES:
@@ -282,11 +282,11 @@ def is_setting(rest: Sequence[str]) -> bool:
 
 
 def parse_value(path: Sequence[str], words: Sequence[str]) -> Value:
-    """Return the value that was typed, read as TOML; as text where that is no TOML or the setting is a text.
+    """Return the typed value, read as TOML; as text if it is not TOML or the setting is a text.
 
-    For a list also the items one by one, as words or separated by commas. Raises EscrowctlError
-    `ErrorCode.BAD_VALUE` for a table, several values for one setting and an empty item. Whether the
-    setting takes the value is checked by the model when the file is changed.
+    A list may also be typed as single items, as words or separated by commas. Raises EscrowctlError
+    `ErrorCode.BAD_VALUE` for a table, several values for one setting and an empty item. The model checks
+    the value when the file is changed.
     """
     name, rest = ".".join(path), tuple(path[2:])
     if path[0] == "profiles" and not is_setting(rest):
@@ -313,7 +313,7 @@ def _items(word: str) -> list[str]:
 
 
 def _read_toml(word: str) -> Any:
-    """Return the value that a word is in TOML; None where it is none."""
+    """Return the TOML value of a word; None if it has none."""
     try:
         tables = load_toml(f"value = {word}")
     except ValueError:
@@ -336,7 +336,7 @@ def _is_taken(path: Sequence[str], value: Value) -> bool:
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """Return how to go on after an unknown name: the nearest known one, else all of them."""
+    """Return the end of a message about an unknown name: the nearest known name, else all of them."""
     from difflib import get_close_matches  # noqa: PLC0415 - for mistakes only
 
     found = get_close_matches(name, known, n=1, cutoff=0.5)

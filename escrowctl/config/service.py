@@ -1,4 +1,4 @@
-"""The service that a command talks to, with everything that line, environment and profile say about it."""
+"""The service of a command, with its settings from the command line, the environment and the profile."""
 
 import re
 from collections.abc import Mapping
@@ -24,15 +24,15 @@ LIST_LIMIT = 64 * 1024 * 1024
 """Most bytes of a list's reply, as sent and as decoded."""
 
 FAILED = ("failed", "declined", "rejected", "cancelled", "canceled")
-"""Statuses of an escrow that was created and came to nothing, unless the profile lists others."""
+"""Statuses of an escrow that was created but failed, unless the profile lists others."""
 
 PENDING = ("pending", "processing", "releasing", "queued", "in_progress")
-"""Statuses of a release that is accepted and not done, unless the profile lists others."""
+"""Statuses of a release that is accepted but not done, unless the profile lists others."""
 
 RELEASED = "ESCROWCTL_STATUS_RELEASED"
 
 _IN_PROCESS_HOST = "sandbox.localhost"
-"""Where requests to the in-process sandbox are addressed; nothing is ever resolved or connected."""
+"""The host in requests to the in-process sandbox. It is never resolved or connected to."""
 
 
 STANDARD, HMAC_SHA256, UNSIGNED = "standard", "hmac-sha256", "none"
@@ -40,7 +40,7 @@ STANDARD, HMAC_SHA256, UNSIGNED = "standard", "hmac-sha256", "none"
 
 
 class WebhookSettings(NamedTuple):
-    """Under which names the service takes a new webhook's URL and events, and how it signs the events.
+    """The service's field names for a new webhook's URL and events, and how it signs events.
 
     `scheme` is STANDARD, HMAC_SHA256 or UNSIGNED; HMAC_SHA256 needs `signature_header`, the header of the signature.
     """
@@ -52,15 +52,15 @@ class WebhookSettings(NamedTuple):
 
     @property
     def field_names(self) -> frozenset[str]:
-        """Both names: what is under them is no secret."""
+        """Both field names; their values are no secrets."""
         return frozenset({self.url_field, self.events_field})
 
 
 class Service(NamedTuple):
     """One service under one name.
 
-    `identity` is what local guards are keyed by: the normalised origin, the profile's `service_id`, or
-    the id of a sandbox's store. Time-outs are seconds. `idempotency` is "header" where the service
+    `identity` is the key of local guards: the profile's `service_id`, else the normalised origin, or
+    the id of a sandbox's store. Time-outs are seconds. `idempotency` is "header" if the service
     deduplicates by Idempotency-Key, else "none". `released`, `failed` and `pending` are statuses,
     case-folded.
     """
@@ -100,11 +100,11 @@ class Service(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that local guards know it by: a profile's `service_id` joins origins and separates none."""
+        """The keys of local guards. A profile's `service_id` can join several origins, but never splits one."""
         return tuple(dict.fromkeys((self.identity, self.site or self.identity)))
 
     def is_at(self, url: str) -> bool:
-        """Whether a URL belongs to this service's base URL, where its key may go."""
+        """Whether a URL is under this service's base URL, so that its key may be sent there."""
         return self.sandbox or url.startswith(f"{self.origin.base_url.rstrip('/')}/")
 
     @property
@@ -122,7 +122,7 @@ class Service(NamedTuple):
         return f"{self.origin.base_url}{self.api_prefix}{path}"
 
     def refuse_key(self, *texts: str | None) -> None:
-        """Raise EscrowctlError `ErrorCode.BAD_VALUE` where the API key appears in what is to be sent, shown or stored.
+        """Raise EscrowctlError `ErrorCode.BAD_VALUE` if the API key appears in a text to send, show or store.
 
         contract/INTERFACE.md section 5: the key is never part of the path or body.
         """
@@ -130,20 +130,20 @@ class Service(NamedTuple):
             raise bad_value("the API key appears in the request: remove it.")
 
     def refuse_key_in_names(self) -> None:
-        """Raise as `refuse_key` where the API key appears in the URL or in a name of the service."""
+        """Raise EscrowctlError `ErrorCode.BAD_VALUE` if the API key appears in the URL or in a name of the service."""
         self.refuse_key(self.url(""), self.name, self.identity, self.account)
 
     def is_failed(self, status: str | None) -> bool:
-        """Whether this status, or its first word, means that nothing came of an escrow or a release."""
+        """Whether this status, or its first word, means that an escrow or a release failed."""
         folded = fold_status(status or "")
         return folded in self.failed or re.split(r"[^\w-]", folded, maxsplit=1)[0] in self.failed
 
     def is_pending(self, status: str | None) -> bool:
-        """Whether this status means that a release is accepted and not done yet; compared case-blind."""
+        """Whether this status means that a release is accepted but not done. Case does not matter."""
         return status is not None and fold_status(status) in self.pending
 
     def is_in_progress(self, status: str | None) -> bool:
-        """Whether this status, before any release from here, means that there is one: "pending" may mean held."""
+        """Whether this status, before any release from here, shows one in progress. "pending" may mean held: False."""
         return self.is_pending(status) and status is not None and fold_status(status) != PENDING[0]
 
 
@@ -159,9 +159,9 @@ def read_released(environ: Mapping[str, str]) -> list[str] | None:
 
 
 def describe_sandbox(timeout: float | None, *, identity: str, key: str, served_at: str | None) -> Service:
-    """Return the embedded sandbox as a service: no variable and no file changes where it is.
+    """Return the embedded sandbox as a service. No variable and no file changes its address.
 
-    `served_at` is the URL of the `sandbox serve` that holds the store; None where this process does.
+    `served_at` is the URL of the `sandbox serve` that holds the store; None if this process holds it.
     """
     origin = parse_base_url(served_at, source="sandbox.lock") if served_at else Origin("http", _IN_PROCESS_HOST, 80)
     return Service(

@@ -1,4 +1,4 @@
-"""From command line, environment and config file to one service: which outranks which.
+"""Find the one service that the command line, the environment and the config file name.
 
 The command line (a named profile included) outranks the environment, which outranks the default
 profile. A key is used only for the origin it was given for: a URL from one level is never used with
@@ -48,18 +48,18 @@ class Choice(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """What local guards are keyed by: the profile's `service_id`, else the origin."""
+        """The key of local guards: the profile's `service_id`, else the origin."""
         return (self.profile.service_id if self.profile else None) or str(self.origin)
 
     @property
     def mode(self) -> str:
-        """`live` or `test`: as the profile says, else ESCROWCTL_MODE; else live, unless the host is loopback."""
+        """`live` or `test`: from the profile, else ESCROWCTL_MODE; else live, unless the host is loopback."""
         named = (self.profile.mode if self.profile else None) or self.environ_mode
         return named or ("test" if self.origin.is_loopback else "live")
 
 
 class LineValues(NamedTuple):
-    """What the global options say about the service; None where not given."""
+    """The global options for the service; None if not given."""
 
     profile: str | None = None
     base_url: str | None = None
@@ -68,7 +68,11 @@ class LineValues(NamedTuple):
 
 
 class Resolver:
-    """Finds the service of one run; reads config.toml at most once."""
+    """Finds the service of one run; reads config.toml at most once.
+
+    Every method may raise EscrowctlError: `ErrorCode.NOT_CONFIGURED` if nothing is configured, `KEY_MISSING` if no key
+    fits, `BAD_CONFIG` or `BAD_VALUE` for wrong or contradictory values, `STATE_UNUSABLE` for unusable folders.
+    """
 
     def __init__(self, line: LineValues, environ: Mapping[str, str], folders: Folders) -> None:
         self._line = line
@@ -77,27 +81,23 @@ class Resolver:
 
     @property
     def config_path(self) -> Path:
-        """Where config.toml is; raises EscrowctlError as `Folders` does."""
+        """The path of config.toml. Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if its folder is unknown."""
         return find_config_path(self._line.config, self._environ, self._folders)[0]
 
     @cached_property
     def credentials(self) -> "Credentials":
-        """The stored keys; raises EscrowctlError as `Folders` does."""
+        """The stored keys. Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if their folder is unknown."""
         from escrowctl.config.credentials import Credentials  # noqa: PLC0415 - a key of the environment needs none
 
         return Credentials(self._folders.config, self._environ)
 
     @cached_property
     def config(self) -> "ConfigFile | None":
-        """What config.toml says, None where there is none; raises EscrowctlError as `read_config` and `Folders`."""
+        """The content of config.toml; None if there is no file. Raises `ErrorCode.BAD_CONFIG` or `STATE_UNUSABLE`."""
         return read_config(self.config_path)
 
     def resolve(self) -> Service:
-        """Return the service with its key.
-
-        Raises EscrowctlError: `ErrorCode.NOT_CONFIGURED` where nothing is configured, `KEY_MISSING` where no
-        key fits, `BAD_CONFIG` or `BAD_VALUE` where values are wrong or contradict each other.
-        """
+        """Return the service with its key."""
         choice = self.choose()
         return self.build_service(choice, self.find_key(choice))
 
@@ -122,7 +122,7 @@ class Resolver:
         return service._replace(released=_folded(choice.environ_released)) if choice.environ_released else service
 
     def choose(self) -> Choice:
-        """Return which service the line, the environment or the default profile means; raises as `resolve`."""
+        """Return the service that the line, the environment or the default profile names, without its key."""
         choice = self._choose()
         if choice.level == LINE and choice.profile is not None:
             return choice
@@ -139,7 +139,7 @@ class Resolver:
         return choice._replace(environ_mode=mode)
 
     def choose_if_configured(self) -> Choice | None:
-        """Return the same; None where nothing is configured."""
+        """Return the same as `choose`; None if nothing is configured."""
         try:
             return self.choose()
         except EscrowctlError as error:
@@ -203,14 +203,13 @@ class Resolver:
         return self._environ.get("ESCROWCTL_PROFILE") or (self.config.default_profile if self.config else None)
 
     def choose_profile(self, name: str) -> Choice:
-        """Return the choice of a profile as if the line named it; raises as `resolve`."""
+        """Return the choice of a profile as if the line named it. Raises `ErrorCode.BAD_CONFIG` for an unknown name."""
         return self._from_profile(LINE, name, f"--profile {name}")
 
     def find_key(self, choice: Choice) -> FoundKey:
-        """Return the key of the choice's level, else of another level that has one for this origin.
+        """Return the key of the choice's level, else of another level with a key for this origin.
 
-        Raises EscrowctlError: `ErrorCode.KEY_MISSING` where no key fits, `ErrorCode.BAD_CONFIG` for one that
-        cannot be used.
+        Raises EscrowctlError: `ErrorCode.KEY_MISSING` if no key fits, `BAD_CONFIG` for a key that cannot be used.
         """
         if choice.profile is not None:
             require_trusted(self.config_path)
@@ -237,8 +236,9 @@ class Resolver:
     def find_own_key(self, choice: Choice) -> FoundKey | None:
         """Return the key of the chosen profile, from the file that it names or from `auth login`; None without one.
 
-        Raises EscrowctlError `ErrorCode.BAD_CONFIG` where others control the config file (they could say where
-        the key goes) or a key file cannot be used, and as `Credentials`.
+        Raises EscrowctlError: `ErrorCode.BAD_CONFIG` if others control the config file (they could redirect the key),
+        or a file with keys cannot be used; `STATE_UNUSABLE` if credentials.toml is not a regular file; `KEY_MISSING`
+        if the stored key is empty or the keyring does not return it.
         """
         if choice.profile_name is None or choice.profile is None:
             return None
@@ -252,7 +252,7 @@ class Resolver:
         return FoundKey(self.credentials.reveal(stored), "the keyring" if stored.in_keyring else place)
 
     def find_key_file(self, choice: Choice) -> Path | None:
-        """Return the file that the chosen profile names for its key; None where it names none.
+        """Return the file that the chosen profile names for its key; None if it names none.
 
         Raises EscrowctlError `ErrorCode.BAD_CONFIG` for the home folder of an unknown user.
         """
@@ -282,9 +282,9 @@ class Resolver:
         return None
 
     def _environ_origin(self) -> str | None:
-        """Return the origin that the environment's key is for: that of its URL, else of its profile.
+        """Return the origin of the environment's key: from its URL, else from its profile.
 
-        The profiles in a file that `--config` names say nothing about it.
+        Profiles in a file that `--config` names do not count.
         """
         if url := self._environ.get("ESCROWCTL_BASE_URL"):
             return str(parse_base_url(url, source="ESCROWCTL_BASE_URL"))
@@ -319,14 +319,14 @@ def check_timeout(seconds: float) -> float:
 
 
 def check_mode(text: str, *, name: str) -> str:
-    """Return the mode; raises EscrowctlError `ErrorCode.BAD_VALUE` naming `name` where it is neither test nor live."""
+    """Return the mode; raises EscrowctlError `ErrorCode.BAD_VALUE` naming `name`, if it is neither test nor live."""
     if text not in MODES:
         raise bad_value(f'{name} "{shown(text)}" is neither test nor live.')
     return text
 
 
 def refuse_other_service(line: LineValues) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_VALUE` where the line names another service with `--sandbox`."""
+    """Raise EscrowctlError `ErrorCode.BAD_VALUE` if the line names another service with `--sandbox`."""
     for name, value in (("--profile", line.profile), ("--base-url", line.base_url)):
         if value is not None:
             raise bad_value(f"--sandbox and {name} contradict each other: leave one out.")
@@ -359,7 +359,7 @@ def _with_profile(service: Service, profile: "Profile") -> Service:
 
 
 def find_webhooks(profile: "Profile | None") -> WebhookSettings:
-    """Return what a profile says about webhooks; without one, the built-in values."""
+    """Return a profile's settings for webhooks; without a profile, the built-in values."""
     return WebhookSettings(**profile.webhook.model_dump()) if profile else WebhookSettings()
 
 

@@ -1,1 +1,1 @@
-"""What `escrowctl doctor` checks: each function looks at one part of the set-up and returns what it found."""
+"""The checks of `escrowctl doctor`: each function checks one part of the set-up and returns its findings."""

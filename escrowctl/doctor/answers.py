@@ -1,4 +1,4 @@
-"""What the service answers to two reads: under which API prefix, whether it accepts the key, and its clock."""
+"""Checks with two reads of the service: the API prefix, whether it accepts the key, and its clock."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -23,7 +23,7 @@ _NO_SUCH_PATH = frozenset({404, 405, 410})
 
 
 class Answered(Enum):
-    """What an answer says about the path it came from, best first."""
+    """The meanings of an answer for the path that was read, best first."""
 
     WORKS = 0
     DENIED = 1
@@ -32,7 +32,7 @@ class Answered(Enum):
 
 
 class Probe(NamedTuple):
-    """One read and what came of it; `error` is None where the service answered as it should. `at`: by this clock."""
+    """One read and its result. `error` is None if the service answered as it should. `at`: by this machine's clock."""
 
     prefix: str
     operation: Operation
@@ -42,7 +42,7 @@ class Probe(NamedTuple):
 
     @property
     def answered(self) -> Answered:
-        """What the answer says about the path."""
+        """The meaning of the answer for the path."""
         if self.error is None:
             return Answered.WORKS
         match self.error.code:
@@ -70,7 +70,7 @@ class Probe(NamedTuple):
 
 
 def ask(open_reader: OpenReader, service: Service, now: Callable[[], datetime]) -> list[Probe]:
-    """Read two lists, the documented one first; only one where no answer came."""
+    """Read two lists, the documented one first. If that gets no answer, do not read the other."""
     probes: list[Probe] = []
     try:
         with open_reader(service) as reader:
@@ -80,7 +80,7 @@ def ask(open_reader: OpenReader, service: Service, now: Callable[[], datetime]) 
                 if probes[-1].status is None:
                     break
     except EscrowctlError as error:
-        # The connection's own settings cannot be used: nothing was asked.
+        # The settings of the connection cannot be used: nothing was sent.
         probes.append(Probe(service.api_prefix, LIST_WEBHOOKS, None, error, now()))
     return probes
 
@@ -96,7 +96,7 @@ def _try(reader: Reader, operation: Operation) -> EscrowctlError | None:
 def ask_other_prefixes(
     service: Service, probes: Sequence[Probe], ask_one: Callable[[Service], list[Probe]]
 ) -> list[Probe]:
-    """Return the answers under the interface's other prefixes, where those under the chosen one leave a doubt."""
+    """Return the answers under the interface's other prefixes; none if the chosen one works or the service fails."""
     if _best(probes).answered in (Answered.WORKS, Answered.FAILED):
         return []
     others = [one for one in API_PREFIXES if one != service.api_prefix and not ends_in(service.origin, one)]
@@ -104,7 +104,7 @@ def ask_other_prefixes(
 
 
 def check_prefix(service: Service, probes: Sequence[Probe], others: Sequence[Probe]) -> tuple[Finding, str | None]:
-    """Check which prefix the service answers under; the second is another one that does without doubt."""
+    """Check under which prefix the service answers. Also return another prefix that certainly works, if any."""
     own, best = _best(probes), _best([*probes, *others])
     shown = f"{own}; {best}" if best.prefix != own.prefix else str(own)
     name = service.api_prefix or "(no prefix)"
@@ -185,7 +185,7 @@ def _explain(probe: Probe, error: EscrowctlError) -> str:
 
 
 def _advise(service: Service, error: EscrowctlError) -> tuple[Hint, ...]:
-    """Return what to do about a key that is refused, or a service that fails."""
+    """Return hints for a refused key or a failing service."""
     if error.code not in (ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN):
         request = error.facts.get("request_id")
         return () if error.hints or request is None else (Hint(f"ask the service's support about request {request}"),)

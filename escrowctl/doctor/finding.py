@@ -8,9 +8,9 @@ from escrowctl.errors import EscrowctlError, Hint
 
 
 class Verdict(StrEnum):
-    """What a check came to.
+    """The result of a check.
 
-    `FOUND` is something that the profile could store; `UNCLEAR` needs a decision; `SKIPPED` could not be checked,
+    `FOUND` is a value that the profile could store; `UNCLEAR` needs a decision; `SKIPPED` could not be checked,
     or there was nothing to check.
     """
 
@@ -23,7 +23,7 @@ class Verdict(StrEnum):
 
 
 class Finding(NamedTuple):
-    """One check: its name, its verdict, what was found in a few words, and what to do about it."""
+    """One check: its name, its verdict, a short description, and hints to fix it."""
 
     name: str
     verdict: Verdict
@@ -32,11 +32,11 @@ class Finding(NamedTuple):
 
 
 def fail(name: str, error: EscrowctlError) -> Finding:
-    """Return that a check failed with what it raised."""
+    """Return the finding of a check that failed with this error."""
     return Finding(name, Verdict.FAILED, error.message.removesuffix("."), error.hints)
 
 
 def skip(why: str, *names: str) -> Iterator[Finding]:
-    """Yield that checks could not be made."""
+    """Yield a skipped finding for each of these checks."""
     for name in names:
         yield Finding(name, Verdict.SKIPPED, why)

@@ -1,4 +1,4 @@
-"""The journal: whether it can be used, what it leaves open, and where it is."""
+"""The journal: whether it can be used, its writes with an unknown outcome, and the locks of its folder."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,11 +14,11 @@ from escrowctl.journal.verification import verify
 _PAGE = 500
 _MOST_NAMES = 5
 _CHAIN_SECONDS = 0.5
-"""The check of what is derived from the records takes nine times as long as that of their chain."""
+"""Checking the data derived from the records takes nine times as long as checking their chain."""
 
 
 def check_journal(open_journal: Callable[[], Journal], clock: Callable[[], float]) -> Iterator[Finding]:
-    """Check the journal; it is opened to be read."""
+    """Check the journal. It is opened for reading."""
     try:
         journal = open_journal()
         journal.require_complete()
@@ -33,7 +33,7 @@ def check_journal(open_journal: Callable[[], Journal], clock: Callable[[], float
 
 
 def check_locks(folder: Path) -> Finding:
-    """Check that the journal's locks are shared by everyone who uses its folder."""
+    """Check that the journal's locks are shared by all users of its folder."""
     why = find_unshared_locks(folder)
     if why is None:
         return Finding("locks", Verdict.OK, f"{folder} is on a mount with shared locks")
@@ -41,7 +41,7 @@ def check_locks(folder: Path) -> Finding:
 
 
 def _verify(journal: Journal, clock: Callable[[], float]) -> Finding:
-    """Verify the journal, if that takes less than five seconds; otherwise its first records."""
+    """Verify the journal; only its first records if all would take more than five seconds."""
     storage = journal.storage
     if not storage.is_there:
         return Finding("journal", Verdict.SKIPPED, f"there is no {storage.where}: the first write creates it")

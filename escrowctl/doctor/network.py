@@ -1,4 +1,4 @@
-"""The way to the service: proxy, name, connection, TLS."""
+"""The connection to the service: proxy, name, TCP, TLS."""
 
 import ipaddress
 import shlex
@@ -32,7 +32,7 @@ def check_proxy(origin: Origin, environ: Mapping[str, str]) -> Finding:
 
 
 def check_name(origin: Origin, environ: Mapping[str, str], *, monotonic: Callable[[], float]) -> Finding:
-    """Check that the host that is connected to, the proxy's or else the service's, has an address."""
+    """Check that the host to connect to has an address: the proxy's host if there is one, else the service's."""
     try:
         proxy = find_proxy(origin, environ)
     except EscrowctlError:
@@ -63,7 +63,7 @@ def check_way(
 ) -> Iterator[Finding]:
     """Check how far a request got.
 
-    `proxy_name` is the variable that names the proxy, None without one; `hints` say what to do where it failed.
+    `proxy_name` is the variable that names the proxy, None without one. `hints` are for a failed request.
     """
     peer = exchange.peer
     if peer is None:

@@ -25,7 +25,7 @@ from escrowctl.errors import Hint, command
 from escrowctl.journal.model import Entry, State
 
 FIELDS = ("id", "status", "amount", "currency")
-"""What is looked for; the id first, because it decides where the record is in the reply."""
+"""The fields to find; the id first, because it decides which part of the reply is the record."""
 
 _NOUN = GET_TRANSACTION.noun
 _NAMES = {
@@ -33,24 +33,24 @@ _NAMES = {
     "amount": re.compile(r"(am(oun)?t|value|sum|total|price)[^/]*$", re.IGNORECASE),
     "currency": re.compile(r"(cur|ccy|iso|money)[^/]*$", re.IGNORECASE),
 }
-"""How the JSON Pointers of such fields end."""
+"""Patterns for the end of the JSON Pointers to such fields."""
 
 _OF_SOMETHING_ELSE = re.compile(r"fee|tax|vat|commission|discount|refund|rate|percent|limit|balance", re.IGNORECASE)
-"""Sums and currencies under such names are not what the escrow holds."""
+"""Amounts and currencies under such names do not belong to the escrow itself."""
 
 _MOST_SHOWN = 3
 _MOST_CHARS = 60
 
 
 class Sent(NamedTuple):
-    """What a create sent for the escrow, and the journal entry that says so."""
+    """The money that a create sent for the escrow, and the name of its journal entry."""
 
     entry: str
     money: Money
 
 
 def find_sent(entries: Sequence[Entry], names: Sequence[str]) -> Sent | None:
-    """Return what was sent for an escrow of the service with these names; None where no one answer is known."""
+    """Return the money sent for an escrow of the service with these names; None if unknown or ambiguous."""
     own = [
         Sent(entry.name, entry.intent.money)
         for entry in entries
@@ -63,7 +63,7 @@ def find_sent(entries: Sequence[Entry], names: Sequence[str]) -> Sent | None:
 
 
 class Examination:
-    """One record, as read under its id; after `check`, `found` has the pointers that are certain, by field."""
+    """One record, as read under its id. After `check`, `found` has the certain pointers by field."""
 
     def __init__(self, record: Record, resource_id: str, pointers: Pointers, sent: Sent | None) -> None:
         self._document = record.document
@@ -91,7 +91,7 @@ class Examination:
         return self._leave_open(field, candidates)
 
     def _leave_open(self, field: str, candidates: list[str]) -> Finding:
-        """Name the candidates; a command only for one whose name fits."""
+        """Return a finding that names the candidates. Only a candidate with a fitting name gets a command."""
         look = command(f"api GET {GET_TRANSACTION.fill(self._id)}", "to see the complete reply")
         if not candidates:
             if field == "id" and (unreadable := why_unreadable(self._id, self._locate())) is not None:
@@ -104,7 +104,7 @@ class Examination:
         return Finding(field, Verdict.UNCLEAR, shown, _set(field, fitting, f"if it is the {field}") or (look,))
 
     def _compare(self, field: str, value: object) -> Finding:
-        """Check a field that is located against what it should be, where that is known."""
+        """Check the value of a located field against the expected value, if that is known."""
         record, proof = self._locate(), self._proof(field)
         where = getattr(self._pointers, field) or find_usual(record.value, field, noun=_NOUN) or "in the amount:"
         shown = f"{where} {_cut(str(value))}"
@@ -124,17 +124,17 @@ class Examination:
         return make_record(self._document, pointers=pointers, noun=_NOUN)
 
     def _proof(self, field: str) -> object:
-        """Return the value that the field must have: the id that was read, or what was sent; None if not known."""
+        """Return the value that the field must have: the id that was read, or the value sent; None if unknown."""
         if field == "id":
             return self._id
         return getattr(self._sent.money, field, None) if self._sent else None
 
     def _has_fitting_name(self, field: str, pointer: str) -> bool:
-        """Whether a field may be meant by its name; the value of an id is unlike any other."""
+        """Whether the name of a field fits. An id fits under any name: its value is unmistakable."""
         return field == "id" or _NAMES[field].search(pointer) is not None
 
     def _candidates(self, field: str) -> list[str]:
-        """Return where the field may be, as JSON Pointers into the record, else into the complete reply."""
+        """Return the possible JSON Pointers to the field: into the record, else into the complete reply."""
         proof, fits = self._proof(field), self._make_test(field)
         for place in (self._locate().value, self._document):
             found = [pointer for pointer, value in walk(place) if pointer and fits(pointer, value)]
@@ -146,7 +146,7 @@ class Examination:
         return []
 
     def _make_test(self, field: str) -> Callable[[str, JsonValue], bool]:
-        """Return whether the value at a pointer may be the field's."""
+        """Return a test for whether the value at a pointer may be the field's."""
         proof = self._proof(field)
         read: Callable[[JsonValue], object] = as_amount if field == "amount" else as_text
 

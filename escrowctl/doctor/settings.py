@@ -1,4 +1,4 @@
-"""Config file, chosen service, key, settings and file modes: everything that is known without the network."""
+"""Checks without the network: config file, chosen service, key, settings and file modes."""
 
 import contextlib
 import os
@@ -40,7 +40,7 @@ def check_config(resolver: Resolver) -> Finding:
 
 
 def choose_service(resolver: Resolver) -> tuple[Finding, Choice | None]:
-    """Check which service line, environment and default profile lead to."""
+    """Check which service the command line, the environment or the default profile chooses."""
     try:
         choice = resolver.choose()
     except EscrowctlError as error:
@@ -60,7 +60,7 @@ def find_key(resolver: Resolver, choice: Choice) -> tuple[Finding, FoundKey | No
 
 
 def check_settings(list_settings: Callable[[], Sequence[Setting]]) -> Iterator[Finding]:
-    """Check where the settings come from, and whether a release of real money can be confirmed with them."""
+    """Check the sources of the settings, and whether they can confirm a release of real money."""
     try:
         settings = [setting for setting in list_settings() if setting.value is not None]
     except EscrowctlError as error:
@@ -78,7 +78,7 @@ def check_settings(list_settings: Callable[[], Sequence[Setting]]) -> Iterator[F
 
 
 def _say_origins(settings: Sequence[Setting]) -> Finding:
-    """Return where settings come from, without those that are built in or that have a check of their own."""
+    """Return the sources of the settings, without built-in ones and those with a separate check."""
     by_origin: dict[str, list[str]] = {}
     for name, _, origin in settings:
         if name not in _CHECKED_APART and not origin.startswith(BUILT_IN):
@@ -88,7 +88,7 @@ def _say_origins(settings: Sequence[Setting]) -> Finding:
 
 
 def list_files(resolver: Resolver, choice: Choice | None, environ: Mapping[str, str]) -> list[Path]:
-    """Return the config file, the stored keys and the key file of the chosen service, as far as they exist."""
+    """Return the config file, the stored keys and the key file of the chosen service, if they exist."""
     found: list[Path | None] = []
     with contextlib.suppress(EscrowctlError):
         found += [resolver.config_path, resolver.credentials.path]

@@ -1,1 +1,1 @@
-"""The embedded escrow service: the interface really implemented, and an honest judge of the client."""
+"""The embedded escrow service: a real implementation of the interface, to test clients against."""

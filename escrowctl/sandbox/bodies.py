@@ -29,7 +29,7 @@ class NumberToken:
 
 
 JsonValue: TypeAlias = "bool | int | str | NumberToken | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
-"""A value that can be written. Values from `read_json` contain no `int`: their numbers are `NumberToken`."""
+"""A value that `write_json` accepts. Values from `read_json` contain no `int`: their numbers are `NumberToken`."""
 
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 
@@ -149,7 +149,7 @@ class BodyFlaw(NamedTuple):
 
 
 class ProblemError(Exception):
-    """A refusal: its kind, a sentence for this case, the flaws found, and headers of the answer."""
+    """A refusal: its kind, a sentence for this case, the flaws found, and headers for the answer."""
 
     def __init__(
         self,

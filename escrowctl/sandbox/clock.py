@@ -1,4 +1,4 @@
-"""The sandbox's time: this machine's clock, and how far `sandbox clock advance` has moved the sandbox ahead of it.
+"""The sandbox's time: this machine's clock plus the distance by which `sandbox clock advance` has moved it ahead.
 
 The distance is in the store, so that commands and a server see the same time. It only grows.
 """
@@ -30,7 +30,7 @@ class Clock:
         now = self.read(connection)
         missing = datetime.fromisoformat(moment) - now
         if missing > timedelta(0):
-            # Rounded up: at the moment itself, its timers must be due.
+            # Rounded up: timers for exactly this moment must be due.
             milliseconds = -(-missing // timedelta(milliseconds=1))
             connection.execute("UPDATE sandbox SET clock_ahead_ms = clock_ahead_ms + ?", (milliseconds,))
 

@@ -1,4 +1,4 @@
-"""Deliveries in the store: which one is next, and the changes by an attempt and a replay.
+"""Deliveries in the store: find the next one, record an attempt, replay.
 
 A delivery has a next attempt exactly while it is waiting.
 """
@@ -11,13 +11,13 @@ from escrowctl.sandbox.clock import later
 from escrowctl.sandbox.outbox import DeliveryState
 
 DELAYS = tuple(timedelta(seconds=seconds) for seconds in (5, 15, 30, 60))
-"""After each failed attempt, until the next. After the last one the delivery is dead."""
+"""The waits between attempts. If the attempt after the last wait fails, the delivery is dead."""
 
 _SUCCESS = range(200, 300)
 
 
 class Delivery(NamedTuple):
-    """One event on its way to one endpoint. `due_at` is when the next attempt is due; `failures` in this round."""
+    """One event on its way to one endpoint. `due_at` is the time of the next attempt. `failures` counts this round."""
 
     position: int
     due_at: str
@@ -63,7 +63,7 @@ def first_delivery(connection: sqlite3.Connection) -> Delivery | None:
 
 
 def settle(connection: sqlite3.Connection, delivery: Delivery, attempt: Attempt, *, at: str) -> None:
-    """Record an attempt that began `at` this moment, and its consequence: only a 2xx is a success."""
+    """Record an attempt that began at `at`, and the new state of the delivery. Only a 2xx is a success."""
     values = (delivery.position, at, attempt.status, attempt.error, attempt.milliseconds)
     connection.execute(ADD_ATTEMPT, values)
     if attempt.status in _SUCCESS:

@@ -32,8 +32,8 @@ class EndpointRoutes:
     def create(self, call: Call) -> JsonObject:
         """Store a new endpoint, and return its record with the secret; 400 for a flawed body.
 
-        The secret is in this answer only, and in that to the same request under a recognised key. The same
-        address again makes a second endpoint: the interface shows nothing that forbids it.
+        The secret is only in this answer, and in the answer to the same request under a recognised key. The same
+        address again makes a second endpoint: nothing in the interface forbids it.
         """
         body = read_body(call, NewWebhook)
         events, secret = body.events or list(EventKind), draw_secret()

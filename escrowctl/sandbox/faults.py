@@ -1,9 +1,9 @@
 """Faults of a rehearsal, around the sandbox's application: broken connections and broken replies.
 
-A WSGI application cannot close a connection. It raises ConnectionAbortedError if the connection is closed
-without a reply or in the middle of one, and ConnectionResetError if it is reset; a `LateAnswer` is ready
-later. `carry_out` does so with a server's sockets, and the client's in-process transport ends as with a socket.
-What a request did is stored before, except for a reset and a 429.
+A WSGI application cannot close a connection. It raises ConnectionAbortedError to close one without a reply
+or in the middle of one, and ConnectionResetError to reset it. A `LateAnswer` is ready later. `carry_out` does
+this with a server's sockets; the client's in-process transport behaves as with a socket. The effect of a
+request is stored first, except for a reset and a 429.
 """
 
 import errno
@@ -29,8 +29,8 @@ _STEP_SECONDS = 0.1
 class LateAnswer:
     """The chunks of an answer that is ready after `seconds`.
 
-    Who iterates it waits, and gets an empty chunk now and then (PEP 3333: not ready yet). A server that has
-    other clients takes `chunks` and holds them back.
+    Iterating waits, with an empty chunk now and then (PEP 3333: not ready yet). A server with other
+    clients takes `chunks` and delays them itself.
     """
 
     def __init__(self, chunks: Iterable[bytes], seconds: float, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -46,14 +46,14 @@ class LateAnswer:
 
 
 class Rehearsed:
-    """The application with the settings of a rehearsal; without any, the application."""
+    """The application with the settings of a rehearsal. Without settings it behaves as the bare application."""
 
     def __init__(self, app: "WSGIApplication", rehearsal: Rehearsal) -> None:
         self._app = app
         self._rehearsal = rehearsal
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        """Answer one request; raises ConnectionAbortedError and ConnectionResetError as the module says."""
+        """Answer one request. Raises ConnectionAbortedError or ConnectionResetError if a fault ends the connection."""
         try:
             settings = self._rehearsal.current()
             if not any(settings):
@@ -62,7 +62,7 @@ class Rehearsed:
             word = next((word for word, one in OPERATION_WORDS.items() if one is operation), "")
             fault = self._rehearsal.use_fault(word) if word in settings.faults else None
         except sqlite3.Error:
-            # The application meets the same store, and says so.
+            # The application fails on the same store, and reports it.
             return self._app(environ, start_response)
         return self._answer(called, start_response, settings, fault)
 
@@ -95,7 +95,7 @@ class Rehearsed:
 
 
 def carry_out(app: "WSGIApplication", server: "LoopbackServer") -> "WSGIApplication":
-    """Return the application for a server, which carries faults out with its sockets."""
+    """Return the application for a server: faults act on the sockets of the server."""
 
     def carried(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         try:

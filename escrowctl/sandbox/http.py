@@ -4,13 +4,13 @@
 
 Handlers get a `Call`, return a JSON object and raise `ProblemError`s: they do not know the web library.
 
-INTERFACE.md leaves these open, so they are the sandbox's own choice: a successful call is 200, as
-was observed for POST and GET /transactions and GET /users, and 201 for POST /webhooks, as was
-observed too (section 7); every answer carries `X-Request-Id`, the client's own if it is valid.
-GET /openapi.json, which is not part of the interface and needs no key, describes the sandbox.
+INTERFACE.md leaves these open, so they are the sandbox's own choice. A successful call is 200, as
+observed for POST and GET /transactions and GET /users, but 201 for POST /webhooks, as observed too
+(section 7). Every answer carries `X-Request-Id`, the client's own if it is valid. GET /openapi.json
+describes the sandbox; it is not part of the interface and needs no key.
 
-It shows no query parameters, no pagination and no filters either (section 4). Every list has the same:
-`limit` (1 to 100, 50 if not given) and `after` (an id: only older records) in the query, and
+The interface shows no query parameters, no pagination and no filters either (section 4). Every list takes
+`limit` (1 to 100, 50 if not given) and `after` (an id: only older records) in the query, and answers
 `{"data": [record, ...], "has_more": bool}`, newest first.
 """
 
@@ -50,11 +50,11 @@ REQUEST_ID_HEADER = "X-Request-Id"
 REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 
 OPENAPI_PATH = "/openapi.json"
-"""The one path that needs no key: the sandbox's own document. It is not part of the interface (section 5)."""
+"""The path of the sandbox's own document. It alone needs no key, and is not part of the interface (section 5)."""
 
 
 RECOGNISED_KEY = "escrowctl.idempotency_key"
-"""Where the WSGI environment has the Idempotency-Key that the sandbox is to recognise."""
+"""The name in the WSGI environment of the Idempotency-Key that the sandbox recognises."""
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
@@ -124,7 +124,7 @@ class Call(NamedTuple):
 
 
 def read_page(connection: sqlite3.Connection, call: Call, table: str, noun: str) -> tuple[Sequence[sqlite3.Row], bool]:
-    """Return the rows of a list that a call asks for, newest first, and whether there are more.
+    """Return the requested rows of a list, newest first, and whether there are more.
 
     Raises ProblemError: 400 for an unknown or bad parameter, and for an `after` that names no record.
     """
@@ -157,7 +157,7 @@ class Resource:
 
 
 class Middleware:
-    """Falcon middleware: checks each request before its handler runs, and names it in the answer."""
+    """Falcon middleware: checks each request before its handler runs, and puts its id into the answer."""
 
     def __init__(self, *, key: str) -> None:
         self._expected = f"bearer {key}".encode()
@@ -197,8 +197,8 @@ def build_app(
 ) -> App:
     """Build the WSGI app. An operation without a handler has no route: 404.
 
-    `more` answers at paths that are not part of the interface, by method. Only `log` gets the exception
-    behind a 500; the client gets the status. A ConnectionError of a handler is not answered: it leaves the app.
+    `more` has the handlers of other paths, by path and method. Only `log` gets the exception behind a 500; the
+    client gets the status. A ConnectionError of a handler is not answered: the app raises it.
     """
     app = falcon.App(request_type=SandboxRequest, response_type=falcon.Response, middleware=[Middleware(key=key)])
     by_path: dict[str, dict[str, tuple[Handler, int]]] = {}

@@ -1,7 +1,7 @@
-"""The variant that recognises an Idempotency-Key: the same request again gets the first reply, and does nothing.
+"""The variant that recognises an Idempotency-Key: a repeated request gets the first reply, and changes nothing.
 
-As the expired IETF draft (draft-ietf-httpapi-idempotency-key-header-07) has it: 422 for another request under the
-same key. Refusals are not stored: nothing was done.
+Another request under the same key gets 422, as in the expired IETF draft
+draft-ietf-httpapi-idempotency-key-header-07. Refusals are not stored: they changed nothing.
 """
 
 import sqlite3
@@ -15,7 +15,7 @@ _ADD = "INSERT INTO replies (key, request, reply) VALUES (?, ?, ?)"
 
 
 def find_reply(connection: sqlite3.Connection, call: Call) -> JsonObject | None:
-    """Return the reply to the same write before, or None; 422 if its key belongs to another one."""
+    """Return the stored reply to the same write, or None. Raises ProblemError 422 if another write had the key."""
     if not call.idempotency_key:
         return None
     row = connection.execute(_FIND, (call.idempotency_key,)).fetchone()

@@ -1,8 +1,8 @@
 """The ledger: double entry, append-only, in whole units of a ten-thousandth.
 
-Each move (`records.TRANSITIONS`) posts its amount twice: minus to the account that gives, plus to the one that
-takes. Accounts are the sandbox's own choice, one set per currency. The balance of a payer is negative by
-what was paid in; that of a hold is never negative.
+Each move (`records.TRANSITIONS`) posts its amount twice: as a minus to the paying account, as a plus to the
+receiving one. Accounts are the sandbox's own choice, one set per currency. The balance of a payer is minus the
+sum paid in; the balance of a hold is never negative.
 """
 
 import sqlite3
@@ -30,7 +30,7 @@ def units(amount: str) -> int:
 def post(connection: sqlite3.Connection, transaction: Transaction, *, move: Move, at: str) -> None:
     """Write both entries of one move; none if it moves no money.
 
-    Raise sqlite3.IntegrityError if this move, or another that leaves the hold, was already posted.
+    Raises sqlite3.IntegrityError if this move, or another one out of the hold, was already posted.
     """
     accounts = TRANSITIONS[move].accounts
     if accounts is None:
@@ -49,8 +49,8 @@ def post(connection: sqlite3.Connection, transaction: Transaction, *, move: Move
 class Balance(NamedTuple):
     """One currency, in units of a ten-thousandth.
 
-    `total` is the sum of all entries; `hold` that of the hold account; `held` the sum of the
-    amounts of all transactions whose money is in escrow.
+    `total` is the sum of all entries, `hold` the sum of the hold account. `held` is the sum of the amounts of
+    all transactions with money in escrow.
     """
 
     currency: str
@@ -65,11 +65,11 @@ class Balance(NamedTuple):
 
 
 def check_ledger(connection: sqlite3.Connection) -> tuple[Balance, ...]:
-    """Add everything up, per currency in alphabetical order; call it inside one read transaction."""
+    """Return the balances, by currency in alphabetical order. Call it inside one read transaction."""
     totals: Counter[str] = Counter()
     holds: Counter[str] = Counter()
     held: Counter[str] = Counter()
-    # Added here and not by SQLite: its sum of many 63-bit integers overflows.
+    # Not added by SQLite: its sum of many 63-bit integers overflows.
     for currency, account, amount in connection.execute("SELECT currency, account, units FROM ledger_entries"):
         totals[currency] += amount
         if account == HOLD:

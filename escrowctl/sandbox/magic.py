@@ -1,6 +1,6 @@
-"""Amounts and ids with a fixed outcome: no setting is needed, and no record is changed by them.
+"""Amounts and ids with a fixed outcome. They need no setting, and change no record.
 
-An amount counts as it is written: 4.29 does, 4.290 does not. Its digits are those of the HTTP status.
+The written form of an amount counts: 4.29 is one, 4.290 is not. Its digits are those of the HTTP status.
 """
 
 from collections.abc import Mapping
@@ -42,13 +42,13 @@ MAGIC_AMOUNTS: Mapping[str, str] = MappingProxyType(
 MAGIC_IDS: Mapping[str, State] = MappingProxyType(
     {f"tx_{state.upper()}": state for state in (State.DISPUTED, State.REFUNDED, State.RELEASED)}
 )
-"""Id -> the state in which reading it finds 100 USD; it is in no list and no ledger, and cannot be moved."""
+"""Id -> the state of its record, which has 100 USD. It is in no list and no ledger, and cannot be moved."""
 
 _LONG_AGO = "2026-01-01T00:00:00.000Z"
 
 
 def refuse_amount(amount: str) -> None:
-    """Raise the problem that the amount of a create asks for, if any."""
+    """Raise the ProblemError of a magic amount of a create; nothing for any other amount."""
     if refusal := _REFUSALS.get(amount):
         headers = {"Retry-After": refusal.retry_after} if refusal.retry_after else {}
         raise ProblemError(refusal.kind, refusal.detail, headers=headers)

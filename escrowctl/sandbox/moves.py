@@ -1,7 +1,7 @@
-"""Moves of a transaction, each with its ledger entries and its event, and those that happen by themselves.
+"""Moves of a transaction, each with its ledger entries and its event; and timers for automatic moves.
 
-A move with a timer has the time of its moment, and is carried out when that has come: before the next call,
-at once in `sandbox serve`, and in the order of their moments when the clock is advanced.
+A timer has a due time, which becomes the time of its move. The move is carried out once it is due: before the
+next call, at once in `sandbox serve`, and in the order of due times if the clock is advanced.
 """
 
 import sqlite3
@@ -15,7 +15,7 @@ from escrowctl.sandbox.store import Store
 
 
 class Timer(NamedTuple):
-    """A move that happens by itself, if it is still possible then."""
+    """An automatic move at a due time, if it is still possible then."""
 
     position: int
     due_at: str
@@ -27,7 +27,7 @@ FIRST_TIMER = "SELECT position, due_at, transaction_id, move FROM timers ORDER B
 
 
 def carry_out(connection: sqlite3.Connection, transaction_id: str, move: Move, *, at: str) -> Transaction | None:
-    """Move the money of a transaction and return it; None if the move is not possible from the state it is in."""
+    """Move the money of a transaction and return it; None if its state does not allow the move."""
     moved = move_transaction(connection, transaction_id, move=move, at=at)
     if moved is not None:
         record_move(connection, moved, move, at=at)
@@ -35,32 +35,32 @@ def carry_out(connection: sqlite3.Connection, transaction_id: str, move: Move, *
 
 
 def record_move(connection: sqlite3.Connection, transaction: Transaction, move: Move, *, at: str) -> None:
-    """Write the ledger entries and the event of a move that the record shows already."""
+    """Write the ledger entries and the event of a move. The record must have the new state already."""
     ledger.post(connection, transaction, move=move, at=at)
     kind = KINDS.get(move, EventKind.TRANSACTION_UPDATED)
     add_event(connection, kind, transaction, at=at)
 
 
 def add_timer(connection: sqlite3.Connection, transaction_id: str, move: Move, *, due_at: str) -> None:
-    """Let a move happen by itself at a moment."""
+    """Store a timer for an automatic move."""
     insert = "INSERT INTO timers (due_at, transaction_id, move) VALUES (?, ?, ?)"
     connection.execute(insert, (due_at, transaction_id, move))
 
 
 def first_timer(connection: sqlite3.Connection) -> Timer | None:
-    """Return the timer with the earliest moment, or None."""
+    """Return the timer with the earliest due time, or None."""
     row = connection.execute(FIRST_TIMER).fetchone()
     return Timer(*row)._replace(move=Move(row["move"])) if row else None
 
 
 def fire(connection: sqlite3.Connection, timer: Timer) -> None:
-    """Carry out a move at the moment of its timer; nothing happens if it is not possible any more."""
+    """Carry out the move of a timer, and remove the timer. Nothing else happens if the move is no longer possible."""
     connection.execute("DELETE FROM timers WHERE position = ?", (timer.position,))
     carry_out(connection, timer.transaction_id, timer.move, at=timer.due_at)
 
 
 def fire_due(store: Store, clock: Clock) -> None:
-    """Carry out, in order, every move whose moment has come."""
+    """Carry out every due move, in order."""
     with store.reading() as connection:
         if (timer := first_timer(connection)) is None or timer.due_at > timestamp(clock.read(connection)):
             return

@@ -1,7 +1,7 @@
-"""The sandbox's description of itself: an OpenAPI 3.1 document, at GET /openapi.json.
+"""The OpenAPI 3.1 document of the sandbox, at GET /openapi.json.
 
-Methods and paths come from the contract's list of operations, the schemas of bodies from pydantic models. Every
-status that a call can be answered with is listed, and no other.
+Methods and paths come from the contract's list of operations, the schemas of bodies from pydantic models. It
+lists every status that a call can return, and no other.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -113,7 +113,7 @@ HEADERS: Mapping[ProblemKind, tuple[str, JsonObject]] = MappingProxyType(
         ProblemKind.STORE_BUSY: ("Retry-After", {"type": "string", "const": "1"}),
     }
 )
-"""The header that a kind of problem is sent with (RFC 9110, sections 11.6.1, 10.2.1 and 10.2.3)."""
+"""The header of the answer to a kind of problem (RFC 9110, sections 11.6.1, 10.2.1 and 10.2.3)."""
 
 
 def schema_ref(name: str) -> JsonObject:
@@ -193,7 +193,7 @@ def _openapi_operation() -> JsonObject:
 
 
 def _event_operation() -> JsonObject:
-    """What the sandbox sends to an endpoint: Standard Webhooks 1.0.0."""
+    """Return the request that the sandbox sends to an endpoint, by Standard Webhooks 1.0.0."""
     names = ("webhook-id", "webhook-timestamp", "webhook-signature")
     headers: list[JsonObject] = [
         {"name": name, "in": "header", "required": True, "schema": {"type": "string"}} for name in names

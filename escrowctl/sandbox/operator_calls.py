@@ -61,7 +61,7 @@ _ATTEMPTS = """
 
 
 class OperatorCalls:
-    """Answers these calls; refusals are `ProblemError`s. `arrive` does all that is due until the advanced time."""
+    """Answers these calls; refusals are `ProblemError`s. `arrive` does all due work until the advanced time."""
 
     def __init__(
         self, store: Store, clock: Clock, sender: Sender, rehearsal: Rehearsal, *, arrive: Callable[[], None]
@@ -87,7 +87,7 @@ class OperatorCalls:
         }
 
     def change_settings(self, call: Call) -> JsonObject:
-        """Set each name of the body to its value, and return all that is set; 400 for a bad one."""
+        """Set each name of the body to its value, and return all settings; 400 for an invalid one."""
         body = call.json_object()
         texts = {name: value for name, value in body.items() if isinstance(value, str)}
         if len(texts) != len(body):
@@ -107,7 +107,7 @@ class OperatorCalls:
     def move(self, call: Call) -> JsonObject:
         """Move a transaction to the status in the body, and return its record with `status_before`.
 
-        404 if there is no such transaction; 409 if its state does not lead there.
+        404 if there is no such transaction; 409 if its state does not allow the move.
         """
         body = read_body(call, NewStatus)
         with self._store.writing() as connection:
@@ -174,7 +174,7 @@ class OperatorCalls:
         return {"now": now, "ahead_seconds": round(ahead.total_seconds()), "advancing_to": self._sender.target}
 
     def advance(self, call: Call) -> JsonObject:
-        """Advance the clock. In-process all that is due has happened at the answer; a server begins with it."""
+        """Advance the clock. In-process, all due work is done before the answer. A server does it in the background."""
         self._sender.advance(timedelta(seconds=read_body(call, Advance).advance_seconds))
         if not self._sender.is_in_background:
             self._arrive()
@@ -215,6 +215,6 @@ def _impossible(wanted: NewStatus, before: State) -> ProblemError:
         return ProblemError(ProblemKind.MOVE_REFUSED, f"{wanted.id} is a magic id: it always is {before}.")
     ways = [one.after for one in TRANSITIONS.values() if one.before is before]
     where = f"from there it can become {', '.join(ways)}" if ways else "it can change no more"
-    # The status is typed: it may be anything.
+    # The status is user input: it may be anything.
     shown = re.sub(r"[^a-z_-]", "?", wanted.status[:30]) or "nothing"
     return ProblemError(ProblemKind.MOVE_REFUSED, f"{wanted.id} is {before} and cannot become {shown}: {where}.")

@@ -1,9 +1,8 @@
 """Events: changes of a transaction, written in the database transaction of the change itself.
 
-Each event has a row for every endpoint that was subscribed to its kind at that moment. What
-was committed is delivered at least once: whoever delivers it may die at any moment (sender.py). A
-receiver sees by `sequence`, which counts the events of one transaction from 1, that it misses one, or
-that one comes late.
+Each event has a row for every endpoint that was subscribed to its kind at that moment. A committed
+event is delivered at least once, because the sending process may die at any moment (sender.py).
+`sequence` counts the events of one transaction from 1: a receiver can notice a missing or late one.
 """
 
 import sqlite3
@@ -26,7 +25,7 @@ KINDS: Mapping[Move, EventKind] = MappingProxyType(
 
 
 class DeliveryState(StrEnum):
-    """What became of an event at one endpoint."""
+    """The state of the delivery of an event to one endpoint."""
 
     WAITING = "waiting"
     DELIVERED = "delivered"

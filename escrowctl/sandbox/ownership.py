@@ -1,9 +1,9 @@
-"""Who may open the store: this user alone, and any number of commands side by side, or one server alone.
+"""Access to the store: for this user only, by any number of commands at once, or by one server alone.
 
-An flock(2) on the file `sandbox.lock` decides, and ends with its process: shared for a command,
+An flock(2) on the file `sandbox.lock` decides, and ends with its process. It is shared for a command and
 exclusive for a server, which writes its address into the same file. The address counts only while the
-lock is held exclusively, and only if it is on this machine, where `sandbox serve` listens: a command
-sends its requests to no other server. The next owner removes the address that a killed server left.
+lock is held exclusively, and only if it is on this machine: a command sends its requests to no other
+server. The next owner removes the address that a killed server left.
 Folder and files are private: no other user of the machine can read or change them.
 """
 
@@ -64,7 +64,7 @@ class Claim:
 
     @contextmanager
     def delivering(self, timeout: float) -> Iterator[bool]:
-        """Wait for the turn to deliver events, which one process has at a time; False: it did not come."""
+        """Take the turn to deliver events; one process has it at a time. Yields False if it is not free in time."""
         handle = _open_lock(self._path.parent, DELIVERY_LOCK_NAME)
         try:
             yield _wait_for_lock(handle, timeout)
@@ -81,7 +81,7 @@ class Claim:
 def claim_store(folder: Path, *, alone: bool = False, timeout: float = TIMEOUT_SECONDS) -> Claim:
     """Lock the store for a command, or for the caller `alone`.
 
-    It waits for commands, and for a server that starts or ends. Raises `ErrorCode.BUSY` if a server
+    It waits for running commands, and for a server that starts or ends. Raises `ErrorCode.BUSY` if a server
     has the store, or after `timeout` seconds.
     """
     handle = _open_lock(folder, LOCK_NAME)
@@ -152,7 +152,7 @@ def _wait_for_lock(handle: int, timeout: float) -> bool:
 
 
 def _parse(content: bytes) -> ServedSandbox | None:
-    """Read the address of a server; None if there is none yet, or none on this machine."""
+    """Read the address of a server; None if there is none, or if it is not on this machine."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError):

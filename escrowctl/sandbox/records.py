@@ -1,4 +1,4 @@
-"""Transactions: their fields, states and ids, their SQL, and how they look on the wire.
+"""Transactions: their fields, states and ids, their SQL, and their form on the wire.
 
 INTERFACE.md section 2 shows `amount` and `currency` of a transaction and no other field of any
 record, and section 3 shows no states: the rest is the sandbox's own choice.
@@ -33,7 +33,7 @@ class State(StrEnum):
 
 
 IN_ESCROW = (State.HELD, State.RELEASING, State.DISPUTED)
-"""The states in which the hold still has the money."""
+"""The states with the money still in the hold."""
 
 
 class Move(StrEnum):
@@ -60,12 +60,12 @@ class EventKind(StrEnum):
 
 
 class Transition(NamedTuple):
-    """What a move does: `before` is the only state that it is possible from (None: it makes the record)."""
+    """The effect of a move. It is possible only from the state `before`; None: it creates the record."""
 
     before: State | None
     after: State
     accounts: tuple[str, str] | None = None
-    """The accounts of the ledger: the one that gives, the one that takes; None if no money moves."""
+    """The paying and the receiving account of the ledger; None if no money moves."""
 
 
 HOLD = "hold"
@@ -154,7 +154,7 @@ def find_transaction(connection: sqlite3.Connection, transaction_id: str) -> Tra
 
 
 def move_transaction(connection: sqlite3.Connection, transaction_id: str, *, move: Move, at: str) -> Transaction | None:
-    """Change the state of a transaction and return it; None if the move is not possible from the state it is in.
+    """Change the state of a transaction and return it; None if its state does not allow the move.
 
     The condition is part of the UPDATE, so only one of several callers gets the row.
     """

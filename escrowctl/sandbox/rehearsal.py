@@ -1,6 +1,6 @@
 """The settings of a rehearsal, in the store: read at each request, changed by commands, used up by requests.
 
-It is stored where the records are, so that a served sandbox and one in-process do the same.
+They are in the store so that a served sandbox and one in-process behave the same.
 """
 
 import sqlite3
@@ -21,7 +21,7 @@ class Rehearsal:
         self._store = store
 
     def current(self) -> Settings:
-        """Return the settings of this moment."""
+        """Return the current settings."""
         with self._store.reading() as connection:
             return read_settings(dict(connection.execute(_ALL).fetchall()))
 
@@ -38,7 +38,7 @@ class Rehearsal:
             connection.execute("DELETE FROM settings")
 
     def use_fault(self, word: str) -> Fault | None:
-        """Return the fault that a request meets, counted as used; None if it meets none."""
+        """Return the fault for a request to the operation `word`, and count it as used; None if there is none."""
         with self._store.writing() as connection:
             row = connection.execute("SELECT value FROM settings WHERE name = ?", (FAULT + word,)).fetchone()
             fault = read_setting(FAULT + word, row["value"]) if row else None

@@ -49,12 +49,12 @@ def _read_whole(value: JsonValue) -> int:
 
 
 def forbid(*names: str) -> Callable[[dict[str, Any]], None]:
-    """Return a change of a schema: these fields may not be there."""
+    """Return a function that forbids these fields in a schema."""
     return lambda schema: schema["properties"].update(dict.fromkeys(sorted(names), False))
 
 
 ABSENT: Any = None
-"""The value of a field that is not there: null is refused."""
+"""The value of a missing field. JSON null is refused."""
 
 Amount = Annotated[
     NumberToken,

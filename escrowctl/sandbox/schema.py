@@ -65,7 +65,7 @@ TABLES: tuple[str, ...] = (
       document TEXT NOT NULL
     ) STRICT
     """,
-    # What happens to a transaction by itself; the row goes when it has happened, or cannot happen any more.
+    # Automatic moves of a transaction. A row is removed once its move has happened, or is no longer possible.
     """
     CREATE TABLE timers (
       position INTEGER PRIMARY KEY,
@@ -88,7 +88,7 @@ TABLES: tuple[str, ...] = (
       UNIQUE (transaction_id, sequence)
     ) STRICT
     """,
-    # `failures` since the first attempt or the last replay; only a waiting delivery has a next attempt.
+    # `failures` counts from the first attempt or the last replay. Only a waiting delivery has a next attempt.
     """
     CREATE TABLE deliveries (
       position INTEGER PRIMARY KEY,
@@ -113,7 +113,7 @@ TABLES: tuple[str, ...] = (
     """,
     "CREATE INDEX attempts_by_delivery ON delivery_attempts (delivery)",
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
-    # One row if ids and chances are drawn from a seed: how many draws there were.
+    # One row if ids and chances come from a seed; `draws` counts them.
     """
     CREATE TABLE seed (
       only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -121,6 +121,6 @@ TABLES: tuple[str, ...] = (
       draws INTEGER NOT NULL DEFAULT 0
     ) STRICT
     """,
-    # What was answered to a write with an Idempotency-Key, for the variant that recognises one.
+    # The reply to each write with an Idempotency-Key, for the variant that recognises one.
     "CREATE TABLE replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, reply TEXT NOT NULL) STRICT",
 )

@@ -1,4 +1,4 @@
-"""Draws that a seed decides: after `sandbox reset --seed N`, ids and chances come in the same order again."""
+"""Random draws, from a seed if there is one: `sandbox reset --seed N` makes ids and chances repeat in order."""
 
 import secrets
 import sqlite3
@@ -20,7 +20,7 @@ def draw_id(connection: sqlite3.Connection, prefix: str) -> str:
 
 
 def plant(connection: sqlite3.Connection, seed: int) -> None:
-    """Begin to draw from a seed."""
+    """Make the next draws come from a seed."""
     connection.execute("INSERT INTO seed (only_row, seed) VALUES (1, ?)", (seed,))
 
 

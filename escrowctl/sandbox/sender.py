@@ -1,8 +1,8 @@
-"""Sends waiting events and carries out timers, in the order of their moments.
+"""Send waiting events and carry out timers, in the order of their due times.
 
-An event is delivered at least once: the store learns of an attempt after it was made, and a process that
-is killed in between leaves the delivery waiting. Every attempt has the event's id, which receivers
-deduplicate by. Its `webhook-timestamp` is this machine's time and not the sandbox's: receivers compare it with theirs.
+An event is delivered at least once: an attempt is stored after it was made, and a process that is killed
+in between leaves the delivery waiting. Every attempt has the event's id, so that receivers can
+deduplicate. Its `webhook-timestamp` is this machine's time and not the sandbox's: receivers compare it with theirs.
 
 Nothing is sent inside a database transaction. A receiver may call the sandbox before it replies.
 """
@@ -31,18 +31,18 @@ ATTEMPT_SECONDS = 15.0
 
 _LOOK_SECONDS = 0.05
 _PATIENCE_SECONDS = 1.0
-"""After an error of the store; and at the end, for the attempt that is being made."""
+"""The wait after an error of the store; and at the end, for the attempt in progress."""
 
 
 class _Job(NamedTuple):
-    """The first job that is due: a timer or a delivery, and when it happens in the sandbox's time."""
+    """The first due job: a timer or a delivery, and its moment in the sandbox's time."""
 
     at: str
     what: Timer | Delivery
 
 
 class Sender:
-    """Works in one thread at a time."""
+    """Sends events and carries out timers. For one thread at a time."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -50,21 +50,21 @@ class Sender:
         self._stopping = threading.Event()
         self._error: Exception | None = None
         self.defects: deque[Exception] = deque()
-        """Unexpected errors that ended attempts: each is a failed attempt, and no other delivery waits for it."""
+        """Unexpected errors in attempts. Each counts as a failed attempt, and delays no other delivery."""
         self.is_in_background = False
         self.target: str | None = None
-        """How far the sandbox's clock is being advanced; None when it is there."""
+        """The time to which the sandbox's clock is being advanced; None if it is not."""
 
     def advance(self, duration: timedelta) -> None:
-        """Advance the clock: `work` lets everything happen that is due until then, and arrives."""
+        """Set the target of the clock. `work` does everything that is due until then, and moves the clock there."""
         with self._store.reading() as connection:
             now = timestamp(self._clock.read(connection))
         self.target = later(self.target or now, duration)
 
     def work(self, *, seconds: float | None = None, attempt_seconds: float = ATTEMPT_SECONDS) -> None:
-        """Do everything that is due, one after the other; begin nothing after so many seconds.
+        """Do all due jobs, one after the other. Start none after `seconds`.
 
-        Raises sqlite3.Error if the store cannot be read or written; nothing is lost by that.
+        Raises sqlite3.Error if the store cannot be read or written; no job is lost.
         """
         end = None if seconds is None else time.monotonic() + seconds
         while not self._stopping.is_set() and (end is None or time.monotonic() < end):
@@ -73,7 +73,7 @@ class Sender:
             self._do(job, seconds=attempt_seconds)
 
     def has_work(self) -> bool:
-        """Whether anything is due now; raises sqlite3.Error as `work` does."""
+        """Whether anything is due now. Raises sqlite3.Error if the store cannot be read or written."""
         return self._next() is not None
 
     @contextmanager
@@ -104,7 +104,7 @@ class Sender:
                 self._error = error
 
     def _next(self) -> _Job | None:
-        """Return the first job that is due. An advanced clock arrives when nothing is due before its target."""
+        """Return the first due job. If nothing is due before the target of the clock, move the clock there."""
         with self._store.reading() as connection:
             now = timestamp(self._clock.read(connection))
             found = [one for one in (first_timer(connection), first_delivery(connection)) if one is not None]
@@ -114,7 +114,7 @@ class Sender:
             return _Job(max(first.due_at, now), first)
         if target is not None:
             self._move_clock(target)
-            # Not if another advance has come since.
+            # Another thread may have set a new target since.
             self.target = None if self.target == target else self.target
         return None
 

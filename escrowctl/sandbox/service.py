@@ -1,4 +1,4 @@
-"""One folder, one sandbox: opened for commands or for a server, emptied, and described in numbers."""
+"""The sandbox of a folder: open it for commands or for a server, empty it, describe it in numbers."""
 
 import contextlib
 import logging
@@ -40,7 +40,7 @@ from escrowctl.sandbox.transactions import Transactions
 _Key = TypeVar("_Key")
 
 _COMMAND_SECONDS = 1.0
-"""At the end of a command: to wait for the turn, to begin attempts, and for one attempt."""
+"""At the end of a command: the time to wait for the turn, to start attempts, and for one attempt."""
 
 _BY_STATE = "SELECT state, count(*) FROM deliveries GROUP BY state ORDER BY state"
 _BY_STATUS = "SELECT status, count(*) FROM transactions GROUP BY status ORDER BY status"
@@ -94,7 +94,7 @@ class Sandbox:
             return {"identity": self.identity, "settings": settings, **_statistics(connection)}
 
     def _after_what_is_due(self, handlers: Mapping[_Key, Handler]) -> dict[_Key, Handler]:
-        """Return the handlers behind the moves whose moment has come: no call sees them outstanding."""
+        """Return handlers that first carry out the due moves, so that no call sees them outstanding."""
 
         def answer(handler: Handler, call: Call) -> JsonObject:
             fire_due(self.store, self.clock)
@@ -103,9 +103,9 @@ class Sandbox:
         return {key: partial(answer, handler) for key, handler in handlers.items()}
 
     def deliver(self) -> None:
-        """Deliver the events that are due, for about a second; the others stay in the store.
+        """Deliver due events for about a second; the others stay in the store.
 
-        A process that has the store alone uses `delivering` instead. Raises an unexpected error of an attempt.
+        A process with the store to itself uses `delivering` instead. Raises the unexpected error of an attempt.
         """
         with contextlib.suppress(sqlite3.Error, EscrowctlError):
             if not self._sender.has_work():
@@ -117,7 +117,7 @@ class Sandbox:
             raise self._sender.defects.popleft()
 
     def _turn(self) -> AbstractContextManager[bool]:
-        """Wait for the turn to deliver; whether it came. A process that has the store alone has it."""
+        """Wait for the turn to deliver, and yield whether it came. Without a claim the turn is free."""
         return (
             contextlib.nullcontext(enter_result=True) if self.claim is None else self.claim.delivering(_COMMAND_SECONDS)
         )
@@ -125,11 +125,11 @@ class Sandbox:
     def _arrive(self) -> None:
         try:
             with self._turn() as is_ours:
-                # What another process delivers now is not sent a second time.
+                # Events that another process is delivering are not sent a second time.
                 if is_ours:
                     self._sender.work()
         finally:
-            # If Ctrl-C stopped it, the next call does not go on with it.
+            # After Ctrl-C the next call must not continue the advance.
             self._sender.target = None
 
     def delivering(self) -> AbstractContextManager[None]:
@@ -154,11 +154,11 @@ def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
 
     `now` returns an aware datetime. Several processes may open the same folder at once; if several
     find it missing, one creates it. Raises `ErrorCode.BUSY` while a server has the store, and
-    `ErrorCode.STATE_UNUSABLE` as `store.open_store` does.
+    `ErrorCode.STATE_UNUSABLE` if the folder or the store cannot be used.
     """
     claim = claim_store(folder)
     if has_write_ahead_log(folder):
-        # A server was killed. What it committed goes into the store itself: commands cannot share the log.
+        # A server was killed. Its commits are moved into the store itself: commands cannot share the log.
         claim.release()
         open_sandbox_alone(folder, now=now).close()
         claim = claim_store(folder)
@@ -166,12 +166,12 @@ def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
 
 
 def open_sandbox_alone(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
-    """Open the sandbox for a server: no other process has it until `close`. Raises BUSY and STATE_UNUSABLE."""
+    """Open the sandbox for a server, which has it alone until `close`. Raises `ErrorCode.BUSY` or `STATE_UNUSABLE`."""
     return _open(folder, claim_store(folder, alone=True), now=now, alone=True)
 
 
 def empty_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None = None) -> None:
-    """Replace the store by a new one, with another identity and key; with a `seed`, ids and chances follow from it.
+    """Replace the store by a new one, with another identity and key. A `seed` determines ids and chances.
 
     Raises `ErrorCode.BUSY` while another process has it.
     """
@@ -219,7 +219,7 @@ def _openapi_document(_call: Call) -> JsonObject:
 
 
 def _quiet_log() -> logging.Logger:
-    # Without its own handler the log would reach stderr, where only the command line writes.
+    # Without its own handler the log would reach stderr, which is for the command line only.
     log = logging.getLogger(__name__)
     if not log.handlers:
         log.addHandler(logging.NullHandler())

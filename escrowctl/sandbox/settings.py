@@ -1,10 +1,10 @@
-"""The settings of a rehearsal, as text: faults by operation, and variants of what the interface leaves open.
+"""The settings of a rehearsal, as text: faults by operation, and variants of details that the interface leaves open.
 
     fault.OPERATION=KIND[:TIME][,COUNTx|,PERCENT%]      fault.create=drop-reply,3x
     variant.NAME=VALUE                                  variant.prefix=/v1
 
-`off` removes a fault, and the first value of a variant is the sandbox without it. This module alone reads and
-writes the syntax; it is the same on the command line, over HTTP and in the store.
+`off` removes a fault, and the first value of a variant is the default. Only this module reads and writes the
+syntax. It is the same on the command line, over HTTP and in the store.
 """
 
 import re
@@ -43,7 +43,7 @@ OPERATION_WORDS: Mapping[str, Operation] = MappingProxyType(
         "webhooks": LIST_WEBHOOKS,
     }
 )
-"""How a setting names an operation."""
+"""The word for an operation in a setting."""
 
 VARIANTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -59,7 +59,7 @@ VARIANTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 class FaultKind(StrEnum):
-    """A kind of fault. The request is applied all the same, unless it is throttled or reset."""
+    """A kind of fault. The request takes effect anyway, unless it is throttled or reset."""
 
     DROP_REPLY = "drop-reply"
     LATENCY = "latency"
@@ -71,7 +71,7 @@ class FaultKind(StrEnum):
 
 
 class Fault(NamedTuple):
-    """One fault: `seconds` of a latency or a Retry-After; for the next `left` requests, or by chance, or always."""
+    """One fault: `seconds` of latency or Retry-After; for the next `left` requests, `percent` of them, or always."""
 
     kind: FaultKind
     seconds: float = 0.0
@@ -79,7 +79,7 @@ class Fault(NamedTuple):
     percent: int | None = None
 
     def __str__(self) -> str:
-        """Return it as one types it."""
+        """Return the text of the setting."""
         time = f":{_write_time(self.seconds)}" if self.seconds else ""
         share = f",{self.left}x" if self.left is not None else f",{self.percent}%" if self.percent is not None else ""
         return f"{self.kind}{time}{share}"
@@ -91,7 +91,7 @@ _EXAMPLE = "write drop-reply or latency:2s; add ,3x for the next three requests 
 
 
 class Settings(NamedTuple):
-    """Everything that is set: faults by the word of their operation, and the variants that are not the first."""
+    """All settings: faults by the word of their operation, and the variants with another value than the default."""
 
     faults: Mapping[str, Fault] = MappingProxyType({})
     variants: Mapping[str, str] = MappingProxyType({})
@@ -101,13 +101,13 @@ class Settings(NamedTuple):
         return self.variants.get(name, VARIANTS[name][0])
 
     def texts(self) -> dict[str, str]:
-        """Return them as they are typed: name -> value."""
+        """Return the settings as text: name -> value."""
         faults = {f"{FAULT}{word}": str(fault) for word, fault in self.faults.items()}
         return faults | {f"{VARIANT}{name}": value for name, value in self.variants.items()}
 
 
 def read_texts(typed: Iterable[str]) -> dict[str, str]:
-    """Return `NAME=VALUE` texts as typed by their names; raises EscrowctlError `ErrorCode.BAD_VALUE`."""
+    """Split `NAME=VALUE` texts and return them by name. Raises EscrowctlError `ErrorCode.BAD_VALUE`."""
     texts: dict[str, str] = {}
     for text in typed:
         name, equals, texts[name] = text.partition("=")
@@ -118,7 +118,7 @@ def read_texts(typed: Iterable[str]) -> dict[str, str]:
 
 
 def read_setting(name: str, value: str) -> Fault | str | None:
-    """Return the fault or the variant that a setting names; None if it removes one.
+    """Return the fault or the value of the variant; None if the setting removes one.
 
     Raises EscrowctlError `ErrorCode.BAD_VALUE`, which names the value and the possible ones.
     """
@@ -137,7 +137,7 @@ def read_setting(name: str, value: str) -> Fault | str | None:
 
 
 def read_settings(texts: Mapping[str, str]) -> Settings:
-    """Read all settings. Raises EscrowctlError BAD_VALUE."""
+    """Read all settings. Raises EscrowctlError `ErrorCode.BAD_VALUE`."""
     read = {name: read_setting(name, value) for name, value in texts.items()}
     return Settings(
         {name.removeprefix(FAULT): one for name, one in read.items() if isinstance(one, Fault)},
@@ -162,7 +162,7 @@ def _read_fault(typed: str, value: str) -> Fault:
 
 
 def _read_seconds(kind: FaultKind, time: str | None, unit: str) -> float | None:
-    """Return the seconds of a fault, 0 for one that takes none; None if they do not fit its kind."""
+    """Return the seconds of a fault, 0 if its kind has none; None if they do not fit its kind."""
     if time is None:
         return {FaultKind.LATENCY: None, FaultKind.THROTTLED: 1.0}.get(kind, 0.0)
     seconds = int(time) * _UNITS[unit]

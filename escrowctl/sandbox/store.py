@@ -1,9 +1,9 @@
-"""The sandbox's one SQLite file: opened, written one transaction at a time or in group commits.
+"""The sandbox's one SQLite file: open it, write single transactions or group commits.
 
-A server is the only user of its store. It answers, in one thread, all requests that have arrived,
-and lets their transactions share one commit, and so one fsync: each runs in its own savepoint, and
-no request is answered before the commit that contains it. (Threads that pass the commit to each
-other were measured: with eight they are ten times slower, because each waits for the interpreter's lock.)
+A server is the only user of its store. One thread answers all requests that have arrived. Their
+transactions share one commit, and so one fsync. Each runs in its own savepoint, and no request is
+answered before its commit. (Threads that pass the commit to each other were measured: with eight
+they are ten times slower, because each waits for the interpreter's lock.)
 """
 
 import contextlib
@@ -62,21 +62,21 @@ class Store:
     def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """One write transaction, rolled back when the block raises.
 
-        It is durable when the block has ended, inside a group when the group has ended. Raise
-        sqlite3.OperationalError (SQLITE_BUSY), with nothing changed, if other processes locked
+        It is durable after the block, or inside a group after the group. Raises
+        sqlite3.OperationalError (SQLITE_BUSY), with nothing changed, if other processes lock
         the store for longer than its timeout.
         """
         return self._transaction("BEGIN IMMEDIATE")
 
     def reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        """One read transaction: every query in the block sees the same moment."""
+        """One read transaction: all queries in the block see the same state."""
         return self._transaction("BEGIN DEFERRED")
 
     @contextmanager
     def group(self) -> Iterator[None]:
-        """Make all transactions of the block durable when it ends; those of other threads wait for its end.
+        """Make all transactions of the block durable at its end. Transactions of other threads wait for it.
 
-        Raise sqlite3.Error, with nothing changed by any of them, if that fails.
+        Raises sqlite3.Error if that fails; then none of them has changed anything.
         """
         with self._turn:
             self._grouped = True
@@ -139,7 +139,7 @@ def open_store(
 
 
 def has_write_ahead_log(folder: Path) -> bool:
-    """Whether a server ended without removing its write-ahead log; only an exclusive owner can remove it."""
+    """Whether a server left its write-ahead log. Only an exclusive owner can remove it."""
     return (folder / f"{FILE_NAME}-wal").exists()
 
 

@@ -1,7 +1,7 @@
 """The transaction and user operations of the interface: create, get, list, update, moves; get a user.
 
-An `Idempotency-Key` header is accepted and has no effect, unless the variant `idempotent` is on: the published
-interface promises nothing about one, so an identical create makes a second transaction.
+An `Idempotency-Key` header has no effect unless the variant `idempotent` is on: the published interface
+promises nothing about one. So an identical create makes a second transaction.
 """
 
 import sqlite3
@@ -75,8 +75,8 @@ class Transactions:
         """Refuse every update with 400, and change nothing.
 
         Observed, not published: 400 is the only status seen (INTERFACE.md section 7), and the
-        fields that an update accepts are not shown. The sandbox's own choice is what it checks
-        first: a body must be a JSON object, and an unknown id is 404, as on a release.
+        fields of an update are not shown. The checks before it are the sandbox's own choice: a body
+        must be a JSON object, and an unknown id is 404, as on a release.
         """
         call.ignore_body()
         with self._store.reading() as connection:
@@ -89,7 +89,7 @@ class Transactions:
     def move(self, call: Call, move: Move) -> JsonObject:
         """Move the held money, such as to the payee by a release, and return the record.
 
-        404 if there is no such transaction; 409 from any state but the move's own, so only one of several
+        404 if there is no such transaction; 409 if its state does not allow the move, so only one of several
         callers gets 200. The interface shows no body for this call: a JSON object has no effect.
         """
         call.ignore_body()
@@ -144,7 +144,7 @@ class Transactions:
 
 
 def _find_moments(body: NewTransaction, *, at: str) -> dict[str, str]:
-    """Return the moments of the record, by field, that follow from the durations of a create."""
+    """Return the moments for the record, by field: the durations of a create, added to `at`."""
     durations = {field: getattr(body, name) for name, (field, _) in TIMES.items()}
     return {
         field: later(at, timedelta(seconds=int(text[:-1]) * UNITS[text[-1]]))

@@ -1,6 +1,6 @@
-"""Variants of what the interface leaves open: the same service, as another one might look on the wire.
+"""Variants of details that the interface leaves open: the same service in the wire format of another.
 
-Each variant changes paths, statuses and bodies around the application, which knows nothing of it. The OpenAPI
+Each variant changes paths, statuses and bodies outside the application, which does not notice. The OpenAPI
 document describes the sandbox without variants.
 """
 
@@ -64,7 +64,7 @@ class Answer(NamedTuple):
         return self.status.startswith("2")
 
     def with_body(self, body: bytes, *, content_type: str | None = None) -> "Answer":
-        """Return it with another body, its length and its type."""
+        """Return the answer with another body, and the length and type of that body."""
         replaced = {"content-length"} | ({"content-type"} if content_type else set())
         headers = [one for one in self.headers if one[0].lower() not in replaced]
         headers += [("Content-Type", content_type)] if content_type else []
@@ -84,7 +84,7 @@ def ask(app: "WSGIApplication", environ: "WSGIEnvironment") -> Answer:
 
 
 def call_route(environ: "WSGIEnvironment", settings: Settings) -> "tuple[WSGIEnvironment, Operation | None]":
-    """Return the request under the sandbox's own prefix, and the operation that it asks for."""
+    """Return the request with the sandbox's own prefix, and its operation; None if it has none."""
     path, prefix = environ["PATH_INFO"], settings.variant("prefix")
     if path.startswith(f"{prefix}/"):
         path = DEFAULT_API_PREFIX + path.removeprefix(prefix)
@@ -104,7 +104,7 @@ def problem_answer(kind: ProblemKind, headers: Mapping[str, str]) -> Answer:
 
 
 def shape_answer(answer: Answer, environ: "WSGIEnvironment", settings: Settings) -> Answer:
-    """Return an answer of the interface as the variants have it; other answers stay as they are."""
+    """Return an answer of the interface in the form of the variants. Other answers are unchanged."""
     operation: Operation | None = environ[_OPERATION]
     if operation is None:
         return answer
@@ -171,7 +171,7 @@ def _rename(document: JsonObject, names: Mapping[str, str]) -> JsonObject:
 
 
 def _join_amount(document: JsonObject) -> JsonObject:
-    """Return a foreign record, or each of a list, with amount and currency in an object of their own."""
+    """Return a foreign record, or each of a list, with amount and currency in a separate object."""
     if isinstance(records := document.get("escrows"), list):
         return {**document, "escrows": [_join_amount(one) if isinstance(one, Mapping) else one for one in records]}
     rest = {name: value for name, value in document.items() if name not in ("amount", "currency")}

@@ -1,1 +1,1 @@
-"""Events of the service: their signatures, receiving, storing and forwarding them."""
+"""Events of the service: check their signatures; receive, store and forward them."""

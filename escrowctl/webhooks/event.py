@@ -1,7 +1,7 @@
-"""An event that was received, and what can be read from it.
+"""A received event, and a summary of its body.
 
-INTERFACE.md section 6 shows no payload, so nothing here is a contract: usual names are tried, and what is not found
-is None.
+INTERFACE.md section 6 shows no payload, so nothing here is a contract: usual names are tried, and missing values
+are None.
 """
 
 from datetime import datetime
@@ -17,7 +17,7 @@ _NOUN = "transaction"
 
 
 class Summary(NamedTuple):
-    """What an event is about: its kind, such as `transaction.released`, and the id and status of its record."""
+    """The subject of an event: its kind, such as `transaction.released`, and the id and status of its record."""
 
     kind: str | None = None
     resource: str | None = None
@@ -25,9 +25,9 @@ class Summary(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One event as it was received; `number` is its place in the order of arrival, `arrivals` how often it came.
+    """One event as it was received. `number` is its place in the order of arrival; `arrivals` counts its deliveries.
 
-    `sent_id` is the sender's id; None if there is no valid one. `shares_id`: another event has it, with another body.
+    `sent_id` is the sender's id, None if there is no valid one. `shares_id`: another body came with the same id.
     """
 
     number: int
@@ -45,28 +45,28 @@ class Event(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The sender's id if it names this event alone, else the local name."""
+        """The sender's id if only this event has it, else the local name."""
         return self.sent_id if self.sent_id and not self.shares_id else self.local_name
 
     @property
     def document(self) -> JsonValue:
-        """The body as JSON; None where it is none."""
+        """The body as JSON; None if it is not JSON."""
         reply = read_reply(self.delivery.body)
         return None if isinstance(reply, Broken) else reply.value
 
     @property
     def summary(self) -> Summary:
-        """What it is about, as far as that is found."""
+        """The subject of the event. Values that are not found are None."""
         fields = _folded(self.document)
         kind = next((text for name in _KIND_NAMES if (text := as_text(fields.get(name)))), None)
         record = _find_record(fields)
-        # At the top, `id` may be that of the event.
+        # At the top, `id` may be the id of the event.
         found = locate(record, noun=_NOUN) if record else locate(_without_id(fields), noun=_NOUN)
         return Summary(kind, found.id, found.status)
 
 
 def _find_record(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the innermost object under the usual names of a payload; empty where there is none."""
+    """Return the innermost object under the usual names of a payload; empty if there is none."""
     inner = next((value for name in _INNER_NAMES if isinstance(value := fields.get(name), dict)), None)
     if inner is None:
         return {}

@@ -1,7 +1,7 @@
-"""Forwarding events to a web application on this machine: the bytes and headers as they were received.
+"""Forward events to a web application on this machine, with the bytes and headers as received.
 
-At least once and in the order of arrival: the next event is sent when the target has accepted the one before, or has
-answered it too often with something else than 2xx. While the target does not answer at all, the event waits.
+Each event is sent at least once, in the order of arrival. The next event is sent after the target has accepted the
+one before, or has answered it too often with something else than 2xx. An event waits if the target does not answer.
 """
 
 import contextlib
@@ -20,9 +20,9 @@ from escrowctl.webhooks.signing import Delivery
 from escrowctl.webhooks.spool import ForwardState, Spool, Waiting
 
 SECONDS = 15.0
-"""For one attempt, in total."""
+"""Limit for one attempt, in total."""
 MOST_REFUSALS = 10
-"""After so many answers other than 2xx an event has failed, and the next one is sent."""
+"""After this many answers other than 2xx an event has failed, and the next one is sent."""
 _FIRST_DELAY, _LONGEST_DELAY = 5.0, 60.0
 _SLICE = 0.1
 _SUCCESS = range(200, 300)
@@ -37,7 +37,7 @@ _OF_THE_CONNECTION = frozenset(
 
 
 class Reply(NamedTuple):
-    """What came of one attempt: a status, or the `fault` why there is none; how long it took."""
+    """The result of one attempt: a status, or a `fault` if there is none; and its duration."""
 
     status: int | None
     seconds: float
@@ -50,7 +50,7 @@ class Reply(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """One attempt to forward an event; `number` counts from 1, `delay` are the seconds until the next."""
+    """One attempt to forward an event; `number` counts from 1; `delay` is the seconds until the next."""
 
     event: Event
     reply: Reply
@@ -77,7 +77,7 @@ def parse_target(text: str) -> Target:
 
 
 def send(target: Target, delivery: Delivery, *, monotonic: Callable[[], float]) -> Reply:
-    """Send a delivery once and return the reply; raises nothing that a target can cause."""
+    """Send a delivery once and return the reply. A failure of the target is a reply with a `fault`, not an error."""
     headers = [(name, value) for name, value in delivery.headers if name.casefold() not in _OF_THE_CONNECTION]
     begun = monotonic()
     try:
@@ -104,11 +104,11 @@ class Forwarder:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._error: Exception | None = None
-        # A daemon: an attempt that hangs does not keep the program from ending.
+        # A daemon: a hanging attempt does not keep the program from ending.
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Begin with what waits already."""
+        """Start the thread. It begins with the events that wait already."""
         self._thread.start()
 
     def wake(self) -> None:
@@ -116,12 +116,12 @@ class Forwarder:
         self._wake.set()
 
     def require_working(self) -> None:
-        """Raise what ended the thread: EscrowctlError `ErrorCode.STATE_UNUSABLE` because of the stored events."""
+        """Raise the error that ended the thread: `ErrorCode.STATE_UNUSABLE` if the stored events cannot be used."""
         if self._error is not None:
             raise self._error
 
     def stop(self, *, seconds: float) -> None:
-        """Send no further event, and wait for the attempt in progress, but no longer than this."""
+        """Send no further event. Wait at most this long for the attempt in progress."""
         self._stopping.set()
         self._wake.set()
         self._thread.join(seconds)

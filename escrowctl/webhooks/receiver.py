@@ -1,9 +1,9 @@
-"""Receiving events over HTTP: what is taken is stored durably before its sender gets a 200.
+"""Receive events over HTTP. An accepted event is stored durably before its sender gets a 200.
 
     method (405) -> browser (403) -> length (413) -> signature (401) -> room (503) -> stored -> 200
 
-A page in a browser can send a POST to loopback: it always carries Origin (Fetch standard, section 4.6), and a
-webhook's sender is no browser. A refusal says nothing of its reason to the sender.
+A page in a browser can send a POST to loopback. It always carries Origin (Fetch standard, section 4.6), and a
+webhook's sender is no browser. The answer to a refused request does not contain the reason.
 """
 
 import contextlib
@@ -28,9 +28,9 @@ _UNAVAILABLE = "503 Service Unavailable"
 
 
 class Arrival(NamedTuple):
-    """What arrived. `queued`: it is to be forwarded.
+    """A request that arrived. `queued`: its event will be forwarded.
 
-    `event` is None where it was not taken: `refusal` says how, such as "refused with 403", and `reason` why.
+    `event` is None if it was refused. Then `refusal` says how, such as "refused with 403", and `reason` why.
     """
 
     event: Event | None = None
@@ -40,10 +40,10 @@ class Arrival(NamedTuple):
 
 
 class Receiver:
-    """A WSGI application that stores what it takes, for the one thread that serves it.
+    """A WSGI application that stores the events it accepts. For the one thread that serves it.
 
-    `target` is where events are to be forwarded, if anywhere; what is not verified only with `forwards_unverified`.
-    Without it, what is not signed is refused, if signatures can be checked.
+    Events are queued for `target` if it is given; unverified ones only with `forwards_unverified`. Without that,
+    unsigned events are refused if signatures can be checked.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class Receiver:
         self._arrived: list[Arrival] = []
 
     def take(self) -> list[Arrival]:
-        """Return and forget what arrived, and is durable, since the last call."""
+        """Return the durable arrivals since the last call, and forget them."""
         taken, self._arrived = self._arrived, []
         return taken
 
     @contextlib.contextmanager
     def group(self) -> Iterator[None]:
-        """Make what the block's requests store durable together; raises sqlite3.Error, with none of it stored."""
+        """Make the events of the block durable together. Raises sqlite3.Error if that fails; then none is stored."""
         self._turn = []
         try:
             with self._spool.transaction():
@@ -88,7 +88,7 @@ class Receiver:
         return []
 
     def refuse(self, status: str, reason: str) -> str:
-        """Note a request that is refused with this status, and return the status; only inside `group`."""
+        """Record a refused request, and return the status. Only inside `group`."""
         self._turn.append(Arrival(refusal=f"refused with {status.partition(' ')[0]}", reason=reason))
         return status
 
@@ -122,7 +122,7 @@ class Receiver:
 
 
 def _headers_of(environ: "WSGIEnvironment") -> tuple[tuple[str, str], ...]:
-    """Return the request's headers in lower case; WSGI has joined those that came several times (PEP 3333)."""
+    """Return the request's headers in lower case. WSGI has joined repeated headers (PEP 3333)."""
     named = {name.removeprefix("HTTP_"): value for name, value in environ.items() if name.startswith("HTTP_")}
     named |= {name: environ[name] for name in ("CONTENT_TYPE", "CONTENT_LENGTH") if environ.get(name)}
     return tuple((name.lower().replace("_", "-"), str(value)) for name, value in named.items())

@@ -1,8 +1,8 @@
 """Whether an event comes from the service: its signature, by the scheme that the profile names.
 
 `standard` is Standard Webhooks 1.0 (github.com/standard-webhooks/standard-webhooks, spec, "Verifying webhooks"):
-HMAC-SHA256 over `id.timestamp.body`, several signatures while a secret is rotated. `hmac-sha256` is that of the
-body alone, in one header: it says nothing about when an event was sent, so an old one can be sent again.
+HMAC-SHA256 over `id.timestamp.body`, with several signatures while a secret is rotated. `hmac-sha256` signs the
+body alone, in one header. It does not cover the time, so an old event can be sent again.
 """
 
 import base64
@@ -21,16 +21,16 @@ ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature
 """The headers of Standard Webhooks."""
 
 TOLERANCE = 300.0
-"""Seconds that a timestamp may be away from now, on both sides, as the reference libraries have it."""
+"""Seconds that a timestamp may be away from now, before or after, as in the reference libraries."""
 
 _PREFIX = "whsec_"
 _SECRET_BYTES = range(24, 65)
-"""How long a secret is (spec, "Signature scheme"); the library takes one of a single byte."""
+"""Allowed lengths of a secret (spec, "Signature scheme"). The library would accept a single byte."""
 _TEXT_SECRET = re.compile(r"[!-~]{16,512}", re.ASCII)
 _TIMESTAMP = re.compile(r"[1-9][0-9]{0,10}", re.ASCII)
 _VISIBLE = re.compile(r"[!-~]{1,256}", re.ASCII)
 _INNER_TIME = re.compile(r"\.[1-9][0-9]{9}(?:\.|$)", re.ASCII)
-"""A timestamp in an id: `a.1700000000` and a body have the signature of `a`, sent then, with a longer body."""
+"""A timestamp in an id. The id `a.1700000000` has the same signature as `a`, sent then, with a longer body."""
 _HEX_DIGITS = 64
 
 
@@ -39,13 +39,13 @@ class SignatureError(Exception):
 
 
 class Delivery(NamedTuple):
-    """What arrived: headers, as names and values, and the bytes of the body."""
+    """A request of the sender: headers as names and values, and the bytes of the body."""
 
     headers: tuple[tuple[str, str], ...]
     body: bytes
 
     def header(self, name: str) -> str | None:
-        """Return a header's value; None where there is none. Raises SignatureError where it is there twice."""
+        """Return a header's value; None if it is missing. Raises SignatureError if it is there twice."""
         found = [value for key, value in self.headers if key.casefold() == name.casefold()]
         if len(found) > 1:
             raise SignatureError(f"there are {len(found)} headers {name}")
@@ -53,7 +53,7 @@ class Delivery(NamedTuple):
 
     @property
     def id(self) -> str | None:
-        """The sender's id of the event, the same at each attempt to deliver it; None where there is no valid one."""
+        """The sender's id of the event, the same at each attempt to deliver it; None if there is no valid one."""
         found = [value for key, value in self.headers if key.casefold() == ID]
         return found[0] if len(found) == 1 and _VISIBLE.fullmatch(found[0]) else None
 
@@ -64,7 +64,7 @@ class Verifier:
     def __init__(self, webhooks: WebhookSettings, secrets: Sequence[bytes]) -> None:
         """Take secrets as `read_secret` returns them.
 
-        Raises EscrowctlError `ErrorCode.BAD_CONFIG` where the scheme needs a header, and none is named.
+        Raises EscrowctlError `ErrorCode.BAD_CONFIG` if the scheme needs a header but none is set.
         """
         self._header = {STANDARD: SIGNATURE, HMAC_SHA256: webhooks.signature_header}.get(webhooks.scheme)
         if webhooks.scheme == HMAC_SHA256 and self._header is None:
@@ -79,7 +79,7 @@ class Verifier:
 
     @property
     def signs_id(self) -> bool:
-        """Whether a signature proves the id of an event too."""
+        """Whether the signature also covers the id of an event."""
         return self._scheme == STANDARD
 
     def is_unsigned(self, delivery: Delivery) -> bool:
@@ -87,7 +87,7 @@ class Verifier:
         return all(key.casefold() != str(self._header).casefold() for key, _ in delivery.headers)
 
     def check(self, delivery: Delivery, *, now: datetime, tolerance: float = TOLERANCE) -> None:
-        """Return where the signature is right; raises SignatureError."""
+        """Raise SignatureError unless the signature is valid; by `standard`, at most `tolerance` s old or early."""
         if self._header is None:
             raise SignatureError("events are not signed (webhook.scheme is none)")
         given = delivery.header(self._header)
@@ -146,9 +146,9 @@ def sign_again(delivery: Delivery, secret: bytes, *, now: datetime) -> Delivery:
 
 
 def read_secret(text: str, scheme: str, *, source: str) -> bytes:
-    """Return a secret as the key of its signatures; `source` says where the text is from.
+    """Return a secret as the key of its signatures; `source` names the origin of the text.
 
-    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for one that cannot be right. It never quotes the secret.
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for an invalid secret, which the message never quotes.
     """
     if scheme != STANDARD:
         if not _TEXT_SECRET.fullmatch(text):
@@ -169,7 +169,7 @@ def _unusable(source: str, why: str) -> EscrowctlError:
 
 
 def _has_equal(expected: Iterable[str], given: Iterable[str]) -> bool:
-    """Whether any signature is one that was expected; how long it takes does not depend on the texts."""
+    """Whether any signature is an expected one. The time it takes does not depend on the texts."""
     signatures = [one.encode(errors="surrogatepass") for one in given]
     return any(hmac.compare_digest(one.encode(), signature) for one in expected for signature in signatures)
 

@@ -1,8 +1,8 @@
 """The events that were received here: one SQLite file next to the journal.
 
-An event is stored before its sender gets a 200, and never changed, only removed: when it is old, or when it is not
-verified, was forwarded, and its room is needed. How often it came and where it is to be forwarded are in separate
-tables. Every commit is synced. The receiver and the forwarder write by separate connections.
+An event is stored before its sender gets a 200. It is never changed, only removed: when it is old, or when it is
+not verified, was forwarded, and its space is needed. The counts of arrivals and the targets are in separate tables.
+Every commit is synced. The receiver and the forwarder write by separate connections.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from escrowctl.webhooks.signing import Delivery
 
 MAX_UNVERIFIED = 1000
 MAX_UNVERIFIED_BYTES = 64 * 1024 * 1024
-"""How many events that are not verified are stored for a service, and how large they are together."""
+"""Limits for the unverified events of one service: their number, and their total size."""
 _VERSION = 2
 _BUSY_SECONDS = 5.0
 _LOCAL_NAME = re.compile(r"e([1-9][0-9]{0,17})", re.ASCII)
@@ -80,7 +80,7 @@ SELECT number, size FROM events WHERE service = ? AND verified = 0
 
 
 class ForwardState(StrEnum):
-    """What became of an event at one target."""
+    """The state of an event at one target."""
 
     WAITING = "waiting"
     DONE = "done"
@@ -88,11 +88,11 @@ class ForwardState(StrEnum):
 
 
 class NoRoomError(Exception):
-    """An event that is not verified and cannot be stored; the text is a sentence without its full stop."""
+    """There is no room for an unverified event. The text is a sentence without its full stop."""
 
 
 class Waiting(NamedTuple):
-    """An event to forward: how often it was tried, and how often the target answered with something else than 2xx."""
+    """An event to forward, with the numbers of its attempts and of answers other than 2xx."""
 
     event: Event
     attempts: int
@@ -103,7 +103,7 @@ class Spool:
     """The events of one service, by one connection: for one thread."""
 
     def __init__(self, path: Path, service: str) -> None:
-        """Open the file, created where it is missing; `service` is the identity of the sender.
+        """Open the file, and create it if it is missing. `service` is the identity of the sender.
 
         Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`.
         """
@@ -117,12 +117,12 @@ class Spool:
         self._db.close()
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Make what the block stores durable when it ends. Raises sqlite3.Error, with nothing stored."""
+        """Make all changes of the block durable at its end. Raises sqlite3.Error if that fails; then none is stored."""
         return transaction(self._db)
 
     @contextlib.contextmanager
     def translating(self) -> Iterator[None]:
-        """Turn what is raised over the file in the block into EscrowctlError `ErrorCode.STATE_UNUSABLE`."""
+        """Turn errors of the file in the block into EscrowctlError `ErrorCode.STATE_UNUSABLE`."""
         try:
             yield
         except (sqlite3.Error, OSError, OverflowError) as error:
@@ -130,11 +130,11 @@ class Spool:
             raise unusable(self._path, why) from error
 
     def store(self, delivery: Delivery, *, verified: bool, at: str, any_id: bool = False) -> Event:
-        """Store a delivery and return its event: a repetition is the stored one, with one more arrival.
+        """Store a delivery and return its event. For a repetition this is the stored event, with one more arrival.
 
-        A repetition has the same body and the same id; with `any_id` the same body is enough. An event without a
-        valid id is another one each time. What is not verified never takes the place of what is. Only inside
-        `transaction`. Raises NoRoomError.
+        A repetition has the same body and the same id; with `any_id` the same body is enough. Without a valid id,
+        each delivery is a new event. Verified and unverified events are never the same. Only inside `transaction`.
+        Raises NoRoomError.
         """
         digest = hashlib.sha256(delivery.body).digest()
         repeated = self._db.execute(
@@ -159,12 +159,12 @@ class Spool:
         return self._read("WHERE number = ?", number)[0]
 
     def queue(self, event: Event, target: str) -> bool:
-        """Have an event forwarded to a target, once; False where it is already. Only inside `transaction`."""
+        """Queue an event for a target, once. False if it was queued before. Only inside `transaction`."""
         values = (event.number, target, ForwardState.WAITING)
         return self._db.execute("INSERT OR IGNORE INTO forwards VALUES (?, ?, ?, 0, 0)", values).rowcount == 1
 
     def next_waiting(self, target: str) -> Waiting | None:
-        """Return the oldest event that waits for a target; None where none does."""
+        """Return the oldest event that waits for a target; None if none waits."""
         row = self._db.execute(
             "SELECT event, attempts, refusals FROM forwards JOIN events ON number = event"
             " WHERE target = ? AND state = ? AND service = ? ORDER BY event LIMIT 1",
@@ -173,7 +173,7 @@ class Spool:
         return Waiting(self._read("WHERE number = ?", row[0])[0], row[1], row[2]) if row else None
 
     def settle(self, waiting: Waiting, target: str, state: ForwardState) -> None:
-        """Store what became of an attempt, durably."""
+        """Store the state and the counts after an attempt, durably."""
         values = (waiting.event.number, target, state, waiting.attempts, waiting.refusals)
         self._db.execute("INSERT OR REPLACE INTO forwards VALUES (?, ?, ?, ?, ?)", values)
 
@@ -187,9 +187,9 @@ class Spool:
         return int(found.fetchone()[0])
 
     def find(self, name: str) -> list[Event]:
-        """Return the events with this id, oldest first, else the one with this local name.
+        """Return the events with this id, oldest first, else the event with this local name.
 
-        If some of them are verified, the others are left out.
+        If some are verified, the others are left out.
         """
         found = self._read("WHERE service = ? AND id = ? ORDER BY number", self._service, name)
         if not found and (local := _LOCAL_NAME.fullmatch(name)):
@@ -201,7 +201,7 @@ class Spool:
         return self._read("WHERE service = ? AND received_at >= ? ORDER BY number", self._service, moment)
 
     def list_undelivered(self, target: str) -> list[Event]:
-        """Return the events that were to be forwarded to a target, and that it has not accepted, oldest first."""
+        """Return the events that were queued for a target but not accepted by it, oldest first."""
         return self._read(
             "JOIN forwards ON forwards.event = number WHERE service = ? AND target = ? AND state <> ? ORDER BY number",
             *(self._service, target, ForwardState.DONE),
@@ -210,7 +210,7 @@ class Spool:
     def remove_old(self, moment: str) -> int:
         """Remove the events of all services that came before a time, and return how many.
 
-        One that a target has not accepted yet stays.
+        An event stays until its targets have accepted it.
         """
         with self.transaction():
             old = [number for (number,) in self._db.execute(_OLD, (moment, ForwardState.DONE))]
@@ -218,7 +218,7 @@ class Spool:
         return len(old)
 
     def _make_room(self, size: int) -> None:
-        """Remove forwarded events, oldest first, until one more of this size may be stored; raises NoRoomError."""
+        """Remove forwarded events, oldest first, to make room for another of this size. Raises NoRoomError."""
         unverified = "SELECT count(*), coalesce(sum(size), 0) FROM events WHERE service = ? AND verified = 0"
         count, total = self._db.execute(unverified, (self._service,)).fetchone()
         forwarded = self._db.execute(_FORWARDED, (self._service, ForwardState.DONE))
@@ -244,7 +244,7 @@ def _event_of(
     """Return the event in a row of `_EVENTS`; raises sqlite3.DatabaseError if `store` cannot have written it."""
     try:
         pairs = tuple((name, value) for name, value in json.loads(headers))
-        # As WSGI has them, header values are texts in Latin-1.
+        # In WSGI, header values are texts in Latin-1.
         "".join(text for pair in pairs for text in pair).encode("latin-1")
         received_at = datetime.fromisoformat(at).replace(tzinfo=UTC)
     except (ValueError, TypeError, RecursionError):

@@ -1,1 +1,1 @@
-"""A file of writes: checked as a whole, stored as a plan, sent row by row, each row a journal entry like any other."""
+"""A file of writes: checked completely, stored as a plan, and sent row by row. Each row becomes a journal entry."""

@@ -1,4 +1,4 @@
-"""A file of rows, checked as a whole before anything is sent: every flaw by its line, totals, and a digest."""
+"""Check a complete file of rows before anything is sent: all flaws by line, the totals, and a digest."""
 
 import contextlib
 import hashlib
@@ -17,7 +17,7 @@ from escrowctl.contract.redaction import holds_key
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, not_sent
 
 MOST_FLAWS = 1000
-"""Of a file with more, only these are shown."""
+"""The most flaws that are shown of one file."""
 _SEARCHED = 64 * 1024
 _HASH_BYTES = 8
 _KEY_DIGITS = 16
@@ -25,7 +25,7 @@ _MOST_NAMED = 20
 
 
 class Sum(NamedTuple):
-    """How many rows, and what they add up to, exactly."""
+    """A number of rows, and their exact total amount."""
 
     rows: int = 0
     amount: Decimal = Decimal(0)
@@ -41,10 +41,10 @@ def count_rows(count: int) -> str:
 
 
 class CheckedFile:
-    """The rows of a file in which nothing is wrong, in their order. Close it: they are kept in a temporary file.
+    """The rows of a file without flaws, in their order. Close it: they are stored in a temporary file.
 
-    `sums` are by currency, those of releases whose amount the file does not say under "". `digest` is
-    equal for files with the same rows in the same order.
+    `sums` are by currency; releases whose amount the file does not give are under "". `digest` is equal for files with
+    the same rows in the same order.
     """
 
     def __init__(self, kind: RowKind, *, is_json: bool) -> None:
@@ -56,17 +56,17 @@ class CheckedFile:
         self.has_keys = True
         """Whether every row has a key."""
         self.keys: set[int] = set()
-        """What every key hashes to: for two keys that differ it is hardly ever equal."""
+        """The hashes of all keys. Two different keys hardly ever have the same hash."""
         self._hash = hashlib.sha256()
         self._spool: IO[str] = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115 - `close` closes it
 
     @property
     def digest(self) -> str:
-        """What tells files with other rows apart."""
+        """The digest of all rows: different for files with other rows."""
         return self._hash.hexdigest()
 
     def add(self, line: int, row: RowContent) -> str:
-        """Take a row, and return its text."""
+        """Store a row, and return its text. Raises EscrowctlError `STATE_UNUSABLE` on a full disk."""
         text = row.encode()
         try:
             self._spool.write(f"{line}\t{text}\n")
@@ -90,16 +90,16 @@ class CheckedFile:
             yield line, row, row.key or f"{self.digest[:_KEY_DIGITS]}-{position}"
 
     def finish(self) -> None:
-        """Write what is still in memory. Like `add`, it raises EscrowctlError `STATE_UNUSABLE` on a full disk."""
+        """Write the rows that are still in memory. Raises EscrowctlError `STATE_UNUSABLE` on a full disk."""
         try:
             self._spool.flush()
         except OSError as error:
             raise _not_spooled(error) from error
 
     def close(self) -> None:
-        """Remove the temporary file, and forget the keys: what follows takes long, and needs neither."""
+        """Remove the temporary file, and release the memory of the keys: sending takes long, and needs neither."""
         self.keys = set()
-        # What did not fit is still in memory, and fails once more.
+        # Rows that did not fit on the disk are still in memory, and fail again.
         with contextlib.suppress(OSError):
             self._spool.close()
 
@@ -158,7 +158,7 @@ class _Check:
             self.flaws += [Flaw(line, why) for why in flaws]
 
     def _search(self, line: int, text: str) -> None:
-        """Look for the API key, in many rows at once: one by one would take longer than all the rest."""
+        """Search for the API key, in many rows at once: one by one would take longer than all the rest."""
         self._unsearched.append((line, text))
         self._size += len(text)
         if self._size > _SEARCHED:
@@ -185,7 +185,7 @@ class _Check:
 
 
 def hash_key(kind: RowKind, key: str) -> int:
-    """Return what a row's key is found by among very many."""
+    """Return the hash by which a row's key is found among very many."""
     return int.from_bytes(hashlib.blake2b(kind.fold(key).encode(), digest_size=_HASH_BYTES).digest(), "big")
 
 
@@ -200,10 +200,10 @@ class FlawedFileError(Exception):
 
 
 def check_file(source: BinaryIO, kind: RowKind, service: Service, *, name: str) -> CheckedFile:
-    """Return the rows of a file; `name` is what messages call it.
+    """Return the rows of a file; `name` is its name in messages.
 
-    Raises FlawedFileError, EscrowctlError (`ErrorCode.BAD_VALUE` where it is empty, another format, or a column is
-    missing, `ErrorCode.STATE_UNUSABLE` where there is no room for it), and OSError where it cannot be read.
+    Raises FlawedFileError; EscrowctlError (`ErrorCode.BAD_VALUE` if it is empty, of another format, or lacks a column,
+    `ErrorCode.STATE_UNUSABLE` if there is no room for it); and OSError if it cannot be read.
     """
     table = Table(source)
     checked = CheckedFile(kind, is_json=table.is_json)
@@ -215,7 +215,7 @@ def check_file(source: BinaryIO, kind: RowKind, service: Service, *, name: str) 
                 _check_columns(kind, tuple(table.columns), service, name)
             check.take(found)
         if not rows:
-            # A file without a header: its one row was taken for it.
+            # A file without a header: its only row was taken for the header.
             if table.columns:
                 _check_columns(kind, tuple(table.columns), service, name)
             raise bad_value(f"{name} has no rows.")
@@ -236,10 +236,10 @@ def check_file(source: BinaryIO, kind: RowKind, service: Service, *, name: str) 
 
 
 def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, name: str) -> None:
-    """Refuse the header of a CSV file without the columns that are needed, or with those that would be misread."""
+    """Refuse the header of a CSV file if it lacks a required column, or has a column that would be misread."""
     added = next((one for one in columns if one.startswith(RESULT) and one != REJECTED), None)
     if added is not None:
-        # Its cells are changed for spreadsheets, so that they would be other references than those they were.
+        # Its cells are changed for spreadsheets, so that their references would differ from the original ones.
         raise bad_value(
             f'{name} has the column "{added}", as a file of results has: leave out the columns that begin with '
             f'"{RESULT}", and take the others from the file that was sent.',

@@ -1,9 +1,9 @@
-"""The processes that send: jobs go out to them, results come back; the journal stays with their parent.
+"""The processes that send: they receive jobs and return results; only their parent has the journal.
 
-One process cannot do all of it fast enough: a row costs 0.5 ms for the journal and 0.5 ms for HTTP, and threads share
-one interpreter. So other processes send, with a thread for each connection, and the parent alone owns the journal. They
-are forked while signals are held, so that only the parent heeds a Ctrl-C, which reaches all. The lock file that they
-inherit keeps a row's entry alive for as long as its request may be on its way, even if the parent is killed (open file
+One process is not fast enough: a row costs 0.5 ms for the journal and 0.5 ms for HTTP, and threads share one
+interpreter. So other processes send, with a thread for each connection, and the parent alone owns the journal. They are
+forked while signals are held, so that only the parent handles a Ctrl-C, which reaches all. They inherit the lock file:
+a row's entry counts as in flight as long as its request may be in progress, even if the parent is killed (open file
 description locks, fcntl(2)).
 """
 
@@ -23,7 +23,7 @@ from escrowctl.batch.worker import Job, JobResult, Worker, find_defect
 from escrowctl.errors import bad_value
 
 _MOST_THREADS = 16
-"""In one process: more of them wait for their interpreter longer than a second process costs."""
+"""The most threads in one process: more would wait for the interpreter longer than a second process costs."""
 
 _GATHERING = 0.003
 
@@ -33,8 +33,8 @@ MakeWorker = Callable[[], Worker]
 class Crew:
     """Sends rows over `size` connections; `close` it.
 
-    `make_worker` is called once for each thread that sends. `in_process`: the threads are this process's own, for a
-    service that is no other process. Raises EscrowctlError (exit 2) where so many threads cannot be started.
+    `make_worker` is called once for each thread that sends. `in_process`: the threads belong to this process, for a
+    service inside this process. Raises EscrowctlError `BAD_VALUE` if so many threads cannot be started.
     """
 
     def __init__(self, make_worker: MakeWorker, size: int, *, in_process: bool) -> None:
@@ -54,16 +54,16 @@ class Crew:
 
     @property
     def has_ended(self) -> bool:
-        """Whether any process has ended: then the others are given nothing more."""
+        """Whether any process has ended: then the others get no more jobs."""
         return any(sender.ended_by for sender in self._senders)
 
     @property
     def ended_by(self) -> str:
-        """How a process ended, once one has."""
+        """How a process ended, if one has."""
         return next((sender.ended_by for sender in self._senders if sender.ended_by), "ended")
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Hand out jobs, each to the process that has the fewest."""
+        """Send each job to the process that has the fewest."""
         shares: dict[_Sender, list[Job]] = {}
         for job in jobs:
             sender = min(self._senders, key=lambda one: len(one.lines))
@@ -73,14 +73,14 @@ class Crew:
             sender.submit(share)
 
     def recall(self) -> None:
-        """Have the jobs come back that no thread has taken: each as a result that is untouched."""
+        """Take back the jobs that no thread has begun: each returns as a result with `is_untouched`."""
         for sender in self._senders:
             sender.submit(None)
 
     def collect(self, seconds: float, *, enough: int = 1) -> tuple[list[JobResult], set[int]]:
-        """Return what has come in, and the lines that are lost, where a process ended.
+        """Return the results so far, and the lines that are lost because a process ended.
 
-        It waits at most `seconds` for a first result, then as long as more come in, until there are `enough`.
+        It waits at most `seconds` for a first result, then as long as more arrive, until there are `enough`.
         """
         found, lost = self._collect(seconds)
         while found and not lost and len(found) < enough:
@@ -113,12 +113,12 @@ class Crew:
         self.close()
 
     def kill(self) -> None:
-        """End the processes at once. `collect` still returns what they have answered, and what is lost."""
+        """End the processes at once. `collect` still returns the finished results, and the lost lines."""
         for sender in self._senders:
             sender.kill()
 
     def close(self) -> None:
-        """Wait for what is being sent, and end the processes."""
+        """Wait for the requests in progress, and end the processes."""
         for sender in self._senders:
             sender.pipe.close()
         for sender in self._senders:
@@ -128,7 +128,7 @@ class Crew:
 class _Sender:
     """One process that sends, and the parent's end of its pipe.
 
-    `lines` are those that it has; `ended_by` says how it ended, and is empty until it has.
+    `lines` are the lines of its jobs; `ended_by` says how it ended, and is empty until then.
     """
 
     def __init__(self, make_worker: MakeWorker, size: int, *, in_process: bool, others: Sequence["_Sender"]) -> None:
@@ -141,14 +141,14 @@ class _Sender:
             return
         self._pid = os.fork()
         if not self._pid:
-            # An end that another process has too never seems closed.
+            # If another process has the same end open, a pipe never seems closed.
             for sender in (self, *others):
                 sender.pipe.close()
             _be_the_child(theirs, make_worker, size)
         theirs.close()
 
     def wait_until_ready(self) -> str:
-        """Return when every thread runs, so that no row is begun before it can be sent; or why one does not."""
+        """Wait until every thread runs, so that no row is begun too early. Return the reason if one cannot start."""
         try:
             failure: str = self.pipe.recv()
         except EOFError:
@@ -157,13 +157,13 @@ class _Sender:
         return failure
 
     def submit(self, jobs: Sequence[Job] | None) -> None:
-        """Hand out jobs; None recalls them."""
-        # Where the process has ended, `Crew.collect` says so.
+        """Send jobs to the process; None recalls them."""
+        # If the process has ended, `Crew.collect` reports it.
         with contextlib.suppress(OSError):
             self.pipe.send(jobs)
 
     def receive(self) -> list[JobResult]:
-        """Return what has come in."""
+        """Return the results that have arrived."""
         found: list[JobResult] = []
         try:
             while self.pipe.poll(0):
@@ -183,7 +183,7 @@ class _Sender:
                 os.kill(self._pid, signal.SIGKILL)
 
     def note_end(self) -> None:
-        """Wait until the process has ended, and keep how."""
+        """Wait until the process has ended, and store how it ended."""
         self.ended_by = self.ended_by or "ended"
         if self._pid is not None:
             with contextlib.suppress(ChildProcessError):
@@ -197,13 +197,13 @@ def _be_the_child(pipe: Pipe, make_worker: MakeWorker, size: int) -> NoReturn:
         _serve(pipe, make_worker, size)
         code = 0
     finally:
-        # Nothing of the parent's is closed or written here, in any case.
+        # The child never closes or writes files of the parent, even after an error.
         os._exit(code)
 
 
 def _serve(pipe: Pipe, make_worker: MakeWorker, size: int) -> None:
-    """Do the jobs that come in until the parent closes its end, then finish those that have begun."""
-    # However this ends, the parent sees it.
+    """Do the jobs that arrive until the parent closes its end, then finish the jobs in progress."""
+    # The parent notices the closed pipe, even after an error.
     with pipe:
         desk = _Desk(pipe)
         threads = [threading.Thread(target=desk.work, args=(make_worker(),), daemon=True) for _ in range(size)]
@@ -223,7 +223,7 @@ def _serve(pipe: Pipe, make_worker: MakeWorker, size: int) -> None:
 
 
 class _Desk:
-    """Where the threads of a process that sends get their jobs, and hand in what came of them."""
+    """The queue from which the threads of a sending process get their jobs, and through which they return results."""
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
@@ -232,7 +232,7 @@ class _Desk:
         self._sending, self._ended = threading.Lock(), threading.Event()
 
     def work(self, worker: Worker) -> None:
-        """Do one job after the other; those that were recalled meanwhile are handed in as they are."""
+        """Do one job after the other; return recalled jobs unchanged."""
         while (taken := self._jobs.get()) is not None and not self._ended.is_set():
             number, job = taken
             result = worker.do(job) if number > self._recalled else JobResult(job.line, is_untouched=True)
@@ -242,7 +242,7 @@ class _Desk:
                 self._hand_in(find_defect(job, error))
 
     def take(self, jobs: Sequence[Job] | None) -> None:
-        """Add jobs; None recalls those that no thread has begun. It never sends: the parent may be sending too."""
+        """Add jobs; None recalls the jobs that no thread has begun. It never sends: the parent may be sending too."""
         if jobs is None:
             self._recalled = self._taken
             return
@@ -251,7 +251,7 @@ class _Desk:
             self._jobs.put((self._taken, job))
 
     def close(self, threads: int) -> None:
-        """Have the threads end after what they do now."""
+        """End each thread after its current job."""
         self._ended.set()
         for _ in range(threads):
             self._jobs.put(None)

@@ -1,4 +1,4 @@
-"""Rows on their way: what is sent for each, what is recorded before that, and where each is."""
+"""Rows in progress: the request of each, the intent recorded before it, and whether it is out or waiting."""
 
 import heapq
 from typing import NamedTuple
@@ -19,7 +19,7 @@ _NOT_AGAIN = "; the next attempt was not sent"
 
 
 class PendingRow:
-    """A row on its way, and what is known of it by now."""
+    """A row in progress, and its state."""
 
     def __init__(self, todo: Todo, request: WriteRequest, options: RecordOptions) -> None:
         self.line = todo.line
@@ -31,7 +31,7 @@ class PendingRow:
         self.unsettled = todo.again is not None and todo.again.state is State.UNKNOWN
         """Whether an earlier attempt may have been applied."""
         self.earlier: Settlement | None = None
-        """What became of that attempt, once the next one is begun."""
+        """The outcome of that attempt, set when the next attempt is begun."""
         self.attempts = 0
         self.waits = 0
         self.sent_at = 0.0
@@ -45,12 +45,12 @@ class PendingRow:
 
     @property
     def is_begun(self) -> bool:
-        """Whether an intent is on record whose outcome is not."""
+        """Whether the journal has an intent for it without an outcome."""
         return self.entry is not None and self.entry.state is State.IN_FLIGHT
 
     @property
     def outcome(self) -> Outcomes:
-        """What has become of it, as far as that is on record."""
+        """The outcome of the row, as far as it is recorded."""
         return outcome_of(self.entry) if self.entry is not None else Outcomes.NOT_SENT
 
     def __lt__(self, other: "PendingRow") -> bool:
@@ -58,9 +58,9 @@ class PendingRow:
 
 
 class Came(NamedTuple):
-    """What came of a row that was begun, and is not on record yet.
+    """The result of a row that was begun. It is not recorded yet.
 
-    `again_after`: the row goes again after so many seconds (None: it has ended). `is_first`: no row of this run was
+    `again_after`: the row is sent again after so many seconds (None: it has ended). `is_first`: no row of this run was
     done before it.
     """
 
@@ -71,7 +71,7 @@ class Came(NamedTuple):
 
 
 def come_untouched(row: PendingRow) -> Came:
-    """Return that nothing was sent of a row's attempt; what an earlier one may have done is as unknown as before."""
+    """Return the result of an unsent attempt. If an earlier attempt is unknown, it stays unknown."""
     if row.earlier is None:
         return Came(row, Settlement(Outcome.NOT_SENT, "nothing was sent: the run slowed down, or ended"), 0.0)
     detail = row.earlier.detail.removesuffix(_NOT_AGAIN) + _NOT_AGAIN
@@ -79,19 +79,19 @@ def come_untouched(row: PendingRow) -> Came:
 
 
 def lose(row: PendingRow) -> Came:
-    """Return what is known of a row that a process had when it ended: it may have been sent."""
+    """Return the result of a row whose process ended: it may have been sent."""
     return Came(row, Settlement(Outcome.UNKNOWN, LOST_IN_FLIGHT))
 
 
 class Flight:
-    """The rows of a run that were taken up and have not ended: with the crew, waiting, or between."""
+    """The rows of a run that were taken up and have not ended: with the crew, waiting, or between the two."""
 
     def __init__(self) -> None:
         self._rows: dict[int, PendingRow] = {}
         self._later: list[tuple[float, PendingRow]] = []
         self._counts = dict.fromkeys(Outcomes, 0)
         self.out: set[int] = set()
-        """The lines of those that are with the crew."""
+        """The lines of the rows that the crew has."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -101,13 +101,13 @@ class Flight:
 
     @property
     def tally(self) -> Tally:
-        """What has become of those that have ended."""
+        """The number of ended rows by outcome."""
         done, failed, unknown, not_sent = self._counts.values()
         return Tally(done, failed, unknown, not_sent)
 
     @property
     def due(self) -> float | None:
-        """When the next of those that wait goes out; None: none waits."""
+        """When the next of the waiting rows is due; None: none waits."""
         return self._later[0][0] if self._later else None
 
     def take_up(self, row: PendingRow) -> None:
@@ -115,7 +115,7 @@ class Flight:
         self._rows[row.line] = row
 
     def put_off(self, row: PendingRow, due: float) -> None:
-        """Have a row go out later; a release is read again then, and must be what it was."""
+        """Send a row later; a release is read again then, and must be unchanged."""
         row.before = None
         if row.entry is not None:
             row.options = _as_recorded(row.entry)
@@ -126,18 +126,18 @@ class Flight:
         return heapq.heappop(self._later)[1] if self._later and self._later[0][0] <= now else None
 
     def end(self, row: PendingRow) -> None:
-        """Take a row out, and count it as what is on record of it."""
+        """Remove a row, and count it under its recorded outcome."""
         del self._rows[row.line]
         self._counts[row.outcome] += 1
 
     def end_waiting(self) -> None:
-        """End the rows that would have gone out later."""
+        """End the rows that wait to be sent."""
         for _, row in self._later:
             self.end(row)
         self._later.clear()
 
     def end_begun(self) -> None:
-        """End the rows that were begun at any time: no more is recorded of them."""
+        """End all rows that have an entry: no more outcomes are recorded for them."""
         for row in [row for row in self._rows.values() if row.entry is not None]:
             self.end(row)
 
@@ -165,7 +165,7 @@ class Requests:
         return request_row(self._batch.kind, content, self._service, found=found)
 
     def begin(self, row: PendingRow) -> Begin:
-        """Return what is recorded before a row is sent; its request is that of the record that was read."""
+        """Return the intent to record before a row is sent. Its request uses the record that was read."""
         caps, request_id = self._service.caps if row.request.is_capped else NO_CAPS, self._runtime.new_request_id()
         run_key = self._batch.run_key or ""
         if row.entry is not None:
@@ -183,6 +183,6 @@ class Requests:
 
 
 def _as_recorded(entry: Entry) -> RecordOptions:
-    """Return what a record must have to be released by the attempts after the first: what was agreed to then."""
+    """Return the values that a record must have for later attempts: those confirmed for the first."""
     money = entry.intent.money
     return RecordOptions(None, money.amount, money.currency) if money else RecordOptions()

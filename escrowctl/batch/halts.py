@@ -1,4 +1,4 @@
-"""When a run ends before its rows do: the rest would fail too, or the service created something else."""
+"""Decide when a run ends early: the other rows would fail too, or the service created something else."""
 
 from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import Outcomes, outcome_of
@@ -7,10 +7,10 @@ from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.model import KEY_REFUSED, Entry
 
 EQUAL_FAILURES = 5
-"""So many rows in a row that end alike, and not well, end the run: the rest would too."""
+"""After so many consecutive rows with the same failure, the run ends: the others would fail too."""
 
 _ENDS_ALL = (ErrorCode.CAPPED, ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN, ErrorCode.DEFECT)
-"""Reasons not to send a row that hold for the others too."""
+"""Reasons not to send a row that also apply to all others."""
 
 _OF_ONE_ROW = (
     ErrorCode.ALREADY_DONE,
@@ -19,13 +19,13 @@ _OF_ONE_ROW = (
     ErrorCode.EXPECTATION_FAILED,
     ErrorCode.REFERENCE_REUSED,
 )
-"""Reasons that say nothing of the rows behind: a run that they ended could never get past such rows."""
+"""Reasons that say nothing about later rows: a run that they ended could never get past such rows."""
 
 _WORDS = {Outcomes.FAILED: "refused", Outcomes.UNKNOWN: "unknown", Outcomes.NOT_SENT: "not sent"}
 
 
 class Halts:
-    """Watches how rows end. `why` the run ends is empty until it does.
+    """Watches how rows end. `why`: the reason to end the run, empty while it goes on.
 
     The first row goes alone: until one is done, `canary_passed` is False.
     """
@@ -37,7 +37,7 @@ class Halts:
         self.why = ""
 
     def weigh(self, line: int, entry: Entry) -> None:
-        """Decide what follows from a row that has ended."""
+        """Decide whether the run goes on after a row that has ended."""
         settlement, outcome = entry.settlement, outcome_of(entry)
         if outcome is Outcomes.DONE:
             self.canary_passed, self._alike = True, (None, 0)
@@ -55,7 +55,7 @@ class Halts:
             self._count_alike((outcome, settlement.http_status), settlement.detail)
 
     def weigh_unsent(self, line: int, error: EscrowctlError) -> None:
-        """Decide what follows from a row that cannot be sent."""
+        """Decide whether the run goes on after a row that cannot be sent."""
         why = error.message.rstrip(".")
         if error.code in _ENDS_ALL:
             self.halt(f"line {line}: {why}")

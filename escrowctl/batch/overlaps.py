@@ -1,4 +1,4 @@
-"""Which rows of a file were sent before, or are planned elsewhere."""
+"""Find the rows of a file that were sent before, or are planned in another batch."""
 
 from typing import NamedTuple
 
@@ -14,10 +14,10 @@ _PAGE = 500
 
 
 class Overlaps(NamedTuple):
-    """Rows of a file that were sent before or are planned: by line, with the entry or the batch that has them.
+    """Rows of a file that were sent before or are planned: pairs of the line and its entry or batch.
 
-    `done` happened under this account, `repeated` too, but under another run key; `other` may be another account's,
-    or another spelling of an id.
+    `done` happened under this account, `repeated` too, but under another run key; `other` may belong to another
+    account, or has another spelling of an id.
     """
 
     done: list[tuple[int, Entry]]
@@ -28,7 +28,7 @@ class Overlaps(NamedTuple):
 
 
 def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_key: str | None) -> Overlaps:
-    """Return which rows of a file were sent before, by a batch or a single command, or are planned elsewhere.
+    """Return the rows of a file that were sent before, by a batch or a single command, or are planned elsewhere.
 
     Without a run key, rows of every run are done.
     """
@@ -75,7 +75,7 @@ def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> l
             continue
         for todo in list_unsent(journal, batch, service):
             key = todo.row.key if todo.row else todo.again and _key_of(todo.again.intent, kind)
-            # First by hash, so that only what is probably in both is kept.
+            # First by hash, so that memory holds only keys that are probably in both.
             if key is not None and hash_key(kind, key) in checked.keys:
                 planned[kind.fold(key)] = batch
     if not planned:

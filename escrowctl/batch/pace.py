@@ -1,8 +1,8 @@
-"""How fast rows go out: what the operator allows, and what the service has shown that it takes.
+"""The rate at which rows are sent: limited by the operator, and by the rate that the service accepts.
 
-A 429 says that all workers together were too fast. So none sends until the wait that was asked for is over; from then
-on as many a second as the service took in the second before, and slowly more: little while that is near, then fast,
-as TCP looks for its limit (RFC 9438 section 4.1). Where the service goes on refusing, each slow-down halves it.
+A 429 says that all workers together were too fast. So none sends until the requested wait is over. Then they send as
+many rows a second as the service accepted in the second before, and slowly more: little near that rate, then fast, as
+TCP looks for its limit (RFC 9438 section 4.1). If the service still refuses, each slow-down halves the rate.
 """
 
 from collections import deque
@@ -11,12 +11,12 @@ from escrowctl.client.http import THROTTLED
 from escrowctl.client.retry import LONGEST_ASKED_WAIT
 
 MOST_IN_VAIN = 6
-"""Slow-downs in a row, with no row taken in between, after which it is not tried any further."""
+"""After so many slow-downs in a row, with no row accepted in between, no more rows are tried."""
 
 _SPAN = 1.0
 _NEAR = 0.97
 _STEADY_GROWTH, _FIRST_GROWTH = 60.0, 12.0
-"""Seconds in which the limit doubles: where it was measured over a steady second, and where a burst found it."""
+"""Seconds in which the limit doubles: if measured over a steady second, and if measured after a burst."""
 _FORGOTTEN = 20.0
 _ADDED, _MOST_ADDED = 10.0, 2.0
 _BURST_SECONDS = 0.02
@@ -28,7 +28,7 @@ _MEASURED_SECONDS = 0.25
 
 
 class Pace:
-    """Says how many rows may go out now. Times are seconds of one monotonic clock; `most` is rows a second."""
+    """Computes how many rows may be sent now. Times are seconds of one monotonic clock; `most` is rows a second."""
 
     def __init__(self, most: float | None, now: float) -> None:
         self._most = most
@@ -40,31 +40,31 @@ class Pace:
         self._taken: deque[float] = deque()
         self._in_vain = 0
         self.asked_too_much: float | None = None
-        """The seconds that the service asked to wait, where they are more than anybody waits."""
+        """The wait in seconds that the service asked for, if escrowctl does not wait so long."""
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether the service takes nothing any more."""
+        """Whether the service has stopped accepting rows."""
         return self.asked_too_much is not None or self._in_vain >= MOST_IN_VAIN
 
     def is_paused(self, now: float) -> bool:
-        """Whether the service asked to wait, or is given time."""
+        """Whether rows wait now, because the service refused some."""
         return now < self._resumes
 
     def rate(self, now: float) -> float | None:
-        """Return how many a second may go out; None: any number."""
+        """Return how many rows a second may be sent; None: any number."""
         if self._slowed is None:
             return self._most
         since = max(0.0, now - self._resumes)
         growth = _NEAR + (since / self._growth) ** 3
         if growth > _FORGOTTEN:
             return self._most
-        # The second term lets a few a second become many before the first one does.
+        # The second term grows a low rate faster than the first term does.
         limit = self._limit * growth + since * min(_MOST_ADDED, _ADDED / self._limit)
         return limit if self._most is None else min(limit, self._most)
 
     def room(self, now: float) -> int:
-        """Return how many rows may go out now."""
+        """Return how many rows may be sent now."""
         if self.is_paused(now):
             return 0
         rate = self.rate(now)
@@ -73,17 +73,17 @@ class Pace:
         return max(0, int((now - max(self._next, now - _BURST_SECONDS)) * rate + 1)) if now >= self._next else 0
 
     def delay(self, now: float) -> float:
-        """Return the seconds until the next row may go out."""
+        """Return the seconds until the next row may be sent."""
         return max(0.0, self._resumes - now, (self._next - now) if self.rate(now) is not None else 0.0)
 
     def note_sent(self, count: int, now: float) -> None:
-        """Count rows that go out now."""
+        """Count rows that are sent now."""
         rate = self.rate(now)
         if rate is not None:
             self._next = max(self._next, now - _BURST_SECONDS) + count / rate
 
     def note_reply(self, now: float, status: int | None, *, sent: float, asked: float | None) -> None:
-        """Take note of what a row that went out at `sent` was answered with; see `note_refused` for `asked`."""
+        """Adjust the rate to the reply to a row that was sent at `sent`; see `note_refused` for `asked`."""
         if status is None:
             return
         if status in THROTTLED or (asked is not None and status >= _SERVER_ERROR):
@@ -92,14 +92,14 @@ class Pace:
             self.note_taken(now)
 
     def note_taken(self, now: float) -> None:
-        """Count a row that the service did not refuse for being too many."""
+        """Count a row that the service did not throttle."""
         self._in_vain = 0
         self._taken.append(now)
         while self._taken[0] < now - _SPAN:
             self._taken.popleft()
 
     def note_refused(self, now: float, *, sent: float, asked: float | None) -> None:
-        """Slow down: a row that went out at `sent` was refused for now. `asked`: the wait in seconds it named."""
+        """Slow down: a row that was sent at `sent` was throttled. `asked`: the requested wait in seconds."""
         if asked is not None and asked > LONGEST_ASKED_WAIT:
             self.asked_too_much = asked
         is_new = self._slowed is None or sent > self._slowed
@@ -107,7 +107,7 @@ class Pace:
             lately = float(sum(at >= now - _SPAN for at in self._taken))
             known = self.rate(now)
             if known is not None and self._slowed is not None:
-                # Too fast is what it was; slower by half at most, for just after a wait little was taken.
+                # That rate was too fast. Halve it at most: just after a wait, few rows were accepted.
                 lately = min(known, max(lately, known / 2))
             self._growth = _STEADY_GROWTH if now - self._resumes >= _SPAN and known is not None else _FIRST_GROWTH
             self._limit = max(lately, 1.0)
@@ -116,14 +116,14 @@ class Pace:
         pause = min(_MOST_PAUSE, _FIRST_PAUSE * 2 ** min(self._in_vain, 10)) if asked is None else asked
         if is_new or asked is not None:
             self._resumes = max(self._resumes, now + min(pause, LONGEST_ASKED_WAIT))
-            # What was not sent while it waited is not made up for.
+            # Rows that could not be sent during the wait are not sent in a burst afterwards.
             self._next = max(self._next, self._resumes)
 
 
 class Lead:
-    """How many rows are begun ahead of those that are sent, so that no connection waits for a commit.
+    """How many rows are begun ahead of those being sent, so that no connection waits for a commit.
 
-    As few as that takes: after a crash all that were begun are unknown, sent or not. A slow service needs one or two.
+    As few as possible: after a crash, all begun rows are unknown, sent or not. A slow service needs one or two.
     """
 
     def __init__(self, now: float) -> None:
@@ -132,11 +132,11 @@ class Lead:
 
     @property
     def rows(self) -> int:
-        """As many as come in during some commits, as long as these took lately."""
+        """One more than the rows that finish during a few commits, by their recent duration."""
         return 1 + int(_COMMITS_AHEAD * self._seconds * self._rate)
 
     def note_commit(self, count: int, seconds: float, now: float) -> None:
-        """Take note of a commit that recorded the outcomes of so many rows, and took so long."""
+        """Record the duration of a commit that stored `count` outcomes."""
         self._seconds += (seconds - self._seconds) / 8
         self._count += count
         if now - self._since >= _MEASURED_SECONDS:

@@ -1,7 +1,7 @@
-"""Batches in the journal: which there are, what each has still to send, and what became of the rest.
+"""Batches in the journal: list them, their unsent rows, and the outcomes of the others.
 
-A batch is a plan (rows that are not sent yet) and the entries made from it. Row 0 of the plan says what it is. A
-row leaves the plan in the commit that records its first intent, so that no row is in both, or in none.
+A batch is a plan (rows that are not sent yet) and the entries made from it. Row 0 of the plan describes it. A row
+leaves the plan in the commit that records its first intent, so that no row is in both, or in none.
 """
 
 import hashlib
@@ -23,11 +23,11 @@ _PAGE = 500
 
 
 class Batch(NamedTuple):
-    """What row 0 of a plan says.
+    """A batch, as row 0 of its plan describes it.
 
-    `verb` is that of its kind of rows, `sums` are by currency. `account` is the name and the fingerprint of the
-    account that it was made under, `reference_field` where the body of a create has its reference; `dropped`: what
-    was not sent was given up.
+    `verb` is that of its kind of rows, `sums` are by currency. `account` is the name and the fingerprint of the account
+    that it was made under, `reference_field` the field of a create's body with the reference; `dropped`: the unsent
+    rows were given up.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Batch(NamedTuple):
 
     @property
     def lock(self) -> str:
-        """The lock that whoever runs it holds: equal for equal files, so that two cannot start the same one."""
+        """The lock that a run of it holds: equal for equal files, so that two processes cannot start the same batch."""
         return lock_name(self.digest, self.run_key)
 
     def is_for(self, service: Service) -> bool:
@@ -67,7 +67,7 @@ class Batch(NamedTuple):
 
 
 class Outcomes(StrEnum):
-    """What became of a row; the four add up to the rows of a batch."""
+    """The outcome of a row; the four add up to the rows of a batch."""
 
     DONE = "done"
     FAILED = "failed"
@@ -76,10 +76,10 @@ class Outcomes(StrEnum):
 
 
 class Summary(NamedTuple):
-    """What became of a batch's rows, by outcome and currency ("": no currency is known).
+    """The outcomes of a batch's rows, by outcome and currency ("": no currency is known).
 
-    `remarks` are rows that are done, but not as asked. `unread` are releases that were accepted, and that no
-    reading has confirmed.
+    `remarks` counts rows that are done, but not as requested. `unread` counts accepted releases that no read has
+    confirmed.
     """
 
     batch: Batch
@@ -93,7 +93,7 @@ class Summary(NamedTuple):
 
 
 class Todo(NamedTuple):
-    """A row to send: one of the plan, or (`again`) an entry that gets its next attempt."""
+    """A row to send: from the plan, or (`again`) an entry that gets its next attempt."""
 
     line: int
     row: RowContent | None = None
@@ -101,15 +101,15 @@ class Todo(NamedTuple):
 
 
 def outcome_of(entry: Entry) -> Outcomes:
-    """Return what became of a row."""
+    """Return the outcome of a row."""
     settlement = entry.settlement
     return _outcome(entry.state, settlement.http_status, may_repeat=settlement.may_repeat)
 
 
 def _outcome(state: State, http_status: int | None, *, may_repeat: bool) -> Outcomes:
-    """Return what a state means for a row.
+    """Return a row's outcome for a state.
 
-    A key that was refused, and a refusal for now, say nothing about the row itself: it counts as not sent.
+    A refused key or a throttled request says nothing about the row itself: it counts as not sent.
     """
     match state:
         case State.DONE:
@@ -138,7 +138,7 @@ def find_batch(journal: Journal, name: str) -> Batch:
 
 
 def find_same(journal: Journal, checked: CheckedFile, service: Service, run_key: str | None) -> Batch | None:
-    """Return the batch that a file was made into before, under the same run key."""
+    """Return the batch that was made from a file before, under the same run key."""
     wanted = (checked.kind.operation.verb, checked.digest, run_key)
     return next(
         (
@@ -162,7 +162,7 @@ def make_batch(
     run_key: str | None,
     now: str,
 ) -> Batch:
-    """Return the batch that a file becomes, its rows not yet stored; `sums` are of those that are sent."""
+    """Return a new batch for a file, its rows not yet stored; `sums` are those of the rows to send."""
     account = account_of(service).of_entry
     return Batch(
         name=journal.next_batch(),
@@ -186,7 +186,7 @@ def make_batch(
 def store_plan(journal: Journal, batch: Batch, rows: Iterable[tuple[int, RowContent]]) -> Batch:
     """Store a batch and its rows by line, durably in one commit.
 
-    Returns what is stored: where another process took its name meanwhile, it has the next one.
+    Return the stored batch: if another process took its name meanwhile, it has the next one.
     """
 
     def make_rows(name: str) -> Iterator[PlanRow]:
@@ -198,12 +198,12 @@ def store_plan(journal: Journal, batch: Batch, rows: Iterable[tuple[int, RowCont
 
 
 def drop(journal: Journal, batch: Batch) -> None:
-    """Give up what a batch has not sent: it cannot be resumed."""
+    """Give up the unsent rows of a batch: it cannot be resumed."""
     journal.replan([_encode(batch._replace(dropped=True))])
 
 
 def keep_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) -> None:
-    """Store, with rows that are still in the plan, why they were not sent; `reasons` are by line."""
+    """Store in the plan why rows were not sent, by line. Rows that have left the plan are skipped."""
     rows = [
         _seal(batch.name, line, decode_row(open_seal(planned))._replace(held=why).encode())
         for line, why in reasons.items()
@@ -215,7 +215,7 @@ def keep_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) -> 
 
 
 def sum_up(journal: Journal, batch: Batch) -> Summary:
-    """Return what became of a batch's rows until now; what has no entry is not sent."""
+    """Return the outcomes of a batch's rows until now; rows without an entry are not sent."""
     sums: dict[tuple[Outcomes, str], Sum] = {}
     left = {currency: Sum(rows, Decimal(amount)) for currency, (rows, amount) in batch.sums.items()}
     remarks = unread = 0
@@ -233,17 +233,17 @@ def sum_up(journal: Journal, batch: Batch) -> Summary:
 
 
 class Unsent(NamedTuple):
-    """What a run would send, by currency ("": no currency is known); `unknown` of these rows may have happened."""
+    """The rows that a run would send, by currency ("": no currency is known); `unknown` of them may have happened."""
 
     sums: dict[str, Sum]
     unknown: int
 
 
 def sum_unsent(journal: Journal, batch: Batch, service: Service) -> Unsent:
-    """Return what a run would send, once it is certain what that is.
+    """Return the rows that a run would send.
 
-    Raises EscrowctlError: `JOURNAL_UNUSABLE` where rows of the plan are damaged or missing, and CONFLICT where one
-    that is sent again was sent to another address than the service has now: its key would go there.
+    Raises EscrowctlError: `JOURNAL_UNUSABLE` if rows of the plan are damaged or missing; `CONFLICT` if a row to send
+    again was sent to another address than the service has now, because its key would go there.
     """
     sums: dict[str, Sum] = {}
     planned = unknown = 0
@@ -267,7 +267,7 @@ def sum_unsent(journal: Journal, batch: Batch, service: Service) -> Unsent:
 
 
 def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[Todo]:
-    """Yield what a run has to send, entries first: those that are known not to have happened, or may be repeated."""
+    """Yield the rows that a run has to send. Entries come first: known not to have happened, or safe to repeat."""
     states = [State.NOT_SENT, State.NOT_APPLIED, State.REFUSED, *([State.UNKNOWN] if service.deduplicates else [])]
     again = sorted(
         (
@@ -294,7 +294,7 @@ def _may_go_again(entry: Entry, service: Service) -> bool:
 
 
 def _shared_out(left: dict[str, Sum]) -> dict[str, Sum]:
-    """Return the rows that have no entry; those of releases as one sum: only the record may show their currency."""
+    """Return the rows without an entry; releases as one sum: only the record may show their currency."""
     if "" not in left and all(found.rows >= 0 for found in left.values()):
         return {currency: found for currency, found in left.items() if found.rows}
     rows = sum(found.rows for found in left.values())
@@ -302,7 +302,7 @@ def _shared_out(left: dict[str, Sum]) -> dict[str, Sum]:
 
 
 def lock_name(digest: str, run_key: str | None) -> str:
-    """Return the lock of the batch that a file with this digest is, or becomes."""
+    """Return the name of the lock for the batch of a file with this digest."""
     return f"batch\n{digest}\n{run_key or ''}"
 
 
@@ -317,12 +317,12 @@ def _decode(row: PlanRow) -> Batch:
 
 
 def _seal(batch: str, row: int, text: str) -> PlanRow:
-    """Return a row of a plan with a checksum: what is planned is paid, and the chain of records does not cover it."""
+    """Return a row of a plan with a checksum: planned rows are paid, and the chain of records does not cover them."""
     return PlanRow(batch, row, f"{_checksum(batch, row, text)} {text}")
 
 
 def open_seal(row: PlanRow) -> str:
-    """Return the text of a row of a plan; raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` where it was changed."""
+    """Return the text of a row of a plan; raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` if it was changed."""
     checksum, _, text = row.content.partition(" ")
     if checksum != _checksum(row.batch, row.row, text):
         raise _damaged(f"line {row.row} of {row.batch} was changed" if row.row else f"{row.batch} was changed")

@@ -1,4 +1,4 @@
-"""What became of each row, as files for programs and spreadsheets; and the rows to correct and send again."""
+"""Write the results of each row as files for programs and spreadsheets; and the rows to correct and send again."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ _FIELDS = ("batch", "line", "outcome", "id", "entry", "http_status", "detail")
 
 
 def parse_results_path(text: str) -> Path:
-    """Return the path of a results file; raises EscrowctlError (exit 2) for an ending that names no format."""
+    """Return the path of a results file; raises EscrowctlError `BAD_VALUE` for an unknown ending or folder."""
     path = Path(text)
     if path.suffix not in (".csv", ".jsonl"):
         raise bad_value(f'--results "{text}": end it with .csv or .jsonl.')
@@ -53,10 +53,10 @@ def _batch_of(path: Path) -> JsonValue:
 
 
 def write_results(journal: Journal, batch: Batch, path: Path) -> int:
-    """Write what became of every row, in the order of the file, and return how many.
+    """Write the result of every row, in the order of the file, and return how many there are.
 
-    The file is complete or not there: it is written next to `path`, synced, and put in its place (rename(2)).
-    Raises OSError, and as `require_replaceable`.
+    The file is complete or absent: it is written next to `path`, synced, and renamed to `path` (rename(2)). Raises
+    OSError; EscrowctlError `BAD_VALUE` if another file exists at `path`.
     """
     require_replaceable(path, batch.name)
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -77,7 +77,7 @@ def write_results(journal: Journal, batch: Batch, path: Path) -> int:
 
 
 def list_rejects(journal: Journal, batch: Batch, *, as_json: bool) -> Iterator[str]:
-    """Yield the rows that failed, and those that were dropped, as lines of a file like theirs, or as JSON lines."""
+    """Yield the failed rows, and rows that were dropped, as lines in their file's format, or as JSON lines."""
     as_json = as_json or batch.is_json
     if not as_json:
         yield _csv_line([*batch.columns, f"{RESULT}detail"])
@@ -111,7 +111,7 @@ def _lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
 
 
 def _rows(journal: Journal, batch: Batch) -> Iterator[Entry | PlanRow]:
-    """Yield every row by line: its entry, or what the plan has of it.
+    """Yield every row by line: its entry, or its row in the plan.
 
     While a batch runs, a row moves from the plan to an entry, so the plan is read first: no row is missed.
     """
@@ -165,14 +165,14 @@ def _result(name: str, row: Entry | PlanRow) -> dict[str, JsonValue]:
 
 
 def _detail(row: Entry | PlanRow) -> str | None:
-    """Return why a row is what it is; None for one that no run has come to."""
+    """Return the reason for a row's outcome; None for a row that no run has reached."""
     if isinstance(row, Entry):
         return "; but ".join(filter(None, (row.settlement.detail, row.settlement.remark)))
     return decode_row(open_seal(row)).held
 
 
 def _csv_line(cells: list[str]) -> str:
-    # Unlike the results, these go back in: a cell is what it was in the file.
+    # Unlike the results, these are sent again: each cell stays unchanged.
     written = io.StringIO()
     csv.writer(written, lineterminator="").writerow(cells)
     return written.getvalue()

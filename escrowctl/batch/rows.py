@@ -1,4 +1,4 @@
-"""What a row asks for: a create or a release, with what is known of it before it is sent."""
+"""The content of a row: a create or a release, with the values known before it is sent."""
 
 import json
 import re
@@ -20,26 +20,26 @@ from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest,
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _BODY = "body."
 RESULT = "result."
-"""Before the names of the columns that results and rejects add."""
+"""The prefix of the columns that results and rejects add."""
 
 REJECTED = f"{RESULT}detail"
-"""Why a row was refused: rejects have it, and go back in."""
+"""The column with the reason for a refusal: rejects have it, and may be sent again with it."""
 
 _MAX_REFERENCE = 500
 _MOST_NAMED = 20
 
 
 class RowKind(NamedTuple):
-    """One kind of file: what its rows do, and the column that each is known by."""
+    """One kind of file: the operation of its rows, and the column that identifies a row."""
 
     operation: Operation
     key: str
     required: tuple[str, ...]
     used: tuple[str, ...]
-    """The columns with a meaning; `body.X` has one too, all others go into the results."""
+    """The columns with a meaning. `body.X` has one too; all others go into the results."""
 
     fold: Callable[[str], str]
-    """Makes texts of the key column equal that count as one."""
+    """Makes texts of the key column equal if they count as the same key."""
 
 
 CREATES = RowKind(
@@ -47,15 +47,15 @@ CREATES = RowKind(
 )
 RELEASES = RowKind(RELEASE_TRANSACTION, "id", ("id",), ("amount", "currency", "id"), fold_id)
 KINDS = {kind.operation.verb: kind for kind in (CREATES, RELEASES)}
-"""By the verb that `batch` has for it."""
+"""Verb of a batch -> its kind of rows."""
 
 
 class RowContent(NamedTuple):
     """A checked row, as the plan stores it.
 
-    `key` is a create's reference (None: it has none) or the id to release. `amount` and `currency` are
-    what is sent, or what the record must have. `body` and `columns` are JSON objects. `repeats` are the
-    entries that a new run of a file repeats on purpose. `held` says why it was not sent when it was last tried.
+    `key` is a create's reference (None: it has none) or the id to release. `amount` and `currency` are those to send,
+    or those that the record must have. `body` and `columns` are JSON objects. `repeats` are the entries that a new run
+    of a file repeats on purpose. `held` is the reason why the last run did not send it.
     """
 
     key: str | None
@@ -67,12 +67,12 @@ class RowContent(NamedTuple):
     held: str | None = None
 
     def encode(self) -> str:
-        """Return it as text."""
+        """Return the row as text."""
         return _encode(self if self.held is not None else self[:-1])
 
     @property
     def money(self) -> Money | None:
-        """What it moves, as far as the file says."""
+        """The money that it moves, if the file has it."""
         return None if self.amount is None else Money(Number(self.amount), self.currency or "")
 
 
@@ -111,7 +111,7 @@ def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[st
 
 
 def list_misspelled(kind: RowKind, columns: Iterable[str]) -> list[tuple[str, str]]:
-    """Return columns that would not be used, with the name that was meant: they differ in case or in spaces."""
+    """Return columns that would not be used, with the intended name: they differ in case or in spaces."""
     folded = ((name, name.strip().casefold()) for name in columns)
     return [(name, known) for name, known in folded if known in kind.used and name != known]
 
@@ -129,7 +129,7 @@ def request_row(kind: RowKind, row: RowContent, service: Service, *, found: Loca
 
 
 def list_differences(row: RowContent, entry: Entry, service: Service) -> list[str]:
-    """Return the fields in which the body of a create is not what a row would send; equal numbers are equal."""
+    """Return the fields in which the sent body of a create differs from a row's; equal numbers are equal."""
     sent = _by_value(_read_object(entry.intent.body))
     wanted = _by_value(_read_object(request_row(CREATES, row, service).recorded_body))
     # Entry and row have one reference, however it is spelled, and whether or not it was sent.
@@ -138,7 +138,7 @@ def list_differences(row: RowContent, entry: Entry, service: Service) -> list[st
 
 
 def expectations_of(row: RowContent) -> RecordOptions:
-    """Return what the record of a row to release must have."""
+    """Return the values that the record of a row to release must have."""
     amount = Number(row.amount) if row.amount is not None else None
     return RecordOptions(expected_amount=amount, expected_currency=row.currency)
 
@@ -196,7 +196,7 @@ def _check_reference(reference: str | None, flaws: list[str]) -> None:
 
 
 def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], set_here: Mapping[str, str]) -> dict[str, JsonValue]:
-    """Return the object that the `body.X` cells make, without those that a column sets; an empty cell adds nothing."""
+    """Return the object of the `body.X` cells, without fields that a column sets; an empty cell adds nothing."""
     body: dict[str, JsonValue] = {}
     for name, cell in cells.items():
         if not name.startswith(_BODY) or cell in ("", None):
@@ -209,7 +209,7 @@ def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], set_here: Mappi
             flaws.append(f'column "{name}" cannot be put into the body')
             continue
         place[last] = cell
-    # Whoever reads the body may not tell capitals apart, and take the last.
+    # A service may ignore case in names, and use the last field.
     flaws += [
         f'column "{_BODY}{name}" is not allowed: the column "{column}" sets it'
         for name in body

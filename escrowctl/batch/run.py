@@ -1,9 +1,9 @@
-"""The loop that carries a batch out: one thread, one journal, and a crew that sends.
+"""The loop that sends a batch: one thread, one journal, and a crew that sends.
 
-Each turn takes what has come in, admits as many rows as may go out, records both in one commit (outcomes, and the
-intents of the next rows), and only then hands the next rows out. So no row is on the wire before its intent is
-durable, and a commit is shared by as many rows as came in meanwhile. Rows are begun ahead of those that are being
-sent; where none may go out any more, those that the crew has not begun to send come back as not sent.
+Each turn collects the results, admits as many rows as may be sent, records both in one commit (outcomes, and the
+intents of the next rows), and only then passes the next rows on. So no row is sent before its intent is durable, and as
+many rows share a commit as finished meanwhile. Rows are begun ahead of the rows being sent. If no more may be sent, the
+crew returns the rows that it has not begun as not sent.
 """
 
 import contextlib
@@ -71,7 +71,7 @@ class Run:
     def go(self, todos: Iterator[Todo]) -> Ending:
         """Send rows until there are none left, or the run ends before; call it inside `signals.held()`.
 
-        Raises EscrowctlError where the journal cannot be used, with what became of the rows until then.
+        Raises EscrowctlError if the journal cannot be used; `tally` then has the rows until then.
         """
         self._todos = todos
         while True:
@@ -90,17 +90,15 @@ class Run:
 
     @property
     def tally(self) -> Tally:
-        """What the run has come to."""
+        """The number of rows of this run so far, by outcome."""
         return self._flight.tally
 
     @property
     def _ends(self) -> bool:
         return self._stopped is not None or bool(self._halts.why)
 
-    # What comes in
-
     def _take_in(self) -> list[PendingRow]:
-        """Take in what came of rows; return those whose record was read, and that go out next."""
+        """Process the results; return the rows whose record was read, and that are sent next."""
         results, lost = self._collect()
         self._flight.out.difference_update(result.line for result in results)
         twins = self._find_twins(results)
@@ -129,7 +127,7 @@ class Run:
     def _find_twins(self, results: Sequence[JobResult]) -> list[Entry]:
         """Return the entries that have one of the ids that were created now.
 
-        Where the journal cannot say, what came is kept all the same, but for what only a reading of such an id proves.
+        If the journal cannot be read, the results are still kept, except those that only a read of such an id proves.
         """
         settled = [(one.line, one.settlement) for one in results if one.settlement is not None]
         try:
@@ -139,7 +137,7 @@ class Run:
             raise
 
     def _take_back(self, row: PendingRow) -> None:
-        """Note that the crew has given a row back, without a byte of it sent."""
+        """Note that the crew has returned a row, without a byte of it sent."""
         if not row.is_begun:
             self._put_off(row, 0.0)
             return
@@ -147,7 +145,7 @@ class Run:
         self._came.append(come_untouched(row))
 
     def _lose(self, lines: set[int]) -> None:
-        """End the run, for a process that sends has ended: nothing more comes of these rows."""
+        """End the run because a process that sends has ended: these rows get no result."""
         self._flight.out -= lines
         if self._stopped is None:
             self._halts.halt(f"the process that sends {self._crew.ended_by}")
@@ -168,11 +166,9 @@ class Run:
         # One commit of many rows costs far less than many commits. Only while the crew has rows to send meanwhile.
         return self._crew.collect(wait, enough=(self._window - self._size) // 2)
 
-    # What goes out
-
     @property
     def _window(self) -> int:
-        """How many rows may be with the crew."""
+        """How many rows the crew may have."""
         if not self._halts.canary_passed:
             return 1
         if self._pace.rate(self._runtime.monotonic()) is not None:
@@ -180,7 +176,7 @@ class Run:
         return self._size + min(self._lead.rows, self._size)
 
     def _delay(self, now: float) -> float:
-        """Return the seconds until another row may go out; a long time where there is none."""
+        """Return the seconds until another row may be sent; `_LONGEST_WAIT` if there is none."""
         if self._ends:
             return _LONGEST_WAIT
         if self._takes_more:
@@ -190,13 +186,13 @@ class Run:
 
     @property
     def _takes_more(self) -> bool:
-        """Whether rows that were not taken up may go out; until one is done, only where none is on its way."""
+        """Whether new rows may be sent; until one is done, only if none is in progress."""
         return not self._is_last and (self._halts.canary_passed or not self._flight)
 
     def _hold_back(self, ready: list[PendingRow]) -> list[PendingRow]:
-        """Return the rows that may go out now: none while the service asks to wait, or after the run has ended.
+        """Return the rows that may be sent now: none while the service asks to wait, or after the run has ended.
 
-        The crew gives back then what it has not begun to send; rows that were read wait, and are read again.
+        Then the crew returns the rows that it has not begun; rows that were read wait, and are read again.
         """
         if not (self._ends or self._pace.is_paused(self._runtime.monotonic())):
             return ready
@@ -207,7 +203,7 @@ class Run:
         return []
 
     def _admit(self, ready: int) -> list[PendingRow]:
-        """Return the rows to begin now, next to those that are ready; a record to read first is requested here."""
+        """Return the rows to begin now, next to the `ready` ones; rows to read first are sent to the crew here."""
         now = self._runtime.monotonic()
         room = 0 if self._ends else min(self._window - len(self._flight.out) - ready, self._pace.room(now))
         admitted: list[PendingRow] = []
@@ -235,10 +231,8 @@ class Run:
         self._flight.out.update(job.line for job in jobs)
         self._crew.submit(jobs)
 
-    # One commit
-
     def _commit(self, ready: list[PendingRow]) -> None:
-        """Record outcomes and the intents of the next rows, and hand those out."""
+        """Record outcomes and the intents of the next rows, and send those to the crew."""
         rows = [row for row in ready if self._lock(row)]
         if not rows and not self._came:
             return
@@ -272,16 +266,14 @@ class Run:
             self._conclude(came, result)
 
     def _lose_journal(self, error: EscrowctlError) -> None:
-        """Record at least what came in, where that is still possible; what is on its way is unknown."""
+        """Record at least the results so far, if that is still possible; rows in progress become unknown."""
         self._halts.halt(error.message)
         with contextlib.suppress(EscrowctlError):
             self._conclude_all(self._journal.settle_all(self._settlements))
         self._flight.end_begun()
 
-    # What became of a row
-
     def _weigh(self, row: PendingRow, result: JobResult, settlement: Settlement) -> Came:
-        """Decide what follows for the row and for the others, before any more are admitted."""
+        """Decide how the row and the others go on, before any more are admitted."""
         now, status = self._runtime.monotonic(), settlement.http_status
         if result.is_misdirected:
             self._halts.halt(f"line {row.line}: {settlement.detail}")
@@ -293,7 +285,7 @@ class Run:
         return Came(row, settlement, again_after, is_first)
 
     def _conclude(self, came: Came, result: Entry | EscrowctlError) -> None:
-        """Count a row whose outcome is on record, or put it back where it goes again."""
+        """Count a row whose outcome is recorded, or put it back if it is sent again."""
         row = came.row
         if isinstance(result, EscrowctlError):
             self._watch.note_unrecorded(row.line, result)
@@ -316,7 +308,7 @@ class Run:
         return kind_of(self._batch.kind.operation.name).is_proven_by(record.status, self._service)
 
     def _settle_as_read(self, row: PendingRow, record: Located) -> None:
-        """Record what a reading shows of a row that is unknown: it need not be sent again."""
+        """Record that a read proves an unknown row: it need not be sent again."""
         settlement = settled_by_reading(row.sent, f"the service reported {record.status}")
         try:
             row.entry = self._journal.settle_later(row.sent, settlement)
@@ -329,16 +321,16 @@ class Run:
         self._end(row)
 
     def _delay_again(self, row: PendingRow, result: JobResult, settlement: Settlement) -> float | None:
-        """Return after how many seconds a row is sent again by itself: a throttled one as often as it takes."""
+        """Return after how many seconds a row is retried (None: not); a throttled row has no limit of attempts."""
         if settlement.state is State.DONE or not result.may_go_again or self._pace.is_hopeless:
             return None
         if settlement.http_status in THROTTLED:
-            # It waits for the pace alone.
+            # Only the pace limits it.
             return 0.0
         return _FIRST_RETRY * 2.0 ** (row.attempts - 1) if row.attempts < ATTEMPTS else None
 
     def _weigh_unread(self, row: PendingRow, error: EscrowctlError) -> None:
-        """Decide what follows for a row that cannot be read before it is sent: of a throttled one, that it waits."""
+        """End a row that cannot be read before it is sent; a throttled one waits instead."""
         if error.code is ErrorCode.RATE_LIMITED and not self._ends:
             self._pace.note_refused(self._runtime.monotonic(), sent=row.sent_at, asked=None)
             if not self._pace.is_hopeless:
@@ -351,7 +343,7 @@ class Run:
         self._flight.put_off(row, self._runtime.monotonic() + seconds)
 
     def _end_unsent(self, row: PendingRow, error: EscrowctlError) -> None:
-        """End a row that cannot be sent now; it stays in the plan, or what it is."""
+        """End a row that cannot be sent now; it stays in the plan, or keeps its outcome."""
         self._end(row)
         self._watch.note_unsent(row.line, error, row.outcome)
         self._halts.weigh_unsent(row.line, error)
@@ -360,12 +352,10 @@ class Run:
         self._unlock(row)
         self._flight.end(row)
 
-    # Locks and signals
-
     def _lock(self, row: PendingRow) -> bool:
-        """Hold what a row locks across processes; where another process has it, the row comes later.
+        """Hold a row's locks across processes; if another process has one, the row is sent later.
 
-        A create needs none: what it would wait for, the guards of its commit refuse.
+        A create needs none: the guards of its commit refuse an identical create.
         """
         if not self._batch.kind.operation.once_only:
             return True
@@ -386,7 +376,7 @@ class Run:
             self._journal.free(row.locks.pop())
 
     def _heed_signals(self) -> None:
-        """End the run at the first signal, and what is on its way at the second."""
+        """End the run at the first signal, and the requests in progress at the second."""
         code = self._signals.take()
         if code is None:
             return
@@ -395,5 +385,5 @@ class Run:
             if self._flight.out:
                 self._watch.show_stopping(min(len(self._flight.out), self._size))
             return
-        # What it has answered is still taken in; the rest is lost.
+        # Finished results are still processed; the rest is lost.
         self._crew.kill()

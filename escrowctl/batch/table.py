@@ -1,6 +1,6 @@
 """Files of rows: CSV with a header row (RFC 4180, and other delimiters), or JSON lines.
 
-Every row is known by the physical line on which it begins, as an editor counts them.
+Every row has the number of the physical line on which it begins, as an editor counts them.
 """
 
 import csv
@@ -17,18 +17,18 @@ _SHOWN = 40
 
 
 class Flaw(NamedTuple):
-    """What is wrong with a row, as a sentence without its end."""
+    """A flaw of a row, as a sentence without its full stop."""
 
     line: int
     why: str
 
 
 class NotRowsError(ValueError):
-    """What a file is that has no rows, as the end of a sentence about it."""
+    """The kind of a file without rows, as the end of a sentence about it."""
 
 
 class Row(NamedTuple):
-    """A row's cells under their columns; CSV has texts alone."""
+    """A row's cells under their columns; in CSV, all cells are texts."""
 
     line: int
     cells: Mapping[str, JsonValue]
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 class Table:
     """The rows of one file. `columns` are complete once all rows were read: JSON lines may add one at any time.
 
-    `rows` raises NotRowsError where the file is something else.
+    `rows` raises NotRowsError if the file is something else.
     """
 
     def __init__(self, source: BinaryIO) -> None:
@@ -46,11 +46,11 @@ class Table:
         self.is_json = self._lines.first.lstrip().startswith("{")
 
     def detach(self) -> None:
-        """Leave the file to whoever opened it."""
+        """Stop reading without closing the file: its opener closes it."""
         self._lines.detach()
 
     def rows(self) -> Iterator[Row | Flaw]:
-        """Yield every row, or what is wrong with it; blank lines are none."""
+        """Yield every row, or its flaw; blank lines are skipped. Raises NotRowsError."""
         if why := _find_other_format(self._lines.first):
             raise NotRowsError(why)
         return self._json_rows() if self.is_json else self._csv_rows()
@@ -100,10 +100,10 @@ class Table:
 
 
 class _Lines:
-    """The lines of a text, each at most 1 MiB; knows the number of the last one, and what was wrong in any so far."""
+    """The lines of a text, each at most 1 MiB; counts them, and remembers the latest flaw."""
 
     def __init__(self, source: BinaryIO) -> None:
-        # Bytes that are no UTF-8 become lone surrogates, which are found line by line.
+        # Invalid UTF-8 becomes lone surrogates, which are found line by line.
         self._text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape", newline="")
         self.number = 0
         self._flaw = ""
@@ -132,11 +132,11 @@ class _Lines:
         return line
 
     def detach(self) -> None:
-        """Leave the bytes beneath open: without this, the end of this object would close them."""
+        """Leave the underlying file open: without this, the end of this object would close it."""
         self._text.detach()
 
     def find_flaw(self) -> str:
-        """Return what was wrong since the last call; empty: nothing."""
+        """Return the flaw found since the last call; empty: none."""
         flaw, self._flaw = self._flaw, ""
         return flaw
 
@@ -153,7 +153,7 @@ def _find_header_flaw(names: list[str]) -> str:
 
 
 def _find_other_format(start: str) -> str:
-    """Return what a file is by its first line, where that is no table, and what to do; empty: it may be one."""
+    """Return the format of a file by its first line, if it is no table, and the advice; empty: it may be one."""
     if start.startswith("PK\x03\x04"):
         return "is a workbook or an archive, not text: save the sheet as CSV (UTF-8)"
     # Bytes that are no UTF-8, as `_Lines` reads them.
@@ -167,7 +167,7 @@ def _find_other_format(start: str) -> str:
 
 
 def cell_text(value: JsonValue) -> str | None:
-    """Return a cell as text: a number by its token; None for what is neither."""
+    """Return a cell as text: a number by its token; None for any other value."""
     if isinstance(value, Number):
         return value.text
     return value if isinstance(value, str) else None

@@ -1,4 +1,4 @@
-"""What a run tells while it goes on, and how it ended."""
+"""The reports of a run: its progress, and how it ended."""
 
 from typing import NamedTuple, Protocol
 
@@ -8,7 +8,7 @@ from escrowctl.journal.model import Entry
 
 
 class Tally(NamedTuple):
-    """What this run has come to so far."""
+    """The number of rows of this run so far, by outcome."""
 
     done: int = 0
     failed: int = 0
@@ -22,7 +22,7 @@ class Tally(NamedTuple):
 
 
 class Watch(Protocol):
-    """What a run reports to."""
+    """Receives the reports of a run."""
 
     def show_canary(self, line: int, entry: Entry, *, goes_on: bool) -> None:
         """The first row of the run is done; `goes_on`: others follow."""
@@ -31,19 +31,19 @@ class Watch(Protocol):
         """Some time has passed."""
 
     def show_stopping(self, sending: int) -> None:
-        """A signal came: no more rows go out, and these are waited for."""
+        """A signal came: no more rows are sent; escrowctl waits for the `sending` rows in progress."""
 
     def note_unsent(self, line: int, error: EscrowctlError, outcome: Outcomes) -> None:
-        """A row was not sent now, because of what is known here or was read of it; what it is nevertheless."""
+        """A row was not sent now, because of the journal or its record; `outcome` may be that of an earlier attempt."""
 
     def note_unrecorded(self, line: int, error: EscrowctlError) -> None:
-        """What became of a row that was begun could not be recorded."""
+        """The outcome of a row that was begun could not be recorded."""
 
     def note_remark(self, line: int, entry: Entry, remark: str) -> None:
-        """A row is done, but not quite what was asked for."""
+        """A row is done, with a remark: for example, its record differs from the request or does not confirm it."""
 
     def note_defect(self, name: str, frames: str) -> None:
-        """Escrowctl itself failed at a row, which is accounted for: the error's name, and where it was raised."""
+        """An internal error at a row, whose outcome is still recorded: the error's name, and its traceback."""
 
 
 class Ending(NamedTuple):

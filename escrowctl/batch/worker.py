@@ -1,4 +1,4 @@
-"""What is done for a row outside of the journal's process: it is read where a release needs that, sent, and judged."""
+"""Do the work for a row outside of the journal's process: read its record if a release needs it, send, judge."""
 
 import traceback
 from typing import NamedTuple
@@ -23,10 +23,10 @@ from escrowctl.writes.sending import Sender
 
 
 class Job(NamedTuple):
-    """What to do for the row on a line: to read the record of `request`, or with an `entry` to send it.
+    """The work for the row on a line: read the record of `request`, or with an `entry` send it.
 
-    `before` is the record that was read; `unsettled`: an earlier attempt may have been applied; `is_last`: it is
-    not sent again by itself, so that a reading may settle it.
+    `before` is the record that was read; `unsettled`: an earlier attempt may have been applied; `is_last`: it is not
+    retried automatically, so that a read may settle it.
     """
 
     line: int
@@ -39,12 +39,12 @@ class Job(NamedTuple):
 
 
 class JobResult(NamedTuple):
-    """What came of a job.
+    """The result of a job.
 
-    Of a reading the record, or the code and sentence of why the row cannot be sent (`why`). Of a write the
-    settlement to record; `may_go_again`: the same write may be sent again; `is_misdirected`: the reply was to
-    another write; `asked`: how many seconds the service asked to wait. `is_untouched`: nothing was done for it.
-    `defect` is the name of an error of escrowctl's own, `frames` where it was raised.
+    A read has the record, or the code and sentence of the reason why the row cannot be sent (`why`). A write has the
+    settlement to record; `may_go_again`: the same write may be sent again; `is_misdirected`: the reply was to another
+    write; `asked`: how many seconds the service asked to wait. `is_untouched`: nothing was done for it. `defect` is the
+    name of an internal error of escrowctl, `frames` its traceback.
     """
 
     line: int
@@ -59,12 +59,12 @@ class JobResult(NamedTuple):
     frames: str = ""
 
     def with_defect(self, error: BaseException) -> "JobResult":
-        """Return it with the defect."""
+        """Return the result with the internal error."""
         return self._replace(defect=type(error).__name__, frames="".join(traceback.format_exception(error)))
 
 
 class Worker:
-    """Does one job at a time, over its own connection: one thread's."""
+    """Does one job at a time, over its own connection, in one thread."""
 
     def __init__(self, service: Service, connection: Connection, runtime: Runtime) -> None:
         self._service = service
@@ -76,10 +76,10 @@ class Worker:
         self._reader = Reader(service, connection, retry, runtime, self._signals)
 
     def do(self, job: Job) -> JobResult:
-        """Return what came of a job; it never raises."""
+        """Return the result of a job; never raises."""
         try:
             found = self._write(job, job.entry) if job.entry is not None else self._inspect(job)
-        except Exception as error:  # noqa: BLE001 - the journal's process must hear of every row
+        except Exception as error:  # noqa: BLE001 - the journal's process must get a result for every row
             self._defects.append(error)
             found = _as_unknown(job, error)
         if self._defects:
@@ -117,12 +117,12 @@ class Worker:
         evidence = Evidence()
         try:
             return self._sender.send(entry, request, evidence)
-        except Exception as error:  # noqa: BLE001 - only whether a byte left decides what the write has become
+        except Exception as error:  # noqa: BLE001 - only the evidence that a byte left decides the outcome
             self._defects.append(error)
             return Exchange(evidence.sent, fault=Fault.DEFECT, detail=type(error).__name__)
 
     def _read_back(self, job: Job, found: JobResult, result: WriteResult) -> JobResult:
-        """Settle a write on a record by what the record says after it."""
+        """Settle a write on a record by reading that record afterwards."""
         draft = Draft()
         read_back = ReadBack(
             job.request, job.options, self._service, self._reader, draft, signals=self._signals, runtime=self._runtime
@@ -150,23 +150,23 @@ class Worker:
 
 
 class Draft:
-    """Takes the place of the journal where a reading settles a write that is not on record yet."""
+    """Stands in for the journal when a read settles a write that is not recorded yet."""
 
     def __init__(self) -> None:
         self.settlement: Settlement | None = None
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Keep a settlement; see `Journal.settle_later`."""
+        """Store a settlement in memory; see `Journal.settle_later`."""
         self.settlement = settlement
         return entry._replace(settlement=settlement)
 
     def settle_by_reading(self, entry: Entry, detail: str) -> Entry:
-        """Keep that a reading showed it to be done; see `Journal.settle_by_reading`."""
+        """Store that a read confirmed the write; see `Journal.settle_by_reading`."""
         return self.settle_later(entry, settled_by_reading(entry, detail))
 
 
 def find_defect(job: Job, error: Exception) -> JobResult:
-    """Return what came of a job that escrowctl itself failed at."""
+    """Return the result of a job at which escrowctl itself failed."""
     return _as_unknown(job, error).with_defect(error)
 
 

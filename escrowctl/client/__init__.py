@@ -1,1 +1,1 @@
-"""The thin layer between a command and the wire, and the only one that sends anything."""
+"""The layer between a command and the network. Nothing else sends requests."""

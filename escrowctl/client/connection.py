@@ -1,4 +1,4 @@
-"""The one module that speaks HTTP: one request at a time, its reply read within bounds, its faults named.
+"""The one module that speaks HTTP: it sends one request at a time, and reads the reply within bounds.
 
 Redirects are not followed, cookies are not stored, the environment is not read.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-# httpx imports its own command line where click is installed (+40 ms); None stops that import.
+# httpx imports its own command line if click is installed (+40 ms); None stops that import.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # None is what stops an import
 import httpcore
 import httpx
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 _KEPT = 16 * 1024
-"""Bytes. A body may be as large as the list limit; what is shown of a broken one is its first line."""
+"""Bytes. A body may be as large as the list limit; of a broken body only the first line is shown."""
 
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 _CLOSED_EARLY = "Server disconnected without sending a response."
-"""What httpcore says of a connection that was closed."""
+"""The text of httpcore for a connection that was closed."""
 
 _PLACE_IN_OPENSSL = re.compile(r" \(_ssl\.c:[0-9]+\)")
 
@@ -48,11 +48,11 @@ Observer = Callable[[Request, Exchange, float], None]
 """Called with each exchange, and the seconds it took."""
 
 DrawWait = Callable[[str, float], None]
-"""Called during a wait, with what is waited for, and the seconds so far."""
+"""Called during a wait, with its description, and the seconds so far."""
 
 
 class Connection:
-    """One request at a time to one service: `exchange` returns what happened and raises nothing of HTTP."""
+    """One request at a time to one service: `exchange` returns the result and raises nothing of HTTP."""
 
     def __init__(
         self,
@@ -71,15 +71,15 @@ class Connection:
         self._proxy = proxy
         """The URL of the proxy, as it may be shown."""
         self.last: Exchange | None = None
-        """What came of the last request; None before the first."""
+        """The result of the last request; None before the first."""
 
     def exchange(self, request: Request, *, evidence: Evidence, seconds: float, limit: int) -> Exchange:
         """Send one request, at most `seconds` in total, and read at most `limit` bytes of its reply.
 
-        `evidence` is filled as the bytes leave, so that it holds even where a signal ends this call.
+        `evidence` is set as the bytes leave, so that it is valid even if a signal ends this call.
         """
         start = self._monotonic()
-        # A request of its own has none of the headers that the client adds to those that it builds.
+        # Requests that the client builds itself get extra headers; this one does not.
         outgoing = httpx.Request(
             request.method,
             request.url,
@@ -112,14 +112,14 @@ class Connection:
         self._transport.close()
 
     def _describe(self, error: Exception, *, sent: bool) -> tuple[Fault, str]:
-        """Return the fault and what is known of it; behind a proxy, a connection that fails is one to the proxy."""
+        """Return the fault and its detail; behind a proxy, a failed connection is `Fault.PROXY`."""
         fault, detail = _fault_of(error, sent=sent), _detail_of(error)
         if self._proxy is None or fault not in (Fault.NO_NAME, Fault.NO_CONNECTION, Fault.PROXY):
             return fault, detail
         return Fault.PROXY, ": ".join(filter(None, (self._proxy, detail)))
 
     def _read_answer(self, response: httpx.Response, limit: int) -> Answer:
-        """Read the body within bounds; of a body that breaks off, the status still counts."""
+        """Read the body within bounds; if it breaks off, the status is still valid."""
         head = bytearray()
 
         def chunks() -> Iterator[bytes]:
@@ -141,10 +141,10 @@ class Connection:
 
 
 class InProcessTransport(Transport):
-    """The sandbox behind the same seam: a WSGI call in this process, with the same evidence.
+    """The sandbox behind the same interface: a WSGI call in this process, with the same evidence.
 
-    An application that raises ConnectionError has closed or reset the connection, before its reply or within;
-    one that yields empty chunks is not ready yet (PEP 3333), and the attempt ends at its deadline.
+    If the application raises ConnectionError, it has closed or reset the connection, before its reply or within it. If
+    it yields empty chunks, it is not ready yet (PEP 3333), and the attempt ends at its deadline.
     """
 
     def __init__(self, app: "WSGIApplication", monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -161,7 +161,7 @@ class InProcessTransport(Transport):
         return Reply(found.status_code, headers=found.headers, stream=found.stream)
 
     def _call(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
-        """Call the application, and raise what httpcore raises where a socket ends in the same way."""
+        """Call the application. If it drops the connection, raise what httpcore raises for a real socket."""
         try:
             for chunk in self._app(environ, start_response):
                 yield chunk
@@ -174,7 +174,7 @@ class InProcessTransport(Transport):
 
 
 def make_service_context(service: Service) -> ssl.SSLContext:
-    """Return the context of connections to a service, which they may share; raises as `make_context` does."""
+    """Return the TLS context that a service's connections may share; raises `BAD_CONFIG` for a bad CA bundle."""
     is_https = service.origin.scheme == "https"
     return make_context(service.network.ca_bundle) if is_https else make_empty_context()
 
@@ -187,10 +187,10 @@ def connect(
     observe: Observer | None = None,
     draw: DrawWait | None = None,
 ) -> Connection:
-    """Return a connection to a real service, through its proxy if it has one; it is opened by the first request.
+    """Return a connection to a real service, through its proxy if it has one; the first request opens it.
 
-    `draw` is called several times a second during a wait for a reply or for the host's address, with the
-    seconds since the attempt began.
+    `draw` is called several times a second during a wait for a reply or for the host's address, with the seconds since
+    the attempt began.
     """
     is_https = service.origin.scheme == "https"
     proxy = _proxy(service.network.proxy, context)
@@ -215,7 +215,7 @@ def _proxy(url: str | None, context: ssl.SSLContext) -> httpcore.Proxy | None:
 
 
 class BodyError(Exception):
-    """The body cannot be used; `kept` is how it began, for an excerpt."""
+    """The body cannot be used; `kept` is its beginning, for an excerpt."""
 
     def __init__(self, defect: Defect, kept: bytes) -> None:
         super().__init__(defect.value)
@@ -226,8 +226,8 @@ class BodyError(Exception):
 def collect(chunks: Iterable[bytes], *, limit: int, encoding: str) -> bytes:
     """Return the decoded body of at most `limit` bytes; raises BodyError.
 
-    The request accepts no encoding but identity. A single gzip or deflate layer is decoded all the same, in
-    bounded steps, and its end mark is checked, because a cut stream inflates without an error.
+    The request accepts no encoding but identity. A single gzip or deflate layer is still decoded, in bounded steps. Its
+    end mark is checked, because a cut stream inflates without an error.
     """
     match encoding.strip().lower():
         case "identity" | "":
@@ -261,7 +261,7 @@ def _collect_inflated(chunks: Iterable[bytes], limit: int, inflater: "zlib._Deco
         if len(kept) > limit:
             raise BodyError(Defect.OVER_LIMIT, bytes(kept[: min(limit, _KEPT)]))
         if inflater.unused_data:
-            # A second member (RFC 1952 section 2.2), or anything else: what is read in part is not read.
+            # A second member (RFC 1952 section 2.2), or other data: a partly decoded body is not used.
             raise BodyError(Defect.BAD_ENCODING, bytes(kept[:_KEPT]))
     if not inflater.eof:
         raise BodyError(Defect.CUT_SHORT, bytes(kept[:_KEPT]))
@@ -269,7 +269,7 @@ def _collect_inflated(chunks: Iterable[bytes], limit: int, inflater: "zlib._Deco
 
 
 def _fault_of(error: Exception, *, sent: bool) -> Fault:
-    """Name the fault; whether the request had left is evidence's to say, never the exception's."""
+    """Name the fault. `sent` comes from the evidence, never from the exception."""
     match error:
         case NoAddressError():
             return Fault.NO_NAME
@@ -296,12 +296,12 @@ def _is_tls(error: BaseException | None) -> bool:
 
 
 def _has_bytes(error: Exception) -> bool:
-    # h11 words an early end this way; anything else it complains of are bytes that are not HTTP.
+    # h11 reports an early end with these words; its other errors are about bytes that are not HTTP.
     return "without sending a response" not in str(error) and "closed connection" not in str(error)
 
 
 def _detail_of(error: Exception) -> str:
-    """Return what the error says beyond its kind; never a byte of what the service sent.
+    """Return the error's text without its kind, and without any byte that the service sent.
 
     h11 quotes the line that it cannot read, and a service may have put the key there.
     """

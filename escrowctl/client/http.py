@@ -1,9 +1,9 @@
-"""One request and what came of it, as plain values: nothing here knows an HTTP library.
+"""One request and its result, as plain values: nothing here knows an HTTP library.
 
-INTERFACE.md section 5: every request carries `Authorization: Bearer <API_KEY>`; requests with a
-body carry `Content-Type: application/json`. The other headers are a choice of escrowctl: it accepts only
-identity encoding, so that replies can be read in bounded steps; and a write carries an Idempotency-Key,
-which has an effect only where the service says so.
+INTERFACE.md section 5: every request carries `Authorization: Bearer <API_KEY>`; requests with a body carry
+`Content-Type: application/json`. The other headers are a choice of escrowctl: it accepts only identity encoding, so
+that replies can be read in bounded steps; and a write carries an Idempotency-Key, which has an effect only if the
+service supports it.
 """
 
 from datetime import datetime
@@ -19,7 +19,7 @@ JSON_TYPE = "application/json"
 USER_AGENT = f"escrowctl/{__version__}"
 
 SUCCESS = range(200, 300)
-"""Statuses of what was received, understood and accepted (RFC 9110 section 15.3)."""
+"""Statuses of accepted requests (RFC 9110 section 15.3)."""
 
 THROTTLED = frozenset({425, 429})
 """Refused before it was processed: too early (RFC 8470 section 5.2), too many (RFC 6585 section 4)."""
@@ -33,7 +33,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Request(NamedTuple):
-    """One request as it goes out, but for the key, which the connection adds.
+    """One request as it is sent, without the key, which the connection adds.
 
     `may_hold_secret`: its body, or the reply's, may have a secret under any name.
     """
@@ -70,10 +70,9 @@ class Fault(StrEnum):
 
 
 class Answer:
-    """A status line and headers that arrived, and as much of the body as did.
+    """A status line and headers that arrived, and the part of the body that arrived.
 
-    `defect` says why the body is not complete (cut short, over the limit, bad encoding); the status
-    counts all the same.
+    `defect` says why the body is not complete (cut short, over the limit, bad encoding); the status is still valid.
     """
 
     def __init__(self, status: int, headers: Headers, body: bytes, defect: Defect | None = None) -> None:
@@ -94,7 +93,7 @@ class Answer:
     def without(self, key: str) -> "Answer":
         """Return the answer with every echo of the API key starred, before anything can show or store it.
 
-        A document remains one. A body that cannot be read is replaced completely where the key is not plain in it.
+        A document stays one. If the body is not JSON and the key in it is encoded, stars replace the complete body.
         """
         headers = tuple((star(name, key), star(value, key)) for name, value in self.headers)
         if not holds_key(self.body, key):
@@ -112,7 +111,7 @@ class Answer:
 
 
 class Tls(NamedTuple):
-    """How a connection is encrypted: the version (`TLSv1.3`), and who issued the service's certificate until when."""
+    """How a connection is encrypted: the version (`TLSv1.3`), and the issuer and end of the service's certificate."""
 
     version: str
     issuer: str
@@ -130,10 +129,10 @@ class Peer(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """What came of one request: an answer, or a fault; whether its bytes may have left, and the connection used.
+    """The result of one request: an answer, or a fault; whether its bytes may have left, and the connection used.
 
-    `peer` is None where no connection was opened, and for a sandbox in this process. `proxy` is the URL of the
-    proxy that it went through, as it may be shown. `is_shared`: the connection had carried another request.
+    `peer` is None if no connection was opened, and for a sandbox in this process. `proxy` is the URL of the proxy, as
+    it may be shown. `is_shared`: the connection had carried another request.
     """
 
     sent: bool
@@ -146,9 +145,9 @@ class Exchange(NamedTuple):
 
 
 def make_headers(*, request_id: str, has_body: bool, idempotency_key: str | None = None) -> Headers:
-    """Return the headers of one request, in the order in which they go out after the key.
+    """Return the headers of one request, in the order in which they are sent after the key.
 
-    A write has an idempotency key, and a connection that carries nothing else (RFC 9112 section 9.6).
+    A write has an idempotency key, and a connection of its own (RFC 9112 section 9.6).
     """
     headers = [
         ("Accept", JSON_TYPE),

@@ -1,4 +1,4 @@
-"""Reading a list page by page, as far as its replies lead."""
+"""Read a list page by page, as far as the replies name a next page."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -10,9 +10,9 @@ from escrowctl.contract.record import Record
 
 
 class Page(NamedTuple):
-    """The items of one page that no page before had.
+    """The items of one page that no earlier page had.
 
-    `has_more` is what the service says; `leads_on`: the next page can be read.
+    `has_more`: the service reports more items. `leads_on`: the next page can be read.
     """
 
     items: list[Record]
@@ -21,9 +21,9 @@ class Page(NamedTuple):
 
 
 def read_pages(reader: Reader, operation: Operation, *, decides: bool = False) -> Iterator[Page]:
-    """Yield the pages of a list; each is read when the caller takes it. `decides` and errors as in `Reader.read_list`.
+    """Yield the pages of a list, each read when the caller takes it. Raises EscrowctlError if one cannot be read.
 
-    A page that leads back to one before it ends the list: the service does not follow what was asked.
+    `decides` as in `Reader.read`. A link back to an earlier page ends the list: the service ignores the requested page.
     """
     query, asked, known = "", {""}, set[str]()
     while True:

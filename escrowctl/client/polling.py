@@ -1,4 +1,4 @@
-"""The pace of reading a record again and again, until it says what is waited for or a deadline has passed."""
+"""The pace of repeated reads of a record, until it has the expected status or a deadline has passed."""
 
 from collections.abc import Callable
 
@@ -6,13 +6,13 @@ from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 
 POLL_SECONDS = 2.0
-"""Between two readings."""
+"""Time between two reads."""
 
 _TICK_SECONDS = 1.0
 
 
 class PollInterval:
-    """Waits between readings; `seconds` is how long they may take together (None: for ever), from now on.
+    """Waits between reads; `seconds` is how long they may take in total (None: for ever), from now on.
 
     `tick` is called about once a second, with the seconds that have passed.
     """
@@ -39,7 +39,7 @@ class PollInterval:
         return self._runtime.monotonic() - self._start
 
     def wait(self) -> bool:
-        """Wait until the next reading and return True; or return False where the time is over. A signal ends it."""
+        """Wait until the next read and return True, or return False if the time is over. A signal ends it."""
         if self._seconds is not None and self.passed >= self._seconds:
             return False
         left = self._every if self._seconds is None else min(self._every, self._seconds - self.passed)

@@ -1,4 +1,4 @@
-"""What an error reply says: RFC 9457 if it is that, else the usual shapes, else its text; and what to check next."""
+"""The text of an error reply: RFC 9457 or a usual shape, else the plain text; and hints for the next step."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -54,7 +54,7 @@ REFUSAL_CODES: dict[int, ErrorCode] = {
 def describe_refusal(answer: Answer) -> str:
     """Return `422 "amount: must be at least 1.00"`: the status and all that the body says, at most 1,000 characters.
 
-    It also says where a redirect leads to, and how long the service asks to wait.
+    It also names the target of a redirect, and the wait that the service asks for.
     """
     message, place, asked = _message_of(answer), answer.header("location"), answer.header("retry-after")
     if answer.status in REDIRECTS and place:
@@ -65,9 +65,9 @@ def describe_refusal(answer: Answer) -> str:
 
 
 def describe_document(document: JsonValue) -> str | None:
-    """Return what an error document says, at most 1,000 characters; None where it says nothing.
+    """Return the messages of an error document, at most 1,000 characters; None if it has none.
 
-    Each error has the name of its field before it, where the document names one.
+    Each error has the name of its field before it, if the document names one.
     """
     sentences = dict.fromkeys(islice(_sentences(document), _MOST_SENTENCES + 1))
     return _one_line("; ".join(sentence.rstrip(". ") for sentence in sentences)) or None
@@ -76,8 +76,8 @@ def describe_document(document: JsonValue) -> str | None:
 def reply_facts(answer: Answer, own_id: str, *, may_hold_secret: bool = False) -> dict[str, object]:
     """Return the facts of a reply that a log needs: `body` (a document, or a text), and `service_request_id`.
 
-    `own_id` is the request id that was sent: a service that returns it has not named its own.
-    `may_hold_secret`: of the body only what is known as harmless is shown.
+    `own_id` is the request id that was sent: a service that returns it has not named its own. `may_hold_secret`: only
+    known harmless parts of the body are shown.
     """
     facts: dict[str, object] = {}
     if isinstance(answer.reply, Document):
@@ -91,7 +91,7 @@ def reply_facts(answer: Answer, own_id: str, *, may_hold_secret: bool = False) -
 
 
 def refusal_hint(service: Service, status: int, answer: Answer | None = None) -> tuple[Hint, ...]:
-    """Return what to do after a refusal, where there is something to name; without `answer`, it was refused before."""
+    """Return the hints after a refusal, if any; without `answer`, it was refused before."""
     match status:
         case 401:
             return (Hint(f"the key came from {service.key_source}: check that it is the key for {service.origin}"),)
@@ -104,17 +104,17 @@ def refusal_hint(service: Service, status: int, answer: Answer | None = None) ->
 
 
 def redirected(service: Service) -> str:
-    """Return what to check where the service named another place."""
+    """Return the hint after a redirect."""
     return f"is the base URL right? It came from {service.url_source}; escrowctl does not follow redirects"
 
 
 def is_web_page(answer: Answer) -> bool:
-    """Whether a reply is what a browser expects: HTML."""
+    """Whether a reply is a web page: HTML."""
     return not isinstance(answer.reply, Document) and is_html(answer.body)
 
 
 def connection_hint(service: Service, why: str) -> Hint:
-    """Return what to check where no connection could be opened; `why` is the reason that the exchange gave."""
+    """Return the hint if no connection could be opened; `why` is the reason that the exchange gave."""
     if Fault.PROXY.value in why and _NEEDS_LOGIN in why:
         if "@" in (service.network.proxy or ""):
             return Hint("check the user and the password in HTTPS_PROXY: the proxy does not accept them")
@@ -148,7 +148,7 @@ def _one_line(text: str) -> str:
 
 
 def _says_what(answer: Answer) -> bool:
-    """Whether a 404 says in JSON which thing was not found: of a wrong path it has HTML, nothing, or other words."""
+    """Whether a 404 says in JSON that a record was not found. For a wrong path it has HTML, nothing, or other words."""
     message = describe_document(answer.reply.value) if isinstance(answer.reply, Document) else None
     return message is not None and not re.search(_NO_PATH, message, re.IGNORECASE)
 

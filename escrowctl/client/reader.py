@@ -1,4 +1,4 @@
-"""Reads: one record, or an error that says why there is none; tried again where that may help."""
+"""Read from the service: return a record, or raise an error with the reason; retry if that may help."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from escrowctl.contract.paths import Call
 
 _FROM_THE_ORIGIN = ("Cache-Control", "no-cache")
-"""Asks caches between to answer with nothing that they have stored (RFC 9111 section 5.2.1.4)."""
+"""Asks caches on the way not to answer with a stored reply (RFC 9111 section 5.2.1.4)."""
 
 _DATA = CODES | {"message", "msg"}
-"""What may be data of a record that is read."""
+"""Names that are data in a record, and no sign of an error."""
 
 _PARTIAL, _REQUEST_TIMEOUT, _SERVER_ERROR = 206, 408, 500
 
 
 class _Reading(NamedTuple):
-    """One read and its answer: what the errors about it name."""
+    """One read and its answer, for the errors about it."""
 
     operation: Operation
     resource_id: str | None
@@ -51,7 +51,7 @@ class _Reading(NamedTuple):
         return EscrowctlError(code, f"{what}: {why}.", hint=hint, outcome=outcome, facts=facts)
 
     def document(self) -> JsonValue:
-        """Return the document; raises `ErrorCode.UNREADABLE_REPLY` where there is none."""
+        """Return the document; raises `ErrorCode.UNREADABLE_REPLY` if there is none."""
         reply = self.answer.reply
         if isinstance(reply, Broken):
             raise self.unreadable(reply)
@@ -63,7 +63,7 @@ class _Reading(NamedTuple):
         return self.refuse(ErrorCode.UNREADABLE_REPLY, why)
 
     def denied(self, document: JsonValue) -> EscrowctlError:
-        """Return the failure of a read whose 2xx reply says in its body that it failed."""
+        """Return the error of a read whose 2xx reply says in its body that it failed."""
         message = describe_document(document)
         says = f'but the reply says: "{message}"' if message else "but the reply looks like an error"
         return self.refuse(
@@ -75,7 +75,7 @@ class _Reading(NamedTuple):
     def require_fresh(self) -> None:
         """Raise `ErrorCode.READ_FAILED` for an answer that a cache may have stored: its Age is not 0.
 
-        RFC 9111 section 5.1: a cache adds the field. One that cannot be read as a number counts as stored.
+        RFC 9111 section 5.1: a cache adds the field. A value that is not a number counts as stored.
         """
         ages = [value.strip() for name, value in self.answer.headers if name.lower() == "age"]
         if any(age.strip("0") for age in ages):
@@ -98,19 +98,19 @@ class Reader:
 
     @property
     def last(self) -> Exchange | None:
-        """What came of the last request that was sent; None before the first."""
+        """The exchange of the last request that was sent; None before the first."""
         return self._connection.last
 
     def read(self, operation: Operation, resource_id: str, *, decides: bool = False) -> Record:
         """Return one record. `decides`: a write depends on it, so that an answer from a cache does not count.
 
-        Raises EscrowctlError: by the status of a refusal; `ErrorCode.READ_FAILED` or `UNREADABLE_REPLY` where the
-        service failed or its reply cannot be read; `NO_CONNECTION` where nothing was sent.
+        Raises EscrowctlError: by the status of a refusal; `ErrorCode.READ_FAILED` or `UNREADABLE_REPLY` if the service
+        failed or its reply cannot be read; `NO_CONNECTION` if nothing was sent.
         """
         record = self._read(operation, resource_id, decides=decides)
         named = (record.located.id or "").casefold()
         if named != resource_id.casefold() and self.last is not None and self.last.is_shared:
-            # A reply on a connection that other reads used may be to one of them.
+            # A reply on a shared connection may belong to an earlier read.
             self._connection.close()
             return self._read(operation, resource_id, decides=decides)
         return record
@@ -127,15 +127,15 @@ class Reader:
         return record
 
     def read_escrow(self, resource_id: str) -> Record:
-        """Return the record of an escrow that a write depends on; raises as `read` and `require_escrow` do."""
+        """Return the escrow that a write depends on. Raises EscrowctlError if it cannot be read, or is another."""
         record = self.read(GET_TRANSACTION, resource_id, decides=True)
         require_escrow(resource_id, record)
         return record
 
     def read_list(self, operation: Operation, *, query: str = "", decides: bool = False) -> Records:
-        """Return the items of a collection, in any envelope; `decides` and errors as in `read`.
+        """Return the items of a collection, in any envelope; `decides` as in `read`.
 
-        `query` asks for another page than the first.
+        `query` asks for another page than the first. Raises EscrowctlError if the list cannot be read.
         """
         reading = self._ask(operation, None, limit=LIST_LIMIT, query=query)
         document = reading.document()
@@ -151,7 +151,7 @@ class Reader:
         )
 
     def probe(self, operation: Operation) -> None:
-        """Return where the service answers an operation without an id, with JSON or nothing; raises as `read` does."""
+        """Check that an operation without an id gets JSON or an empty body. Raises EscrowctlError if not."""
         reading = self._ask(operation, None, limit=LIST_LIMIT)
         reply = reading.answer.reply
         if isinstance(reply, Broken):
@@ -161,9 +161,9 @@ class Reader:
             raise reading.denied(reply.value)
 
     def fetch(self, call: "Call") -> "JsonValue | bytes":
-        """Return what a call typed by hand reads: a JSON document, or the bytes of any other complete body.
+        """Return the reply to a read that was typed by hand: a JSON document, or the bytes of any other complete body.
 
-        Raises as `read` does, except for a reply that is not JSON.
+        Raises EscrowctlError for a refusal, a failed read, or an incomplete body.
         """
         reading = self._ask(call.operation, call.resource_id, query=call.query, limit=LIST_LIMIT)
         if isinstance(reading.answer.reply, Broken) and reading.answer.defect is None:
@@ -171,7 +171,7 @@ class Reader:
         return reading.document()
 
     def _ask(self, operation: Operation, resource_id: str | None, *, limit: int, query: str = "") -> _Reading:
-        """Send the request until it brings something, or may not be sent again."""
+        """Send a read, with retries if they may help. Raises EscrowctlError without a successful reply."""
         service, request_id = self._service, self._runtime.new_request_id()
         request = Request(
             operation.method,

@@ -1,9 +1,9 @@
-"""When a request is sent again: on proof that nothing was done, within bounds, and never in step with others.
+"""Decide whether a request is sent again: on proof that nothing was done, within bounds, and after random delays.
 
-Reads are harmless and are repeated where another try may help. A write is repeated only where it is
-proven that it was not applied: never sent, or, where the profile says that its service refuses so
-before processing, answered with 425 (RFC 8470 section 5.2) or 429 (RFC 6585 section 4); or where the
-profile says that its service deduplicates by Idempotency-Key. RFC 9110 section 9.2.2 forbids the rest.
+Reads are harmless and are repeated if another try may help. A write is repeated only if it is proven that it was not
+applied: it was never sent; or it was answered with 425 (RFC 8470 section 5.2) or 429 (RFC 6585 section 4), and the
+profile says that its service refuses so before processing. It is also repeated if the profile says that the service
+deduplicates by Idempotency-Key. RFC 9110 section 9.2.2 forbids the rest.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ ATTEMPTS = 3
 """Most times that one request is sent."""
 
 LONGEST_ASKED_WAIT = 60.0
-"""Seconds. A service that asks for more than this is not waited for: the operator decides."""
+"""Seconds. If a service asks for more, escrowctl does not wait: the operator decides."""
 
 _BASE_SECONDS, _MOST_SECONDS = 0.5, 5.0
 _LEAST_TOLD = 1.0
@@ -32,10 +32,10 @@ _NO_ANSWER = frozenset({Fault.TIMEOUT, Fault.BROKEN_OFF})
 
 
 class Retry:
-    """The retries of one run: they share a budget, so that an outage is not answered with a flood.
+    """The retries of one run. They share a budget, so that they do not flood a service that is down.
 
-    Each retry costs a token, each success brings a tenth of one back: once the bucket is empty, at
-    most one request in ten is a retry.
+    Each retry costs a token, each success returns a tenth of one. Once the budget is empty, at most one request in ten
+    is a retry.
     """
 
     def __init__(self, runtime: Runtime, signals: Signals, report: Callable[[str], None]) -> None:
@@ -45,11 +45,11 @@ class Retry:
         self._tokens = _TOKENS
 
     def attempts(self, seconds: float) -> "Attempts":
-        """Return the count of one request's attempts; none begins once they have taken `seconds` together."""
+        """Return the counter of one request's attempts; no attempt begins after `seconds` in total."""
         return Attempts(self, self._runtime.monotonic, seconds)
 
     def pause(self, attempt: int, exchange: Exchange) -> bool:
-        """Wait before another try and return True; or return False where the service or the budget forbids it.
+        """Wait before another try and return True, or return False if the service or the budget forbids it.
 
         Signals may end the wait: raises `Stopped`.
         """
@@ -89,7 +89,7 @@ class Attempts:
         self._start = self._monotonic()
 
     def again(self, exchange: Exchange, *, allowed: bool) -> bool:
-        """Return whether to send the request once more, after the wait that comes before that."""
+        """Return whether to send the request once more. If so, it waits first."""
         self._left -= self._monotonic() - self._start
         if not allowed:
             if exchange.answer is not None and exchange.answer.status < _SERVER_ERROR:
@@ -104,7 +104,7 @@ def after_attempts(count: int) -> str:
 
 
 def may_read_again(exchange: Exchange) -> bool:
-    """Whether another try may bring a read what this one did not."""
+    """Whether another try may succeed for a read."""
     answer = exchange.answer
     if answer is None:
         return exchange.fault in _NEVER_SENT | _NO_ANSWER
@@ -114,9 +114,9 @@ def may_read_again(exchange: Exchange) -> bool:
 def may_write_again(exchange: Exchange, *, refused_for_now: bool, deduplicated: bool) -> bool:
     """Whether a write may be sent again: it was never sent, it was refused before processing, or it is deduplicated.
 
-    `refused_for_now`: the profile lets a 425 or 429 be tried again (`Service.repeats_throttled`).
-    `deduplicated`: the profile's service recognises a key (`idempotency = "header"`); a 409 then says
-    that the first request is still being worked on.
+    `refused_for_now`: the profile allows a retry after 425 or 429 (`Service.repeats_throttled`). `deduplicated`: the
+    profile's service recognises a key (`idempotency = "header"`); a 409 then says that the first request is still in
+    progress.
     """
     answer = exchange.answer
     if answer is None:
@@ -133,10 +133,10 @@ def _failed_for_now(answer: Answer) -> bool:
 
 
 def asked_wait(answer: Answer | None, *, now: datetime) -> float | None:
-    """Return the seconds that Retry-After asks for (RFC 9110 section 10.2.3); None where it asks for nothing.
+    """Return the seconds that Retry-After asks for (RFC 9110 section 10.2.3); None if it asks for nothing.
 
-    A date is compared with the reply's Date, so that this machine's clock does not matter; with `now`
-    where the reply has none.
+    A date is compared with the reply's Date, so that this machine's clock does not matter; with `now` if the reply has
+    no Date.
     """
     text = (answer.header("Retry-After") or "").strip() if answer else ""
     if text.isascii() and text.isdigit():
@@ -148,7 +148,7 @@ def asked_wait(answer: Answer | None, *, now: datetime) -> float | None:
 
 
 def parse_date(text: str) -> datetime | None:
-    """Return the time in UTC that a header's date says (RFC 9110 section 5.6.7); None for what is no date."""
+    """Return the time in UTC that a header's date says (RFC 9110 section 5.6.7); None for any other text."""
     try:
         found = parsedate_to_datetime(text)
         return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)

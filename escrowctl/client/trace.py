@@ -1,7 +1,7 @@
-"""What is shown of exchanges: under `-v` and `--debug` each one, secrets left out; once a run, the end of a call.
+"""Show exchanges: each one under `-v` and `--debug`, without secrets; and once a run, the announced end of a call.
 
-A service announces the end of a call by the Deprecation (RFC 9745) and Sunset (RFC 8594) fields. A field
-that cannot be read announces nothing.
+A service announces the end of a call by the Deprecation (RFC 9745) and Sunset (RFC 8594) fields. A field that cannot be
+read announces nothing.
 """
 
 import re
@@ -21,9 +21,9 @@ _STRUCTURED_DATE = re.compile(r"@(-?[0-9]{1,12})", re.ASCII)
 
 
 class Trace:
-    """Shows each exchange; `whole` adds headers and bodies as they are, with stars for what is secret.
+    """Shows each exchange; `whole` adds complete headers and bodies, with stars for secrets.
 
-    `trace` takes its lines, `warn` what is announced; `now` tells the time.
+    `trace` takes its lines, `warn` the announcements; `now` returns the time.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Trace:
         self._lock = threading.Lock()
 
     def show(self, request: Request, exchange: Exchange, seconds: float) -> None:
-        """Show one exchange, which took so long and ends now."""
+        """Show one exchange that ends now and took `seconds`."""
         # Threads that send at the same time do not mix their lines.
         with self._lock:
             self._show(request, exchange, seconds)
@@ -98,7 +98,7 @@ def _describe_way(exchange: Exchange) -> list[str]:
 
 
 def _describe_end(answer: Answer) -> str:
-    """Return what a reply announces, in UTC: since when it is deprecated, when it will be removed; empty: nothing."""
+    """Return the announcement of a reply, in UTC: deprecated since, removed on; empty: none."""
     since = _structured_date(answer.header("Deprecation") or "")
     until = parse_date(answer.header("Sunset") or "")
     parts = (

@@ -1,9 +1,9 @@
 """Watched connections to one origin: sockets, names and TLS, below httpcore's pool.
 
-A network backend is needed for two facts that decide about money: the first byte written to the origin
-itself is noted before the kernel gets it (after any proxy's tunnel, inside TLS), and one deadline bounds an
-attempt in total, with name resolution and every read. httpx's own transport takes no network backend;
-httpcore's pool does, so these transports stand between httpx's client and httpcore.
+Two facts that decide about money need a network backend: the first byte written to the origin itself is noted before
+the kernel gets it (after any proxy's tunnel, inside TLS), and one deadline bounds an attempt in total, with name
+resolution and every read. httpx's own transport takes no network backend; httpcore's pool does, so these transports
+connect httpx's client and httpcore.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ IDLE_SECONDS = 1.0
 """An idle connection older than this is not used again: servers drop them while a write is leaving."""
 
 _LONGEST_WAIT = 0.2
-"""Seconds. A signal that comes just before a wait is noticed only when the wait ends: none is long."""
+"""Seconds. A signal just before a wait is noticed only when the wait ends: so waits are short."""
 
 _ADDRESS_SECONDS = 3.0
 """Seconds for one address while there are others: two SYNs, the second after one second (RFC 6298 section 2)."""
@@ -37,7 +37,7 @@ _WRITE_CHUNK = 16 * 1024
 
 
 class Reply(httpx.Response):
-    """A reply whose Location is not looked at: httpx's client fails for one that it cannot read, after a write too."""
+    """A reply whose Location is ignored: httpx's client fails if it cannot parse it, even after a write."""
 
     @property
     def has_redirect_location(self) -> bool:
@@ -53,10 +53,10 @@ class NoCookies(CookieJar):
 
 
 class Transport(httpx.BaseTransport):
-    """What carries requests to a service; each has the extensions `evidence`, which it sets, and `seconds`, its limit.
+    """Carries requests to a service. Each has the extensions `evidence`, which is set here, and `seconds`, its limit.
 
-    `peer` is the connection that is open, or how far the last one was opened; `is_shared`: the last request went over
-    a connection that had carried another.
+    `peer` is the open connection, or the last one as far as it was opened; `is_shared`: the last request used a
+    connection that had carried another.
     """
 
     peer: Peer | None = None
@@ -64,7 +64,7 @@ class Transport(httpx.BaseTransport):
 
 
 class OriginTransport(Transport):
-    """httpcore's pools for one origin and one thread; what they send and receive is watched."""
+    """httpcore's pools for one origin and one thread, with watched streams."""
 
     attempt: "_Attempt"
 
@@ -98,8 +98,8 @@ class OriginTransport(Transport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and return the head of its reply; raises httpcore's errors.
 
-        An extra reply on a shared connection would be taken for the answer to the next request. So a write gets a
-        connection that has carried nothing; only reads share connections, and none from before a write to after it.
+        An extra reply on a shared connection would be taken for the answer to the next request. So a write gets a new
+        connection. Only reads share connections, and a write closes those opened before it.
         """
         is_write = request.method not in READING_METHODS
         if is_write:
@@ -118,19 +118,19 @@ class OriginTransport(Transport):
         try:
             response = (self._writes if is_write else self._reads).handle_request(outgoing)
         except BaseException:
-            # A connection that failed on its way through a tunnel would keep the pool's only place.
+            # A connection that failed in a proxy's tunnel would occupy the pool's only slot.
             self.close()
             raise
         return Reply(response.status, headers=response.headers, stream=_Body(response))
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the open connections."""
         self._reads.close()
         self._writes.close()
 
 
 class _Body(httpx.SyncByteStream):
-    """The body of a reply as it comes in."""
+    """The body of a reply as it arrives."""
 
     def __init__(self, response: httpcore.Response) -> None:
         self._response = response
@@ -143,7 +143,7 @@ class _Body(httpx.SyncByteStream):
 
 
 class _Attempt:
-    """What the streams of one attempt share: its evidence, and the moment it must be over."""
+    """The state that the streams of one attempt share: its evidence and its deadline."""
 
     def __init__(
         self,
@@ -166,17 +166,17 @@ class _Attempt:
         return seconds
 
     def note_wait(self) -> None:
-        """Report for how long the attempt has taken; a failure there shows nothing about the request."""
+        """Report for how long the attempt has taken; an error of the report is ignored."""
         with contextlib.suppress(Exception):
             if self._on_wait is not None:
                 self._on_wait(self._monotonic() - self.start)
 
 
 class _WatchedStream(httpcore.NetworkStream):
-    """A stream that notes the first byte to the origin and never outlives the attempt.
+    """A stream that notes the first byte to the origin and obeys the attempt's deadline.
 
-    `layers` counts the TLS handshakes still to come before the stream's bytes are the origin's:
-    none on plain http, one on https, and the tunnel's request to a proxy lies before the last.
+    `layers` counts the TLS handshakes still to come before the stream's bytes are the origin's: none on plain http, one
+    on https. The tunnel's request to a proxy comes before the last handshake.
     """
 
     def __init__(self, stream: httpcore.NetworkStream, transport: OriginTransport, layers: int) -> None:
@@ -200,7 +200,7 @@ class _WatchedStream(httpcore.NetworkStream):
 
     def _send(self) -> None:
         unsent, self._unsent = self._unsent, b""
-        # As httpcore does where a write fails: the service may have replied before it closed.
+        # As in httpcore, if a write fails: the service may have replied before it closed.
         with contextlib.suppress(httpcore.WriteError):
             for start in range(0, len(unsent), _WRITE_CHUNK):
                 left = self._transport.attempt.left(httpcore.WriteTimeout)
@@ -228,7 +228,7 @@ class _WatchedStream(httpcore.NetworkStream):
 
 
 def _describe_tls(secured: Any) -> Tls | None:
-    """Return how a verified stream is encrypted; None for one that does not say."""
+    """Return how a verified stream is encrypted; None if it has no certificate."""
     certificate = secured.getpeercert() if secured is not None else None
     if not certificate:
         return None
@@ -300,7 +300,7 @@ def resolve_name(
 ) -> list[str]:
     """Return a host's addresses, each once, in the system's order; `note_wait` is called now and then meanwhile.
 
-    Raises OSError where it has none, and TimeoutError where the answer takes longer than `seconds`.
+    Raises OSError if it has none, and TimeoutError if the answer takes longer than `seconds`.
     """
     found: list[str] = []
     failed: list[OSError] = []
@@ -335,11 +335,11 @@ def _resolve(host: str, port: int, seconds: float, note_wait: Callable[[], None]
 
 
 def make_context(ca_bundle: Path | None) -> ssl.SSLContext:
-    """Return a verifying context; raises EscrowctlError (exit 2) for a bundle that is not PEM.
+    """Return a verifying context; raises EscrowctlError `BAD_CONFIG` for a bundle that is not PEM.
 
-    A bundle replaces the system's trust store, and nothing else does: SSL_CERT_FILE and SSL_CERT_DIR,
-    which OpenSSL's own defaults honour, would silently change which servers get the key. SSLKEYLOGFILE is
-    not read either: it would write the session keys of TLS into a file.
+    A bundle replaces the system's trust store, and nothing else does: SSL_CERT_FILE and SSL_CERT_DIR, which OpenSSL's
+    own defaults honour, would silently change which servers get the key. SSLKEYLOGFILE is not read either: it would
+    write the session keys of TLS into a file.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -355,7 +355,7 @@ def make_context(ca_bundle: Path | None) -> ssl.SSLContext:
 
 
 def _trust_system(context: ssl.SSLContext) -> None:
-    """Load what OpenSSL was built to trust: its file, and its folder, which is looked into when needed."""
+    """Load the certificates that OpenSSL was built to trust: its file, and its folder, which is read when needed."""
     built_in = ssl.get_default_verify_paths()
     file, folder = Path(built_in.openssl_cafile), Path(built_in.openssl_capath)
     if file.is_file():
@@ -365,5 +365,5 @@ def _trust_system(context: ssl.SSLContext) -> None:
 
 
 def make_empty_context() -> ssl.SSLContext:
-    """Return a context for plain http to loopback, which never shakes hands: no store is read."""
+    """Return a context for plain http to loopback, which does no handshake: no certificates are read."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

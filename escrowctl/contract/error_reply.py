@@ -1,7 +1,7 @@
 """Whether a 2xx reply says that the call failed.
 
-INTERFACE.md section 7 shows no error body. Names are compared without case, those of errors also without
-separators, and the list is closed: what it does not name is no error.
+INTERFACE.md section 7 shows no error body. Names are compared without case, those of errors also without separators.
+The list is closed: other names are no errors.
 """
 
 import re
@@ -20,10 +20,10 @@ _HTTP_ERROR = r"[45][0-9]{2}"
 
 
 def find_error(document: JsonValue, *, sent: JsonValue = None, data: frozenset[str] = frozenset()) -> str | None:
-    """Return what in a 2xx reply says that the call failed, as `field "error"`; None if nothing does.
+    """Return the part of a 2xx reply that says that the call failed, as `field "error"`; None if nothing does.
 
-    A field that returns the value that was `sent` says nothing. `data`: names of CODES,
-    of STATUS_CODES for their numbers, and of lone messages, that say nothing either.
+    A field that returns the value that was `sent` says nothing. `data`: names of CODES, of STATUS_CODES for their
+    numbers, and of lone messages, that say nothing either.
     """
     if isinstance(document, list):
         found = (find_error(item, sent=sent, data=data) for item in document if not isinstance(item, bool))
@@ -34,7 +34,7 @@ def find_error(document: JsonValue, *, sent: JsonValue = None, data: frozenset[s
     echoed = sent if isinstance(sent, dict) else {}
     fields = [(name, value) for name, value in document.items() if name not in echoed or echoed[name] != value]
     named = {plain_name(name) for name, value in fields if not _is_nothing(value)}
-    # RFC 9457 section 3.1; and a message that is all there is.
+    # RFC 9457 section 3.1; and a message that is the only field.
     telling = {"detail"} if {"title", "detail"} <= named else set()
     telling |= {"message", "msg"} if len(document) == 1 else set()
     for name, value in fields:

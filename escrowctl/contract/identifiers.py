@@ -10,14 +10,14 @@ UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _ALLOWED = r"[A-Za-z0-9_-]{1,128}"
 
 EMPTY_WORDS = frozenset({"null", "none", "nan", "undefined", "nil"})
-"""What a script writes in the place of a value that it lost."""
+"""Texts that a script writes in place of a value that it lost."""
 
 
 def parse_id(text: str, *, noun: str = "transaction") -> str:
     """Return an id that may be part of a path: 1 to 128 letters, digits, `_` and `-`.
 
-    Raises EscrowctlError (exit 2) otherwise, and for the words that a script writes where it lost
-    the id (`null`, `None`, `undefined`).
+    Raises EscrowctlError `BAD_VALUE` for any other text, and for the words that a script writes in place of an id that
+    it lost (`null`, `None`, `undefined`).
     """
     if not text.strip():
         raise bad_value(f"the {noun} id is empty: a script seems to have lost the id.")
@@ -32,7 +32,7 @@ def parse_id(text: str, *, noun: str = "transaction") -> str:
 
 
 def refuse_repeated(ids: list[str]) -> None:
-    """Raise EscrowctlError (exit 2) where an id is there twice, or one that a service may take for the same."""
+    """Raise EscrowctlError `BAD_VALUE` if an id is repeated, or two ids differ only in case or Unicode form."""
     seen: dict[str, str] = {}
     for resource_id in ids:
         folded = fold_id(resource_id)
@@ -49,7 +49,7 @@ def refuse_repeated(ids: list[str]) -> None:
 
 
 def fold_id(text: str) -> str:
-    """Return an id without case and Unicode form (UAX 15): a service may take ids that share it for one."""
+    """Return an id without case and Unicode form (UAX 15): a service may treat ids that share it as the same."""
     return unicodedata.normalize("NFKC", text).casefold()
 
 
@@ -57,5 +57,5 @@ def fold_reference(text: str) -> str:
     """Return a reference as a person sees it: composed (UAX 15, NFC), trimmed, without invisible characters."""
     if text.isascii():
         return text.strip()
-    # First without what is invisible: between two characters, it keeps them from being composed.
+    # Invisible characters go first: between two characters, they prevent composition.
     return unicodedata.normalize("NFC", "".join(filter(is_visible, text))).strip()

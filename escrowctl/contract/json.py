@@ -19,7 +19,7 @@ _TITLE = re.compile(r"(?is)<title\b.*?(?:</title>|$)")
 _TAG = re.compile(r"(?is)<!--.*?(?:-->|$)|<(script|style)\b.*?(?:</\1>|$)|<[^>]*(?:>|$)")
 
 MAX_NUMBER_CHARS = 128
-"""Longest number token read from a reply; far beyond any amount, far below what makes Decimal slow."""
+"""Longest number token read from a reply; far beyond any amount, far below the length at which Decimal is slow."""
 
 
 class Number(Decimal):
@@ -46,7 +46,7 @@ class Number(Decimal):
 
 
 JsonValue: TypeAlias = "bool | str | Number | list[JsonValue] | dict[str, JsonValue] | None"
-"""What a reply may hold once read: `bool` for true and false, `Number` for every number."""
+"""The value of a reply that was read: `bool` for true and false, `Number` for every number."""
 
 
 def encode(value: JsonValue, *, spaced: bool = False, indent: int | None = None) -> str:
@@ -88,7 +88,7 @@ def _text(value: str) -> str:
 
 
 def as_json(value: object) -> JsonValue:
-    """Return a value of Python as JSON has it: a number is its token. Raises TypeError for what JSON does not know."""
+    """Return a Python value as JSON: a number becomes its token. Raises TypeError for a type unknown to JSON."""
     match value:
         case None | bool() | str() | Number():
             return value
@@ -131,7 +131,7 @@ MAX_DEPTH = 32
 
 
 MAX_VALUES = 500_000
-"""Most values in a row, and most objects and arrays, that a reply may hold: read, each takes some hundred bytes."""
+"""The most values in a row, and the most objects and arrays, in a reply: each takes some hundred bytes."""
 
 
 class Defect(StrEnum):
@@ -197,7 +197,7 @@ def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
 
 _DECODER = json.JSONDecoder(parse_int=_number, parse_float=_number, parse_constant=_constant, object_pairs_hook=_object)
 _SPACES = " \t\r\n"
-"""What JSON calls whitespace (RFC 8259 section 2); Python strips more."""
+"""Whitespace in JSON (RFC 8259 section 2); Python strips more."""
 
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -213,7 +213,7 @@ def _check_depth(value: JsonValue) -> None:
 
 
 def _check_surrogates(text: str, value: JsonValue) -> None:
-    """Only an escape can bring a lone surrogate in: UTF-8 itself cannot carry one."""
+    """Raise for a lone surrogate. Only an escape can cause one: UTF-8 itself cannot."""
     if not _SURROGATE_ESCAPE.search(text):
         return
     try:
@@ -247,7 +247,7 @@ def _parse(text: str) -> JsonValue:
 
 
 def read_reply(body: bytes) -> Reply:
-    """Read one reply body of any size the transport let through; never raises."""
+    """Read one reply body of any size that the transport accepted; never raises."""
     if _holds_too_many(body):
         return Broken(Defect.TOO_MANY, excerpt_of(body))
     try:
@@ -261,16 +261,16 @@ def read_reply(body: bytes) -> Reply:
 
 
 def _holds_too_many(body: bytes) -> bool:
-    """Whether a body may hold more than can be read in bounded memory.
+    """Whether a body may hold more values than can be read in bounded memory.
 
-    A value follows a comma or the bracket that it is in, and a key precedes a value: these two counts bound all
-    three. Those in texts are counted too, which only makes the bound stricter.
+    A value follows a comma or the bracket around it, and a key precedes a value: these two counts bound all three.
+    Commas and brackets in texts are counted too, which only makes the bound stricter.
     """
     return body.count(b",") >= MAX_VALUES or body.count(b"{") + body.count(b"[") > MAX_VALUES
 
 
 def is_html(body: bytes) -> bool:
-    """Whether a body starts as a web page does."""
+    """Whether a body starts like a web page."""
     return _HTML_START.match(_head_of(body)) is not None
 
 
@@ -279,7 +279,7 @@ def _head_of(body: bytes) -> str:
 
 
 def carries(value: JsonValue, text: str) -> bool:
-    """Whether a text of a record, at any depth, is this one."""
+    """Whether a record contains this text as a value, at any depth."""
     match value:
         case str():
             return value == text
@@ -294,13 +294,13 @@ def carries(value: JsonValue, text: str) -> bool:
 def excerpt_of(body: bytes) -> str:
     """Return the first characters of a body, for a person; pass them through `output.plain.safe` before printing.
 
-    Of HTML, those of its text.
+    For HTML, the first characters of its text.
     """
     text = _head_of(body)
     if _HTML_START.match(text):
         import html  # noqa: PLC0415 - slow, and for HTML only
 
-        # A title usually says what the text says, too.
+        # A title usually repeats the text.
         bare = _TAG.sub(" ", _TITLE.sub(" ", text))
         text = " ".join(html.unescape(bare if bare.strip() else _TAG.sub(" ", text)).split())
     return text[:_MOST_EXCERPT]

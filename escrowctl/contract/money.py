@@ -1,12 +1,12 @@
 """Amounts and currencies: the text as typed and its Decimal, never a float, never scaled.
 
-INTERFACE.md section 2 shows an amount only as "number" and a currency as "a currency code": units
-and bounds are not shown. So an amount is sent exactly as typed, and a spelling that could be read two
-ways is refused with one that cannot.
+INTERFACE.md section 2 shows an amount only as "number" and a currency as "a currency code": units and bounds are not
+shown. So an amount is sent exactly as typed. If a spelling could be read in two ways, it is refused, and the message
+proposes a clear spelling.
 
-Currencies and their minor digits: ISO 4217 List One as published on 2026-01-01. Codes without a minor
-unit there (precious metals, test and accounting codes such as XAU and XXX) are left out: no money is
-held in them. A test compares this table with the `iso4217` package, so that a revision is noticed.
+Currencies and their minor digits: ISO 4217 List One as published on 2026-01-01. Codes without a minor unit there
+(precious metals, test and accounting codes such as XAU and XXX) are left out: no money is held in them. A test compares
+this table with the `iso4217` package, so that a revision is noticed.
 """
 
 import re
@@ -57,7 +57,7 @@ class Money(NamedTuple):
 
 
 def money_of(located: Located | None) -> Money | None:
-    """Return a record's money; None where its amount or its currency is not known."""
+    """Return a record's money; None if its amount or its currency is not known."""
     if located is None or located.amount is None or located.currency is None:
         return None
     return Money(located.amount, located.currency)
@@ -72,15 +72,15 @@ def sum_exactly(amounts: Iterable[Decimal]) -> Decimal:
 
 
 def multiply_exactly(amount: Decimal, count: int) -> Decimal:
-    """Return an amount so many times, without rounding."""
+    """Return an amount multiplied by a count, without rounding."""
     return _EXACT.multiply(amount, Decimal(count))
 
 
 def parse_amount(text: str, *, name: str = "--amount") -> Number:
-    """Return the amount that `text` spells, its token untouched.
+    """Return the amount that `text` spells, its token unchanged.
 
-    Raises EscrowctlError (exit 2) naming `name`, the text and the way to write it: only ASCII
-    digits with at most one point are an amount, above zero.
+    Only ASCII digits with at most one point are an amount, above zero. Raises EscrowctlError `BAD_VALUE` for any other
+    text; the message has `name`, the text and the correct spelling.
     """
     if len(text) > _MAX_AMOUNT_CHARS:
         raise bad_value(f'{name} "{text[:20]}..." has {len(text)} characters: {_EXAMPLE}.')
@@ -94,9 +94,9 @@ def parse_amount(text: str, *, name: str = "--amount") -> Number:
 
 
 def parse_currency(text: str, *, listed: frozenset[str] = frozenset(), name: str = "--currency") -> str:
-    """Return a currency code of ISO 4217, or one that the profile lists.
+    """Return a currency code of ISO 4217, or a code that the profile lists.
 
-    Raises EscrowctlError (exit 2) for anything else, lower case included.
+    Raises EscrowctlError `BAD_VALUE` for any other text, lower case included.
     """
     if text in MINOR_DIGITS or text in listed:
         return text
@@ -116,7 +116,7 @@ def may_be_listed(text: str) -> bool:
 
 
 def check_minor_digits(amount: Number, currency: str, *, name: str = "--amount") -> Money:
-    """Return the money, refusing more decimals than the currency's minor digits (ISO 4217).
+    """Return the money. Raises EscrowctlError `BAD_VALUE` for more decimals than the currency has (ISO 4217).
 
     A currency that only the profile lists has no known minor digits and is not checked.
     """
@@ -129,7 +129,7 @@ def check_minor_digits(amount: Number, currency: str, *, name: str = "--amount")
 
 
 def _diagnose(text: str) -> tuple[str, str]:
-    """Say what is wrong with a spelling, and what to write instead."""
+    """Return the problem of a spelling, and the advice how to correct it."""
     if not text.strip():
         return "is empty", _EXAMPLE
     if text != text.strip():

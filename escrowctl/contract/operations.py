@@ -1,8 +1,8 @@
 """Every operation of the service's interface (INTERFACE.md section 4), as data.
 
-Paths are relative to `{base_url}{api_prefix}`. An operation is *published* when section 4's table
-lists it, *observed* when it was only seen in activity listings: its contract is not shown. What
-`escrowctl api` can call other paths too: they are *foreign*.
+Paths are relative to `{base_url}{api_prefix}`. An operation is *published* if section 4's table lists it, *observed* if
+it was only seen in activity listings: its contract is not shown. `escrowctl api` can call other paths too: they are
+*foreign*.
 """
 
 from enum import StrEnum
@@ -17,7 +17,7 @@ class Access(StrEnum):
 
 
 class Standing(StrEnum):
-    """Where an operation is known from."""
+    """The source that an operation is known from."""
 
     PUBLISHED = "published"
     OBSERVED = "the service does not document it"
@@ -25,10 +25,10 @@ class Standing(StrEnum):
 
 
 class Operation(NamedTuple):
-    """One row of the interface: `path` holds `{id}` where INTERFACE.md writes `:id`.
+    """One row of the interface: `path` holds `{id}` in the place of INTERFACE.md's `:id`.
 
-    `verb` is what a sentence calls it ("the create was sent"); of a write of the interface, `done`
-    completes "it was ...".
+    `verb` is its name in a sentence ("the create was sent"). `done`, only for writes of the interface, completes "it
+    was ...".
     """
 
     name: str
@@ -44,12 +44,12 @@ class Operation(NamedTuple):
 
     @property
     def makes_record(self) -> bool:
-        """Whether it creates a record that the service names: only the reply has its id."""
+        """Whether it creates a record whose id only the reply has."""
         return self.name.startswith("create_")
 
     @property
     def is_confidential(self) -> bool:
-        """Whether bodies of it may hold a secret: those about transactions and users do not."""
+        """Whether its bodies may hold a secret: those about transactions and users do not."""
         return self.standing is Standing.FOREIGN or self.noun == "webhook"
 
     def fill(self, resource_id: str | None = None) -> str:
@@ -116,10 +116,10 @@ def make_foreign(method: str, path: str) -> Operation:
 
 
 READING_METHODS = frozenset({"GET"})
-"""Methods that ask for nothing but a reading (RFC 9110 section 9.2.1), among those that `api` sends."""
+"""The methods that `api` sends and that only read (RFC 9110 section 9.2.1)."""
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
-"""Operation name -> its row; a foreign one has none."""
+"""Operation name -> its row; foreign operations have none."""
 
 DEFAULT_API_PREFIX = "/api/v1"
 """The prefix of section 4's table; section 4's example request says `/v1` (which is canonical: not shown)."""

@@ -1,7 +1,7 @@
-"""The next page of a list, as far as a reply says how to ask for it.
+"""Find the next page of a list, if a reply says how to ask for it.
 
-No interface shows how lists are paged. What is followed is a closed list of usual forms, and only with GET:
-the URL of the next page, a cursor, or "has more" with the id of the last item.
+No interface shows how lists are paged. So only a closed list of usual forms is followed, and only with GET: the URL of
+the next page, a cursor, or "has more" with the id of the last item.
 """
 
 import re
@@ -17,14 +17,14 @@ _QUERY = r"[A-Za-z0-9._~=&%+,:@/-]{1,2000}"
 
 
 class NextPage(NamedTuple):
-    """Whether a list goes on after a page, and the query of the next page (None: it is not known)."""
+    """Whether a list has another page after this one, and its query (None: not known)."""
 
     has_more: bool
     query: str | None = None
 
 
 def find_next(document: JsonValue, last_id: str | None) -> NextPage:
-    """Return what a page of a list says about the next one; `last_id` is the id of its last item."""
+    """Return the next page that a page of a list names; `last_id` is the id of its last item."""
     fields = dict(_fields(document))
     has_more = fields.get("hasmore", fields.get("hasnextpage"))
     if has_more is False:
@@ -48,7 +48,7 @@ def _fields(document: JsonValue) -> Iterator[tuple[str, JsonValue]]:
 
 
 def _query_of_url(url: JsonValue) -> str | None:
-    """Return the query of the next page's URL: the rest of it never decides where the request goes."""
+    """Return the query of the next page's URL. The rest is ignored: a reply must not redirect the request."""
     if isinstance(url, dict):
         url = url.get("href")
     _, _, query = url.partition("?") if isinstance(url, str) else ("", "", "")

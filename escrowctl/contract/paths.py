@@ -1,7 +1,7 @@
-"""Paths typed by hand: an allow-list of their characters, and where `api` only reads.
+"""Paths typed by hand: an allow-list of their characters, and which of them `api` may only read.
 
-A service may read `/Transactions/x/release.json` as the release of x. So any segment that begins like the
-collection of a write that has a command counts as that collection.
+A service may read `/Transactions/x/release.json` as the release of x. So any segment that begins like the collection of
+a write command counts as that collection.
 """
 
 import re
@@ -25,9 +25,9 @@ class Call(NamedTuple):
 
 
 def parse_call(method: str, text: str, *, prefix: str) -> Call:
-    """Return what METHOD PATH calls; PATH is relative to `prefix`, or begins with it.
+    """Return the call that METHOD PATH means; PATH is relative to `prefix`, or begins with it.
 
-    Raises `ErrorCode.BAD_VALUE` for a path that is too long or could lead elsewhere, and a query on a write.
+    Raises `ErrorCode.BAD_VALUE` for a path that is too long or could lead elsewhere, and for a query on a write.
     """
     if len(text) > _MAX_CHARS:
         raise bad_value(f"the path has {len(text)} characters: the limit is {_MAX_CHARS}.")

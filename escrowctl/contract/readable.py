@@ -1,4 +1,4 @@
-"""Whether a reply is the escrow that was asked for by its id."""
+"""Check that a reply is the escrow that was asked for by its id."""
 
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import GET_TRANSACTION
@@ -7,7 +7,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, command
 
 
 def why_unreadable(resource_id: str, record: Record) -> str | None:
-    """Return the sentence of why a reply is not the escrow that was read under this id; None if it is.
+    """Return the reason why a reply is not the escrow that was read under this id; None if it is.
 
     It is not if it is a list, has another id, or has neither id nor status nor amount. A record without an id is that
     escrow's if it has a status or an amount.

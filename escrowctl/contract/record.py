@@ -1,8 +1,7 @@
-"""Finding the record in a reply, and the id, status, amount and currency in the record.
+"""Find the record in a reply, and the id, status, amount and currency in the record.
 
-INTERFACE.md section 2 shows no field of any reply, so nothing here is a contract: the usual names
-are tried in any case (`Id`, `ID`), the profile may name fields with JSON Pointers (RFC 6901), and what
-is not found is None.
+INTERFACE.md section 2 shows no field of any reply, so nothing here is a contract: the usual names are tried in any case
+(`Id`, `ID`), and the profile may name fields with JSON Pointers (RFC 6901). A field that is not found is None.
 """
 
 import re
@@ -14,11 +13,11 @@ from typing import NamedTuple, TypeVar
 from escrowctl.contract.identifiers import EMPTY_WORDS, fold_reference
 from escrowctl.contract.json import JsonValue, Number, encode
 
-# `re` compiles each at its first use, and caches it: most runs need none.
+# `re` compiles each pattern at its first use and caches it: most runs need none.
 _INDEX = r"0|[1-9][0-9]{0,8}"
 _AMOUNT = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?"
 _MOST_DIGITS = 40
-"""Of an amount, before the point and after it."""
+"""The most digits of an amount, before the point and after it."""
 _STATUS_NAMES = ("status", "state")
 _CREATED_NAMES = ("created_at", "createdat", "created", "created_on", "createdon", "creation_date")
 _TRANSACTION, _TRANSACTION_STEMS = "transaction", ("transaction", "escrow", "tx")
@@ -40,9 +39,7 @@ _Read = TypeVar("_Read")
 
 
 class Pointers(NamedTuple):
-    """Where a profile says that fields are, as JSON Pointers into the record or the complete reply; None: the
-    usual names.
-    """
+    """A profile's JSON Pointers to fields, into the record or the complete reply. None: the usual names are tried."""
 
     id: str | None = None
     status: str | None = None
@@ -54,9 +51,9 @@ NO_POINTERS = Pointers()
 
 
 class Located(NamedTuple):
-    """The fields that escrowctl understands in a record; None where it found none.
+    """The fields that escrowctl understands in a record; None if it found none.
 
-    `unreadable` says of an amount or currency that is there why it cannot be read: `its amount is "1,000"`.
+    `unreadable` has the reasons why an amount or currency cannot be read: `its amount is "1,000"`.
     """
 
     id: str | None = None
@@ -72,7 +69,7 @@ LOCATED = ("id", "status", "amount", "currency", "created")
 
 
 class Record(NamedTuple):
-    """What a service says of one record: the complete document, the record in it, and what was found there."""
+    """A service's reply about one record: the complete document, the record in it, and its known fields."""
 
     document: JsonValue
     value: JsonValue
@@ -80,20 +77,20 @@ class Record(NamedTuple):
 
 
 class Records(NamedTuple):
-    """A collection as a service lists it: the complete document, and the items found in it."""
+    """A collection as a service lists it: the complete document, and the items in it."""
 
     document: JsonValue
     items: list[Record]
 
 
 def make_record(document: JsonValue, *, pointers: Pointers, noun: str) -> Record:
-    """Take the record out of its envelope and find what escrowctl understands in it."""
+    """Return the record inside a reply's envelope, with the fields that escrowctl understands."""
     value = unwrap(document, noun=noun, pointers=pointers)
     return Record(document, value, locate(value, noun=noun, pointers=pointers, document=document))
 
 
 def make_item(item: JsonValue, *, pointers: Pointers, noun: str) -> Record:
-    """Find what escrowctl understands in an item of a list; its only envelope is an object alone in it."""
+    """Return an item of a list, with the fields that escrowctl understands; an object alone in it is its record."""
     only = next(iter(item.values())) if isinstance(item, dict) and len(item) == 1 else None
     value = only if isinstance(only, dict) else item
     return Record(item, value, locate(value, noun=noun, pointers=pointers, document=item))
@@ -114,14 +111,14 @@ def describe_money(located: Located | None) -> str:
 
 
 def is_another(resource_id: str, located: Located) -> bool:
-    """Whether a record, read under an id, says that it is another one."""
+    """Whether a record that was read under an id has another id."""
     return located.id is not None and located.id.casefold() != resource_id.casefold()
 
 
 def unwrap(document: JsonValue, *, noun: str, pointers: Pointers | None = None) -> JsonValue:
-    """Return the record inside one envelope (`{"data": {...}}`), or the document itself where it has the id.
+    """Return the record inside one envelope (`{"data": {...}}`), or the document itself if it has the id.
 
-    An object alone in the document is an envelope, unless its name says that it is of something else.
+    An object alone in the document is an envelope, unless its name shows that it is another object.
     """
     if not isinstance(document, dict):
         return document
@@ -151,8 +148,8 @@ def find_ids(value: JsonValue, *, noun: str) -> Iterator[str]:
 def find_items(document: JsonValue, *, noun: str) -> list[JsonValue] | None:
     """Return the items of a collection: a bare array, or the array in one or two envelopes.
 
-    An envelope's array has a usual name (`data`, `items`, ..., the noun's plural), or is the
-    only array in it; an envelope may hold another alone. None where there is no such array.
+    An envelope's array has a usual name (`data`, `items`, ..., the noun's plural), or is the only array in it; an
+    envelope may hold another alone. None if there is no such array.
     """
     return _find_array(document, (*_LIST_NAMES, f"{noun}s"), envelopes=_MOST_ENVELOPES)
 
@@ -180,10 +177,10 @@ def locate(
 ) -> Located:
     """Return the id, status, amount, currency and time of creation of a record, as far as they can be found.
 
-    An id may be text or a number; an amount may be a number, digits in text, or an object that
-    holds both amount and currency. A pointer that leads nowhere in the record is tried in `document`,
-    the complete reply. A profile points into escrows: a user or webhook without such a field has the usual names.
-    `any_case` is False for what is sent: a service may not know `Amount`.
+    An id may be text or a number; an amount may be a number, digits in text, or an object that holds both amount and
+    currency. A pointer that leads nowhere in the record is tried in `document`, the complete reply. A profile points
+    into escrows: a user or webhook without such a field has the usual names. `any_case` is False for a request: a
+    service may not know `Amount`.
     """
     if not isinstance(record, dict):
         return Located()
@@ -216,7 +213,7 @@ def locate(
 
 
 def is_id(text: str | None) -> bool:
-    """Whether a text that was found where ids are can be one: blanks, zeros, negative numbers and `null` cannot."""
+    """Whether a text in the place of an id can be one: blanks, zeros, negative numbers and `null` cannot."""
     text = fold_reference(text or "")
     if text.casefold() in _NO_IDS or not text.strip(" 0.-"):
         return False
@@ -224,7 +221,7 @@ def is_id(text: str | None) -> bool:
 
 
 def find_id_pointers(record: JsonValue, *, noun: str) -> list[str]:
-    """Return where the id of a record may be, as JSON Pointers: under a usual name, else at every text like an id."""
+    """Return JSON Pointers to the possible ids of a record: under a usual name, else every text like an id."""
     if not isinstance(record, dict):
         return []
     for usual in _id_names(noun):
@@ -266,7 +263,7 @@ def _escaped(name: str) -> str:
 
 
 def resolve_pointer(document: JsonValue, pointer: str) -> JsonValue:
-    """Return what a JSON Pointer (RFC 6901 section 4) points to, or None where there is nothing."""
+    """Return the value that a JSON Pointer (RFC 6901 section 4) points to, or None if there is none."""
     value = document
     for part in pointer.split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
@@ -295,7 +292,7 @@ def _status_names(noun: str) -> tuple[str, ...]:
 
 
 def _folded(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the fields by their names in lower case; of several, the one that is spelled so."""
+    """Return the fields by their names in lower case; if several share a name, the lower-case one."""
     return {name.casefold(): value for name, value in record.items()} | record
 
 
@@ -316,16 +313,16 @@ def as_text(value: JsonValue) -> str | None:
 
 
 def text_of(value: JsonValue) -> str | None:
-    """Return a text as `as_text` does, also that of a list's only item, or of the `name` in an object."""
+    """Return a value as text, or a list's only item, or the `name` in an object; None for anything else."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     return as_text(value.get("name") if isinstance(value, dict) else value)
 
 
 def fold_status(text: str) -> str:
-    """Return a status as it is compared: trimmed, without case and invisible characters.
+    """Return a status for comparison: trimmed, without case and invisible characters.
 
-    A letter that only case folding makes one of ASCII stays: `relea\u017fed` is not `released`.
+    A letter that only case folding makes ASCII stays: `relea\u017fed` is not `released`.
     """
     visible = fold_reference(text)
     folded = visible.casefold()
@@ -335,7 +332,7 @@ def fold_status(text: str) -> str:
 def _money_of(
     amounts: Sequence[JsonValue], currencies: Sequence[JsonValue]
 ) -> tuple[Number | None, str | None, tuple[str, ...]]:
-    """Return the amount and the currency that all fields agree on, and why there is none."""
+    """Return the amount and the currency on which all fields agree, and the reasons if there is none."""
     outer: list[JsonValue] = []
     inner: list[tuple[str, JsonValue]] = []
     for value in amounts:
@@ -355,7 +352,7 @@ def _money_of(
 def _agree(
     what: str, values: Sequence[JsonValue], read: Callable[[JsonValue], _Read | None]
 ) -> tuple[_Read | None, tuple[str, ...]]:
-    """Return what the fields that are not empty agree on; None and why if one cannot be read, or two differ."""
+    """Return the value on which all non-empty fields agree; None and the reason if one is unreadable or two differ."""
     found: dict[object, _Read] = {}
     for value in values:
         if value is None or value in ("", [], {}):
@@ -369,8 +366,8 @@ def _agree(
 
 
 def as_amount(value: JsonValue) -> Number | None:
-    """Return a number, or one in text as JSON writes it; None for anything else, and for what is no sum of money."""
-    # Decimal accepts more spellings than JSON, and what is read here is printed as a JSON number again.
+    """Return a number, or text that spells one as in JSON; None for other values, and for too many digits."""
+    # Decimal accepts more spellings than JSON, and this value is printed as a JSON number again.
     if isinstance(value, str) and re.fullmatch(_AMOUNT, value):
         with suppress(InvalidOperation):
             value = Number(value)

@@ -1,12 +1,11 @@
-"""What may be shown, stored and traced of texts and documents that can contain a secret.
+"""Decide which parts of texts and documents may be shown, stored and traced: they may contain a secret.
 
-The API key is known, and found in a text in any decoding. Services echo keys as their encoders spell them
-(`\\u002B`, `\\/`, `&#43;`, `%2b`), gateways quote such replies in other texts, and bodies break off. So a text is
-decoded as far as it goes before it is searched. It costs little on ordinary replies: some 0.3 s for 64 MB, 10 us
-for one record.
+The API key is known, and found in a text in any encoding. Services echo keys as their encoders spell them (`\\u002B`,
+`\\/`, `&#43;`, `%2b`), gateways quote such replies in other texts, and bodies break off. So a text is decoded as far as
+possible before it is searched. It costs little on ordinary replies: some 0.3 s for 64 MB, 10 us for one record.
 
-A signing secret is recognised only by its prefix or by its field's name, and INTERFACE.md does not show that
-name. So of a webhook's record only texts known as harmless are stored, and hashes of the rest.
+A signing secret is recognised only by its prefix or by its field's name, and INTERFACE.md does not show that name. So
+of a webhook's record only texts known as harmless are stored, and hashes of the rest.
 """
 
 import hashlib
@@ -21,17 +20,17 @@ STARS = "***"
 _PREFIX_CHARS = 12
 _WINDOW, _SHORT_WINDOW = 12, 8
 _BLOCK = 6
-"""Each window of 12 holds a block of 6 that begins at a multiple of 6: these few are looked for first."""
+"""Each window of 12 holds a block of 6 that begins at a multiple of 6: these few blocks are searched first."""
 
 _PIECE, _OVERLAP = 1 << 20, 1 << 13
-"""Bytes. A key is not spelled in more than the pieces of a body overlap."""
+"""Bytes. No encoding of a key is longer than the overlap of two pieces."""
 
 
 _SHORT = 64
-"""Characters: so short a text is looked at once, and remembered."""
+"""Characters: the result for a text of at most this length is cached."""
 
 _MOST_LAYERS = 12
-"""A text that is still encoded after so many decodings counts as one that holds the key."""
+"""A text that is still encoded after so many decodings counts as a text with the key."""
 
 _BLANKS = b" \t\r\n"
 _UNSEEN_BYTES = bytes(byte for byte in range(256) if not 0x21 <= byte <= 0x7E and byte not in _BLANKS)
@@ -40,7 +39,7 @@ _HEX = rb"[0-9A-Fa-f]"
 _SEEN = rb"(?:2[1-9A-Fa-f]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e])"
 _COULD_BE_A_KEY = r"(?=.*[0-9])(?=.*[A-Za-z])[\x21-\x2d\x30-\x7d][\x21-\x7e]{15,}"
 _HOST = r"(?:[a-z0-9-]+\.)+[a-z]{2,}(?::[0-9]+)?/?"
-# Each begins with a literal character, which is what makes the search fast; `re` keeps them compiled.
+# Each begins with a literal character: this makes the search fast. `re` caches the compiled patterns.
 _ESCAPES = (
     (
         b"\\",
@@ -49,7 +48,7 @@ _ESCAPES = (
     ),
     (b"%", rb"%%(?!%b)%b{2}" % (_SEEN, _HEX), rb"%%(?:u(%b{4})|(%b{2}))" % (_HEX, _HEX)),
 )
-"""What begins an escape of JSON or of a URL, the escapes of what is no visible ASCII, and all of them."""
+"""The start of an escape in JSON or in a URL, the escapes of invisible characters, and all escapes."""
 
 _ENTITY = rb"&(?:#[xX]0*(%b{1,6});?|#0*(?P<decimal>[0-9]{1,7});?|(?P<name>[A-Za-z]{2,32});)" % _HEX
 
@@ -73,7 +72,7 @@ _PRIVATE_NAMES = (
     *("access key", "access token", "refresh token", "auth token", "api token", "bearer token", "session token"),
     *("id token", "verification token"),
 )
-"""What the names of secrets contain. Not `token` alone: with some services that is an id, which the journal needs."""
+"""Parts of the names of secrets. Not `token` alone: with some services that is an id, which the journal needs."""
 
 # `re` compiles these at their first use, and caches them: a text that cannot match is not tried. Each is linear, for a
 # reply may have 1 MiB and is not stored before it is covered: a name is tried at its beginning alone, and in one piece.
@@ -86,24 +85,24 @@ _QUERY_VALUE = r"([?&][\w.~%\[\]-]+=)[^\s\"'<>&#]+"
 
 
 def holds_key(text: str | bytes, key: str) -> bool:
-    """Whether a text or a body holds an API key, in any decoding of it.
+    """Whether a text or a body holds an API key, in any encoding.
 
-    As the key count 12 consecutive characters beyond its prefix, which ends at the last `_` within its
-    first 12 characters; 8 where fewer than 12 remain, and the complete key where fewer than 8 do. They are
-    found behind escapes of JSON, JavaScript, HTML and URLs in up to 12 layers, between invisible
-    characters and in UTF-16; in base64 and hexadecimal by their beginning.
+    It holds the key if it holds 12 consecutive characters of the key after its prefix, which ends at the last `_`
+    within its first 12 characters; 8 if fewer than 12 remain, and the complete key if fewer than 8 do. They are found
+    behind escapes of JSON, JavaScript, HTML and URLs in up to 12 layers, between invisible characters and in UTF-16; in
+    base64 and hexadecimal by their beginning.
     """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if key.encode() in data:
         return True
     needles = _needles(key)
-    # In pieces, because what decodes a text takes several times its memory.
+    # In pieces, because decoding a text takes several times its memory.
     pieces = (data[start : start + _PIECE + _OVERLAP] for start in range(0, len(data), _PIECE))
     return any(needles.are_in(piece) for piece in pieces)
 
 
 def star(text: str, key: str) -> str:
-    """Return a text without an API key: stars in its place where it is plain, else in the place of all the text."""
+    """Return a text with stars in place of the API key, or of the complete text if the key in it is encoded."""
     return _star_short(text, key) if len(text) <= _SHORT else _star(text, key)
 
 
@@ -119,15 +118,15 @@ def _star(text: str, key: str) -> str:
 
 
 def shown(value: str) -> str:
-    """Return a typed value as a message may quote it: stars in the place of one that could be an API key.
+    """Return a typed value as a message may quote it: stars in place of a value that could be an API key.
 
-    One that is typed in the wrong place is not known as a key: a word of 16 and more, no path and no host.
+    A key typed in the wrong place is not known. A word of 16 characters or more could be one, if it is no path or host.
     """
     return STARS if re.fullmatch(_COULD_BE_A_KEY, value) and not re.fullmatch(_HOST, value) else value
 
 
 class _Needles:
-    """What is looked for in a decoded text to find one key."""
+    """The texts to search for in a decoded text to find one key."""
 
     def __init__(self, key: str) -> None:
         rest = key[key[:_PREFIX_CHARS].rfind("_") + 1 :]
@@ -138,7 +137,7 @@ class _Needles:
         self.coded = _encode(windows[0].encode())
 
     def are_in(self, data: bytes) -> bool:
-        """Whether one of them is in a text, in any layer of it."""
+        """Whether a text holds one of them, in any layer."""
         for layer, text in enumerate(_layers(data)):
             bare = text.translate(None, _DROPPED)
             if layer == _MOST_LAYERS or any(coded in bare for coded in self.coded):
@@ -158,13 +157,13 @@ def _cut(text: str, size: int, step: int) -> list[str]:
 
 
 def _decode_all(texts: list[str]) -> frozenset[bytes]:
-    """Return the last layer of each, which is searched for; where a key is nothing but escapes, the key itself."""
+    """Return the last layer of each text, which is searched for; if nothing is left of it, the text itself."""
     found = ([*_layers(text.encode())][-1].translate(None, _DROPPED) or text.encode() for text in texts)
     return frozenset(found)
 
 
 def _encode(start: bytes) -> frozenset[bytes]:
-    """Return a key's beginning in hexadecimal, and in base64 at each of the three places in a group."""
+    """Return a key's beginning in hexadecimal, and in base64 at each of the three offsets in a group."""
     from base64 import b64encode  # noqa: PLC0415 - for those who have a key
 
     found = {start.hex().encode(), start.hex().upper().encode()}
@@ -176,9 +175,9 @@ def _encode(start: bytes) -> frozenset[bytes]:
 
 
 def _layers(data: bytes) -> Iterator[bytes]:
-    """Yield a text in visible ASCII and blanks, and what each of up to 12 decodings makes of it, until none changes it.
+    """Yield a text in visible ASCII and blanks, then the result of each of up to 12 decodings, until none changes it.
 
-    What is invisible is dropped, and with it the zeros of UTF-16 and a byte order mark.
+    Invisible characters are dropped, and with them the zeros of UTF-16 and a byte order mark.
     """
     data = data.translate(None, _UNSEEN_BYTES)
     yield data
@@ -188,7 +187,7 @@ def _layers(data: bytes) -> Iterator[bytes]:
             if mark in data:
                 data = re.sub(escape, _character, re.sub(unseen, b"", data))
         if data == before and b"&" in data:
-            # Last, because an entity may end without its semicolon: what is encoded in it comes first.
+            # Last, because an entity may end without its semicolon: encodings inside it come first.
             data = re.sub(_ENTITY, _character, data)
         if data == before:
             return
@@ -243,8 +242,8 @@ def hide_query(text: str) -> str:
 
 
 def hide_in_text(text: str) -> str:
-    """Return a text with stars for all that may be secret in it: see `hide_secrets` and `hide_query`; and for the
-    user and password in URLs.
+    """Return a text with stars for everything that may be secret in it: everything that `hide_secrets` and `hide_query`
+    hide, and the user and password in URLs.
     """
     text = hide_query(hide_secrets(text))
     return re.sub(_USERINFO, f"://{STARS}@", text) if "://" in text else text

@@ -1,4 +1,4 @@
-"""When something happened, as a service writes it: the interface shows no format of a time."""
+"""Timestamps as a service writes them: the interface shows no format."""
 
 import re
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ _YEARS = range(2000, 9999)
 
 
 def read_time(text: str | None) -> datetime | None:
-    """Return the moment in UTC that a service's timestamp names; None for other texts, and where it is not known."""
+    """Return the moment in UTC that a service's timestamp names; None for other texts, and for unknown times."""
     # Without its hyphens, a count of milliseconds such as 1801010112345 would be a day of the year 1801.
     if text is None or not re.match(_DATE, text):
         return None

@@ -1,7 +1,7 @@
-"""Which records of a list an unknown create may have made.
+"""Find the records of a list that an unknown create may have made.
 
-An equal amount proves nothing, for two identical escrows are legitimate. Nor does a list without one: it may be
-incomplete, and escrowctl may not understand it.
+An equal amount proves nothing, because two identical escrows are legitimate. Nor does a list without an equal amount:
+it may be incomplete, and escrowctl may not understand it.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,17 +19,17 @@ from escrowctl.journal.model import Entry
 from escrowctl.writes.create import list_differences
 
 _CLOCKS = timedelta(minutes=5)
-"""How far the service's clock may be behind: what it created earlier than that before a write is not its result."""
+"""How far the service's clock may be behind. A record created longer than this before a write is not its result."""
 
 MOST_PAGES = 10_000
-"""A list with more of them may have no end."""
+"""A list with more pages may have no end."""
 
 _WHOLE_SECOND = timedelta(seconds=1)
 """A service may state times without fractions."""
 
 
 class Listed(NamedTuple):
-    """The records of a list that a create may have made, and others; `is_cut`: there are more, which cannot be read."""
+    """The records that were read from a list; `is_cut`: there are more, which cannot be read."""
 
     items: list[Record]
     is_cut: bool
@@ -38,8 +38,8 @@ class Listed(NamedTuple):
 class Candidates(NamedTuple):
     """The records of a list that equal the create of an entry.
 
-    `matching` may be what it made. `earlier` were there before it was sent. `unread` is how many of all `listed` have
-    nothing that can be compared.
+    `matching` may be its result. `earlier` existed before it was sent. `unread` counts the records of `listed` that
+    have no value to compare; `what` names that value.
     """
 
     entry: Entry
@@ -51,7 +51,7 @@ class Candidates(NamedTuple):
 
     @property
     def doubts(self) -> list[str]:
-        """What speaks against a decision that nothing was created, as sentences without their end."""
+        """Reasons against a decision that nothing was created, as sentences without their full stop."""
         count = len(self.listed.items)
         unread = [f"escrowctl can read no {self.what} in {self.unread} of the {count} records"]
         matching = [f"{one.located.id} matches: {say(self.entry, one)}" for one in self.matching]
@@ -60,7 +60,7 @@ class Candidates(NamedTuple):
 
 
 def collect(entry: Entry, pages: Iterable[Page]) -> Listed:
-    """Return the records of a list; one that begins with the newest is read back to those before a write was sent."""
+    """Return the records of a list. If the newest come first, stop at records from before a write was sent."""
     items: list[Record] = []
     is_cut = False
     oldest: datetime | None = datetime.max.replace(tzinfo=UTC)
@@ -68,7 +68,7 @@ def collect(entry: Entry, pages: Iterable[Page]) -> Listed:
         items += page.items
         for one in page.items:
             at = read_time(one.located.created)
-            # None from the first record that is not in this order, or without a time.
+            # None after the first record that is out of order or has no time.
             oldest = at if at and oldest and at <= oldest else None
         is_older = bool(page.items) and was_there_before(entry, page.items[0].located)
         # Records of one moment are in any order.
@@ -79,7 +79,7 @@ def collect(entry: Entry, pages: Iterable[Page]) -> Listed:
 
 
 def compare(entry: Entry, listed: Listed, service: Service, *, is_taken: Callable[[str], bool]) -> Candidates:
-    """Return the records that a create may have made; `is_taken`: another entry created the one with this id."""
+    """Return the records that a create may have made; `is_taken`: another entry created the record with this id."""
     is_escrow = entry.intent.operation != CREATE_WEBHOOK.name
     fits, is_readable = (_fits_money, _has_money) if is_escrow else (_fits_url, _has_url)
     fitting = [one for one in listed.items if fits(entry, one, service)]
@@ -95,17 +95,17 @@ def compare(entry: Entry, listed: Listed, service: Service, *, is_taken: Callabl
 
 
 def was_there_before(entry: Entry, located: Located, *, tolerance: timedelta = _CLOCKS) -> bool:
-    """Whether a record was created before a write was first sent, as far as both are known and clocks agree."""
+    """Whether a record was created before a write was first sent; False if either time is not known."""
     created = read_time(located.created)
     if created is None or (entry.origin is not None and entry.attempt > 1):
-        # Of an imported entry the first attempt is not known.
+        # The first attempt of an imported entry is not known.
         return False
     first = entry.sent_at if entry.origin is not None else entry.history[0].at
     return created < datetime.fromisoformat(first) - tolerance
 
 
 def say(entry: Entry, record: Record) -> str:
-    """Return a record in a few words, and when it was created; one of the time just before may not be the write's."""
+    """Return a short description of a record with its time of creation, and a note if it may be too old."""
     described, created = describe(record.located), record.located.created
     if created is None:
         return described

@@ -1,7 +1,7 @@
-"""What became of a create: the record that it created, and how that differs from what was sent.
+"""The result of a create: the record that it created, and the differences from the request.
 
-Which reply proves a create is in `writes.outcome`; here a create that its reply left unknown is
-settled by that reply later, and one that is done is compared with what was sent.
+`writes.outcome` decides which reply proves a create. Here, an unknown create is settled later by its stored reply,
+and a done create is compared with the request.
 """
 
 import shlex
@@ -35,9 +35,9 @@ Report = Callable[[str], None]
 
 
 def conclude_create(result: WriteResult, service: Service) -> WriteResult:
-    """Return the result with the record of what was created, and with the failure where it differs from what was sent.
+    """Return the result with the created record, and with the failure if it differs from the request.
 
-    Raises EscrowctlError where it is not done.
+    Raises EscrowctlError if it is not done; `CHECK_FAILED` if its stored reply names another id than was recorded.
     """
     entry = result.sent
     if entry.state is not State.DONE:
@@ -50,13 +50,13 @@ def conclude_create(result: WriteResult, service: Service) -> WriteResult:
 
 
 def find_other_id(entry: Entry, service: Service) -> str | None:
-    """Return the id that the stored reply of a create names by today's profile, where it was recorded with another."""
+    """Return the id that a create's stored reply names by the current profile, if another id was recorded."""
     settlement = entry.settlement
     if entry.state is not State.DONE or settlement.verified or settlement.result_id is None:
         return None
     judged = judge_stored(service, entry)
     named = judged.result_id if judged is not None else None
-    # Of an id that looks like a secret, the stored reply has stars.
+    # The stored reply has stars in place of an id that looks like a secret.
     return named if named is not None and named != settlement.result_id and STARS not in named else None
 
 
@@ -76,13 +76,13 @@ def misread(entry: Entry, named: str, *, hint: Hints) -> EscrowctlError:
 def read_accepted(
     result: WriteResult, service: Service, reader: Reader, journal: Journal, signals: Signals
 ) -> WriteResult:
-    """Settle a create that was answered with 202 by one reading; without it, it stays unknown."""
+    """Settle a create that was answered with 202 by one read; if that fails, it stays unknown."""
     try:
         settled = settle_by_reply(result.sent, service=service, reader=reader, journal=journal)
     except EscrowctlError:
         return result
     except Stopped as stopped:
-        # What is known of the write is reported first; the stop comes after.
+        # The write's outcome is reported first, then the stop.
         signals.remember(stopped)
         return result
     return settled or result
@@ -91,10 +91,10 @@ def read_accepted(
 def settle_by_reply(
     entry: Entry, *, service: Service, reader: Reader, journal: Journal, report: Report = lambda _: None
 ) -> WriteResult | None:
-    """Settle an unknown create whose stored reply proves it by the current profile; None where it does not.
+    """Settle an unknown create whose stored reply proves it by the current profile; None if it does not.
 
-    The record is read first; `report` is called with why it settles nothing. Raises EscrowctlError as
-    `Journal.settle_later` does.
+    The record is read first; `report` is called with the result. Raises EscrowctlError if the journal cannot record
+    it, `BUSY` if another process has worked on the entry since.
     """
     judged = judge_stored(service, entry)
     made = judged.result_id if judged else None
@@ -108,7 +108,7 @@ def settle_by_reply(
 
 
 class Proof(NamedTuple):
-    """What settles a create that was unknown, and the record that was read."""
+    """The settlement of a create that was unknown, and the record that was read."""
 
     settlement: Settlement
     record: Record
@@ -117,8 +117,9 @@ class Proof(NamedTuple):
 def prove(
     entry: Entry, judged: Judgement, service: Service, reader: Reader, report: Report = lambda _: None
 ) -> Proof | None:
-    """Return what proves a create whose stored reply names an id: the record has it. A reply alone named it too late,
-    by a pointer that may be wrong, or says only that the request was accepted (202).
+    """Return the proof of a create whose stored reply names an id; None if no record with this id can be read.
+
+    The reply alone is no proof: the pointer may be wrong, or the reply only accepts the request (202).
     """
     assert judged.result_id is not None, "it names an id"
     settlement = entry.settlement._replace(outcome=Outcome.DONE, result_id=judged.result_id)
@@ -144,7 +145,7 @@ def find_done(journal: Journal, entry: Entry, account: Account, selection: Selec
 def is_beside(entry: Entry, other: Entry, account: Account | None = None) -> bool:
     """Whether another entry is done, of the same operation and service, and not certainly of another account.
 
-    `account` is that of this run, where the entry may have another.
+    `account` is that of this run, if the entry may have another.
     """
     mine, theirs = entry.intent, other.intent
     return (
@@ -156,10 +157,10 @@ def is_beside(entry: Entry, other: Entry, account: Account | None = None) -> boo
 
 
 def compare_ids(entry: Entry, settlement: Settlement, others: Iterable[Entry]) -> Settlement:
-    """Return the outcome of a create with what it means where another one, of `others`, got the same id.
+    """Return the settlement of a create, corrected if another create, one of `others`, got the same id.
 
-    A reply that names the id says that something was created, and not what; a reading of the record proves nothing.
-    An endpoint holds no money: a service that has it already may name it again.
+    A reply with that id still proves that something was created: it gets a remark. A read of the record proves
+    nothing: the outcome becomes unknown. Webhooks are not compared: a service may return an existing endpoint again.
     """
     made = settlement.result_id
     if settlement.state is not State.DONE or made is None or entry.intent.operation != CREATE_TRANSACTION.name:
@@ -174,7 +175,7 @@ def compare_ids(entry: Entry, settlement: Settlement, others: Iterable[Entry]) -
 
 
 def find_difference(entry: Entry) -> EscrowctlError | None:
-    """Return the error (`CHECK_FAILED`) of a create whose record differs from what was sent; None where it does not."""
+    """Return the error `CHECK_FAILED` of a create whose record differs from the request; None if it does not."""
     made, remark = entry.settlement.result_id, entry.settlement.remark
     if made is None or remark is None or entry.intent.operation != CREATE_TRANSACTION.name:
         return None
@@ -188,7 +189,7 @@ def find_difference(entry: Entry) -> EscrowctlError | None:
 
 
 def describe_differences(service: Service, record: Record | None, sent: Money | None) -> str | None:
-    """Return how a record that was created differs from what was sent, or that its status says that it failed."""
+    """Return how a created record differs from the request, and whether its status says that it failed; or None."""
     if record is None:
         return None
     status = record.located.status
@@ -198,9 +199,9 @@ def describe_differences(service: Service, record: Record | None, sent: Money | 
 
 
 def list_differences(found: Located, sent: Money | None) -> list[str]:
-    """Return how a record's amount and currency differ from what was sent; case in currencies does not matter.
+    """Return how a record's amount and currency differ from the request; case in currencies does not matter.
 
-    One that is there and cannot be read differs too.
+    An amount or currency that cannot be read counts as different.
     """
     differences = [*found.unreadable] if sent is not None else []
     if sent is not None and found.amount is not None and found.amount != sent.amount:
@@ -211,14 +212,14 @@ def list_differences(found: Located, sent: Money | None) -> list[str]:
 
 
 def _read_created(made: str, reader: Reader, report: Report) -> Record | None:
-    """Return the record that says it has this id; None where none can be read."""
+    """Return the record that has this id; None if it cannot be read."""
     try:
         record = reader.read(GET_TRANSACTION, parse_id(made), decides=True)
     except EscrowctlError as error:
         report(f"{made} (the id in the reply) could not be read: {error.message}")
         return None
     located = record.located
-    # `reply.id` may point into a create's envelope, which a reading does not have.
+    # `reply.id` may point into a create's envelope, which the reply to a read does not have.
     is_shown = carries(record.document, made) if located.id is None else not is_another(made, located)
     is_shown = is_shown and list_of(record, noun=GET_TRANSACTION.noun) is None
     report(f"{made}: {describe(located)}" if is_shown else f"{made} was read, but the record does not have this id")
@@ -226,7 +227,7 @@ def _read_created(made: str, reader: Reader, report: Report) -> Record | None:
 
 
 def _failure(service: Service, result: WriteResult) -> EscrowctlError:
-    """Return why a write is not done; of a create without proof, with its reply and what would prove it."""
+    """Return the error of a write that is not done; for an unproven create, with its reply and how to prove it."""
     entry = result.sent
     failure = write_failure(service, result)
     judged = judge_stored(service, entry) if entry.state is State.UNKNOWN else None
@@ -248,10 +249,10 @@ def _failure(service: Service, result: WriteResult) -> EscrowctlError:
 
 
 def _find_pointer(service: Service, entry: Entry, record: Record) -> str | None:
-    """Return the one place in a reply that would prove the create if the profile named it as the id."""
+    """Return the one pointer in a reply that would prove the create if the profile named it as the id."""
     noun = CREATE_TRANSACTION.noun
     pointers = find_id_pointers(record.value, noun=noun) or find_id_pointers(record.document, noun=noun)
-    # Each try reads the whole reply again: two that prove are as many as a hundred.
+    # Each try parses the complete reply again: stop at the second pointer that proves it.
     tried = (pointer for pointer in islice(pointers, _MOST_POINTERS) if _would_prove(service, entry, pointer))
     proving = list(islice(tried, 2))
     return proving[0] if len(proving) == 1 else None
@@ -264,7 +265,7 @@ def _would_prove(service: Service, entry: Entry, pointer: str) -> bool:
 
 
 def _reply_with_id(result: WriteResult) -> Record | None:
-    """Return the record of a create under the id that the journal has: a Location may have named it alone."""
+    """Return a create's record with the id that the journal has: only a Location header may have named it."""
     record, made = result.record, result.sent.settlement.result_id
     if record is None or made is None:
         return record

@@ -1,4 +1,4 @@
-"""Reading a transaction before it is written to: what was confirmed must still be so."""
+"""Read a transaction before a write to it: the record must still be as it was confirmed."""
 
 import shlex
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest
 
 Confirm = Callable[[str, Located | None], bool]
-"""Asks for confirmation with the id and the record as read; returns whether a question was asked (and time
-passed); raises EscrowctlError where it is not confirmed."""
+"""Asks for confirmation with the id and the record as read. Returns whether a question was asked, and so time
+passed. Raises EscrowctlError if it is not confirmed."""
 
 _PAGE = 10
 _UNREADABLE = (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED, ErrorCode.FORBIDDEN)
@@ -27,10 +27,10 @@ _WITHOUT_CHECK = Hint("repeat the command with --allow-unreadable", "to send it 
 
 
 def inspect(reader: Reader, service: Service, resource_id: str, options: RecordOptions, *, verb: str) -> Located | None:
-    """Return what the service says of a transaction now; with `allow_unreadable` None where it cannot be read.
+    """Return a transaction as read now; None if it cannot be read, and `allow_unreadable` is set.
 
-    A record without the status that the profile goes by counts as one that cannot be read. Raises EscrowctlError, as
-    `Reader.read_escrow` does, with the effect that the write was not sent; `verb` names it.
+    A record without a status is refused if the profile relies on the status and `allow_unreadable` is not set. Raises
+    EscrowctlError if the record cannot be read: the message says that the write, named by `verb`, was not sent.
     """
     try:
         located = reader.read_escrow(resource_id).located
@@ -58,10 +58,10 @@ def inspect(reader: Reader, service: Service, resource_id: str, options: RecordO
 def inspect_for(
     reader: Reader, service: Service, request: WriteRequest, options: RecordOptions, *, may_be_done: bool = False
 ) -> Located | None:
-    """Read the record that a write is about; raises as `inspect`, and where an expectation fails.
+    """Return the record that a write is about; None if it cannot be read, and `allow_unreadable` is set.
 
-    Unless it `may_be_done`, a record that shows the write as done, or as in progress, raises `ErrorCode.ALREADY_DONE`:
-    another machine may have sent it.
+    Raises EscrowctlError if it cannot be read; `EXPECTATION_FAILED` for another amount or currency; `ALREADY_DONE` for
+    a record that shows the write as done or in progress (by another machine), unless it `may_be_done`.
     """
     resource_id, operation = request.resource_id or "", request.operation
     found = inspect(reader, service, resource_id, options, verb=operation.verb)
@@ -93,9 +93,9 @@ def inspect_for(
 def require_as_created(
     journal: Journal, service: Service, resource_id: str, found: Located, options: RecordOptions
 ) -> None:
-    """Raise `ErrorCode.EXPECTATION_FAILED` where an escrow has other money than any create from here gave it.
+    """Raise `ErrorCode.EXPECTATION_FAILED` if an escrow has other money than every create from here gave it.
 
-    What the options expect instead is compared elsewhere.
+    An amount or currency that the options expect is compared elsewhere.
     """
     account = account_of(service)
     selection = Selection(_PAGE, states=(State.DONE,), operations=(CREATE_TRANSACTION.name,), result_id=resource_id)
@@ -123,7 +123,7 @@ def require_as_created(
 
 
 def require_unchanged(resource_id: str, before: Located | None, now: Located | None) -> None:
-    """Raise `ErrorCode.EXPECTATION_FAILED` where the record is not what was shown."""
+    """Raise `ErrorCode.EXPECTATION_FAILED` if the record has changed since it was shown."""
     if now != before:
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
@@ -132,9 +132,9 @@ def require_unchanged(resource_id: str, before: Located | None, now: Located | N
 
 
 def require_resendable(service: Service, entry: Entry, found: Located) -> None:
-    """Refuse (`EXPECTATION_FAILED`) to send a write again whose escrow has another amount than when it was sent.
+    """Raise `ErrorCode.EXPECTATION_FAILED` if a write must not be sent again.
 
-    So too where it seems to be done, or, at a service that would do it twice, may be in progress.
+    The escrow has another amount, the write seems done, or it may be in progress without deduplication.
     """
     money, now = entry.intent.money, describe_money(found)
     if money is not None and (found.amount, found.currency) != (money.amount, money.currency):
@@ -163,13 +163,13 @@ def require_resendable(service: Service, entry: Entry, found: Located) -> None:
 
 
 def say_pending(entry: Entry, found: Located) -> str:
-    """Return what a status says that may mean a write is in progress."""
+    """Return the clause that a write may be in progress, with the escrow's status."""
     verb, resource_id = entry.intent.verb, entry.intent.resource_id
     return f"the service reports {resource_id} as {found.status}: the {verb} may be in progress"
 
 
 def require_expected(resource_id: str, found: Located | None, options: RecordOptions) -> None:
-    """Raise `ErrorCode.EXPECTATION_FAILED` where a record has not the expected amount and currency."""
+    """Raise `ErrorCode.EXPECTATION_FAILED` if a record does not have the expected amount and currency."""
     amount, currency = options.expected_amount, options.expected_currency
     if found is None and (amount is not None or currency is not None):
         what = " ".join(str(one) for one in (amount, currency) if one is not None)

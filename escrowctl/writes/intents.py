@@ -1,4 +1,4 @@
-"""What the journal stores of a write before it is sent, and whether it may be sent at all from here."""
+"""The intent that the journal stores before a write is sent, and checks that may forbid to send it from here."""
 
 import os
 import pwd
@@ -12,14 +12,14 @@ from escrowctl.journal.model import POSSIBLE_STATES, Intent, Selection
 from escrowctl.writes.requests import WriteRequest
 
 _LIVE_WRITES = Selection(100, states=POSSIBLE_STATES, operations=(CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name))
-"""What a history is made of: what moved money, or may have."""
+"""Writes that moved money, or may have: a journal with one of them has a history."""
 
 _USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")
 """As getpass.getuser() has them, in its order; importing getpass would import termios."""
 
 
 def make_intent(service: Service, request: WriteRequest, idempotency_key: str, *, operator: str) -> Intent:
-    """Return what the journal stores of a request; `operator` is who runs this."""
+    """Return the intent that the journal stores for a request. `operator` is the name of the user who runs this."""
     options = request.options
     return Intent(
         operation=request.operation.name,
@@ -42,15 +42,15 @@ def make_intent(service: Service, request: WriteRequest, idempotency_key: str, *
 
 
 def require_writable(service: Service) -> None:
-    """Raise EscrowctlError where the profile forbids writes."""
+    """Raise EscrowctlError `READ_ONLY` if the profile forbids writes."""
     if service.read_only:
         raise not_sent(ErrorCode.READ_ONLY, f"the profile {service.name} is read-only.")
 
 
 def require_history(service: Service, journal: Journal) -> None:
-    """Raise EscrowctlError for a live write of a CI job whose journal knows no write to the service.
+    """Raise EscrowctlError `JOURNAL_UNUSABLE` if the journal has no create or release at the service: for live CI jobs.
 
-    A runner that begins with an empty disk has lost the guards: what it paid before, it would pay again.
+    A runner that starts with an empty disk has lost the guards: it would repeat earlier payments.
     """
     if any(entry.intent.is_known_as(service.names) for entry in journal.all(_LIVE_WRITES)):
         return
@@ -81,7 +81,7 @@ def require_reason(service: Service, operation: Operation, journal: Journal, rea
 
 
 def operator_name() -> str:
-    """Return who runs this, for the record: the user's name, or the uid where the machine has no name for it."""
+    """Return the name of the user who runs this, or `uid=N` if the machine has no name for the uid."""
     try:
         name = next(filter(None, map(os.environ.get, _USER_VARIABLES)), None) or pwd.getpwuid(os.getuid()).pw_name
     except KeyError:

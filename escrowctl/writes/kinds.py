@@ -1,4 +1,4 @@
-"""What is particular about each kind of write, one row each; everything else is the pipeline's."""
+"""The differences between kinds of writes, one row each. The pipeline does everything that they share."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class WriteKind(NamedTuple):
     """Completes "sending it again may ..."."""
 
     answers: tuple[str, str] = ("it was done", "it was not done")
-    """What the service's support may answer."""
+    """The two answers that the service's support may give."""
 
     warning: str = ""
     """The warning above the question."""
@@ -36,29 +36,29 @@ class WriteKind(NamedTuple):
     """On a live service the amount is typed to confirm, instead of the id."""
 
     proving_statuses: Callable[[Service], frozenset[str]] = lambda _service: frozenset()
-    """The statuses, case-folded, that prove it when the record is read back; empty: none is known."""
+    """The statuses, case-folded, that prove the write when the record is read back; empty: none is known."""
 
     done_word: str | None = None
-    """The status, case-folded, that seems to say so where none is known to prove it: a reason not to send it."""
+    """A status, case-folded, that blocks the write if no proving status is known: it suggests that it was done."""
 
     unconfirmed: ErrorCode = ErrorCode.CHECK_FAILED
-    """The error of one that was accepted, and whose record does not show it."""
+    """The error if the service accepted the write, but the record does not show it."""
 
     needs_id: bool = False
     """Only an id from the service proves it."""
 
     conflict_is_refusal: bool = False
-    """A 409 says that nothing was done. Of other writes it may mean that this very request came before."""
+    """A 409 says that nothing was done. For other writes, the service may already have received this request."""
 
     listing: Operation | None = None
-    """Where an unknown one may be found by its idempotency key."""
+    """The list in which an unknown write may be found by its idempotency key."""
 
     def is_proven_by(self, status: str | None, service: Service) -> bool:
         """Whether a record's status proves that it was done; case does not matter."""
         return status is not None and fold_status(status) in self.proving_statuses(service)
 
     def seems_done(self, status: str | None, service: Service) -> bool:
-        """Whether a record's status proves that it was done, or seems to say so where none is known to prove it."""
+        """Whether a record's status proves that it was done, or suggests it if no proving status is known."""
         if status is None or self.proving_statuses(service):
             return self.is_proven_by(status, service)
         return fold_status(status) == self.done_word

@@ -1,8 +1,8 @@
-"""What a write's exchange proves: not sent, refused, unknown, or done.
+"""Judge a write by its exchange: not sent, refused, unknown, or done.
 
-The table is by evidence and status, never by exception type: RFC 9110 section 9.2.2 forbids to
-repeat a method that is not idempotent without knowing that it was not applied, and this service
-promises no deduplication (contract/INTERFACE.md section 7: not shown). What is not listed is unknown.
+The table is by evidence and status, never by exception type: RFC 9110 section 9.2.2 forbids to repeat a method that
+is not idempotent without knowing that it was not applied, and this service promises no deduplication
+(contract/INTERFACE.md section 7: not shown). A status that is not listed is unknown.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ _REFUSED_STATUSES = frozenset({400, 402, 404, 405, 406, *range(410, 416), 417, 4
 """Refusals; those with a code of their own are in `REFUSAL_CODES`."""
 _CREATED, _ACCEPTED = 201, 202
 _DONE_STATUSES = frozenset({200, _CREATED, _ACCEPTED, 203, 204})
-"""What is not listed is unknown: 206 is a part, 207 (RFC 4918 section 11.1) speaks of several requests."""
+"""Any other status is unknown: 206 is a part, 207 (RFC 4918 section 11.1) is about several requests."""
 _COLLECTION = "transactions"
 _MOST_SHOWN = 80
 
@@ -47,10 +47,10 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Sent(NamedTuple):
-    """What a reply is compared with: where the request went to, its body, and the ids in it.
+    """The request that a reply is compared with: its URL, its body, and the ids in it.
 
-    A reply that returns one of `own_ids` has named nothing: it may be an echo. `pointers` say where
-    the profile finds an id, `is_failed` which statuses are those of an escrow that failed.
+    One of `own_ids` proves nothing in a reply: it may be an echo. `pointers` are the profile's JSON Pointers to
+    fields. `is_failed` says whether a status is that of a failed escrow.
     """
 
     url: str = ""
@@ -61,10 +61,10 @@ class Sent(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What one attempt proves: its outcome, why, and for a refusal its code.
+    """The outcome that one attempt proves, the reason, and a refusal's code.
 
-    `may_repeat`: a 425 or 429, which comes before processing. `result_id` is what a create made; of
-    one that is unknown, the id that a reading would have to show. `record` is the reply, where it is JSON.
+    `may_repeat`: a 425 or 429, which comes before processing. `result_id` is the id of the created record; if the
+    outcome is unknown, only a read of this id can prove it. `record` is the reply if it is JSON.
     """
 
     outcome: Outcome
@@ -75,9 +75,9 @@ class Judgement(NamedTuple):
     record: Record | None = None
 
     def with_earlier_unknown(self) -> "Judgement":
-        """Return what an attempt proves about a write whose earlier attempt may have been applied.
+        """Return the judgement of an attempt after an earlier attempt that may have been applied.
 
-        Only a done attempt settles it: a service may refuse the second because it applied the first.
+        Only a done attempt settles the write: a service may refuse the second because it applied the first.
         """
         if self.outcome is Outcome.DONE:
             return self
@@ -92,11 +92,10 @@ _NOTHING_SENT = Sent()
 
 
 def judge_write(operation: Operation, exchange: Exchange, *, sent: Sent = _NOTHING_SENT) -> Judgement:
-    """Return what the exchange proves about a write.
+    """Return the judgement of a write's exchange.
 
-    A 409 says that the service knows the write: a proxy between may have sent it before, and that one
-    may have been applied. Where the kind's `conflict_is_refusal`, it says only that the record is in
-    another state.
+    A 409 is unknown: a proxy may have sent the request twice, and the first may have been applied. For kinds with
+    `conflict_is_refusal` it is a refusal: the record is in another state.
     """
     if exchange.answer is not None:
         judged = _judge_answer(operation, exchange.answer, sent)
@@ -128,7 +127,7 @@ def _judge_answer(operation: Operation, answer: Answer, sent: Sent) -> Judgement
 
 
 def _judge_success(operation: Operation, answer: Answer, sent: Sent, record: Record | None) -> Judgement:
-    """A 2xx is done only if its body says nothing else; a create must name the escrow that it made."""
+    """Judge a 2xx: it is done unless its body says otherwise. The reply to a create must name the new escrow."""
     reply = answer.reply
     is_empty = isinstance(reply, Broken) and reply.defect is Defect.EMPTY
     if isinstance(reply, Broken) and not is_empty:
@@ -144,7 +143,7 @@ def _judge_success(operation: Operation, answer: Answer, sent: Sent, record: Rec
 
 
 def _find_error(operation: Operation, record: Record, sent: Sent) -> str | None:
-    """Return what in a reply says that the write failed; a failed status next to an id is judged later."""
+    """Return the part of a reply that says that the write failed; a failed status next to an id is judged later."""
     parts: list[JsonValue] = [record.document, record.value]
     if is_id(record.located.id) and sent.is_failed(record.located.status):
         if kind_of(operation.name).needs_id:
@@ -157,13 +156,13 @@ def _find_error(operation: Operation, record: Record, sent: Sent) -> str | None:
 
 
 def _judge_create(answer: Answer, found: str | None, sent: Sent) -> Judgement:
-    """Only an id from the service proves a create; that of a 202 must be read first (RFC 9110 section 15.3.3)."""
+    """Judge a create: only an id from the service proves it. After a 202 it must be read (RFC 9110 section 15.3.3)."""
     if found is None or not is_id(found):
         return _unproven(answer, NO_ID)
     if found.casefold() in sent.own_ids:
         return _unproven(answer, f'the id in the reply, "{found[:80]}", was also in the request, so it proves nothing')
     if answer.status == _ACCEPTED:
-        # Stored before the reading: it must be true for each result of the reading.
+        # This is stored before the read: it must be true for every result of the read.
         why = f"only reading {found[:80]} can confirm it"
         return Judgement(Outcome.UNKNOWN, _answered(answer, why), result_id=found)
     return Judgement(Outcome.DONE, str(answer.status), result_id=found)
@@ -184,7 +183,7 @@ def _id_in_location(answer: Answer, url: str) -> str | None:
 
 
 def _origin_of(url: SplitResult) -> tuple[str, str | None, int | None]:
-    """Return scheme, host and port (RFC 6454 section 4); raises ValueError for a port that is none."""
+    """Return scheme, host and port (RFC 6454 section 4); raises ValueError for an invalid port."""
     return url.scheme, url.hostname, url.port or _PORTS.get(url.scheme)
 
 
@@ -197,9 +196,9 @@ def _answered(answer: Answer, why: str) -> str:
 
 
 def find_contradiction(answer: Answer, entry: Entry, body: str | None, service: Service) -> str | None:
-    """Return what a reply names that belongs to another write than the one with this `body`; None if nothing.
+    """Return a clause with the id, key or reference in a reply that belongs to another write; None if there is none.
 
-    A request id of the service's own, or of an earlier attempt of this entry, belongs to no other write.
+    `body` is this write's. A request id of the service's own, or of an earlier attempt, belongs to no other write.
     """
     own = entry.requests | {entry.request_id}
     for named in list_request_ids(answer):
@@ -230,7 +229,7 @@ def _fold(text: str) -> str:
 
 
 def describe_sent(service: Service, entry: Entry) -> Sent:
-    """Return what the reply to an entry's last attempt is compared with."""
+    """Return the request of an entry's last attempt, to compare its reply with."""
     intent, noun, pointers = entry.intent, CREATE_TRANSACTION.noun, service.pointers
     body = _read(intent.body)
     pointed = locate(body, noun=noun, pointers=pointers).id
@@ -244,7 +243,7 @@ def _read(body: str | None) -> JsonValue:
 
 
 def judge_stored(service: Service, entry: Entry) -> Judgement | None:
-    """Return what the stored reply of a create proves by the current profile; None where none is stored."""
+    """Return the judgement of a create's stored reply by the current profile; None if none is stored."""
     status, reply = entry.settlement.http_status, entry.settlement.reply
     if (
         entry.intent.operation != CREATE_TRANSACTION.name

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from escrowctl.writes.inspection import Confirm
 
 RequestFor = Callable[[Located | None], WriteRequest]
-"""Builds the request for a record from what was read of it (None: not read)."""
+"""Builds the request for a record from that record as read (None: not read)."""
 
 _NO_OPTIONS = RecordOptions()
 
@@ -39,13 +39,13 @@ class Pipeline:
         self._runtime = runtime
 
     def run(self, request: WriteRequest, confirm: Callable[[], None] = lambda: None) -> WriteResult:
-        """Carry out a write that no record is read for, once; `confirm` is called when no identical one is on its way.
+        """Carry out a write once, without reading a record; `confirm` is called when no identical write is in progress.
 
-        Raises EscrowctlError: `OUTCOME_UNKNOWN` where its outcome is or was unknown, `NO_CONNECTION` where
-        nothing was sent, and the refusal's own code otherwise.
+        Raises EscrowctlError: `OUTCOME_UNKNOWN` if its outcome is or was unknown, `NO_CONNECTION` if nothing was
+        sent, and the refusal's own code otherwise.
         """
         kind = kind_of(request.operation.name)
-        # Identical requests wait for each other: the second must see what became of the first.
+        # Identical requests wait for each other: the second must see the outcome of the first.
         with self._writer.exclusive(request):
             confirm()
             result = self._writer.perform(request)
@@ -60,9 +60,9 @@ class Pipeline:
     ) -> WriteResult:
         """Carry out a write on a record once: it is read and confirmed before, and read back after.
 
-        Raises EscrowctlError: `CONFIRMATION_NEEDED` or `DECLINED` where it is not confirmed, `EXPECTATION_FAILED`
-        where an expectation fails or the record changed meanwhile, `ALREADY_DONE`, `OUTCOME_UNKNOWN` or
-        `EARLIER_UNKNOWN`; the refusal's own code otherwise.
+        Raises EscrowctlError: `CONFIRMATION_NEEDED` or `DECLINED` if it is not confirmed, `EXPECTATION_FAILED` if an
+        expectation fails or the record changed meanwhile, `ALREADY_DONE`, `OUTCOME_UNKNOWN` or `EARLIER_UNKNOWN`; the
+        refusal's own code otherwise.
         """
         # A create reads nothing, before or after.
         from escrowctl.writes.inspection import require_unchanged  # noqa: PLC0415
@@ -73,7 +73,7 @@ class Pipeline:
             request, options, self._service, self._reader, self._writer.journal, self._signals, self._runtime
         )
         try:
-            # What is known here needs no network; the echoed id is looked up again under the lock.
+            # The journal needs no network; the echoed id is looked up again under the lock.
             known = self._find_known(request)
             if known is not None:
                 return read_back.conclude(known)
@@ -92,7 +92,7 @@ class Pipeline:
             raise
 
     def _note_reading(self, result: WriteResult, refused: EscrowctlError) -> WriteResult:
-        """Record a reading that confirms an earlier write, so that nothing calls it unconfirmed from then on."""
+        """Record a read that confirms an earlier write: the journal then has it as confirmed."""
         name = refused.facts.get("entry")
         entry = self._writer.journal.find(parse_entry_name(name)) if isinstance(name, str) and result.verified else None
         if entry is not None and not entry.settlement.verified:
@@ -100,7 +100,7 @@ class Pipeline:
         return result
 
     def read_back(self, request: WriteRequest, result: WriteResult) -> WriteResult:
-        """Return the result of a write on a record with what the record says now; raises as `run_on_record` does."""
+        """Return the result of a write with its record as read now. Raises EscrowctlError if it is not done."""
         from escrowctl.writes.read_back import ReadBack  # noqa: PLC0415 - as above
 
         return ReadBack(
@@ -108,15 +108,15 @@ class Pipeline:
         ).conclude(result)
 
     def inspect(self, request: WriteRequest, options: RecordOptions = _NO_OPTIONS) -> Located | None:
-        """Return what the record of a write says now, to show it before the question.
+        """Return the record of a write as read now, to show it before the question.
 
-        Raises EscrowctlError where `run_on_record` would refuse the write before it asks; sends nothing.
+        Raises EscrowctlError if `run_on_record` would refuse the write before it asks; sends nothing.
         """
         self._find_known(request)
         return self._inspect(request, options)
 
     def _find_known(self, request: WriteRequest) -> WriteResult | None:
-        """Return the stored result of what this would repeat; what another process sends now is waited for later."""
+        """Return the stored result that this would repeat; None also while another process sends the same (BUSY)."""
         try:
             return self._writer.find_known(request)
         except EscrowctlError as error:

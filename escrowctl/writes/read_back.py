@@ -1,7 +1,7 @@
-"""Reading a record back after a write on it: *accepted* is not yet *done*.
+"""Read a record back after a write to it: *accepted* is not yet *done*.
 
-Only the profile knows which statuses prove a release (contract/INTERFACE.md section 3: not shown). The effect
-of an update is not documented: it may release the escrow, which only a reading shows.
+Only the profile knows which statuses prove a release (contract/INTERFACE.md section 3: not shown). The effect of an
+update is not documented: it may release the escrow, and only a read shows that.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from escrowctl.writes.result import WriteResult, not_recorded, write_failure
 
 
 class Settling(Protocol):
-    """What records what a reading shows: the journal, or what will be recorded with the write itself."""
+    """Records the result of a read: in the journal, or in a draft that is recorded together with the write."""
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
         """See `Journal.settle_later`."""
@@ -36,7 +36,7 @@ class Settling(Protocol):
 
 
 class ReadBack:
-    """Concludes a write on one record by what the record says after it."""
+    """Concludes a write on one record by reading that record afterwards."""
 
     def __init__(
         self,
@@ -59,14 +59,15 @@ class ReadBack:
         self._runtime = runtime
 
     def conclude(self, result: WriteResult) -> WriteResult:
-        """Return the result with what the record says now; raises EscrowctlError where it is not done."""
+        """Return the result with the record as read now. Raises EscrowctlError if it is not done or not confirmed."""
         return self._conclude_once_only(result) if self._once_only else self._conclude_other(result)
 
     def skip(self, error: EscrowctlError) -> WriteResult:
-        """Return that it was done before; raises `error` where a reading says otherwise, or nothing.
+        """Return the result of a write that was done before, with the record as read now.
 
-        Where it is in progress, or no status is known that proves it, all that is known is that it was accepted before.
-        Raises `ErrorCode.EXPECTATION_FAILED` where the record has another amount or currency, and `WAIT_EXPIRED`.
+        If the write is in progress, or no proving status is known, it is only known that it was accepted before.
+        Raises `error` if the record cannot be read, or shows that the write failed or is not done;
+        `ErrorCode.EXPECTATION_FAILED` if the record has another amount or currency; `WAIT_EXPIRED` if time is up.
         """
         after, why = self._read()
         if after is not None and self._options.wait is not None and self._service.is_pending(after.located.status):
@@ -81,7 +82,7 @@ class ReadBack:
         return WriteResult(None, before=after.located, after=after, verified=verified)
 
     def _conclude_other(self, result: WriteResult) -> WriteResult:
-        """Read the record where a proving status of a release is known, or the reply was empty."""
+        """Read the record if a status is known that proves a release, or the reply has no record."""
         if result.sent.state is not State.DONE:
             raise write_failure(self._service, result)
         if result.record is not None and (result.replayed or not self._service.released):
@@ -108,13 +109,13 @@ class ReadBack:
         is_failed = any(map(self._service.is_failed, (replied, result.status_after)))
         is_unknown = not self._kind.proving_statuses(self._service) and not is_failed
         is_open = is_unknown or self._service.is_pending(result.status_after)
-        # A stop cuts the reading or the wait short: that it was accepted is shown, and the stop comes after.
+        # A stop ends the read or the wait early: the accepted write is reported first, then the stop.
         if result.verified is True or is_open or self._signals.pending is not None:
             return result
         raise self._not_confirmed(result)
 
     def _not_confirmed(self, result: WriteResult) -> EscrowctlError:
-        """Return the error of a write that was accepted, and whose record does not show it."""
+        """Return the error of a write that the service accepted, but the record does not show."""
         entry, status = result.sent, result.status_after
         hints = [command(f"journal resolve {entry.name}", "to check the escrow again")]
         if status is None:
@@ -123,7 +124,7 @@ class ReadBack:
         else:
             reads = f"the status is {'still ' * (status == result.status_before)}{status}"
             if result.status_before not in (None, status):
-                # Which status proves it is never suggested: a wrong one would report what did not happen.
+                # Never suggest a proving status: with a wrong one, escrowctl would report a false success.
                 hints += advise_pending(self._service, status, self._verb)
         return EscrowctlError(
             self._kind.unconfirmed,
@@ -135,7 +136,7 @@ class ReadBack:
         )
 
     def _not_done(self, result: WriteResult) -> EscrowctlError:
-        """Return why a write is not done that the service replied; a 409 that changed nothing is a refusal."""
+        """Return the error of a write with a reply that is not done. A final 409 that changed nothing is a refusal."""
         entry, after = result.sent, _located(result.after)
         is_known = result.status_after is not None and result.status_before is not None
         is_unchanged = is_known and result.status_before == result.status_after
@@ -144,7 +145,7 @@ class ReadBack:
             detail = f"{describe_refusal(answer)}; the service then reported no change ({describe(after)})"
             result = result._replace(entry=self._settle_later(entry, Outcome.REFUSED, detail))
         elif entry.state is State.REFUSED and is_known and not is_unchanged:
-            # Something was applied: a proxy may have sent it before what was refused.
+            # The record changed: a proxy may have sent the request twice, and only the second was refused.
             now = f"now it reports {self.resource_id} as {describe(after)} (before: {describe(result.before)})"
             detail = f"the service replied {entry.settlement.detail}, but {now}"
             result = result._replace(entry=self._settle_later(entry, Outcome.UNKNOWN, detail), code=None)
@@ -155,7 +156,7 @@ class ReadBack:
         return failure
 
     def _is_final(self, conflict: Answer) -> bool:
-        """Whether a 409 cannot say that the first request is still being worked on, which one reading may miss."""
+        """Whether a 409 cannot mean that the first request is still in progress, which one read may miss."""
         return not self._service.deduplicates and conflict.header("Retry-After") is None
 
     def _settle_later(self, entry: Entry, outcome: Outcome, detail: str) -> Entry:
@@ -172,7 +173,7 @@ class ReadBack:
             return self._journal.settle_by_reading(entry, detail)
         except EscrowctlError as error:
             if entry.state is State.DONE and error.code is not ErrorCode.BUSY:
-                # That it is done is on record already.
+                # The journal has it as done already.
                 return entry
             settlement = entry.settlement._replace(outcome=Outcome.DONE, detail=detail)
             raise _not_settled(entry, settlement, error) from error
@@ -180,11 +181,10 @@ class ReadBack:
     def _wait(
         self, after: Record | None, accepted: str, facts: Mapping[str, object], *, before: str | None = None
     ) -> Record | None:
-        """Read until the status proves it, or that it failed; a reading that fails is one that has not shown it yet.
+        """Read until the status proves the write, or that it failed. A read that fails proves neither.
 
-        A status that it had `before` says nothing of the write.
-
-        Raises `ErrorCode.WAIT_EXPIRED`: the write itself was `accepted`, as that clause says.
+        A failed status that it had `before` says nothing about the write. Raises `ErrorCode.WAIT_EXPIRED`; the clause
+        `accepted` begins its message.
         """
         seconds = self._options.wait or 0.0
         pace = PollInterval(self._runtime, self._signals, seconds)
@@ -195,7 +195,7 @@ class ReadBack:
             try:
                 is_over = not pace.wait()
             except Stopped as stopped:
-                # As in `_read`: that it was accepted is reported first.
+                # As in `_read`: the accepted write is reported first.
                 self._signals.remember(stopped)
                 return after
             if is_over:
@@ -220,19 +220,19 @@ class ReadBack:
         except EscrowctlError as error:
             return None, error.message
         except Stopped as stopped:
-            # What is known of the write is reported first; the stop comes after.
+            # The write's outcome is reported first, then the stop.
             self._signals.remember(stopped)
             return None, "escrowctl was interrupted"
 
     def _verified(self, after: Record | None) -> bool | None:
-        """Return whether a record proves the write; None where no status is known to prove it."""
+        """Return whether a record proves the write; None without a record, or if no proving status is known."""
         if after is None or not self._kind.proving_statuses(self._service):
             return None
         return self._kind.is_proven_by(after.located.status, self._service)
 
 
 def _is_worth_reading(result: WriteResult) -> bool:
-    """Whether a reading may show more than the answer: a refusal too may be one of a proxy's second try."""
+    """Whether a read may show more than the reply: even a refusal may answer only a proxy's second try."""
     match result.sent.state:
         case State.DONE:
             return True
@@ -245,7 +245,7 @@ def _is_worth_reading(result: WriteResult) -> bool:
 
 
 def _not_settled(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
-    """Return the error of a write that was sent, and whose reading the journal did not record: it is unknown."""
+    """Return the error of a sent write whose read-back the journal could not record: it is unknown."""
     if error.code is ErrorCode.BUSY:
         return taken_over(entry, settlement)
     return not_recorded(entry, settlement, error)

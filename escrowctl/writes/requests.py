@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class WriteOptions(NamedTuple):
-    """What an operator adds to a write: recorded in the journal, or about what it may repeat.
+    """Options that an operator adds to a write; the journal records them.
 
-    `allowed_duplicates` are numbers of journal entries that it is sent in spite of. `reference` is the
-    operator's own name for what is created: one reference, one escrow.
+    `allowed_duplicates` are the numbers of journal entries that do not block this write as a duplicate. `reference`
+    is the operator's own name for the new escrow: one reference, one escrow.
     """
 
     idempotency_key: str | None = None
@@ -33,11 +33,11 @@ NO_OPTIONS = WriteOptions()
 
 
 class RecordOptions(NamedTuple):
-    """How existing escrows are to be written to.
+    """Options of a write to an existing escrow.
 
-    `expected_*` refuse on a mismatch, amounts compared as Decimals. `allow_unreadable` allows a record that
-    cannot be read, `skip_done` makes "already released" a success, `wait` is how many seconds to wait
-    until the service reports it as released (None: not at all).
+    `expected_*` refuse on a mismatch, amounts compared as Decimals. `allow_unreadable` allows a record that cannot be
+    read, `skip_done` makes "already released" a success, `wait` is how many seconds to wait until the service reports
+    it as released (None: not at all).
     """
 
     body: str | None = None
@@ -51,10 +51,10 @@ class RecordOptions(NamedTuple):
 class WriteRequest(NamedTuple):
     """A write as it will be sent and recorded.
 
-    `fingerprint` as in `journal`'s Intent; `locks` name what is held across processes while it is sent;
-    `recorded_body` is what the journal stores of the body: the body itself, or with hashes in place of
-    what may be secret. `is_capped`: whether a profile's caps apply; where they do and `money` is not
-    known, it is not sent under them.
+    `fingerprint` is that of the journal's Intent. `locks` are the names of the locks that are held across processes
+    while it is sent. `recorded_body` is the body as the journal stores it: complete, or with hashes in place of
+    possible secrets. `is_capped`: whether a profile's caps apply; under caps, a request without known `money` is not
+    sent.
     """
 
     operation: Operation
@@ -84,16 +84,16 @@ class WriteRequest(NamedTuple):
 def request_create(
     money: Money, service: "Service", data: dict[str, JsonValue], options: WriteOptions = NO_OPTIONS
 ) -> WriteRequest:
-    """Return the request: the two fields of contract/INTERFACE.md section 2, then those the operator gave.
+    """Return the request: the two fields of contract/INTERFACE.md section 2, then the operator's fields.
 
-    Raises EscrowctlError (`ErrorCode.BAD_VALUE`) where `data` names one of the fields again.
+    Raises EscrowctlError `BAD_VALUE` if `data` names one of the two fields again.
     """
     body: dict[str, JsonValue] = {"amount": money.amount, "currency": money.currency}
     added = dict(data)
     if options.reference is not None and service.reference_field is not None:
         added.setdefault(service.reference_field, options.reference)
     for name in added:
-        # Whoever reads it may not tell capitals apart, and take the last.
+        # A service may ignore case in names, and use the last field.
         if name.casefold() in body:
             raise bad_value(f'--data has "{name}", which --{name.casefold()} sets: leave it out of --data.')
     body |= added
@@ -114,7 +114,7 @@ def request_once_only(
     operation: Operation, resource_id: str, body: str | None, options: WriteOptions, *, found: "Located | None" = None
 ) -> WriteRequest:
     """Return the request for a once-only write to an escrow; `found` is its record as read, with the id it echoes."""
-    # The locks are on both spellings: the one typed, and the one that the service echoes.
+    # Lock both spellings of the id: as typed, and as the service echoes it.
     echoed = (found.id if found else None) or resource_id
     return WriteRequest(
         operation=operation,
@@ -133,7 +133,7 @@ def request_update(
 ) -> WriteRequest:
     """Return the request to update one escrow, under the lock that its release takes.
 
-    Caps apply where it sets an amount, and refuse it where that amount cannot be found.
+    Caps apply if the body sets an amount; they refuse it if that amount cannot be found.
     """
     echoed = (found.id if found else None) or resource_id
     given = locate(body, noun=UPDATE_TRANSACTION.noun, any_case=False)
@@ -170,7 +170,7 @@ def request_webhook(body: JsonValue, service: "Service", options: WriteOptions =
 def request_call(operation: Operation, body: JsonValue, options: WriteOptions) -> WriteRequest:
     """Return the request for a call that the interface does not know; `body` None: no body.
 
-    Nothing is known of what such a call sends and gets, so the journal stores no text of it that may be a secret.
+    The fields of such a call are not known, so the journal stores no text of it that may be a secret.
     """
     recorded = redact(body)
     return WriteRequest(
@@ -184,7 +184,7 @@ def request_call(operation: Operation, body: JsonValue, options: WriteOptions) -
 
 
 def request_again(entry: "Entry") -> WriteRequest | None:
-    """Return the request that an entry records; None where the journal has hashes in place of its texts."""
+    """Return the request that an entry records; None if the journal has hashes in place of its texts."""
     intent = entry.intent
     operation = BY_NAME.get(intent.operation)
     body = _read(intent.body) if intent.body is not None else None

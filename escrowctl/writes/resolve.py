@@ -1,8 +1,8 @@
-"""Settling a write whose outcome is unknown: by a reading where one can prove it, else by an operator's decision.
+"""Settle a write whose outcome is unknown: by a read that proves it, otherwise by an operator's decision.
 
-Equal amounts prove nothing: two identical escrows are legitimate. A 404 proves nothing: the service may
-be behind. What proves a create is our own idempotency key in a record; a release, a status in the profile's
-`status.released`. Everything else the service's support must answer, and an operator records it.
+Equal amounts prove nothing: two identical escrows are legitimate. A 404 proves nothing: the service may be behind.
+Our own idempotency key in a record proves a create; a status in the profile's `status.released` proves a release. For
+everything else, an operator asks the service's support and records the answer.
 """
 
 import re
@@ -47,10 +47,10 @@ Report = Callable[[str], None]
 
 
 class Resolution(NamedTuple):
-    """What a reading showed: the current entry, and a sentence where that settles nothing.
+    """The result of a read: the current entry, and a sentence if the read settles nothing.
 
-    `likely` is the id of the one record that matches a create, which proves nothing. `is_unread`: the list has records
-    that escrowctl does not understand.
+    `likely` is the id of the one record that matches a create, which proves nothing. `is_unread`: the list has
+    records that escrowctl does not understand.
     """
 
     entry: Entry
@@ -65,7 +65,7 @@ class Resolution(NamedTuple):
 
 
 class EntryResolver:
-    """Resolves entries of one service. `announce` is called before a reading, `report` with what it showed."""
+    """Resolves entries of one service. `announce` is called before a read, `report` with its result."""
 
     def __init__(
         self, service: Service, *, reader: Reader, writer: Writer, announce: Callable[[], None], report: Report
@@ -78,12 +78,12 @@ class EntryResolver:
         self._report = report
 
     def look(self, entry: Entry, *, resend: bool = False) -> Resolution:
-        """Read what can be read about an unknown write, and settle it where that proves it; sends no write.
+        """Read the records that an unknown write may have changed, and settle it if they prove it; sends no write.
 
-        `resend`: the write is to be sent again if nothing is proven. Then a transaction must be readable
-        and be what it was: raises EscrowctlError as `inspection.inspect` does, `EXPECTATION_FAILED` for another amount.
-        Raises `CHECK_FAILED` where a create's reply names another id than was recorded, which cannot be read or is that
-        of another entry.
+        `resend`: the write is to be sent again if nothing is proven. Then a transaction must be readable and unchanged:
+        raises EscrowctlError if it cannot be read, `EXPECTATION_FAILED` if it must not be sent again. Raises
+        `CHECK_FAILED` if a create's reply names another id than was recorded, and that id cannot be read or belongs to
+        another entry.
         """
         intent = entry.intent
         if intent.is_once_only:
@@ -104,8 +104,8 @@ class EntryResolver:
     ) -> Entry:
         """Record that an unknown write was applied; the record it created or changed is read first.
 
-        `resource_id` is what a create made. Raises EscrowctlError: `EXPECTATION_FAILED` where the record is not what
-        was sent, `ALREADY_DONE` where it is what another entry made, and as a read does where it cannot be read.
+        `resource_id` is the id of the created record. Raises EscrowctlError if the record cannot be read;
+        `EXPECTATION_FAILED` if it differs from the request, `ALREADY_DONE` if another entry created it.
         """
         intent = entry.intent
         if resource_id is not None:
@@ -120,12 +120,12 @@ class EntryResolver:
     def record_not_applied(
         self, entry: Entry, decision: OperatorDecision, *, allow_unreadable: bool, confirm: Callable[[list[str]], None]
     ) -> Entry:
-        """Record that a write was not applied, an unknown one or one that no reading verified as done.
+        """Record that a write was not applied: an unknown write, or a done write that no read verified.
 
-        The same line may then be sent again; `confirm` is called first with what speaks against it, as sentences.
-        Raises EscrowctlError: `EXPECTATION_FAILED` where the record's status is a proof, what a create made can be
-        read, or a record contains the idempotency key or the reference of a create; as a read does where that cannot
-        be read; and as `confirm` does.
+        The same command may then be sent again; `confirm` is called first with the doubts, if any, as sentences. Raises
+        EscrowctlError: `EXPECTATION_FAILED` if the record's status proves the write, the record of a create can be
+        read, or a record contains the idempotency key or the reference of a create; another code if a read fails, or
+        from `confirm`.
         """
         doubts = [f"earlier: {entry.history[-1].detail}"] if entry.settlement.detail == DECIDED_APPLIED else []
         if (entry.settlement.http_status or 0) in SUCCESS:
@@ -143,7 +143,8 @@ class EntryResolver:
     def require_sendable(self, entry: Entry) -> WriteRequest:
         """Return the request that an entry records.
 
-        Raises EscrowctlError: `BAD_VALUE` where the journal has only hashes of it, and as `Writer.check` does.
+        Raises EscrowctlError: `BAD_VALUE` if the journal has only hashes of it, or it holds the API key; `READ_ONLY` if
+        the profile forbids writes.
         """
         request = request_again(entry)
         if request is None:
@@ -161,7 +162,8 @@ class EntryResolver:
     ) -> WriteResult:
         """Send an unknown write once more, by an operator's decision; call inside `signals.held()`.
 
-        `asked`: time has passed since `look`. Raises as `look` and `Writer.perform` do.
+        `asked`: time has passed since `look`. Raises EscrowctlError if the escrow changed or cannot be read, a guard or
+        the profile refuses the write, or the journal cannot record it; `Stopped` for a signal before it can be applied.
         """
         request = self.require_sendable(entry)
         with self._writer.exclusive(request) as waited:
@@ -171,7 +173,7 @@ class EntryResolver:
                 return self._writer.perform(request, again=entry, decision=decision)
             except EscrowctlError as error:
                 if error.code is ErrorCode.EARLIER_UNKNOWN:
-                    # Its equal is to be settled first; what else its hint names is for another command.
+                    # The identical write must be settled first; the other hints are for another command.
                     error.hints = error.hints[:1]
                 raise
 
@@ -212,7 +214,7 @@ class EntryResolver:
         return located
 
     def _judge_reply(self, entry: Entry) -> Resolution | None:
-        """Settle a create by its stored reply where the profile now finds an id in it."""
+        """Settle a create by its stored reply if the profile now finds an id in it."""
 
         def report(message: str) -> None:
             self._announce()
@@ -232,7 +234,7 @@ class EntryResolver:
         return listed
 
     def _look_for(self, entry: Entry, listing: Operation) -> Resolution:
-        """Look for what a create made in the list of all."""
+        """Look for the created record in the list of all records."""
         try:
             listed = self._list(entry, listing)
         except EscrowctlError as error:
@@ -259,9 +261,9 @@ class EntryResolver:
         return Resolution(entry, f"{names}{more} {verb} the request, but an equal {found.what} proves nothing.", likely)
 
     def _made_by(self, entry: Entry, items: Sequence[Record]) -> Record | None:
-        """Return the one record that carries this create's idempotency key and equals what was sent.
+        """Return the one record that contains this create's idempotency key and matches the request.
 
-        A key that is also in what was sent proves nothing: the service may have copied it from there.
+        A key that is also in the request's body proves nothing: the service may have copied it from there.
         """
         key = entry.intent.idempotency_key
         carrying = [item for item in items if carries(item.value, key)]
@@ -296,9 +298,9 @@ class EntryResolver:
         return find_creator(self._journal, entry, resource_id, account_of(self._service))
 
     def _find_proof(self, entry: Entry) -> tuple[str | None, list[str]]:
-        """Return the sentence of a reading which shows that a write was applied, and what else may speak for it.
+        """Return a sentence that proves that a write was applied (None: no proof), and other signs of it.
 
-        Raises EscrowctlError, as a reading does, where nothing could be read.
+        Raises EscrowctlError if a record or list cannot be read.
         """
         intent = entry.intent
         kind = kind_of(intent.operation)
@@ -344,7 +346,7 @@ class EntryResolver:
             raise _unreadable(resource_id, error) from error
 
     def _require_as_sent(self, entry: Entry, resource_id: str) -> bool:
-        """Refuse a record that is not what was sent; returns whether its status proves the write."""
+        """Return whether a status proves the write; raises EscrowctlError if the record differs from the request."""
         found = self._require_readable(resource_id)
         self._refuse_taken(entry, found.id or resource_id)
         money = entry.intent.money

@@ -1,4 +1,4 @@
-"""What a write came to, and what to report where it is not done: what happened, what was sent, what next."""
+"""The result of a write, and its error if it is not done: the cause, whether it was sent, and the next step."""
 
 from typing import NamedTuple
 
@@ -23,17 +23,16 @@ from escrowctl.writes.kinds import kind_of
 
 
 class WriteResult(NamedTuple):
-    """What became of a write: its entry and the reply.
+    """The result of a write: its entry and the reply.
 
-    `entry` is None where a release was skipped, because the escrow is released already. `record` is the
-    reply, where it is JSON. `code` is a refusal's. `replayed`: nothing was sent now, an earlier
-    command's result counts. `answer`: the service sent a status now.
+    `entry` is None if a release was skipped, because the escrow is released already. `record` is the reply if it is
+    JSON. `code` is a refusal's. `replayed`: nothing was sent now, and this is the result of an earlier command.
+    `answer`: the service sent a status now.
 
-    `before` and `after` are the record as read before and after (None: not read); `why_unread` says why it
-    could not be read after. `verified`: it was read back as done (True), as another status (False), or it
-    is not known (None).
+    `before` and `after` are the record as read before and after (None: not read); `why_unread` says why it could not
+    be read after. `verified`: it was read back as done (True), as another status (False), or it is not known (None).
 
-    `failure`: it is done, but differs from what was sent; raised once the record is shown.
+    `failure`: the write is done, but the record differs from the request; raised once the record is shown.
     """
 
     entry: Entry | None
@@ -49,7 +48,7 @@ class WriteResult(NamedTuple):
 
     @property
     def sent(self) -> Entry:
-        """The entry; only where something was sent, now or before."""
+        """The entry; read it only if something was sent, now or before."""
         assert self.entry is not None, "it was sent"
         return self.entry
 
@@ -72,7 +71,7 @@ class WriteResult(NamedTuple):
 
 
 def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
-    """Return what to report about a write that is not done, from what the journal recorded of it."""
+    """Return the error of a write that is not done, from its entry in the journal."""
     entry = result.sent
     verb, settlement, facts = entry.intent.verb, entry.settlement, entry.facts
     if result.answer is not None:
@@ -116,14 +115,14 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
 
 
 def _facts_of_reply(entry: Entry, answer: Answer) -> dict[str, object]:
-    """Return the facts of a reply to a write; one that may hold a secret, made or returned, is not shown as it is."""
+    """Return the facts of a reply to a write, without texts that may be secret."""
     operation = BY_NAME.get(entry.intent.operation)
     is_known = operation is not None and not operation.is_confidential
     return reply_facts(answer, entry.request_id, may_hold_secret=not is_known)
 
 
 def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
-    """Return the error of a write whose outcome the journal could not take: it is known here and nowhere else."""
+    """Return the error of a write whose outcome the journal could not store: only this error has it."""
     named = f", id {settlement.result_id}" if settlement.result_id else ""
     state = settlement.state.value.replace("_", " ")
     return EscrowctlError(
@@ -137,13 +136,13 @@ def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) ->
 
 
 def advise_throttled(service: Service) -> tuple[Hint, ...]:
-    """Return how a write that was throttled is sent again."""
+    """Return the hint for a write that was throttled."""
     goal = "to let escrowctl retry such a write, if a 429 or 425 always means that nothing was done"
     return advise_setting(service, "retry_throttled", "true", goal)
 
 
 def _advise_refused(service: Service, result: WriteResult) -> tuple[Hint, ...]:
-    """Return what to do about a refusal; one that was stored is not asked for again under its key."""
+    """Return the hints for a refusal. A stored refusal is not sent again under its key."""
     settlement = result.sent.settlement
     again = (Hint("use another --idempotency-key", "to send it again"),) if result.replayed else ()
     if settlement.may_repeat:
@@ -152,7 +151,7 @@ def _advise_refused(service: Service, result: WriteResult) -> tuple[Hint, ...]:
 
 
 def _address_hint(service: Service, settlement: Settlement, answer: Answer | None) -> tuple[Hint, ...]:
-    """Return what to check where the reply looks like that of another place than the API."""
+    """Return the hint if the reply seems to come from elsewhere than the API."""
     status = settlement.http_status
     if status in REDIRECTS:
         return (Hint(redirected(service)),)

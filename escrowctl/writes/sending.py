@@ -1,4 +1,4 @@
-"""One attempt of a write: its bytes go out, and its reply is judged. Nothing here records anything."""
+"""Send one attempt of a write and judge its reply. Nothing here writes to the journal."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from escrowctl.writes.requests import WriteRequest
 
 
 class Judged(NamedTuple):
-    """What is to be recorded of an attempt; and its reply, where it is JSON, and a refusal's code."""
+    """The settlement to record for an attempt, the reply if it is JSON, and a refusal's code."""
 
     settlement: Settlement
     record: Record | None = None
@@ -29,7 +29,7 @@ class Judged(NamedTuple):
 class Sender:
     """Sends attempts to one service over one connection, for one thread.
 
-    `report_defect` is called with a defect of escrowctl after which an attempt is still accounted for.
+    `report_defect` is called with an internal error after which the attempt still gets a settlement.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class Sender:
         self._report_defect = report_defect
 
     def send(self, entry: Entry, request: WriteRequest, evidence: Evidence) -> Exchange:
-        """Send an entry's current attempt; however it ends, `evidence` says whether a byte may have left.
+        """Send an entry's current attempt. `evidence` says whether a byte may have left, even if this raises.
 
-        A reply that names another write is none to this one: `Fault.MISDIRECTED`.
+        If the reply names another write, the exchange has no answer and the fault `Fault.MISDIRECTED`.
         """
         intent = entry.intent
-        # The request's own body: the stored one has hashes in the place of secrets.
+        # The request's own body: the stored one has hashes in place of secrets.
         body = request.body.encode() if request.body is not None else None
         headers = make_headers(
             request_id=entry.request_id, has_body=body is not None, idempotency_key=intent.idempotency_key
@@ -60,7 +60,7 @@ class Sender:
         return exchange._replace(answer=None, fault=Fault.MISDIRECTED, detail=f"status {answer.status}, {named}")
 
     def judge(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, unsettled: bool) -> Judged:
-        """Return what an attempt came to; where judging itself fails, it is unknown.
+        """Return the settlement of an attempt: unknown if judging fails.
 
         `unsettled`: an earlier attempt may have been applied, so only a reply that proves this one settles the write.
         """
@@ -74,7 +74,7 @@ class Sender:
             return unprocessed(exchange, error)
 
     def may_send_again(self, exchange: Exchange) -> bool:
-        """Whether the same write may go out once more by itself, under its key."""
+        """Whether the same write may be retried automatically, under its key."""
         service = self._service
         return may_write_again(exchange, refused_for_now=service.repeats_throttled, deduplicated=service.deduplicates)
 
@@ -96,13 +96,13 @@ class Sender:
         )
 
     def _redact_reply(self, request: WriteRequest, record: Record) -> str:
-        """Return what the journal stores of a reply: no value that may be a secret."""
+        """Return the reply as the journal stores it: without values that may be secret."""
         if not request.operation.is_confidential:
             return encode(hide_values(record.document))
         return encode(redact(record.document, harmless=self._service.webhooks.field_names))
 
 
 def unprocessed(exchange: Exchange, error: Exception) -> Judged:
-    """Return what an attempt came to whose reply could not be processed: unknown."""
+    """Return the settlement of an attempt whose reply could not be processed: unknown."""
     detail = f"escrowctl could not process the reply ({type(error).__name__})"
     return Judged(Settlement(Outcome.UNKNOWN, detail, exchange.answer.status if exchange.answer else None))

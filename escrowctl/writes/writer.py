@@ -1,11 +1,11 @@
-"""Sending a write: intent durable, bytes out once, outcome durable. Nothing else in escrowctl sends one.
+"""Send a write: intent durable, bytes out once, outcome durable. Nothing else in escrowctl sends one.
 
     journal.begin   the intent is on disk, or nothing happens
     exchange        the one place that waits; signals may end it
     judge_write     evidence and status, never the exception's type
-    journal.settle  the outcome is on disk before anybody reads about it
+    journal.settle  the outcome is on disk before anything reports it
 
-A process that dies between the first and the last leaves an entry that reads as unknown. Where
+A process that dies between the first and the last leaves an entry that reads as unknown. If
 `client.retry` allows another attempt, it takes the same four steps under the same key.
 """
 
@@ -40,7 +40,7 @@ _LATELY = timedelta(minutes=15)
 class Writer:
     """Sends writes to one service and records them in `journal`.
 
-    `report_defect` is called with a defect of escrowctl after which a write is still accounted for.
+    `report_defect` is called with an internal error after which the write still gets an outcome.
     """
 
     def __init__(
@@ -63,14 +63,15 @@ class Writer:
         self._signals = signals
 
     def check(self, request: WriteRequest) -> None:
-        """Raise EscrowctlError if the profile forbids writes, or the request holds the key; nothing was sent."""
+        """Raise EscrowctlError: `READ_ONLY` if the profile forbids writes, `BAD_VALUE` if the request has the key."""
         require_writable(self._service)
         self._service.refuse_key(*request.texts)
 
     def find_known(self, request: WriteRequest, *, rehearses: bool = False) -> WriteResult | None:
-        """Return the stored result that a request repeats under its idempotency key, or None.
+        """Return the stored result that a request repeats under its idempotency key, or None; records nothing.
 
-        Raises EscrowctlError as `check` does, and what `Journal.begin` would raise; records nothing.
+        Raises EscrowctlError: `READ_ONLY` unless it `rehearses`, `BAD_VALUE` if the request has the API key, or a
+        guard's code: `KEY_REUSED`, `BUSY`, `ALREADY_DONE`, `EARLIER_UNKNOWN`, `CONFLICT`, `REFERENCE_REUSED`.
         """
         if not rehearses:
             require_writable(self._service)
@@ -86,8 +87,8 @@ class Writer:
     def find_done_lately(self, request: WriteRequest) -> Entry | None:
         """Return the newest create that is identical, done and at most 15 minutes old.
 
-        One with a given idempotency key has none: the key says which escrow is meant. So does a reference, but only
-        among creates that have one: it may have been forgotten in another.
+        None if the request has its own idempotency key: the key says which escrow is meant. Two creates with
+        references are not identical; one with and one without may be, because a reference may have been forgotten.
         """
         if request.options.idempotency_key is not None:
             return None
@@ -95,10 +96,10 @@ class Writer:
         return self.journal.find_done_lately(self._make_intent(request), since=since)
 
     def rehearse(self, request: WriteRequest) -> WriteResult | None:
-        """Return the stored result that a request would repeat; raises what would refuse it before anything is sent.
+        """Return the stored result that a request would repeat; records nothing, also for a read-only profile.
 
-        Records nothing. A profile that forbids writes allows it. Caps are left out where a record would have to be
-        read for the amount.
+        Raises EscrowctlError if the request would be refused before it is sent. Caps are not checked if the amount
+        must be read from a record.
         """
         known = self.find_known(request, rehearses=True)
         if known is None and (request.money is not None or request.resource_id is None):
@@ -107,10 +108,10 @@ class Writer:
 
     @contextmanager
     def exclusive(self, request: WriteRequest) -> Iterator[bool]:
-        """Hold what a request locks across processes; yields whether another process held it first.
+        """Hold the locks of a request across processes; yields whether another process held one first.
 
-        A wait of a second is reported at a terminal. Signals may end it. Raises `ErrorCode.BUSY` after
-        twice a write's time-out.
+        A wait of a second is reported at a terminal. Signals may end it. Raises `ErrorCode.BUSY` after twice a
+        write's time-out.
         """
         runtime, timeout = self._runtime, 2 * self._service.write_timeout
         start = runtime.monotonic()
@@ -131,14 +132,13 @@ class Writer:
     def perform(
         self, request: WriteRequest, *, again: Entry | None = None, decision: OperatorDecision | None = None
     ) -> WriteResult:
-        """Send a request, and return what is known of it; call inside `signals.held()`.
+        """Send a request and return its result; call inside `signals.held()`.
 
-        `again`: the entry to send once more, by an operator's `decision`. Where an earlier attempt may have
-        been applied, only a reply that proves a later one settles the write; otherwise it stays unknown.
+        `again`: the entry to send once more, by an operator's `decision`. If an earlier attempt may have been
+        applied, only a reply that proves a later one settles the write; otherwise it stays unknown.
 
-        Raises EscrowctlError where a guard or the profile refuses it (nothing sent), `JOURNAL_UNUSABLE`
-        where no intent could be recorded (nothing sent), and `Stopped` for a signal while nothing of
-        it can have been applied.
+        Raises EscrowctlError if a guard or the profile refuses it (nothing sent), `JOURNAL_UNUSABLE` if no intent
+        could be recorded (nothing sent), and `Stopped` for a signal while nothing of it can have been applied.
         """
         self.check(request)
         if again is None:
@@ -163,7 +163,7 @@ class Writer:
                 was_refused = result.sent.state is State.REFUSED and isinstance(error, EscrowctlError)
                 if not (unsettled or was_refused):
                     raise
-                # That it may have happened, or was refused, outranks why it was not tried again.
+                # The outcome matters more than the reason why it was not retried.
                 if isinstance(error, Stopped):
                     self._signals.remember(error)
                 elif not isinstance(error, EscrowctlError):
@@ -171,7 +171,7 @@ class Writer:
                 return result
 
     def preview(self, request: WriteRequest, *, placeholder: str) -> Request:
-        """Return the HTTP request as it would be sent; `placeholder` is in the place of what each sending makes new."""
+        """Return the HTTP request as it would be sent, with `placeholder` in place of generated ids."""
         self._service.refuse_key(*request.texts)
         url = self._service.url(request.operation.fill(request.resource_id))
         body = request.body.encode() if request.body is not None else None
@@ -210,20 +210,20 @@ class Writer:
             with self._signals.let_through():
                 return self._sender.send(entry, request, evidence)
         except BaseException as error:
-            # A signal, or a defect of ours: only whether a byte left decides what the write has become.
+            # A signal or an internal error: only the evidence that a byte left decides the outcome.
             if not (evidence.sent or unsettled):
                 detail = "escrowctl stopped before it sent the first byte"
                 self.journal.settle(entry, Settlement(Outcome.NOT_SENT, detail))
                 raise
             if isinstance(error, Stopped):
-                # The outcome is reported first; that nothing more is begun comes after.
+                # The outcome is reported first, then the stop.
                 self._signals.remember(error)
                 return Exchange(evidence.sent, fault=Fault.INTERRUPTED)
             self._report_defect(error)
             return Exchange(evidence.sent, fault=Fault.DEFECT, detail=type(error).__name__)
 
     def _settle(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, unsettled: bool) -> WriteResult:
-        """Judge an attempt and record its outcome; where judging itself fails, the write is recorded as unknown."""
+        """Judge an attempt and record its outcome: unknown if judging fails."""
         answer = exchange.answer
         judged = self._sender.judge(entry, request, exchange, unsettled=unsettled)
         try:
@@ -234,13 +234,13 @@ class Writer:
             judged = unprocessed(exchange, error)
         settlement = self._compare_ids(entry, judged.settlement)
         recorded = self._record_outcome(entry, settlement)
-        # Of two processes that get one id at once, the later to record it sees the other.
+        # If two processes get one id at once, the one to record it later sees the other.
         if settlement is judged.settlement and (seen := self._compare_ids(recorded, settlement)) is not settlement:
             recorded = self._record_later(recorded, seen)
         return WriteResult(recorded, judged.record, judged.code, answer=answer)
 
     def _compare_ids(self, entry: Entry, settlement: Settlement) -> Settlement:
-        """Return an outcome with what it means where another create got the same id, as far as that can be read."""
+        """Return the settlement, corrected if the journal has another create with the same id and can be read."""
         if settlement.result_id is not None:
             with suppress(EscrowctlError):
                 return compare_ids(entry, settlement, self.journal.find_created([settlement.result_id]))
@@ -255,7 +255,7 @@ class Writer:
             raise not_recorded(entry, settlement, error) from error
 
     def _record_later(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Return an entry with what its outcome means, which is reported also where it cannot be recorded."""
+        """Record a corrected settlement, and return the entry with it even if it could not be recorded."""
         try:
             return self.journal.settle_later(entry, settlement)
         except EscrowctlError:

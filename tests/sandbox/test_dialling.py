@@ -161,7 +161,7 @@ def test_name_that_is_not_resolved_in_time_ends_the_attempt() -> None:
         time.sleep(0.5)
         return ["127.0.0.1"]
 
-    with pytest.raises(DialError, match="was not resolved in time|no reply within"):
+    with pytest.raises(DialError, match=r"was not resolved in time|no reply within"):
         Dialler(resolve=resolve).post("http://slow.example/", {}, b"", seconds=0.05)
 
 

@@ -40,6 +40,9 @@ pytest_plugins = ("machine",)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A background job of a script: its programs would ignore SIGINT too, and the tests of Ctrl-C with them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    # The same under nohup(1).
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 KEY = "sk_test_0123456789abcdef"
 STORAGE = os.environ.get("ESCROWCTL_TEST_STORAGE", "sqlite")

@@ -30,6 +30,7 @@ def test_sandbox_loads_operations_errors_files_and_itself() -> None:
         "escrowctl.errors",
         "escrowctl.files",
         "escrowctl.post_once",
+        "escrowctl.sqlite",
     }
 
 

@@ -1,4 +1,4 @@
-"""Which account a write was made under: a claim of success holds for that account only."""
+"""The account of a write: a claim of success is valid only for that account."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ class Account:
     """An account at a service, as far as the journal knows it.
 
     `name` is the profile's `account`, `fingerprint` is that of the API key: `SALT:DIGEST`, both
-    hexadecimal. `key` is there only for the account of this run; it is never stored, and not compared.
+    hexadecimal. `key` is set only for the account of this run; it is never stored, and not compared.
     """
 
     def __init__(self, name: str | None = None, fingerprint: str | None = None, *, key: Secret | None = None) -> None:
@@ -34,7 +34,7 @@ class Account:
 
     @cached_property
     def of_entry(self) -> "Account":
-        """What an entry stores of the account of this run: the key as a fingerprint with a new salt."""
+        """The account of this run as an entry stores it: the key as a fingerprint with a new salt."""
         salt = os.urandom(_SALT_BYTES).hex()
         return Account(self.name, _fingerprint(salt, self.key) if self.key else self.fingerprint)
 
@@ -60,7 +60,7 @@ def account_of(service: Service) -> Account:
 
 
 NO_ACCOUNT = Account()
-"""What entries of earlier formats say of their account: nothing."""
+"""The account of entries from earlier formats: not known."""
 
 
 def _fingerprint(salt: str, key: Secret) -> str:

@@ -1,10 +1,10 @@
-"""Caps: what writes of one operation and currency add up to in a UTC day, stored as running totals.
+"""Caps on the sum of writes of one operation and currency in a UTC day, stored as running totals.
 
 With a cap of 100 EUR, a create of 60 EUR that is done and one of 30 EUR that is unknown leave 10 EUR; when the
 second turns out to be refused, 40 EUR.
 
-Every commit that changes what a write counts for changes its total too, so that a check costs the
-same in a journal of any size.
+Every commit that changes the counted amount of a write changes its total too, so that a check costs
+the same in a journal of any size.
 """
 
 from decimal import ROUND_UP, Decimal, localcontext
@@ -18,7 +18,7 @@ from escrowctl.journal.storage import TotalKey, Transaction
 
 _CAPPED = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
 _NO_CURRENCY = ""
-"""Of the total that says how many writes have no known amount."""
+"""The currency of the total that counts writes without a known amount."""
 
 _DIGITS = 100
 _MOST = Decimal(10) ** 40
@@ -28,9 +28,9 @@ _PLACES = 20
 def check_caps(
     transaction: Transaction, intent: Intent, caps: Caps, *, earlier: Entry | None, now: str, is_resend: bool = False
 ) -> None:
-    """Refuse a write that would bring its day above a cap (`ErrorCode.CAPPED`).
+    """Raise `ErrorCode.CAPPED` if a write would bring its day above a cap.
 
-    Call it inside the commit that reserves: two who ask at once cannot both be under the cap.
+    Call it inside the commit that records the write, so that two processes cannot use the same remaining amount.
     `earlier` is the entry whose next attempt this is: it counts as often as it may have been applied.
     `is_resend`: this attempt is an operator's decision, which is recorded after this check.
     """
@@ -53,7 +53,7 @@ def check_caps(
 
 
 def counted(entry: Entry) -> Decimal:
-    """Return what an entry counts for: its amount, as often as an operator had it sent; 0 if nothing was moved."""
+    """Return the amount that an entry counts: once, and once more for each of its `resends`; 0 if it moved nothing."""
     if entry.intent.money is None or entry.state not in POSSIBLE_STATES:
         return Decimal(0)
     amount = _bounded(entry.intent.money.amount)
@@ -61,14 +61,14 @@ def counted(entry: Entry) -> Decimal:
 
 
 def weigh(entry: Entry) -> Decimal:
-    """Return what an entry adds to its total: what it counts for, or 1 where the amount to count is not known."""
+    """Return the amount that an entry adds to its total, or 1 if the amount that caps would count is not known."""
     if entry.intent.money is None and entry.intent.operation in _CAPPED:
         return Decimal(entry.state in POSSIBLE_STATES)
     return counted(entry)
 
 
 def change_totals(before: Folded | None, after: Folded) -> dict[TotalKey, Decimal]:
-    """Return how the totals change where one more record made `after` of an entry."""
+    """Return how the totals change when one more record changes an entry from `before` to `after`."""
     was, now = (weigh(folded.entry) if folded else Decimal(0) for folded in (before, after))
     key = total_key(after.entry)
     if before is None or (old := total_key(before.entry)) == key:
@@ -84,7 +84,7 @@ def total_key(entry: Entry) -> TotalKey:
 
 
 def _bounded(amount: Decimal) -> Decimal:
-    """Return an amount as caps count it, so that sums are exact: imports and records hold any number.
+    """Return an amount as caps count it, so that sums are exact: imports and records may contain any number.
 
     Negative amounts count as 0.
     """

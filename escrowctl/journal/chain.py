@@ -12,9 +12,9 @@ GENESIS = "0" * 64
 
 
 class Kind(StrEnum):
-    """What a record says: a write about to be sent, its outcome, an operator's decision, or an entry imported
-    from another journal. Of the journal itself: that it was made from an export, why live creates are sent
-    all the same, or that it is closed (always the last record)."""
+    """The kind of a record: a write about to be sent, its outcome, an operator's decision, or an entry imported
+    from another journal. About the journal itself: it was made from an export, the reason why live creates are
+    sent anyway, or it is closed (always the last record)."""
 
     INTENT = "intent"
     # Stored, and covered by each digest, since format 1.
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 JOURNAL_KINDS = (Kind.OPENING, Kind.REASON, Kind.CLOSING)
 JOURNAL = 0
-"""In the place of an entry's number: the record is about the journal itself. Its facts are texts."""
+"""The entry number of records about the journal itself. Their facts are texts."""
 
 
 class ChainRecord(NamedTuple):

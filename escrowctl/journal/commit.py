@@ -1,4 +1,4 @@
-"""What one durable commit of the journal does: it begins writes or refuses them, and records what became of them."""
+"""One durable commit of the journal: begin or refuse writes, and record their outcomes."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -26,9 +26,9 @@ from escrowctl.runtime import timestamp
 
 
 class Commit:
-    """The rules inside one transaction; nothing of it is true before the transaction has ended.
+    """The rules inside one transaction. Nothing is recorded until the transaction has ended.
 
-    It takes the lock of each entry that it begins; `free_locks` gives them back where nothing was committed.
+    It takes the lock of each entry that it begins. Call `free_locks` if nothing was committed.
     """
 
     def __init__(
@@ -41,14 +41,14 @@ class Commit:
         self._held: list[int] = []
 
     def free_locks(self) -> None:
-        """Give back the locks of the entries that were begun."""
+        """Free the locks of the entries that were begun."""
         for number in self._held:
             self._locks.free(number)
 
     def begin_or_refuse(self, begin: Begin) -> Begun | EscrowctlError:
-        """Record one intent; where it is refused, return the error that says why.
+        """Record one intent. If it is refused, return the error.
 
-        Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`, which ends the commit for all of them.
+        Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`, which ends the commit for all its intents.
         """
         try:
             return self._begin(begin)
@@ -58,7 +58,7 @@ class Commit:
             return refused
 
     def settle(self, entry: Entry, settlement: Settlement) -> Entry | EscrowctlError:
-        """Record what became of an attempt; see `Journal.settle_all`."""
+        """Record the outcome of an attempt; see `Journal.settle_all`."""
         now, at = self.transaction.find(entry.number), timestamp(self._now())
         facts = facts_of_settlement(settlement)
         if now is not None and (now.request_id, now.state) == (entry.request_id, State.IN_FLIGHT):
@@ -85,19 +85,19 @@ class Commit:
         return self._record_decision(entry, settlement, decision)
 
     def refuse_known(self, intent: Intent) -> None:
-        """Raise what refuses an intent by its fingerprint and reference."""
+        """Raise the refusal of an intent by its fingerprint or reference, if any."""
         self._check_duplicates(self.find_duplicates(intent), intent)
 
     def check_caps(
         self, intent: Intent, limits: Caps, *, earlier: Entry | None = None, is_resend: bool = False
     ) -> None:
-        """Raise `ErrorCode.CAPPED` where a write is above the caps; `earlier` is counted already."""
+        """Raise `ErrorCode.CAPPED` if a write is above the caps. `earlier` is counted already."""
         if limits:
             now = timestamp(self._now())
             caps.check_caps(self.transaction, intent, limits, earlier=earlier, now=now, is_resend=is_resend)
 
     def find_duplicates(self, intent: Intent, *, exclude: int | None = None) -> list[Entry]:
-        """Return the entries that may stop an intent, as they are now; those of another account or service cannot."""
+        """Return the entries that may stop an intent, as they are now. Other accounts and services are left out."""
         return [
             read_now(entry, self._storage, self._locks)
             for entry in self.transaction.find_by_keys(keys_to_check(intent))
@@ -124,7 +124,7 @@ class Commit:
         intent = begin.intent
         self._check_duplicates(self.find_duplicates(intent, exclude=entry.number), intent)
         self.check_caps(intent, begin.caps, earlier=entry, is_resend=begin.decision is not None)
-        # Only what is not refused any more is recorded: the commit is shared with other writes.
+        # Record nothing before the last possible refusal: other writes share the commit, which would store it.
         self._hold(entry.number)
         if begin.decision is not None:
             settlement = entry.settlement._replace(detail=DECIDED_RESEND)
@@ -134,7 +134,7 @@ class Commit:
     def _attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str) -> Entry:
         """Record the next attempt, or the first, and return it."""
         number = earlier.number if earlier else self.transaction.next_number()
-        # Before the commit: once others can see the entry, they can see that it is alive.
+        # Lock before the commit: a process that can see the entry must see that its sender is running.
         self._hold(number)
         facts = facts_of_intent(intent, attempt=earlier.attempt + 1 if earlier else 1, request_id=request_id)
         return self.transaction.append(number, Kind.INTENT, facts, at=timestamp(self._now()))
@@ -163,10 +163,10 @@ class Commit:
 
 
 def read_now(entry: Entry, storage: Storage, locks: Locks) -> Entry:
-    """Return an entry in flight whose sender is gone as what it is: unknown."""
+    """Return an entry as it is now. An entry in flight whose process has ended is unknown."""
     if entry.state is not State.IN_FLIGHT or locks.is_held(entry.number):
         return entry
-    # Its sender may have settled it and freed its lock since it was read: then it is what it is now.
+    # Its process may have settled it and freed the lock since it was read: then the stored entry counts.
     now = next(iter(storage.entries([entry.number])), entry)
     if now.state is not State.IN_FLIGHT or now.attempt != entry.attempt:
         return now

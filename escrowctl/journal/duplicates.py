@@ -1,4 +1,4 @@
-"""Writes that are done twice: two journals did them under one id, reference or idempotency key, and then met."""
+"""Writes that are done twice, under one id, reference or idempotency key, from two journals. An import shows them."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ _PAGE = 500
 
 
 class Duplicate(NamedTuple):
-    """Two entries that are done. What they share is set: `id` for two releases, `reference` for two creates."""
+    """Two done entries. The fields that they share are set: `id` for two releases, `reference` for two creates."""
 
     first: Entry
     second: Entry
@@ -22,7 +22,7 @@ class Duplicate(NamedTuple):
 
 
 def list_duplicates(journal: Journal) -> list[Duplicate]:
-    """Return all pairs of a journal."""
+    """Return all duplicate pairs of a journal."""
     numbers: defaultdict[int, list[int]] = defaultdict(list)
     for entry in journal.all(Selection(_PAGE, states=(State.DONE,))):
         for key in duplicate_keys(entry):
@@ -31,7 +31,7 @@ def list_duplicates(journal: Journal) -> list[Duplicate]:
 
 
 def pair_up(entries: Iterable[Entry]) -> list[Duplicate]:
-    """Return the pairs among these entries, by number."""
+    """Return the duplicate pairs among these entries, by number."""
     under_key: defaultdict[int, list[Entry]] = defaultdict(list)
     found: dict[tuple[int, int], Duplicate | None] = {}
     for entry in sorted(entries, key=lambda one: one.number):
@@ -42,7 +42,7 @@ def pair_up(entries: Iterable[Entry]) -> list[Duplicate]:
 
 
 def _compare(first: Entry, second: Entry) -> Duplicate | None:
-    """Return what two writes that are done share; None if both may be meant."""
+    """Return two done writes as a pair. None: they share nothing, or both may be intended."""
     one, other = first.intent, second.intent
     is_allowed = first.number in other.allowed_duplicates or second.number in one.allowed_duplicates
     if is_allowed or not one.may_share_account(other):

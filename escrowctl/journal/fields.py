@@ -1,4 +1,4 @@
-"""The one table of what is stored of an entry: records, columns, import checks and views are derived from it.
+"""The one table of an entry's stored fields. Records, columns, import checks and views are derived from it.
 
 A new field is one line in `FIELDS` and its attribute in `journal.model`.
 """
@@ -21,7 +21,7 @@ Facts = dict[str, Any]
 """Stored values by the names of `FIELDS`: text, integer or None."""
 
 UNDECODABLE = (ValueError, TypeError, KeyError, IndexError, ArithmeticError)
-"""What a value of the wrong kind raises when records are made into an entry."""
+"""The exceptions that a value of the wrong kind raises when an entry is built from its records."""
 
 _MAX_INTEGER = 2**63 - 1
 _MAX_ATTEMPTS = 1_000_000
@@ -39,9 +39,9 @@ _BATCH = r"b[1-9][0-9]{0,17}"
 class Field(NamedTuple):
     """One stored value of an entry.
 
-    `name` is how records, columns and exports call it, `attribute` where an Entry has it, `kind` the
-    kind of record that brings it. `shown` in a view of the whole entry, and `listed` also in a list;
-    `queried`: the entry's row has it too.
+    `name` is its name in records, columns and exports, `attribute` its path in an Entry, `kind` the kind
+    of record that contains it. `shown`: it is in the view of a complete entry. `listed`: it is in that
+    view and in lists. `queried`: it is also a column of the entry's row.
     """
 
     name: str
@@ -106,10 +106,10 @@ QUERIED = tuple(field.name for field in FIELDS if field.queried)
 """The fields that an entry's row has as columns."""
 
 VIEWED = ("entry", *(field.name.replace("resource_id", "id") for field in FIELDS if field.listed or field.shown))
-"""The members of the view of a whole entry."""
+"""The members of the view of a complete entry."""
 
-# To write records: the fields of each kind, and where an Intent or a Settlement has them. `_EXPECTED` are the names
-# that a record from a file must have.
+# To write records: the fields of each kind, and their paths in an Intent or a Settlement. `_EXPECTED` has the names
+# that a record from a file may have.
 _BY_NAME = {field.name: field for field in FIELDS}
 _OF_INTENT = tuple(field for field in FIELDS if field.kind is Kind.INTENT)
 _OF_SETTLEMENT = tuple(field for field in FIELDS if field.kind is Kind.SETTLEMENT)
@@ -142,17 +142,17 @@ _DEFAULTS: Facts = {
     for field in FIELDS
     if field.nullable or field.spelling == _NUMBERS or field.name in ("may_repeat", "verified", "resends")
 }
-"""What a record says if it does not have a field: null, 0 and "" are not written."""
+"""The values of fields that a record does not have: null, 0 and "" are not written."""
 
 
 def facts_of_intent(intent: Intent, *, attempt: int, request_id: str) -> Facts:
-    """Return what the record of an attempt holds."""
+    """Return the facts for the record of an attempt."""
     entry = Entry(0, intent, UNSETTLED, attempt, request_id, "")
     return _without_defaults({name: _encode(_read(entry, path)) for name, path in _INTENT_PATHS})
 
 
 def facts_of_settlement(settlement: Settlement) -> Facts:
-    """Return what the record of a settlement holds."""
+    """Return the facts for the record of a settlement."""
     return _without_defaults({name: _encode(_read(settlement, path[1:])) for name, path in _SETTLEMENT_PATHS})
 
 
@@ -163,7 +163,7 @@ def apply(facts: Facts, kind: str, at: str, new: Mapping[str, Any]) -> Facts:
             kept: Facts = {name: facts[name] for name in ("origin", "resends") if name in facts}
             return {**_DEFAULTS, **kept, **new, **_UNSETTLED, "sent_at": at}
         case Kind.IMPORT:
-            # What another journal learned of an entry that was written here leaves it in its batch.
+            # An entry that was written here stays in its batch when it is updated from another journal.
             is_own = facts.get("origin", "") is None
             own: Facts = {name: facts[name] for name in ("origin", "despite")} if is_own else {}
             return {**_DEFAULTS, **new, **own}
@@ -181,7 +181,7 @@ def entry_of(
     resends: int = 0,
     counted_on: str = "",
 ) -> Entry:
-    """Return the entry with these stored values; raises one of `UNDECODABLE` for what makes none."""
+    """Return the entry with these stored values. Raises one of `UNDECODABLE` if they are not valid."""
     parts: dict[str, dict[str, Any]] = {"": {}, "intent": {}}
     for part, attribute, field in _DECODED:
         parts[part][attribute] = field.decode(facts[field.name])
@@ -197,7 +197,7 @@ def entry_of(
 
 
 def settlement_of(facts: Facts) -> Settlement:
-    """Return the settlement in an entry's stored values; raises as `entry_of` does."""
+    """Return the settlement in an entry's stored values. Raises one of `UNDECODABLE` if they are not valid."""
     state = State(facts["state"])
     values = {attribute: field.decode(facts[field.name]) for attribute, field in _DECODED_SETTLEMENT}
     return Settlement(_OUTCOMES.get(state), **values, not_applied=state is State.NOT_APPLIED)
@@ -217,7 +217,7 @@ def event_of(kind: str, at: str, facts: Mapping[str, Any]) -> Event:
 
 
 def view(entry: Entry, *, whole: bool) -> dict[str, JsonValue]:
-    """Return an entry as JSON shows it: what a list shows, or `whole` with everything but its history."""
+    """Return an entry as JSON, without its history: the fields of a list, or (`whole`) the members `VIEWED`."""
     document: dict[str, JsonValue] = {"entry": entry.name}
     for field in FIELDS:
         if field.name == "resource_id":
@@ -233,14 +233,14 @@ def view(entry: Entry, *, whole: bool) -> dict[str, JsonValue]:
 
 
 def check_journal_id(text: object) -> str:
-    """Return a journal's id as a file spells it; raises ValueError for what is none."""
+    """Return a journal's id from a file. Raises ValueError if it is not a valid id."""
     if not isinstance(text, str) or not re.fullmatch(UUID, text, re.ASCII):
         raise ValueError(text)
     return text
 
 
 def check_record(record: ChainRecord, facts: Mapping[str, Any]) -> None:
-    """Raise ValueError or ArithmeticError where a record from a file is not one that a journal writes."""
+    """Raise one of `UNDECODABLE` if a record from a file is not valid: no journal writes it."""
     _check_time(record.at)
     if record.entry == JOURNAL:
         if record.kind not in JOURNAL_KINDS or not all(isinstance(value, str) for value in facts.values()):
@@ -279,7 +279,7 @@ def _check_value(field: Field, value: object, *, required: bool) -> None:
     if isinstance(value, int) and not 0 <= value <= _MAX_INTEGER:
         raise ValueError(field.name)
     if isinstance(value, str):
-        # A lone surrogate is no text that a file can hold.
+        # A lone surrogate cannot be encoded, so no file can contain it.
         value.encode()
         if field.spelling == _TIME:
             _check_time(value)

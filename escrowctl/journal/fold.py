@@ -1,8 +1,8 @@
-"""An entry is the fold of its records; everything else that a journal stores of it is derived here.
+"""An entry is the fold of its records. This module derives everything else that a journal stores about it.
 
-A storage keeps the records, and next to them what is looked up: a row per entry, the duplicate keys
-under which an entry guards against new writes, and the running totals that caps need. All of it can
-be rebuilt from the records, and is compared with them whenever an entry is read.
+A storage has the records and, for lookups, data derived from them: a row for each entry, the duplicate
+keys under which an entry guards against new writes, and the running totals for caps. All of it can be
+rebuilt from the records. A row is compared with its records whenever the entry is read.
 """
 
 import functools
@@ -18,14 +18,14 @@ from escrowctl.journal.fields import Facts
 from escrowctl.journal.model import DECIDED_RESEND, OPEN_STATES, Entry, Intent, State
 
 _SHORT_LIVED = 1 << 62
-"""Added to keys that go when a write is settled, so that the few of them are next to each other: a commit of many
-writes then changes few pages of a table that is ordered by key. SQLite's integers have 63 bits."""
+"""Added to keys that are removed when a write is settled, so that these few keys are next to each other. A commit of
+many writes then changes few pages of a table that is ordered by key. SQLite's integers have 63 bits."""
 
 
 class StoredRow(NamedTuple):
-    """What is stored of an entry apart from its records: `values` are the queried fields.
+    """The row that is stored for an entry in addition to its records. `values` are the queried fields.
 
-    `records` is how many it has, `latest` the latest date of any record of the journal up to its last one.
+    `records` is the number of its records, `latest` the latest date in the journal up to its last record.
     """
 
     values: tuple[str | int | None, ...]
@@ -50,9 +50,9 @@ def next_link(head: Head, number: int, kind: Kind, facts: Facts, *, at: str) -> 
 
 
 def extend(before: Folded | None, link: Link, *, latest: str, facts: Facts | None = None) -> Folded:
-    """Return an entry after one more record; raises one of `fields.UNDECODABLE` for what makes none.
+    """Return an entry after one more record. Raises one of `fields.UNDECODABLE` if the record is not valid.
 
-    `latest` is the latest date of all records before it, `facts` what the record says, if the caller knows.
+    `latest` is the latest date of all earlier records, `facts` the record's decoded facts, if the caller has them.
     """
     record = link.record
     new = json.loads(record.facts) if facts is None else facts
@@ -85,10 +85,9 @@ def extend(before: Folded | None, link: Link, *, latest: str, facts: Facts | Non
 
 
 def build(row: StoredRow, links: Iterable[tuple[Link, str]]) -> Folded:
-    """Return a stored entry: its row, and its records, each with the digest of the record before it.
+    """Return a stored entry from its row and its records, each with the digest of the record before it.
 
-    Raises one of `fields.UNDECODABLE`, ValueError where a record is not what was written or the row is
-    not what its records make of it.
+    Raises one of `fields.UNDECODABLE`: ValueError if a record was changed or the row does not match the records.
     """
     found: Folded | None = None
     for link, previous in links:
@@ -102,11 +101,11 @@ def build(row: StoredRow, links: Iterable[tuple[Link, str]]) -> Folded:
 
 
 def duplicate_keys(entry: Entry) -> frozenset[int]:
-    """Return the keys under which an entry guards against new writes, in its state now.
+    """Return the keys under which an entry guards against new writes in its current state.
 
-    By its idempotency key always. By its reference while it happened or may have happened. By its
-    fingerprint while it is open, and for ever for a release that is done, for an identical create or
-    update may be meant once the first is known.
+    Always its idempotency key. Its reference if it happened or may have happened. Its fingerprint while it
+    is open, and forever if it is a done release: once the outcome of a create or update is known, an
+    identical one may be intended.
     """
     is_open, is_done = entry.state in OPEN_STATES, entry.state is State.DONE
     guards_identical = is_open or (is_done and entry.intent.is_once_only)
@@ -114,7 +113,7 @@ def duplicate_keys(entry: Entry) -> frozenset[int]:
 
 
 def keys_to_check(intent: Intent) -> frozenset[int]:
-    """Return the keys under which an entry may stop this intent; a reference is a create's."""
+    """Return the keys under which an entry may stop this intent. A reference counts only without an id."""
     return _keys(intent, key=True, fingerprint=True, reference=intent.has_no_id)
 
 
@@ -134,13 +133,13 @@ def reference_keys(intent: Intent) -> frozenset[int]:
 
 
 def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, reference: bool = False) -> frozenset[int]:
-    """Return the keys of these kinds for any service: a lookup leaves out the entries of others.
+    """Return the keys of these kinds. They are the same for all services: a lookup filters by service.
 
     Ids that differ only in case or Unicode form share a key, and so do references that look alike.
     """
     # The kinds' names are part of stored keys since format 1: "likeness" is the fingerprint.
     found = [_key("key", intent.idempotency_key)] if key else []
-    # A row of a batch is known by its reference alone: thousands may have one amount.
+    # Only the reference identifies a row of a batch: thousands of rows may have the same amount.
     if fingerprint and not (intent.batch is not None and intent.has_no_id and intent.reference is not None):
         given = [fold_id(one) if intent.is_once_only else one for one in intent.fingerprints]
         place = 0 if intent.is_once_only else _SHORT_LIVED

@@ -1,4 +1,4 @@
-"""What refuses a write: an earlier one that this journal knows, another process, or a cap."""
+"""Refusals of a write: because of an earlier write in this journal, another process, or a cap."""
 
 import shlex
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ WHAT_THIS_KEY_SHOWS = "to read it with the current API key"
 def check_duplicates(
     duplicates: list[Entry], intent: Intent, find: Callable[[int], Entry | None], *, now: datetime
 ) -> None:
-    """Refuse a write that repeats one of these entries, which share a duplicate key with it; `find` finds an entry."""
+    """Refuse a write that repeats one of these entries. Each shares a duplicate key with it; `find` finds an entry."""
     for number in intent.allowed_duplicates:
         if find(number) is None:
             raise no_such_entry(number)
@@ -41,13 +41,13 @@ def check_duplicates(
 
 
 def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) -> None:
-    """Refuse a write that is identical to one which may have happened.
+    """Refuse a write that is identical to an earlier write that may have happened.
 
-    A once-only write that is done is refused (`ErrorCode.ALREADY_DONE`), one in flight elsewhere is
-    `ErrorCode.BUSY`; one that is unknown refuses an identical one (`ErrorCode.EARLIER_UNKNOWN`) until it
-    is settled, or an allowed duplicate. Any other write may be identical to one that is done: the same
-    amount twice is legitimate. Once-only writes to ids that differ only in case or
-    Unicode form refuse each other (`ErrorCode.CONFLICT`), unless they are allowed duplicates.
+    Raises EscrowctlError: `ErrorCode.BUSY` if the earlier write is in flight elsewhere; `EARLIER_UNKNOWN` if it is
+    unknown and not an allowed duplicate (a once-only write cannot be allowed); `ALREADY_DONE` if it is done and
+    once-only (`CONFLICT` if it may belong to another account); `CONFLICT` if both are once-only, their ids differ
+    only in case or Unicode form, and it is not an allowed duplicate. Any other write may be identical to a done
+    write: the same amount twice is legitimate.
     """
     for entry in identical:
         if entry.state is State.IN_FLIGHT:
@@ -64,18 +64,19 @@ def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) ->
 
 
 def _find_identical(entries: list[Entry], intent: Intent, keys: frozenset[int]) -> list[Entry]:
-    """Return the entries of the same body or id; two creates that both have a reference are known by these alone.
+    """Return the entries with the same body or id. Two creates that both have a reference are compared only by it.
 
-    A reference does not leave this machine: a create with one may be the one without it, typed again.
+    A reference does not leave this machine: a create with a reference may repeat a create without one.
     """
     found = [entry for entry in entries if keys & duplicate_keys(entry)]
     return [entry for entry in found if intent.reference is None or entry.intent.reference is None]
 
 
 def check_reference(under_reference: list[Entry], intent: Intent, *, now: datetime) -> None:
-    """Refuse a create whose reference an earlier one has: one reference, one escrow.
+    """Refuse a create whose reference an earlier create has: one reference, one escrow.
 
-    A batch with a run key alone may repeat those that are done, if they are of another run.
+    Only a batch with a run key may repeat a done create, if that is an allowed duplicate of another run.
+    Raises EscrowctlError `ErrorCode.EARLIER_UNKNOWN`, `BUSY` or `REFERENCE_REUSED`, by the earlier state.
     """
     for entry in under_reference:
         if entry.state is State.UNKNOWN:
@@ -99,7 +100,7 @@ def check_reference(under_reference: list[Entry], intent: Intent, *, now: dateti
 
 
 def require_countable(intent: Intent, caps: Mapping[str, Decimal]) -> Money:
-    """Return what a write moves, under caps; refuse what they cannot count (`ErrorCode.CAPPED`)."""
+    """Return the money that a write under caps moves. Raises `ErrorCode.CAPPED` if the caps cannot count it."""
     limited = f"the profile {intent.profile} has caps"
     if intent.money is None:
         raise _capped(
@@ -115,7 +116,7 @@ def require_countable(intent: Intent, caps: Mapping[str, Decimal]) -> Money:
 
 
 def uncountable(intent: Intent, *, day: str) -> EscrowctlError:
-    """Return the refusal of a write under caps while the amount of another one of the day is not known."""
+    """Return the refusal of a write under caps if the amount of another write of the day is not known."""
     verb = intent.verb
     return _capped(
         intent,
@@ -159,7 +160,7 @@ def busy_elsewhere(seconds: float) -> EscrowctlError:
 
 
 def taken(number: int) -> EscrowctlError:
-    """Return the refusal to work on an entry that another process keeps alive."""
+    """Return the refusal to work on an entry whose lock another process holds."""
     return not_sent(
         ErrorCode.BUSY,
         f"another process is working on journal entry j{number}.",
@@ -169,7 +170,7 @@ def taken(number: int) -> EscrowctlError:
 
 
 def changed(entry: Entry) -> EscrowctlError:
-    """Return the refusal to go on with an entry that another process has worked on meanwhile."""
+    """Return the refusal to continue with an entry that another process has changed meanwhile."""
     return refusal(ErrorCode.BUSY, f"another process changed {entry.name} since this command read it.", entry)
 
 
@@ -258,7 +259,7 @@ def _name(entry: Entry) -> str:
 
 
 def _earlier_unknown(entry: Entry, like: str, now: datetime, *, needed: list[int]) -> EscrowctlError:
-    """Return the refusal of a write like one that is unknown; `needed`: with --allow-duplicate these let it pass."""
+    """Return the refusal of a write like an unknown one. `needed`: it passes with --allow-duplicate for these."""
     facts = [str(entry.intent.money)] if entry.intent.money else []
     facts += [ago(entry.sent_at, now), entry.name]
     settle = command(f"journal resolve {entry.name}", f"to resolve {entry.name}")

@@ -1,4 +1,4 @@
-"""The rules of the journal: what is recorded before a write is sent, what refuses it, and what became of it."""
+"""The rules of the journal: record each intent before it is sent, refuse duplicates, and record the outcome."""
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -37,10 +37,10 @@ _FEW = 10
 
 
 class Journal:
-    """One journal with its locks. `close` it, or let the process end: the locks end with it.
+    """One journal with its locks. `close` it, or let the process end: the locks end with the process.
 
-    Every method may raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. One
-    thread uses it: the one that opened its storage.
+    Every method may raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. Only the
+    thread that opened its storage may use it.
     """
 
     def __init__(self, storage: Storage, locks: Locks, *, now: Callable[[], datetime], secrets: SigningSecrets) -> None:
@@ -60,35 +60,35 @@ class Journal:
         return self.storage.journal_id
 
     def begin(self, intent: Intent, *, request_id: str, caps: Caps = NO_CAPS, resend_throttled: bool = False) -> Begun:
-        """Store one intent durably, so that its bytes may leave, or raise why not; see `begin_all`."""
+        """Store one intent durably, so that its bytes may be sent. Raises the error that `begin_all` returns."""
         return _only(self.begin_all([Begin(intent, request_id, caps, resend_throttled)]))
 
     def begin_all(self, begins: Sequence[Begin]) -> list[Begun | EscrowctlError]:
-        """Store intents durably in one commit, so that their bytes may leave; one that is refused is its error.
+        """Store intents durably in one commit, so that their bytes may be sent. Return an error for each refused one.
 
-        An intent whose idempotency key and request were sent before is not sent again: the earlier
-        entry is returned as replayed, unless `journal.keys` lets it be sent again; then it gets its
-        next attempt. A refusal is what `journal.guards` and `journal.keys` describe: CONFLICT, BUSY,
-        EARLIER_UNKNOWN, CAPPED and their like.
+        If an intent's idempotency key and request were sent before, the earlier entry is returned as
+        replayed. If `journal.keys` allows that entry to be sent again, it gets its next attempt instead.
+        A refusal is an EscrowctlError ALREADY_DONE, BAD_VALUE (an allowed duplicate does not exist), BUSY,
+        CAPPED, CONFLICT, EARLIER_UNKNOWN, KEY_REUSED or REFERENCE_REUSED; see `journal.guards` and `journal.keys`.
         """
         return self.write_all(begins, ())[0]
 
     def settle(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Record what became of one attempt of ours, or raise why not; see `settle_all`."""
+        """Record the outcome of one attempt of this process. Raises the error that `settle_all` returns."""
         return _only(self.settle_all([(entry, settlement)]))
 
     def settle_all(self, settlements: Sequence[tuple[Entry, Settlement]]) -> list[Entry | EscrowctlError]:
-        """Record what became of attempts of ours, durably in one commit, and free their locks.
+        """Record outcomes of this process's attempts, durably in one commit, and free their locks.
 
-        An attempt that is not its entry's current one any more (fencing) is an error
-        `ErrorCode.OUTCOME_UNKNOWN`: what another process recorded since is not overwritten. An attempt
-        whose intent was overwritten is recorded again, with its outcome, as a new entry.
+        If an attempt is no longer its entry's current one in flight (fencing), its result is an error
+        `ErrorCode.OUTCOME_UNKNOWN`: later records of another process are not overwritten. If its intent
+        was overwritten, it is recorded again, with its outcome, as a new entry.
         """
         try:
             return self.write_all((), settlements)[1]
         except EscrowctlError:
-            # Where only the commit's very last sync failed, it is stored all the same. Should a power failure
-            # undo it, the entry is in flight again and reads as unknown: nothing is sent twice for it.
+            # If only the last sync of the commit failed, the commit is stored all the same. If a power failure
+            # undoes it, the entry is in flight again and reads as unknown: nothing is sent twice for it.
             if not self._are_stored(settlements):
                 raise
         at = timestamp(self._now())
@@ -118,32 +118,32 @@ class Journal:
         caps: Caps = NO_CAPS,
         decision: OperatorDecision | None = None,
     ) -> Entry:
-        """Store the next attempt of an entry: a service that deduplicates, or an operator's decision, allows it.
+        """Store the next attempt of an entry. That needs a service that deduplicates, or an operator's decision.
 
-        `account` is the one that it is sent under now. Raises EscrowctlError `ErrorCode.BUSY` where
-        another process has worked on the entry since it was read, and otherwise as `begin` does.
+        `account` is the account that sends it now. Raises EscrowctlError: `ErrorCode.BUSY` if another process
+        has changed the entry since it was read, or another refusal of `begin_all`, except KEY_REUSED.
         """
         intent = entry.intent._replace(account=account)
         return _only(self.begin_all([Begin(intent, request_id, caps, again=entry, decision=decision)])).entry
 
     def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
-        """Record an operator's decision on what became of an entry; raises as `begin_again` does."""
+        """Record an operator's decision on an entry's outcome. Raises `ErrorCode.BUSY` if the entry has changed."""
         with self._checked_commit() as commit:
             return commit.decide(entry, settlement, decision)
 
     def settle_by_reading(self, entry: Entry, detail: str) -> Entry:
-        """Record that a reading showed a write to be done; raises as `decide` does."""
+        """Record that a reading showed a write to be done. Raises `ErrorCode.BUSY` if the entry has changed."""
         return self.settle_later(entry, settled_by_reading(entry, detail))
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Record what later evidence shows, unless another process verified the same; raises as `decide` does."""
+        """Record later evidence, unless it is verified already. Raises `ErrorCode.BUSY` if the entry has changed."""
         with self._checked_commit() as commit:
             return commit.settle_later(entry, settlement)
 
     def plan(self, make_rows: Callable[[str], Iterable[PlanRow]]) -> str:
-        """Store the rows of a new batch, durably in one commit, and return the name that it got.
+        """Store the rows of a new batch durably in one commit, and return the batch's name.
 
-        `make_rows` returns them for a name that no batch has. `Begin.planned` takes one out.
+        `make_rows` returns the rows for this new name. `Begin.planned` removes a row when its write begins.
         """
         with self._checked_commit() as commit:
             name = self.next_batch()
@@ -155,7 +155,7 @@ class Journal:
         return f"b{max((int(row.batch[1:]) for row in self.storage.batches()), default=0) + 1}"
 
     def in_batch(self, batch: str, *, after: int, limit: int) -> list[Entry]:
-        """Return up to `limit` entries of a batch by line, as they are now, those after a line."""
+        """Return up to `limit` entries of a batch after a line, by line, as they are now."""
         return [self._read_now(entry) for entry in self.storage.in_batch(batch, after=after, limit=limit)]
 
     def find_created(self, result_ids: Collection[str]) -> list[Entry]:
@@ -163,14 +163,14 @@ class Journal:
         return self.storage.created(result_ids) if result_ids else []
 
     def replan(self, rows: Iterable[PlanRow]) -> None:
-        """Store rows of a batch anew."""
+        """Store rows of a batch's plan. Replaces rows that are already stored."""
         with self._checked_commit() as commit:
             commit.transaction.plan(rows)
 
     def find_overlaps(self, intents: Sequence[Intent]) -> list[list[Entry]]:
-        """Return, for each intent, the entries under its id, its reference, or its body where it has neither.
+        """Return, for each intent, the entries with its reference or, if it has none, with its id or body.
 
-        These happened or may have happened; another account's are left out, and other services'.
+        These writes happened or may have happened. Entries of other accounts and services are left out.
         """
         keys = [reference_keys(one) or fingerprint_keys(one) for one in intents]
         with self._checked_commit() as commit:
@@ -182,9 +182,9 @@ class Journal:
         ]
 
     def find_done_lately(self, intent: Intent, *, since: str) -> Entry | None:
-        """Return the newest write with the same body that is done, of those sent at `since` or later.
+        """Return the newest done write with the same body that was sent at `since` or later.
 
-        Two writes with references are two: one that has a reference is only found by an intent without one.
+        Two writes that both have a reference are different: an intent with one finds only entries without one.
         """
         same = Selection(
             _FEW,
@@ -197,13 +197,13 @@ class Journal:
         return next((one for one in self.all(same) if intent.may_share_account(one.intent)), None)
 
     def refuse_over_caps(self, intents: Iterable[Intent], limits: Caps) -> None:
-        """Raise `ErrorCode.CAPPED` where one of these writes is above the caps; call it with sums, one a currency."""
+        """Raise `ErrorCode.CAPPED` if one of these writes is above the caps. Call it with one sum for each currency."""
         with self._checked_commit() as commit:
             for intent in intents:
                 commit.check_caps(intent, limits)
 
     def hold(self, name: str) -> bool:
-        """Take a lock by name without waiting; False where another process has it. It ends with this process."""
+        """Take a lock by name without waiting. Return False if another process has it. It ends with this process."""
         return self._locks.hold(name)
 
     def is_held(self, name: str) -> bool:
@@ -211,21 +211,21 @@ class Journal:
         return self._locks.is_held(name)
 
     def free(self, name: str) -> None:
-        """Give a lock back."""
+        """Free a lock."""
         self._locks.free(name)
 
     @contextlib.contextmanager
     def exclusive(
         self, names: Iterable[str], *, monotonic: Callable[[], float], sleep: Callable[[float], None], timeout: float
     ) -> Iterator[bool]:
-        """Hold the locks of these names across processes; yields whether another process had one first.
+        """Hold the locks of these names across processes. Yield whether another process had one first.
 
-        Waits up to `timeout` seconds, then raises EscrowctlError `ErrorCode.BUSY`.
+        Waits up to `timeout` seconds. Then raises EscrowctlError `ErrorCode.BUSY`.
         """
         waited, start = False, monotonic()
         held: list[str] = []
         try:
-            # In one order for everybody, so that two who hold one each do not wait for each other.
+            # Every process takes them in the same order, so that no two processes wait for each other.
             for name in sorted(set(names)):
                 while not self._locks.hold(name):
                     waited = True
@@ -239,21 +239,21 @@ class Journal:
                 self._locks.free(name)
 
     def refuse_known(self, intent: Intent) -> None:
-        """Raise what `begin` would raise for this intent's fingerprint and reference, recording nothing."""
+        """Raise the refusal that `begin` would raise for this intent's fingerprint or reference. Record nothing."""
         with self._checked_commit() as commit:
             commit.refuse_known(intent)
 
     def find_sent(self, intent: Intent, *, resend_throttled: bool) -> Entry | None:
-        """Return the entry that this intent would be a repetition of, by its idempotency key, or None.
+        """Return the entry that this intent would repeat, by its idempotency key, or None.
 
-        Raises EscrowctlError `ErrorCode.KEY_REUSED` where the key was used for another request, or may be
-        another account's, and `ErrorCode.BUSY` where it is in flight elsewhere.
+        Raises EscrowctlError: `ErrorCode.KEY_REUSED` if the key was used for another request or maybe by another
+        account (EARLIER_UNKNOWN if that outcome is unknown), `ErrorCode.BUSY` if it is in flight elsewhere.
         """
         with self._checked_commit() as commit:
             return keys.find_by_key(commit.find_duplicates(intent), intent, resend_throttled=resend_throttled)[0]
 
     def asks_reason(self) -> bool:
-        """Whether it was made from an export, and no live create was given a reason since."""
+        """Whether it was made from an export, and no reason for live creates was recorded since."""
         return self.storage.last_note() is Kind.OPENING
 
     def give_reason(self, decision: OperatorDecision) -> None:
@@ -267,11 +267,11 @@ class Journal:
         return self._read_now(found[0]) if found else None
 
     def require_complete(self) -> None:
-        """Raise EscrowctlError where the journal is gone, or older than it was: what it lists is not everything."""
+        """Raise `ErrorCode.JOURNAL_UNUSABLE` if the journal is gone, or older than it was: it is incomplete."""
         self.storage.require_complete()
 
     def require_written(self) -> None:
-        """Raise EscrowctlError `ErrorCode.NOT_FOUND` where there is no journal yet; `JOURNAL_UNUSABLE` if lost."""
+        """Raise EscrowctlError: `ErrorCode.NOT_FOUND` if there is no journal yet, `JOURNAL_UNUSABLE` if it is lost."""
         if not self.storage.is_there:
             self.require_complete()
             raise EscrowctlError(
@@ -279,13 +279,13 @@ class Journal:
             )
 
     def select(self, selection: Selection) -> list[Entry]:
-        """Return the entries of a selection, newest first; one in flight whose sender is gone is unknown."""
+        """Return the entries of a selection, newest first. An entry in flight whose process has ended is unknown."""
         return list(islice(self.all(selection), selection.limit))
 
     def all(self, selection: Selection) -> Iterator[Entry]:
-        """Yield every entry of a selection, newest first, its limit the size of a page.
+        """Yield every entry of a selection, newest first. Its limit is the page size.
 
-        No page stays open while anything else happens: an open reading would block writers.
+        Each page is read completely before its entries are yielded: an open read would block writers.
         """
         before: int | None = None
         stored = selection._replace(states=_as_stored(selection.states))
@@ -298,7 +298,7 @@ class Journal:
 
     @contextlib.contextmanager
     def _begin_commit(self) -> Iterator[Commit]:
-        """Yield a commit that begins with writing; the locks it took are freed where nothing is committed."""
+        """Yield a commit in a write transaction. If nothing is committed, free the locks that it took."""
         commit = None
         try:
             with writing(self.storage) as transaction:
@@ -311,13 +311,13 @@ class Journal:
 
     @contextlib.contextmanager
     def _checked_commit(self) -> Iterator[Commit]:
-        """Yield a commit that is checked first, also to read: a change between two reads would look like damage."""
+        """Yield a commit after a check. Readers use it too: a change between two reads would look like damage."""
         with self._begin_commit() as commit:
             commit.transaction.check()
             yield commit
 
     def _are_stored(self, settlements: Sequence[tuple[Entry, Settlement]]) -> bool:
-        """Whether outcomes are on record, to a reader who opens the journal anew."""
+        """Whether these outcomes are stored, according to a new read of the journal."""
         try:
             with self.storage.reopened() as storage:
                 found = {entry.number: entry for entry in storage.entries([entry.number for entry, _ in settlements])}
@@ -331,7 +331,7 @@ class Journal:
 
 
 def _only(results: Sequence[_T | EscrowctlError]) -> _T:
-    """Return the one result; raises it where it is an error."""
+    """Return the one result. Raises it if it is an error."""
     (result,) = results
     if isinstance(result, EscrowctlError):
         raise result
@@ -339,5 +339,5 @@ def _only(results: Sequence[_T | EscrowctlError]) -> _T:
 
 
 def _as_stored(states: tuple[State, ...]) -> tuple[State, ...]:
-    """Return the states to look for: an entry in flight whose sender is gone is unknown, and stored as in flight."""
+    """Return the stored states to search for: an unknown entry may be stored as in flight."""
     return (*states, State.IN_FLIGHT) if State.UNKNOWN in states and State.IN_FLIGHT not in states else states

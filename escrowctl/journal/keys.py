@@ -1,4 +1,4 @@
-"""What the idempotency key of a write was used for before: the same write, which is not sent twice, or another one."""
+"""Earlier uses of a write's idempotency key: for the same write, which is not sent twice, or for another write."""
 
 import shlex
 
@@ -13,11 +13,11 @@ _ANOTHER_KEY = Hint("use another --idempotency-key", "for another request")
 def find_by_key(
     duplicates: list[Entry], intent: Intent, *, resend_throttled: bool
 ) -> tuple[Entry | None, Entry | None]:
-    """Return the entry that used an intent's idempotency key and is its result, or else one to send again.
+    """Return the entry that used an intent's key: (its result, None), (None, an entry to send again) or (None, None).
 
-    There are several only where another journal's was imported, or another account used the key.
-    Refuses a key that was used for another request or with another API key (`ErrorCode.KEY_REUSED`), or
-    is in flight elsewhere (`ErrorCode.BUSY`).
+    Several entries have the key only if one was imported, or another account used it. Raises EscrowctlError:
+    `ErrorCode.KEY_REUSED` if the key was used for another request or purpose, or with another API key
+    (EARLIER_UNKNOWN if that outcome is unknown); `ErrorCode.BUSY` if it is in flight elsewhere.
     """
     if not duplicates:
         return None, None
@@ -41,19 +41,19 @@ def _may_be_sent_again(entry: Entry, *, resend_throttled: bool) -> bool:
 
 
 def _check_request(earlier: Entry, intent: Intent) -> None:
-    """Refuse a key that was used for another request, or for this one without the reference that it has now."""
+    """Refuse a key that was used for another request, or for this request without its current reference."""
     then = (earlier.intent.method, earlier.intent.url, earlier.intent.body)
     if then != (intent.method, intent.url, intent.body):
         raise _reused(earlier, "for a different request", hint=_ANOTHER_KEY)
     reference, now = earlier.intent.reference, intent.reference
     if now is not None and now != reference:
-        # The reference given now would be recorded nowhere, and guard nothing.
+        # The current reference would not be recorded, so it would guard nothing.
         how = f'the reference "{reference}"' if reference else "no reference"
         raise _reused(earlier, f'with {how}, not with "{now}"', hint="use one idempotency key for each reference")
 
 
 def _check_purpose(earlier: Entry, intent: Intent) -> None:
-    """Refuse to send a write again without the reference or the batch that it was recorded with: both guard it."""
+    """Refuse to send a write again without its recorded reference or batch: both guard against duplicates."""
     batch, reference = earlier.intent.batch, earlier.intent.reference
     if batch is not None and intent.batch != batch:
         resume = () if earlier.origin else (command(f"batch resume {batch}", "to send that row"),)
@@ -66,7 +66,7 @@ def _check_purpose(earlier: Entry, intent: Intent) -> None:
 def _check_account(earlier: Entry, intent: Intent) -> None:
     """Refuse an earlier write as this one's result, unless both were certainly sent under one account.
 
-    One whose outcome is unknown is `ErrorCode.EARLIER_UNKNOWN`, any other `ErrorCode.KEY_REUSED`.
+    Raises `ErrorCode.EARLIER_UNKNOWN` if the earlier outcome is unknown, otherwise `ErrorCode.KEY_REUSED`.
     """
     if intent.account.is_same(earlier.intent.account):
         return

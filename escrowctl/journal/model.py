@@ -1,11 +1,11 @@
-"""What the journal knows of a write.
+"""The journal's model of a write.
 
-intent      the write that is to be sent, complete
+intent      the complete write that is to be sent
 attempt     one sending of it; all attempts of an entry have one idempotency key
-outcome     what an attempt's exchange proves: not sent, refused, unknown or done
-settlement  the recorded outcome of the last attempt, with its reply and why
-decision    what an operator recorded about an unknown outcome
-state       what is known of the entry now: in flight, or by its settlement
+outcome     the result that an attempt's exchange proves: not sent, refused, unknown or done
+settlement  the recorded outcome of the last attempt, with its reply and the reason
+decision    an operator's record about an unknown outcome
+state       the entry's current state: in flight, or as its settlement says
 """
 
 import re
@@ -24,24 +24,24 @@ DECIDED_APPLIED = "applied, on an operator's word"
 """Detail of the decision that an unknown write was applied; stored since format 1 and compared, so never reworded."""
 
 KEY_REFUSED = (401, 403)
-"""Refusals of the API key, which say nothing about the write: it is sent again under its idempotency key."""
+"""HTTP statuses that refuse the API key, not the write: the write is sent again under its idempotency key."""
 
 DECIDED_RESEND = "to be sent again, on an operator's word"
 """Detail of the decision before an attempt that an operator asked for; stored and compared like `DECIDED_APPLIED`."""
 
 LOST_IN_FLIGHT = "the process ended without recording an outcome"
 WHILE_EXPORTED = "it was in flight when its journal was exported"
-"""Details of writes in flight that count as unknown: of these it is not known whether a byte was sent. The second is
+"""Details of writes in flight that count as unknown: it is not known whether a byte was sent. The second detail is
 stored since format 1."""
 
 Caps = Mapping[str, Decimal]
-"""Currency -> the most that writes of one operation may add up to in a UTC day. Empty: no caps."""
+"""Currency -> the maximum sum of one operation's writes in a UTC day. Empty: no caps."""
 
 NO_CAPS: Caps = MappingProxyType({})
 
 
 class State(StrEnum):
-    """What is known of a write.
+    """The state of a write, as far as the journal knows it.
 
         in_flight -> done | refused | unknown | not_sent
         unknown   -> done | not_applied     (the service reported it, or an operator decided)
@@ -60,7 +60,7 @@ class State(StrEnum):
 
 
 UNCONFIRMED = "unconfirmed"
-"""Shown in the place of "done" where what was done is not known to be what was asked for."""
+"""Shown instead of "done" if the write was accepted but not confirmed, or was not done as requested."""
 
 OPEN_STATES = (State.UNKNOWN, State.IN_FLIGHT)
 """The write may have happened, or may yet happen."""
@@ -70,15 +70,15 @@ POSSIBLE_STATES = (State.DONE, *OPEN_STATES)
 
 
 class Intent(NamedTuple):
-    """A write about to be sent, complete: what is stored here is what goes out.
+    """A complete write that is about to be sent. It is sent as stored here, with one exception.
 
-    Texts of a webhook's or a raw call's body that may be secret are stored as hashes only. `service`
-    is the name that its profile gives the service, or its origin; `site` its origin with all of this
-    machine's names as one (None: only the name is known). Two writes of one operation with one
-    `fingerprint` are identical to this service: the body with numbers normalised for a create, the
-    id as the service echoes it for a release. `allowed_duplicates` are the entries that it may repeat.
-    `batch` and `line` say which row of which batch it is, `columns` (a JSON object) what else the row holds.
-    `run_key` is that of the batch's run ("": the run has none; None: not known, or no row of a batch).
+    Texts that may be secret in the body of a webhook or a raw call are stored only as hashes. `service` is
+    the service's name in the profile, or its origin. `site` is its origin, with all names of this machine
+    as one (None: only the name is known). Two writes of one operation with the same `fingerprint` are
+    identical to this service: for a create it is the body with normalised numbers, for a release the id as
+    the service echoes it. `allowed_duplicates` are the entries that it may repeat. `batch` and `line` name
+    its row in a batch; `columns` (a JSON object) has the other values of that row. `run_key` is the key of
+    the batch's run ("": the run has none; None: not known, or not a row of a batch).
     """
 
     operation: str
@@ -109,7 +109,7 @@ class Intent(NamedTuple):
 
     @property
     def fingerprints(self) -> tuple[str, ...]:
-        """Every fingerprint that it is found by: a release also by the id as typed, for an echo may change."""
+        """All fingerprints that find it. A release also has the id as typed, because the echo may change."""
         typed = (self.resource_id,) if self.is_once_only and self.resource_id is not None else ()
         return tuple(dict.fromkeys((self.fingerprint, *typed)))
 
@@ -120,7 +120,7 @@ class Intent(NamedTuple):
 
     @property
     def done(self) -> str:
-        """What completes "it was ...": `created`, `released`, `called` for a raw call."""
+        """The participle after "it was": `created`, `released`, `called` for a raw call."""
         return BY_NAME[self.operation].done if self.operation in BY_NAME else "called"
 
     @property
@@ -130,7 +130,7 @@ class Intent(NamedTuple):
 
     @property
     def is_once_only(self) -> bool:
-        """Whether doing it twice is always wrong: a release is; an identical create or update may be meant."""
+        """Whether doing it twice is always wrong, as for a release. An identical create or update may be intended."""
         return self.operation in BY_NAME and BY_NAME[self.operation].once_only
 
     def is_known_as(self, names: Iterable[str]) -> bool:
@@ -142,20 +142,20 @@ class Intent(NamedTuple):
         return self.is_known_as(other.names)
 
     def may_share_account(self, earlier: "Intent") -> bool:
-        """Whether both are at one service and not certainly of two accounts there."""
+        """Whether both are at one service and may belong to one account there."""
         return self.shares_service(earlier) and not self.account.is_other(earlier.account)
 
     def has_same_id(self, other: "Intent") -> bool:
-        """Whether both name one id exactly; the guards also compare ids without case and Unicode form."""
+        """Whether both have exactly the same id. The guards also compare ids without case and Unicode form."""
         return bool(set(self.fingerprints) & set(other.fingerprints))
 
 
 class Settlement(NamedTuple):
-    """What became of one attempt; `outcome` None: nothing yet. `detail` is a sentence.
+    """The result of one attempt. `outcome` None: still in flight. `detail` is a sentence.
 
-    `may_repeat` marks a 425 or 429. `verified`: the service reported it as done. `not_applied`: an operator
-    decided that it was not applied; this overrides `outcome`. `remark` says in what a write that is done is
-    not what was asked for.
+    `may_repeat`: the reply was 425 or 429. `verified`: the service reported it as done. `not_applied`: an
+    operator decided that it was not applied; this overrides `outcome`. `remark`: how a write that is done
+    differs from the request.
     """
 
     outcome: Outcome | None
@@ -176,7 +176,7 @@ class Settlement(NamedTuple):
         return State.IN_FLIGHT if self.outcome is None else State(self.outcome.value)
 
     def is_verified_as(self, other: "Settlement") -> bool:
-        """Whether readings showed both, and the same id."""
+        """Whether both are verified, with the same result id."""
         return self.verified and other.verified and self.result_id == other.result_id
 
 
@@ -185,7 +185,7 @@ UNSETTLED = Settlement(None, "")
 
 
 class Event(NamedTuple):
-    """One line of an entry's history: what was recorded, and when."""
+    """One line of an entry's history: a record and its time."""
 
     at: str
     state: State
@@ -196,9 +196,9 @@ class Entry(NamedTuple):
     """One write as the journal knows it now. Times are RFC 3339 in UTC.
 
     `origin` names the journal and entry that it was imported from (None: it was written here).
-    `requests` are the request ids of all its attempts; `resends` counts those that an operator asked
-    for while an earlier one was unknown. `counted_on` is the UTC day on which caps count it: that of
-    the journal's latest date when it was last sent, so that a clock set back frees nothing.
+    `requests` are the request ids of all its attempts. `resends` counts the attempts that an operator
+    requested while an earlier one was unknown. `counted_on` is the UTC day on which caps count it: the day
+    of the journal's latest date when it was last sent, so that setting the clock back frees nothing.
     """
 
     number: int
@@ -221,29 +221,29 @@ class Entry(NamedTuple):
 
     @property
     def state(self) -> State:
-        """What is known of the last attempt."""
+        """The state of the last attempt."""
         return self.settlement.state
 
     @property
     def shown_state(self) -> str:
-        """The state as lists and sums have it: one that is done may be unconfirmed."""
+        """The state as lists and sums show it: `UNCONFIRMED` instead of "done" if `is_unconfirmed`."""
         return UNCONFIRMED if self.is_unconfirmed else self.state.value
 
     @property
     def is_unconfirmed(self) -> bool:
-        """Whether it is done, but otherwise than asked, or accepted while no reading or operator confirmed it."""
+        """Whether it is done, but not as requested, or is once-only and not confirmed by a reading or an operator."""
         settlement = self.settlement
         is_confirmed = settlement.verified or settlement.detail == DECIDED_APPLIED or not self.intent.is_once_only
         return self.state is State.DONE and (settlement.remark is not None or not is_confirmed)
 
     @property
     def record_id(self) -> str | None:
-        """The id of the record that it wrote to or created, where it is known."""
+        """The id of the record that it wrote to or created, if known."""
         return self.intent.resource_id or self.settlement.result_id
 
     @property
     def facts(self) -> dict[str, object]:
-        """What a log needs to settle it without the journal; values are JSON's."""
+        """The facts that a log needs to settle it without the journal, as JSON values."""
         intent = self.intent
         known: dict[str, object] = {
             "http_status": self.settlement.http_status,
@@ -258,14 +258,14 @@ class Entry(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether the write may have happened, or may yet, without anybody knowing."""
+        """Whether the outcome is not known: the write may have happened, or may still happen."""
         return self.state in OPEN_STATES
 
 
 def settled_by_reading(entry: Entry, detail: str) -> Settlement:
     """Return the settlement of a write that a reading showed to be done."""
     known = entry.settlement
-    # What was answered while it was unknown is no record of what was done.
+    # A reply from before the write was known to be done does not show its result.
     reply = known.reply if entry.state is State.DONE else None
     return known._replace(
         outcome=Outcome.DONE, detail=detail, reply=reply, verified=True, not_applied=False, remark=None
@@ -273,7 +273,7 @@ def settled_by_reading(entry: Entry, detail: str) -> Settlement:
 
 
 class OperatorDecision(NamedTuple):
-    """Who decided what became of an entry, and why."""
+    """The operator who decided an entry's outcome, and the reason."""
 
     operator: str
     reason: str
@@ -290,10 +290,10 @@ class PlanRow(NamedTuple):
 class Begin(NamedTuple):
     """A write to record before it is sent.
 
-    `caps` limit it; `resend_throttled`: an earlier attempt that was answered with 425 or 429 is sent
-    again. `planned` is the batch and row of the plan that this write is taken from. `again` is the entry
-    whose next attempt this is, whatever became of the last one: a service that deduplicates, or an
-    operator's `decision`, allows it; the intent is then the entry's own, with the account of now.
+    `caps` limit it. `resend_throttled`: it is sent again if an earlier attempt got a 425 or 429. `planned`
+    is the batch and row of the plan that it comes from. `again` is the entry whose next attempt this is,
+    whatever the outcome of the last one. That needs a service that deduplicates, or an operator's
+    `decision`. The intent is then the entry's own, with the current account.
     """
 
     intent: Intent
@@ -306,19 +306,19 @@ class Begin(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """The answer to `Begin`: an entry to send now, or (`replayed`) one that was sent before."""
+    """The result of `Begin`: an entry to send now, or (`replayed`) an entry that was sent before."""
 
     entry: Entry
     replayed: bool
 
 
 class Selection(NamedTuple):
-    """Which entries to look at: the newest `limit` of those that match everything given.
+    """The newest `limit` entries that match every given field.
 
-    `since` (included) and `until` (not included) are timestamps of sending; `resource_id` is the id
-    written to, or the one that was created, `result_id` only the latter. `origin` is where an entry
-    was imported from; `batch` is one of this journal's own. `fingerprint` needs `since`; rows of a batch
-    with a reference have none, see `fold`. `unnamed`: only those without a reference.
+    `since` (included) and `until` (not included) are timestamps of sending. `resource_id` is an id that was
+    written to or created; `result_id` only a created id. `origin` is the journal and entry of an import.
+    `batch` is a batch of this journal. `fingerprint` needs `since`, and finds no batch rows that have a
+    reference (see `fold`). `unnamed`: only entries without a reference.
     """
 
     limit: int
@@ -337,7 +337,7 @@ class Selection(NamedTuple):
 
 
 def parse_entry_name(text: str) -> int:
-    """Return the number in `j12`; raises EscrowctlError (`ErrorCode.BAD_VALUE`) for anything else."""
+    """Return the number in `j12`. Raises EscrowctlError `ErrorCode.BAD_VALUE` for any other text."""
     if not re.fullmatch(r"j[1-9][0-9]{0,17}", text, re.ASCII):
         raise bad_value(f'"{text}" is not a journal entry: write its name, such as j12.')
     return int(text[1:])

@@ -1,4 +1,4 @@
-"""Opening a journal: the one place that chooses where it is stored, and that refuses another one than is required."""
+"""Open a journal. Only this module chooses where it is stored, and refuses a journal other than the required one."""
 
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
@@ -20,10 +20,10 @@ FILE_NAME = "journal.db"
 def open_journal(
     folder: Path, *, now: Callable[[], datetime], reading: bool = False, pins: Collection[JournalPin] = ()
 ) -> Journal:
-    """Return the journal in a folder; raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
+    """Return the journal in a folder. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
 
-    `reading`: nothing is created, and what cannot be written is read. If `pins` require another journal, this
-    raises before one is created.
+    `reading`: nothing is created, and a journal that cannot be written is read too. If `pins` require another
+    journal, the error is raised before one is created.
     """
     if pins:
         _require_pinned(folder / FILE_NAME, pins)
@@ -45,7 +45,7 @@ def _require_pinned(path: Path, pins: Iterable[JournalPin]) -> None:
 
 
 def _another(path: Path, journal_id: str | None, pin: JournalPin) -> EscrowctlError:
-    """Return the refusal of the journal that is here, or of a new one, instead of the one that a pin requires."""
+    """Return the refusal of the journal that is here, or of a new one, if a pin requires another journal."""
     if journal_id is None:
         this, use = f"{path} does not exist", FROM_EXPORT
     else:
@@ -62,6 +62,6 @@ def _another(path: Path, journal_id: str | None, pin: JournalPin) -> EscrowctlEr
 
 
 def open_storage(folder: Path, *, reading: bool) -> tuple[Storage, Locks]:
-    """Return a folder's storage and its locks; raises as `open_journal` does."""
+    """Return a folder's storage and its locks. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`."""
     storage = SqliteStorage.open(folder / FILE_NAME, reading=reading)
     return storage, (ReadLockFile if reading else LockFile)(folder / "journal.lock")

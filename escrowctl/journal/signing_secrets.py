@@ -1,7 +1,7 @@
-"""Signing secrets of webhook endpoints: each in a separate file next to the journal, for its owner alone.
+"""Signing secrets of webhook endpoints: each in a separate file next to the journal that only its owner can read.
 
-A service shows a secret once, when the endpoint is created, and under a name that its interface does not
-show: the complete reply is stored. The journal is exported and shown, so it contains no secret.
+A service shows a secret once, when the endpoint is created. Its interface does not name the field, so the
+complete reply is stored. The journal is exported and shown, so it contains no secret.
 """
 
 import contextlib
@@ -36,10 +36,10 @@ class SigningSecrets:
         return name in self._stored
 
     def store(self, entry: Entry, reply: JsonValue, *, resource_id: str | None) -> None:
-        """Write `{"service", "id", "secret", "reply"}`, mode 0600, before anybody is shown the secret.
+        """Write `{"service", "id", "secret", "reply"}`, mode 0600, before the secret is shown.
 
-        `secret` is null where it has no usual name. A file that cannot be written is no reason to fail:
-        the endpoint exists, and the secret is in the reply that is about to be shown.
+        `secret` is null if no field of the reply has a usual name. A write error is ignored: the endpoint
+        exists, and the secret is in the reply that is about to be shown.
         """
         document: JsonValue = {
             "service": entry.intent.service,
@@ -57,7 +57,7 @@ class SigningSecrets:
         return [secret for path in paths if (secret := _read_secret(path, service))]
 
     def _write_new(self, name: str, content: bytes) -> Path:
-        """Write the first file that does not exist: a restored journal gives a number again, a secret is shown once."""
+        """Write to a new file name: a restored journal may use a number again, and a secret is shown only once."""
         path, copies = self._folder / f"{name}.json", itertools.count(2)
         while True:
             try:

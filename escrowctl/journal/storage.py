@@ -1,8 +1,8 @@
-"""The ports of a journal: where its records are stored, and what says which process is alive.
+"""The ports of a journal: its stored records, transactions on them, and locks that show which process is alive.
 
-An adapter implements all three; `tests/storage` holds the suite that each must pass. Every method may
-raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. One thread calls a storage:
-the one that opened it.
+An adapter implements all three and must pass the suite in `tests/storage`. Every method may raise
+EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. Only the thread that opened a
+storage may call it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -16,11 +16,11 @@ from escrowctl.journal.fields import Facts
 from escrowctl.journal.model import Entry, PlanRow, Selection, State
 
 LockKey = int | str
-"""What a lock is about: an entry by its number, anything else by a name."""
+"""The key of a lock: an entry's number, or a name for anything else."""
 
 
 class TotalKey(NamedTuple):
-    """What a running total adds up: writes of one operation and currency at one service, counted on one UTC day."""
+    """The writes in a running total: of one operation and currency, at one service, counted on one UTC day."""
 
     operation: str
     currency: str
@@ -37,10 +37,10 @@ class Total(NamedTuple):
 
 
 class BatchSum(NamedTuple):
-    """How many rows of a batch have entries in one stored state, in one currency (None: unknown).
+    """The number of a batch's rows with entries in one stored state and one currency (None: unknown).
 
-    `amount` is their exact sum. Of refusals, `http_status` and `may_repeat` are those of the settlement;
-    `has_remark`: they are done, but not as asked. `is_unread`: no reading has confirmed what is done only once.
+    `amount` is their exact sum. For refusals, `http_status` and `may_repeat` come from the settlement.
+    `has_remark`: done, but not as requested. `is_unread`: a once-only write is done, but no reading has confirmed it.
     """
 
     state: State
@@ -54,65 +54,65 @@ class BatchSum(NamedTuple):
 
 
 class Locks(Protocol):
-    """Locks between processes that end with their holder, however it ends."""
+    """Locks between processes. A lock ends with its process, however the process ends."""
 
     def hold(self, key: LockKey) -> bool:
-        """Take a lock without waiting; False where another process, or another thread, has it."""
+        """Take a lock without waiting. Return False if another process or another thread has it."""
 
     def free(self, key: LockKey) -> None:
-        """Give a lock back."""
+        """Free a lock."""
 
     def is_held(self, key: LockKey) -> bool:
-        """Whether anyone alive has it."""
+        """Whether a running process has the lock."""
 
     def close(self) -> None:
-        """Give everything back."""
+        """Free all locks."""
 
 
 class Transaction(Protocol):
-    """Everything inside one durable commit; no other process writes meanwhile."""
+    """One durable commit. No other process writes until it ends."""
 
     @property
     def head(self) -> Head:
-        """Where the chain ends."""
+        """The end of the chain."""
 
     def check(self) -> None:
-        """Raise where the last records are damaged, or the journal is older than it was."""
+        """Raise `ErrorCode.JOURNAL_UNUSABLE` if the last records are damaged or `Storage.find_lost` finds a problem."""
 
     def find(self, number: int) -> Entry | None:
-        """Return an entry with its history; raises where it is not what its records make of it."""
+        """Return an entry with its history. Raises `ErrorCode.JOURNAL_UNUSABLE` if it does not match its records."""
 
     def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
         """Return the entries under any of these duplicate keys (`fold.duplicate_keys`), newest first.
 
-        Raises where an entry may be missing.
+        Raises `ErrorCode.JOURNAL_UNUSABLE` if an entry may be missing.
         """
 
     def totals(self, operation: str, currency: str, *, since: str) -> list[Total]:
-        """Return the running totals from a UTC day on."""
+        """Return the running totals of an operation and currency from a UTC day on."""
 
     def next_number(self) -> int:
         """Return the number of the next new entry."""
 
     def append(self, number: int, kind: Kind, facts: Facts, *, at: str) -> Entry:
-        """Append a record to the chain, and return the entry that its records now make."""
+        """Append a record to the chain, and return the updated entry."""
 
     @property
     def successor(self) -> str | None:
-        """The id of the journal that a closing record names; None: this journal is not closed."""
+        """The id of the journal that replaced this one, from the closing record. None: this journal is not closed."""
 
     def note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
-        """Append a record about the journal itself, one of `chain.JOURNAL_KINDS`. A closing one moves no saved head."""
+        """Append a record about the journal itself (`chain.JOURNAL_KINDS`). A closing one is not saved as the head."""
 
     def plan(self, rows: Iterable[PlanRow]) -> None:
-        """Store rows of a batch that are not sent yet; a row that is stored already is replaced."""
+        """Store rows of a batch that are not sent yet. Replaces rows that are already stored."""
 
     def unplan(self, batch: str, row: int) -> None:
         """Remove a row of a batch's plan."""
 
 
 class Storage(Protocol):
-    """One journal. What is read inside a transaction shows what the transaction has written."""
+    """One journal. Reads inside a transaction see the transaction's own writes."""
 
     @property
     def journal_id(self) -> str:
@@ -120,65 +120,65 @@ class Storage(Protocol):
 
     @property
     def where(self) -> str:
-        """Where it is stored, for messages."""
+        """Its location, for messages."""
 
     @property
     def is_there(self) -> bool:
         """Whether it exists; the first write creates it."""
 
     def transaction(self) -> AbstractContextManager[Transaction]:
-        """Commit what the block does, durably, before the next line runs; or nothing of it.
+        """Commit the block's writes, all or none. They are durable before the next line runs.
 
-        After a commit that failed for another reason than a lock, no further one succeeds.
+        If a commit fails for any reason other than a lock, all later commits fail too.
         """
 
     def last(self) -> Link | None:
-        """Return the last record; raises where it is damaged."""
+        """Return the last record. Raises `ErrorCode.JOURNAL_UNUSABLE` if it is damaged."""
 
     def last_note(self) -> Kind | None:
         """Return the kind of the last record about the journal itself."""
 
     def records(self, *, after: int, limit: int) -> list[Link]:
-        """Return up to `limit` records in order, those after a sequence."""
+        """Return up to `limit` records after a sequence number, in order."""
 
     def entries(self, numbers: Collection[int]) -> list[Entry]:
-        """Return these entries with their history, by number; those that do not exist are left out."""
+        """Return the existing entries among these numbers, in order, with their history."""
 
     def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
-        """Return the newest entries of a selection, newest first; `before`: only those with a lower number."""
+        """Return the newest entries of a selection, newest first. `before`: only entries with a lower number."""
 
     def planned(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
-        """Return up to `limit` rows of a batch's plan in order, those after a row."""
+        """Return up to `limit` rows of a batch's plan after a row, in order."""
 
     def batches(self) -> list[PlanRow]:
-        """Return row 0 of each batch, oldest first; of one whose plan was lost, an empty row."""
+        """Return row 0 of each batch, oldest batch first. The row is empty if the batch's plan was lost."""
 
     def in_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
-        """Return up to `limit` entries of a batch by line, those after a line; imported ones are left out."""
+        """Return up to `limit` entries of a batch after a line, by line, without imported entries."""
 
     def created(self, result_ids: Collection[str]) -> list[Entry]:
-        """Return the entries with one of these ids as their result; imported ones are among them."""
+        """Return the entries with one of these ids as their result, including imported entries."""
 
     def add_up(self, batch: str) -> list[BatchSum]:
-        """Return how many entries of a batch are stored in each state, and what they add up to."""
+        """Return the counts and sums of a batch's entries, grouped by the fields of `BatchSum`."""
 
     def reopened(self) -> AbstractContextManager["Storage"]:
-        """Open the journal anew, to read: what is stored after a commit that failed."""
+        """Open the journal again to read, for example to find out if a failed commit was stored."""
 
     def snapshot(self) -> AbstractContextManager["Storage"]:
-        """Copy the journal at one moment, damage included, to be checked."""
+        """Copy the journal at one moment, including any damage, to check the copy."""
 
     def contradiction(self, head: Head) -> str | None:
-        """Return in what the chain contradicts one of its earlier heads; None where it contains it."""
+        """Return how the chain contradicts one of its earlier heads. None: the chain contains it."""
 
     def find_lost(self) -> str | None:
-        """Return in what the chain contradicts the head that was saved apart from it; None where it does not."""
+        """Return how the chain contradicts the separately saved head, or why that head is unusable. None: neither."""
 
     def require_complete(self) -> None:
-        """Raise where the journal is gone, or contradicts its saved head: what it lists is not everything."""
+        """Raise `ErrorCode.JOURNAL_UNUSABLE` if the journal is gone or contradicts its saved head: it is incomplete."""
 
     def find_damage(self) -> str | None:
-        """Return what is wrong with the storage itself and with what it derives from the records."""
+        """Return the first problem of the storage itself or of the data derived from the records. None: no problem."""
 
     def close(self) -> None:
         """Close it."""
@@ -186,7 +186,7 @@ class Storage(Protocol):
 
 @contextmanager
 def writing(storage: Storage) -> Iterator[Transaction]:
-    """Do as `Storage.transaction`; raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` if the journal is closed."""
+    """Open a transaction to write. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` if the journal is closed."""
     with storage.transaction() as transaction:
         if transaction.successor is not None:
             raise not_sent(
@@ -198,6 +198,6 @@ def writing(storage: Storage) -> Iterator[Transaction]:
 
 
 def head_of(storage: Storage) -> Head:
-    """Return where a storage's chain ends."""
+    """Return the end of a storage's chain."""
     last = storage.last()
     return last.head if last else EMPTY

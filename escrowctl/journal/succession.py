@@ -1,4 +1,4 @@
-"""A new journal made of an export, in the place of the one that is refused, lost, or of an earlier format."""
+"""Replace a journal that is refused, lost, or of an earlier format by a new journal made from an export."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,11 +14,11 @@ from escrowctl.journal.transfer import Archive, merge
 def replace_from_export(
     folder: Path, archive: Archive, *, at: str, confirm: Callable[[int | None], None]
 ) -> tuple[Successor, int | None]:
-    """Make a new journal of an export in the place of the one in a folder, if any.
+    """Make a new journal from an export. It replaces the journal in a folder, if there is one.
 
-    Returns it, and how many records the old one had that the export does not have (None: not known); `confirm` is
-    called with that number first. Raises EscrowctlError: `ErrorCode.CONFLICT` if the export is of another journal,
-    or the one that is here is valid and has more records.
+    Return it, and the number of the old journal's records that the export lacks (None: not known). `confirm` is
+    called with that number first. Raises EscrowctlError `ErrorCode.CONFLICT` if the export comes from another
+    journal, or if the journal here is valid and has more records.
     """
     path = folder / FILE_NAME
     before = look_at(path, archive.journal_id)

@@ -1,4 +1,4 @@
-"""What was written here, added up by month, profile, operation, currency and state."""
+"""Sums of the journal's writes by month, profile, operation, currency and state."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -9,9 +9,9 @@ from escrowctl.journal.model import Entry, State
 
 
 class Group(NamedTuple):
-    """What entries are added up by.
+    """The group of a sum.
 
-    `month` as 2026-11, in UTC, of the last sending; `state` as `Entry.shown_state`, one in flight as unknown.
+    `month` of the last attempt, in UTC, as 2026-11. `state` as `Entry.shown_state`; in flight counts as unknown.
     """
 
     month: str
@@ -22,14 +22,14 @@ class Group(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """How many writes there are, and what they add up to, exactly."""
+    """The number of writes, and their exact sum."""
 
     writes: int = 0
     amount: Decimal = Decimal(0)
 
 
 def add_up(entries: Iterable[Entry]) -> dict[Group, Sums]:
-    """Return the sums by group, in order; what was refused or never sent is in none."""
+    """Return the sums by group, in order. Writes that were refused, not sent or not applied do not count."""
     found: dict[Group, Sums] = {}
     for entry in entries:
         if not (entry.is_open or entry.state is State.DONE):

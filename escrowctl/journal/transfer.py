@@ -5,8 +5,8 @@
     ...
     {"head": {"sequence": 1, "digest": "..."}}
 
-The last line tells a complete file from a truncated one. An import takes over what another journal
-knows: its entries get numbers of this journal, and keep the name of where they come from.
+The last line shows that the file is not truncated. An import copies the entries of another journal: they
+get numbers of this journal, and store the journal and entry that they come from.
 """
 
 import json
@@ -26,7 +26,7 @@ _PAGE = 500
 
 
 class Archive(NamedTuple):
-    """A journal read back from text, its chain valid; `by_entry` has the records of each entry, which make one."""
+    """A journal read from text, with a valid chain. `by_entry` has the records of each entry; they are valid too."""
 
     journal_id: str
     links: list[Link]
@@ -34,17 +34,17 @@ class Archive(NamedTuple):
 
     @property
     def head(self) -> Head:
-        """Where its chain ends."""
+        """The end of its chain."""
         return self.links[-1].head if self.links else EMPTY
 
     @property
     def records(self) -> int:
-        """How many records it has, without a closing one."""
+        """The number of its records, without a closing record."""
         return sum(link.record.kind != Kind.CLOSING for link in self.links)
 
 
 class Imported(NamedTuple):
-    """How many entries were added, updated, and known already; `duplicates`: pairs with one of the first two."""
+    """The numbers of entries added, updated and already known. `duplicates`: pairs with an added or updated entry."""
 
     added: int = 0
     updated: int = 0
@@ -53,7 +53,7 @@ class Imported(NamedTuple):
 
 
 def links(storage: Storage) -> Iterator[Link]:
-    """Yield every record of the chain in order; each page is read and closed before anything else happens."""
+    """Yield every record of the chain in order. Each page is read completely before its records are yielded."""
     after = 0
     while page := storage.records(after=after, limit=_PAGE):
         yield from page
@@ -61,7 +61,7 @@ def links(storage: Storage) -> Iterator[Link]:
 
 
 def write_archive(storage: Storage, report: Callable[[str], None]) -> Iterator[str]:
-    """Yield the journal's lines, without line ends. Of a broken chain, those up to the break, which is reported."""
+    """Yield the journal's lines, without line ends. If the chain is broken, report it and leave out the rest."""
     yield json.dumps({"escrowctl_journal": FORMAT, "journal_id": storage.journal_id})
     head = EMPTY
     try:
@@ -78,10 +78,10 @@ def write_archive(storage: Storage, report: Callable[[str], None]) -> Iterator[s
 
 
 def read_archive(lines: Iterable[str], *, source: str) -> Archive:
-    """Return what an export contains.
+    """Return the journal in an export.
 
-    Raises EscrowctlError `ErrorCode.BAD_VALUE` naming the line where it is not one, was changed, or was
-    truncated, and the entry that its records do not make.
+    Raises EscrowctlError `ErrorCode.BAD_VALUE` if the export is truncated, if a line is not part of an export or
+    was changed, or if the records of an entry contradict each other. The message names that line or entry.
     """
     journal_id, found, head = "", list[Link](), EMPTY
     is_complete = False
@@ -151,12 +151,11 @@ def _not_one(source: str, number: int, why: str) -> EscrowctlError:
 
 
 def merge(storage: Storage, archive: Archive, *, at: str) -> Imported:
-    """Take an archive's entries over in one commit; doing it again is harmless.
+    """Import an archive's entries in one commit. Importing twice is safe.
 
-    Two entries are one where one's attempts continue the other's: neither an idempotency key nor a
-    number makes them so, for both may be used twice. Raises EscrowctlError `ErrorCode.CONFLICT` where
-    the archive is an earlier state of this very journal that contradicts it, and
-    `ErrorCode.JOURNAL_UNUSABLE`.
+    Two entries are the same if the attempts of one continue those of the other. A shared idempotency key
+    or number does not prove it: both may be used twice. Raises EscrowctlError: `ErrorCode.CONFLICT` if the
+    archive comes from this journal but contradicts it, `ErrorCode.JOURNAL_UNUSABLE` if nothing can be written.
     """
     if archive.journal_id == storage.journal_id:
         return _compare_with_itself(storage, archive)
@@ -187,7 +186,7 @@ def merge(storage: Storage, archive: Archive, *, at: str) -> Imported:
 
 
 def _find_duplicates(transaction: Transaction, changed: list[Entry]) -> tuple[Duplicate, ...]:
-    """Return the pairs in which one of these entries is."""
+    """Return the pairs that contain one of these entries."""
     done = [entry for entry in changed if entry.state is State.DONE]
     near = {one.number: one for entry in done for one in transaction.find_by_keys(duplicate_keys(entry))}
     numbers = {entry.number for entry in done}
@@ -206,9 +205,9 @@ def _compare_with_itself(storage: Storage, archive: Archive) -> Imported:
 
 
 def _find_relatives(storage: Storage, transaction: Transaction, theirs: Entry, origin: str) -> list[Entry]:
-    """Return the entries that share an attempt with another journal's: imported before, or first written here.
+    """Return the entries that share an attempt with another journal's entry: imported before, or first written here.
 
-    A journal that was restored may have given a number again: only a shared attempt shows that they are related.
+    A restored journal may use a number again: only a shared attempt shows that two entries are related.
     """
     first = theirs.origin or origin
     found = [one for name in dict.fromkeys((first, origin)) for one in storage.select(Selection(-1, origin=name))]
@@ -218,7 +217,7 @@ def _find_relatives(storage: Storage, transaction: Transaction, theirs: Entry, o
 
 
 def _find_same(relatives: list[Entry], theirs: Entry) -> Entry | None:
-    """Return the entry that another journal's is; what was sent from both since they parted is two writes."""
+    """Return the same entry as another journal's, or None. If both sent it again since, they are two writes."""
     return next(
         (one for one in relatives if theirs.request_id in one.requests or one.request_id in theirs.requests), None
     )
@@ -230,10 +229,10 @@ def _is_of(storage: Storage, origin: str) -> bool:
 
 
 def _outweighs(theirs: Entry, ours: Entry) -> bool:
-    """Whether what the other journal knows of an entry is later, or safer, than what this one knows.
+    """Whether the other journal's state of an entry is later or safer than this journal's.
 
-    An entry that was resent from here since does not change: theirs is not about that attempt. What may have
-    happened there is believed where nothing here shows that it cannot have happened.
+    An open entry that was sent again from here does not change: their outcome is of an earlier attempt. An attempt
+    that may have happened there counts unless this journal has that attempt too.
     """
     if ours.is_open:
         return not theirs.is_open and ours.state is not State.IN_FLIGHT and ours.request_id in theirs.requests
@@ -244,9 +243,9 @@ def _outweighs(theirs: Entry, ours: Entry) -> bool:
 
 
 def _as_imported(theirs: Folded, *, origin: str) -> Facts:
-    """Return an entry's facts as this journal takes them: what was in flight there is unknown here.
+    """Return an entry's facts for the import: an entry that was in flight there is unknown here.
 
-    The duplicates that it allowed are numbers of the other journal.
+    Its allowed duplicates are left out, because they are numbers of the other journal.
     """
     facts = theirs.facts | {"origin": origin, "despite": "", "resends": theirs.entry.resends}
     if theirs.entry.state is State.IN_FLIGHT:

@@ -1,4 +1,4 @@
-"""Whether a journal is what was written: its chain, what is derived from it, and the heads stored elsewhere.
+"""Check a journal: its chain, the data derived from it, and the heads stored elsewhere.
 
 It finds accidents and careless edits. Whoever can write the file can also write a valid chain: only a
 head that was stored elsewhere shows that (`journal export --head`).
@@ -14,7 +14,7 @@ from escrowctl.journal.transfer import links
 
 
 class Verification(NamedTuple):
-    """What was checked, and the first problem (None: none). `is_partial`: `records` are not all."""
+    """The numbers of checked records and entries, and the first problem or None. `is_partial`: not all were checked."""
 
     records: int
     entries: int
@@ -26,12 +26,12 @@ class Verification(NamedTuple):
 def verify(
     storage: Storage, *, expected: Head | None = None, is_late: Callable[[], bool] = lambda: False
 ) -> Verification:
-    """Check a copy of the complete journal, taken at one moment, so that no writer is waited for or seen half.
+    """Check a copy of the complete journal, taken at one moment, so as not to wait for writers or see half a commit.
 
     `expected` is a head that it must still contain. Once `is_late`, nothing more is checked. Raises EscrowctlError
     `ErrorCode.JOURNAL_UNUSABLE` only if it cannot be read at all.
     """
-    # Read before the copy is taken: what is written meanwhile only puts the chain ahead of it.
+    # Check the saved head before copying: records written in between only put the chain ahead of it.
     lost = storage.find_lost()
     with storage.snapshot() as frozen:
         head, entries, problem = _walk_chain(frozen, is_late)

@@ -1,4 +1,4 @@
-"""How writes that are done twice are reported."""
+"""Reports about writes that are done twice."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,7 +12,7 @@ from escrowctl.session import Session
 
 
 def report_duplicates(session: Session, found: Sequence[Duplicate]) -> str:
-    """Name each pair in a note, and return a sentence about all of them."""
+    """Name each pair in a note, and return a phrase about all of them."""
     for pair in found:
         shared = (
             f"id {pair.id}" if pair.id else "",
@@ -30,20 +30,20 @@ def report_duplicates(session: Session, found: Sequence[Duplicate]) -> str:
 
 
 def pairs_with(found: Sequence[Duplicate], entries: Iterable[Entry]) -> list[Duplicate]:
-    """Return the pairs in which one of these entries is."""
+    """Return the pairs that contain one of these entries."""
     numbers = {entry.number for entry in entries}
     return [pair for pair in found if numbers & {pair.first.number, pair.second.number}]
 
 
 def done_twice(session: Session, found: Sequence[Duplicate], what: str, effect: str) -> EscrowctlError:
-    """Report pairs, and return the error of `what` shows them."""
+    """Report pairs, and return the error (`ErrorCode.CHECK_FAILED`) that `what` shows them."""
     hints = (command("journal list --duplicates", "to see them again"), "ask the service which of each two to keep")
     message = f"{what} shows {report_duplicates(session, found)}."
     return EscrowctlError(ErrorCode.CHECK_FAILED, message, effect=effect, hint=hints)
 
 
 def view_duplicates(found: Sequence[Duplicate]) -> dict[str, JsonValue]:
-    """Return pairs as JSON shows them, and what their entries add up to by currency."""
+    """Return the pairs and the sums of their entries by currency, as JSON."""
     pairs: list[JsonValue] = [
         {
             "id": pair.id,
@@ -60,7 +60,7 @@ def view_duplicates(found: Sequence[Duplicate]) -> dict[str, JsonValue]:
 
 
 def add_up(found: Sequence[Duplicate]) -> dict[str, Sum]:
-    """Return how many entries the pairs have, and what they add up to, by currency ("": not known)."""
+    """Return the number and the sum of the pairs' entries by currency ("": not known)."""
     sums: dict[str, Sum] = {}
     entries = {entry.number: entry for pair in found for entry in (pair.first, pair.second)}
     for entry in entries.values():

@@ -1,4 +1,4 @@
-"""`escrowctl journal list|show|totals`: what was written from here, and the outcomes."""
+"""`escrowctl journal list|show|totals`: the writes from here, and their outcomes."""
 
 from itertools import islice
 from typing import Annotated
@@ -121,7 +121,7 @@ def totals(context: typer.Context, since: SinceOption = None, until: UntilOption
 
 
 def find_entry(session: Session, number: int, *, reading: bool = False) -> Entry:
-    """Return a journal entry with its history; raises EscrowctlError `not_found` (6) where there is none."""
+    """Return a journal entry with its history. Raises EscrowctlError `ErrorCode.NOT_FOUND` if there is none."""
     journal = session.journal_to_read if reading else session.journal
     found = journal.find(number)
     if found is None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class _Chosen(NamedTuple):
-    """What the operator decides: at most one of the three, and why."""
+    """The operator's decision: at most one of the first three, and the reason."""
 
     applied: bool
     not_applied: bool
@@ -55,7 +55,7 @@ class _Chosen(NamedTuple):
         return self.applied or self.not_applied or self.resend
 
     def check(self) -> None:
-        """Raise EscrowctlError (exit 2) for what contradicts itself or leaves the reason out."""
+        """Raise EscrowctlError `ErrorCode.BAD_VALUE` if options contradict each other or the reason is missing."""
         if self.applied + self.not_applied + self.resend > 1:
             raise bad_value("use only one of --applied, --not-applied and --resend.")
         if self.resource_id is not None and not self.applied:
@@ -68,7 +68,7 @@ class _Chosen(NamedTuple):
             raise bad_value("use --allow-unreadable only with --applied, --not-applied or --resend.")
 
     def check_id(self, entry: Entry) -> None:
-        """Raise EscrowctlError (exit 2) where --applied lacks the id that a create needs, or names another record."""
+        """Raise `ErrorCode.BAD_VALUE` if --applied lacks the id that a create needs, or --id is of another record."""
         intent = entry.intent
         if self.applied and intent.operation == CREATE_TRANSACTION.name and self.resource_id is None:
             raise bad_value(f"{entry.name} is a create: --applied needs --id, the id of the escrow that it created.")
@@ -186,12 +186,12 @@ def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
 
 
 def _is_open(entry: Entry, chosen: _Chosen) -> bool:
-    """Whether there is something to settle: an unknown outcome, a decision, or a done one that no reading has verified.
+    """Whether the entry can be settled: it is unknown, "not applied" is to be corrected, or no reading verified "done".
 
-    Such a once-only write is read again, or an operator's word confirms it; `--not-applied` overturns any.
+    In the last case, a once-only write is read again or confirmed with --applied; --not-applied overrides any write.
     """
     if entry.state is State.NOT_APPLIED:
-        # Towards "applied", a wrong decision can be put right: that sends nothing.
+        # A wrong decision can be corrected only to "applied": that sends nothing.
         return chosen.applied
     if entry.state is not State.DONE or entry.settlement.verified:
         return entry.state is State.UNKNOWN
@@ -201,7 +201,7 @@ def _is_open(entry: Entry, chosen: _Chosen) -> bool:
 
 
 def _is_misread(session: Session, entry: Entry, chosen: _Chosen) -> bool:
-    """Whether a create is recorded with another id than its reply names by the profile of now."""
+    """Whether a create is recorded with another id than the current profile finds in its reply."""
     if chosen.not_applied or chosen.resend or entry.intent.operation != CREATE_TRANSACTION.name:
         return False
     from escrowctl.writes.create import find_other_id
@@ -256,7 +256,7 @@ def _decision(chosen: _Chosen) -> "OperatorDecision":
 
 
 def _confirm_not_applied(session: Session, entry: Entry, doubts: list[str], *, yes: bool) -> None:
-    """Ask for consent without --yes, where something speaks against the decision."""
+    """Report the doubts about the decision, and ask for confirmation unless --yes is given."""
     for doubt in doubts:
         session.console.note("doubt", doubt, word="found", important=True)
     if yes:
@@ -271,7 +271,7 @@ def _confirm_not_applied(session: Session, entry: Entry, doubts: list[str], *, y
 
 
 def _confirm_resend(session: Session, entry: Entry, chosen: _Chosen) -> bool:
-    """Ask for consent without --yes; returns whether a question was asked."""
+    """Ask for confirmation unless --yes is given. Return whether the question was asked."""
     if chosen.yes:
         return False
     money = entry.intent.money
@@ -291,7 +291,7 @@ def _confirm_resend(session: Session, entry: Entry, chosen: _Chosen) -> bool:
 
 
 def _require_own_service(session: Session, entry: Entry, chosen: _Chosen) -> None:
-    """Refuse (2) to settle an entry elsewhere than where it was sent to, or to ask there under another key."""
+    """Raise `ErrorCode.BAD_VALUE` if it was sent to another service, or the current key may be of another account."""
     service, intent = session.service, entry.intent
     if not intent.is_known_as(service.names) or (chosen.resend and not service.is_at(intent.url)):
         raise bad_value(
@@ -321,13 +321,13 @@ def _require_own_service(session: Session, entry: Entry, chosen: _Chosen) -> Non
 
 
 def _way_there(session: Session, entry: Entry) -> str | Hint:
-    """Return how to reach the service that an entry was sent to; "" in the sandbox, where no option helps."""
+    """Return a command for the service that an entry was sent to; "" in the sandbox, because no option helps there."""
     if session.options.sandbox:
         return ""
     profile, resolve, config = entry.intent.profile, f"journal resolve {entry.name}", session.resolver.config
     if config is not None and profile in config.profiles and profile != session.service.name:
         return f"{session.invocation.program} -p {profile} {resolve}"
-    # Quoted: an import may have brought any text.
+    # Quoted, because the URL of an imported entry may contain any text.
     origin = shlex.quote("/".join(entry.intent.url.split("/")[:3]))
     return Hint(
         f"ESCROWCTL_BASE_URL={origin} {session.invocation.program} {resolve}",
@@ -363,7 +363,7 @@ def _still_unknown(session: Session, resolution: "Resolution") -> EscrowctlError
 
 
 def _reading_hints(service: "Service", resolution: "Resolution") -> tuple[Hint, ...]:
-    """Return how escrowctl comes to understand a reply or a list that it could not read."""
+    """Return hints that help escrowctl to understand a reply or a list that it could not read."""
     entry, status = resolution.entry, resolution.entry.settlement.http_status
     if kind_of(entry.intent.operation).needs_id and status in SUCCESS and entry.settlement.reply is not None:
         return (

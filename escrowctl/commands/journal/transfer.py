@@ -1,4 +1,4 @@
-"""`escrowctl journal init|verify|export|import`: the journal as a whole, and as text."""
+"""`escrowctl journal init|verify|export|import`: the complete journal, also as text."""
 
 import json
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ def init(
 
 
 def _init_from(session: Session, file: str, *, yes: bool) -> None:
-    """Make a new journal of an export in the place of the one that is here."""
+    """Make a new journal from an export. It replaces the journal that is here."""
     with _opened(session, file) as stream:
         archive = read_archive(_lines(stream), source=_name(file))
 
@@ -173,7 +173,7 @@ def export(
         for line in render_csv(SHEET, rows) if session.options.csv else write_archive(storage, problems.append):
             session.console.data(line)
     if problems:
-        # It is printed, for it may be all that is left; the exit code keeps a script from replacing an older one.
+        # It is printed because it may be all that is left. The error keeps a script from replacing an older export.
         raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"this export is incomplete: {problems[-1]}")
 
 
@@ -213,7 +213,7 @@ def import_file(
 
 
 def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head | None:
-    """Return the head in a file that `journal export --head` printed; raises EscrowctlError (exit 2) for another."""
+    """Return the head in a file from `journal export --head`. Raises `ErrorCode.BAD_VALUE` for any other file."""
     if file is None:
         return None
     with _opened(session, file) as stream:
@@ -236,7 +236,7 @@ def _opened(session: Session, file: str) -> Iterator[TextIO]:
             yield session.runtime.stdin
             return
         path = Path(file)
-        # A named pipe is read as standard input is. A device may have no end.
+        # A named pipe is read like standard input. A device may have no end.
         if path.exists() and not (path.is_file() or path.is_fifo()):
             raise bad_value(f"{file} is neither a file nor a pipe.")
         with path.open(encoding="utf-8") as stream:
@@ -248,7 +248,7 @@ def _opened(session: Session, file: str) -> Iterator[TextIO]:
 
 
 def _lines(stream: TextIO) -> Iterator[str]:
-    # What is no export shows that in its first line.
+    # A file that is not an export can be recognised by its first line.
     yield stream.readline(_MAX_HEAD)
     yield from iter(partial(stream.readline, _MAX_LINE), "")
 

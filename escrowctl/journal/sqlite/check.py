@@ -1,4 +1,4 @@
-"""Whether what the journal's file derives from its records is what they make."""
+"""Check that the derived tables of the journal's file match its records."""
 
 import json
 import sqlite3
@@ -19,7 +19,7 @@ _PAGE = 500
 def find_damage(database: sqlite3.Connection) -> str | None:
     """Return the first problem of a file whose chain is valid; None: no problem.
 
-    Raises sqlite3.Error where it cannot be read.
+    Raises sqlite3.Error if it cannot be read.
     """
     problem = _compare_derived(database)
     if problem is not None:
@@ -77,7 +77,7 @@ def _links(database: sqlite3.Connection) -> Iterator[Link]:
 
 
 def _read(database: sqlite3.Connection, numbers: list[int]) -> Iterator[tuple[int, Folded | None]]:
-    """Yield entries, None for what is damaged."""
+    """Yield entries by number, None for a damaged entry."""
     try:
         yield from read_entries(database, numbers).items()
     except UNDECODABLE:
@@ -94,7 +94,7 @@ def _guards(database: sqlite3.Connection, number: int, keys: frozenset[int]) -> 
 
 
 def _stored_totals(database: sqlite3.Connection) -> dict[TotalKey, Decimal] | None:
-    """Return the totals other than 0; None where one is no number."""
+    """Return the totals other than 0. None: one of them is not a number."""
     try:
         found = {TotalKey(*key): Decimal(amount) for *key, amount in database.execute("SELECT * FROM totals")}
     except InvalidOperation:

@@ -1,4 +1,4 @@
-"""Connections to the journal's file, and what is known of it before it is opened."""
+"""Connections to the journal's file, and checks before it is opened."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ _SUFFIXES = (".db", ".db-journal", ".lock", ".head")
 
 
 def find_id(path: Path) -> str | None:
-    """Return the id of the journal in a file of any format; None where there is no journal.
+    """Return the id of the journal in a file of any format. None: there is no journal.
 
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
     """
@@ -25,7 +25,7 @@ def find_id(path: Path) -> str | None:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Return a connection to the file, created where it is missing, for this thread alone.
+    """Return a connection to the file, for this thread only. Creates the file if it is missing.
 
     Raises OSError, sqlite3.Error or EscrowctlError.
     """
@@ -37,18 +37,18 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """Return a connection to read: a missing file reads as an empty one; raises as `connect`."""
+    """Return a connection to read. A missing file reads as empty. Raises OSError, sqlite3.Error or EscrowctlError."""
     check_files(path, reading=True)
     if not path.exists():
         return sqlite3.connect(":memory:", isolation_level=None)
     if not os.access(path, os.W_OK):
         return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
-    # What a crash left half done is undone by whoever opens the file next, and that takes writing.
+    # The next process that opens the file undoes a commit that a crash interrupted, and must write for that.
     return connect(path)
 
 
 def check_files(path: Path, *, reading: bool = False) -> None:
-    """Raise `ErrorCode.JOURNAL_UNUSABLE` for what is no regular file; to write also for what others can change."""
+    """Raise `ErrorCode.JOURNAL_UNUSABLE` if a file is not regular or, to write, if others can change it."""
     for file in (path.with_suffix(suffix) for suffix in _SUFFIXES):
         try:
             flaw = find_flaw(check_regular(file), file)

@@ -1,4 +1,4 @@
-"""The one place where what SQLite and the system raise over the journal becomes `ErrorCode.JOURNAL_UNUSABLE`."""
+"""The one place that turns errors of SQLite and the system about the journal into `ErrorCode.JOURNAL_UNUSABLE`."""
 
 import contextlib
 import functools
@@ -16,7 +16,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _RAISED = (sqlite3.Error, OSError, *UNDECODABLE)
 FROM_EXPORT = command("journal init --from NEWEST_EXPORT --yes", "to make a new journal of an export")
-"""The way on if a journal cannot be used any more; `journal export` works on one that is refused."""
+"""The hint if a journal can no longer be used. `journal export` still works on a refused journal."""
 _VERIFY = command("journal verify", "to see what is wrong")
 
 
@@ -29,7 +29,7 @@ _S = TypeVar("_S", bound=_HasPath)
 
 
 def translated(method: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
-    """Wrap a method of an object with the `path` of a file: what it raises over the file becomes our error."""
+    """Wrap a method of an object with the `path` of a file: errors of that file become `JOURNAL_UNUSABLE`."""
 
     @functools.wraps(method)
     def translating_method(self: _S, /, *words: _P.args, **named: _P.kwargs) -> _R:
@@ -43,7 +43,7 @@ def translated(method: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenat
 
 @contextlib.contextmanager
 def translating(path: Path) -> Iterator[None]:
-    """Turn what is raised over a file in the block into our error."""
+    """Turn the errors of a file in the block into `ErrorCode.JOURNAL_UNUSABLE`."""
     try:
         yield
     except _RAISED as error:
@@ -52,7 +52,7 @@ def translating(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def unlockable(path: Path) -> Iterator[None]:
-    """Turn a lock that the system does not give into our error."""
+    """Turn an OSError about the lock file in the block into `ErrorCode.JOURNAL_UNUSABLE`."""
     try:
         yield
     except OSError as error:
@@ -71,17 +71,17 @@ def unusable(path: Path, why: str, *, hint: Hints = ()) -> EscrowctlError:
 
 
 def damaged(path: Path, why: str) -> EscrowctlError:
-    """Return the error that the file is not what was written."""
+    """Return the error that the file is damaged."""
     return unusable(path, f"the file is damaged: {why}", hint=(_VERIFY, FROM_EXPORT))
 
 
 def lost(path: Path, why: str) -> EscrowctlError:
-    """Return the error that the file and the head saved next to it do not fit: either may be the bad one."""
+    """Return the error that the file and the head saved next to it do not match: either may be wrong."""
     return unusable(path, why, hint=(_VERIFY, FROM_EXPORT))
 
 
 def require_not_lost(path: Path) -> None:
-    """Raise where the file is missing although there was one: a new one would know nothing of the earlier writes."""
+    """Raise `ErrorCode.JOURNAL_UNUSABLE` if only the saved head exists: a new file would not know earlier writes."""
     if path.exists():
         return
     head = path.with_suffix(".head")

@@ -1,6 +1,6 @@
 """The head of the chain, stored in a file next to the journal.
 
-An older copy of a journal has an intact chain: only what is stored elsewhere shows that records are
+An older copy of a journal has an intact chain: only a head stored elsewhere shows that records are
 missing. The file is created before the first record. Then it is written after each commit and not
 synced: it may lag one commit behind, or more after a power failure; it is never ahead of the journal.
 """
@@ -20,7 +20,7 @@ _LENGTH = 15 + 36 + 1 + 20 + 1 + 64 + 1
 
 
 class UnreadableHeadError(Exception):
-    """The file contains something else than a head."""
+    """The file does not contain a head."""
 
 
 class SavedHead(NamedTuple):
@@ -31,7 +31,7 @@ class SavedHead(NamedTuple):
 
 
 class HeadFile:
-    """The file: it exists from before the first record on."""
+    """The file. It is created before the first record."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -42,14 +42,14 @@ class HeadFile:
         return os.path.lexists(self.path)
 
     def replace(self, journal_id: str, head: Head) -> None:
-        """Write the head as a new file, durably and in one step: at no moment is it empty.
+        """Write the head as a new file, durably and in one step, so that the file is never empty.
 
-        Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`); then what was there is still there.
+        Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`; then the old file is still there.
         """
         replace_durably(self.path, _line(journal_id, head), private=True)
 
     def update(self, journal_id: str, head: Head) -> None:
-        """Write the head in place, one line of fixed length; a file that cannot be written only lags."""
+        """Write the head in place, as one line of fixed length. An OSError is ignored: the file then only lags."""
         with contextlib.suppress(OSError):
             handle = open_regular(self.path, os.O_WRONLY)
             try:
@@ -58,7 +58,7 @@ class HeadFile:
                 os.close(handle)
 
     def read(self) -> SavedHead | None:
-        """Return what is stored, None where the file is missing; raises `UnreadableHeadError`, or OSError."""
+        """Return the saved head. None: the file is missing. Raises UnreadableHeadError or OSError."""
         try:
             content, _ = read_regular(self.path, limit=_LENGTH, follow=False)
         except FileNotFoundError:

@@ -1,9 +1,9 @@
-"""Locks between processes that die with their holder: byte ranges of one file.
+"""Locks between processes, as byte ranges of one file. A lock ends with its process.
 
-Open file description locks (fcntl(2), Linux) belong to the descriptor, so that no other open and
-close of the file in this process drops them; elsewhere POSIX record locks serve. The kernel frees
-both when the process ends, however it ends. Each lock is one byte: that of an entry in flight by
-its number, of anything else by a hash of its name.
+Open file description locks (fcntl(2), Linux) belong to the descriptor, so that another open and close
+of the file in this process does not drop them. Other systems use POSIX record locks. The kernel frees
+both when the process ends, however it ends. Each lock is one byte: an entry in flight by its number,
+anything else by a hash of its name.
 """
 
 import contextlib
@@ -29,8 +29,8 @@ _HELD_ELSEWHERE = (errno.EACCES, errno.EAGAIN)
 class LockFile:
     """The locks of one journal; see `storage.Locks`. `hold` never blocks: the caller waits, with its own clock.
 
-    Opening it, `hold` and `is_held` raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` where the system
-    has no lock to give.
+    The constructor, `hold` and `is_held` raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` if the system
+    cannot open or lock the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,7 +41,7 @@ class LockFile:
         self._guard = threading.Lock()
 
     def hold(self, key: LockKey) -> bool:
-        """Take one byte; False where another process, or another thread of this one, has it."""
+        """Lock one byte. Return False if another process, or another thread of this one, has it."""
         place = place_of(key)
         with self._guard, unlockable(self.path):
             if place in self._own or not self._set(place, fcntl.F_WRLCK):
@@ -50,14 +50,14 @@ class LockFile:
             return True
 
     def free(self, key: LockKey) -> None:
-        """Give one byte back. Where that fails the end of the process does it: no reason to fail what was done."""
+        """Free one byte. An error is ignored: the end of the process frees it too."""
         place = place_of(key)
         with self._guard, contextlib.suppress(OSError):
             self._own.discard(place)
             self._set(place, fcntl.F_UNLCK)
 
     def is_held(self, key: LockKey) -> bool:
-        """Whether anyone alive has the byte."""
+        """Whether a running process has the byte."""
         place = place_of(key)
         with self._guard, unlockable(self.path):
             return place in self._own or self._is_held_elsewhere(place)
@@ -74,7 +74,7 @@ class LockFile:
 
     def _is_held_elsewhere(self, place: int) -> bool:
         if _HAS_OFD:
-            # Asking does not take the lock, so that two who ask at once do not see each other.
+            # This query does not take the lock, so that two queries at once do not see each other.
             answer = fcntl.fcntl(self._handle, fcntl.F_OFD_GETLK, _flock(fcntl.F_WRLCK, place))
             return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
         if not self._set(place, fcntl.F_WRLCK):
@@ -97,7 +97,7 @@ class LockFile:
 
 
 class ReadLockFile(LockFile):
-    """The same locks for readers: a missing file is not created, and in it nothing is held."""
+    """The same locks for readers. A missing file is not created, and holds no lock."""
 
     def _open(self) -> int:
         for access in (os.O_RDWR, os.O_RDONLY):
@@ -120,7 +120,7 @@ def _flock(kind: int, place: int) -> bytes:
 
 
 def place_of(key: LockKey) -> int:
-    """Return the byte of a lock: an entry's number, or for a name one above those (names that share it merely wait)."""
+    """Return the byte of a lock: an entry's number, or a higher hash of a name. Names with the same byte only wait."""
     if isinstance(key, int):
         return key
     digest = hashlib.sha256(key.encode()).digest()

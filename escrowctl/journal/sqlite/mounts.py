@@ -22,11 +22,11 @@ _MACOS_LINE = re.compile(r".* on (/.*) \(([^,()]+).*\)")
 _SECONDS = 5
 
 Mount = tuple[str, str]
-"""A mount point, and the type of what is mounted there."""
+"""A mount point, and the type of its file system."""
 
 
 def find_unshared_locks(folder: Path) -> str | None:
-    """Return why locks in a folder may not be shared, and what to do; None where they are, or it is not known."""
+    """Return why locks in a folder may not be shared, with advice. None: they are shared, or it is not known."""
     kind = type_of(os.path.realpath(folder), _mounts())
     if kind is None or not (kind in _TYPES or "fuse" in kind):
         return None

@@ -1,4 +1,4 @@
-"""What is read from the journal's tables; each entry is checked against its records when it is read."""
+"""Read the journal's tables. Each entry is checked against its records when it is read."""
 
 import sqlite3
 from collections import defaultdict
@@ -43,7 +43,7 @@ _ENTRIES_ALONE = "SELECT count(*) FROM entries WHERE NOT EXISTS (SELECT 1 FROM r
 
 
 def read_entries(database: sqlite3.Connection, numbers: Collection[int]) -> dict[int, Folded]:
-    """Return entries by number, without those that do not exist; raises one of `UNDECODABLE` for damaged ones."""
+    """Return the existing entries among these numbers. Raises one of `UNDECODABLE` if one is damaged."""
     found: dict[int, list[tuple[object, ...]]] = {}
     wanted = sorted(numbers)
     for start in range(0, len(wanted), _MOST_AT_ONCE):
@@ -62,7 +62,7 @@ def _build(number: int, rows: list[tuple[object, ...]]) -> Folded:
 
 
 def link_of(row: tuple[object, ...]) -> Link:
-    """Return a record from its columns; raises TypeError where a damaged page has another type than the table says."""
+    """Return a record from its columns. Raises TypeError if a damaged page has a value of the wrong type."""
     sequence, entry, kind, at, facts, digest = row
     is_text = isinstance(kind, str) and isinstance(at, str) and isinstance(facts, str)
     if not (isinstance(sequence, int) and isinstance(entry, int) and is_text):
@@ -77,13 +77,13 @@ def _digest(value: object) -> str:
 
 
 def read_links(database: sqlite3.Connection, *, after: int, limit: int) -> list[Link]:
-    """Return records in order, those after a sequence."""
+    """Return up to `limit` records after a sequence number, in order."""
     query = f"SELECT {_RECORD} FROM records r WHERE sequence > ? ORDER BY sequence LIMIT ?"
     return [link_of(row) for row in database.execute(query, (after, limit)).fetchall()]
 
 
 def find_digest(database: sqlite3.Connection, sequence: int) -> str | None:
-    """Return a record's digest, None where there is no such record."""
+    """Return a record's digest. None: there is no such record."""
     row = database.execute("SELECT digest FROM records WHERE sequence = ?", (sequence,)).fetchone()
     return _digest(row[0]) if row else None
 
@@ -91,7 +91,7 @@ def find_digest(database: sqlite3.Connection, sequence: int) -> str | None:
 class Tail(NamedTuple):
     """The end of a journal: its last two records, newest first, the latest date of all, and the last entry's number.
 
-    `ends_alike`: entries and records end with the same one.
+    `ends_alike`: the tables "entries" and "records" end with the same entry.
     """
 
     links: list[Link]
@@ -101,12 +101,12 @@ class Tail(NamedTuple):
 
     @property
     def head(self) -> Head:
-        """Where the chain ends."""
+        """The end of the chain."""
         return self.links[0].head if self.links else EMPTY
 
     @property
     def damage(self) -> str | None:
-        """What is wrong with it; None for what was written."""
+        """The problem with these records. None: no problem."""
         before = self.links[1].head if len(self.links) > 1 else EMPTY
         if self.links and not self.links[0].follows(before):
             return f"record {self.head.sequence} does not match the record before it"
@@ -114,10 +114,10 @@ class Tail(NamedTuple):
 
 
 def read_tail(database: sqlite3.Connection) -> Tail:
-    """Return the end of a journal; raises TypeError where a damaged page has another type than the table says."""
+    """Return the end of a journal. Raises TypeError if a damaged page has a value of the wrong type."""
     rows = database.execute(_TAIL).fetchall()
     if not rows:
-        # One statement sees one moment: the first record may have come since the one before.
+        # Each statement sees its own moment: the first record may have been written since the statement above.
         (count,) = database.execute(_ENTRIES_ALONE).fetchone()
         return Tail([], "", 0, not count)
     last_entry, last_recorded, latest = rows[0][:3]
@@ -141,7 +141,7 @@ def select_numbers(database: sqlite3.Connection, selection: Selection, *, before
 
 
 def _last_before(database: sqlite3.Connection, since: str) -> int:
-    """Return the sequence of a record after which all are that were written at `since` or later."""
+    """Return a sequence number. All records that were written at `since` or later come after it."""
     last: int
     (last,) = database.execute("SELECT coalesce(max(sequence), 0) FROM records").fetchone()
     between = "SELECT max(at) FROM records WHERE sequence > ? AND sequence <= ?"
@@ -151,7 +151,7 @@ def _last_before(database: sqlite3.Connection, since: str) -> int:
 
 
 def read_batch(database: sqlite3.Connection, batch: str, *, after: int, limit: int) -> list[Entry]:
-    """Return entries of a batch by line, those after a line; imported ones are left out."""
+    """Return up to `limit` entries of a batch after a line, by line, without imported entries."""
     query = "SELECT number FROM entries WHERE batch = ? AND line > ? AND origin IS NULL ORDER BY line LIMIT ?"
     numbers = [number for (number,) in database.execute(query, (batch, after, limit)).fetchall()]
     found = read_entries(database, numbers)
@@ -166,7 +166,7 @@ def find_created(database: sqlite3.Connection, result_ids: Collection[str]) -> l
 
 
 def add_up(database: sqlite3.Connection, batch: str) -> list[BatchSum]:
-    """Return the sums of a batch's entries: exact, and without reading each entry as a whole."""
+    """Return the exact sums of a batch's entries, without reading complete entries."""
     amounts: defaultdict[tuple[State, str | None, int | None, bool, bool, bool], list[tuple[int, Decimal]]]
     amounts = defaultdict(list)
     for state, currency, http_status, *flags, amount, rows in database.execute(_AMOUNTS, (batch,)):

@@ -1,9 +1,9 @@
 """The journal file's tables.
 
-`records` is append-only and hash-chained; everything else is derived from it in the same transaction
-and can be rebuilt; `journal verify` compares it. `entries` holds the fields that are queried, `keys`
-the duplicate keys of entries, `totals` what caps count. `plans` alone is not derived: rows of a batch
-that are not sent yet.
+`records` is append-only and hash-chained. The other tables are derived from it in the same transaction
+and can be rebuilt; `journal verify` compares them. `entries` holds the fields that are queried, `keys`
+the duplicate keys of entries, `totals` the sums for caps. Only `plans` is not derived: it holds rows of
+a batch that are not sent yet.
 """
 
 import sqlite3
@@ -13,7 +13,7 @@ from escrowctl.journal.fields import FIELDS
 from escrowctl.sqlite import run_script
 
 VERSION = 14
-"""A change of the tables, or of what `journal.fold` derives from the records, is a new one. No other one is opened."""
+"""A change of the tables, or of the data that `journal.fold` derives, needs a new one. No other version is opened."""
 
 _RECORDS = """
 CREATE TABLE records (

@@ -1,6 +1,6 @@
 """The journal as one SQLite file in rollback mode, every commit durable.
 
-TRUNCATE mode with synchronous=EXTRA costs under a millisecond a commit. The tables are `journal.sqlite.schema`'s. Every
+TRUNCATE mode with synchronous=EXTRA costs under a millisecond a commit. `journal.sqlite.schema` has the tables. Every
 read is checked: a damaged file raises an error.
 """
 
@@ -49,7 +49,7 @@ SELECT batch, 0, max(content) FROM (
 class SqliteStorage:
     """One open journal file; see `storage.Storage`.
 
-    The connection belongs to the thread that opened it: sqlite3 itself refuses every other.
+    The connection belongs to the thread that opened it: sqlite3 itself refuses other threads.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection) -> None:
@@ -62,9 +62,9 @@ class SqliteStorage:
 
     @classmethod
     def open(cls, path: Path, *, reading: bool = False) -> "SqliteStorage":
-        """Open the file, created where there was none.
+        """Open the file. Creates it if it is missing.
 
-        `reading`: a missing file reads as an empty journal, and one that cannot be written is read too.
+        `reading`: a missing file reads as an empty journal, and a file that cannot be written is read too.
         """
         with translating(path):
             if not reading:
@@ -99,7 +99,7 @@ class SqliteStorage:
     def transaction(self) -> Iterator[SqliteTransaction]:
         """See `storage.Storage`."""
         if self._failed:
-            # After a failed sync the next one may succeed for pages that never reached the disk.
+            # After a failed sync, the next sync may succeed although pages never reached the disk.
             hint = command("journal verify", "check the disk, then the journal")
             raise unusable(self.path, "an earlier commit of this process failed", hint=hint)
         with translating(self.path):
@@ -121,8 +121,6 @@ class SqliteStorage:
         self._last_transaction = transaction
         if transaction.appended:
             self._saved.update(self.journal_id, transaction.head)
-
-    # Reading
 
     @translated
     def last(self) -> Link | None:
@@ -203,8 +201,6 @@ class SqliteStorage:
                 self._db.backup(database)
             yield SqliteStorage(self.path, database)
 
-    # The head
-
     @translated
     def contradiction(self, head: Head) -> str | None:
         """See `storage.Storage`."""
@@ -214,10 +210,10 @@ class SqliteStorage:
 
     @translated
     def find_lost(self, head: Head | None = None) -> str | None:
-        """See `storage.Storage`; `head` is where the chain ends, if the caller knows."""
+        """See `storage.Storage`. `head` is the end of the chain, if the caller knows it."""
         name = self._saved.path.name
         try:
-            # Before the chain: a commit in between then only puts the chain ahead of it.
+            # Read the saved head before the chain: a commit in between then only puts the chain ahead of it.
             saved, last = self._saved.read(), head or self._head()
             if saved is None and last != EMPTY:
                 # Both may have just been created.
@@ -237,11 +233,9 @@ class SqliteStorage:
             raise lost(self.path, why)
         self.last()
 
-    # Checks
-
     @translated
     def count_records(self) -> int:
-        """Return how many records there are, damaged ones included, without a closing one at the end."""
+        """Return the number of records, including damaged ones, without a closing record at the end."""
         query = "SELECT coalesce(max(sequence), 0) FROM records WHERE kind != ?"
         return int(self._db.execute(query, (Kind.CLOSING,)).fetchone()[0])
 
@@ -253,7 +247,7 @@ class SqliteStorage:
         return find_damage(self._db)
 
     def _flush(self) -> None:
-        """Let a reader see what an open transaction has appended."""
+        """Write the records that an open transaction has appended, so that a read sees them."""
         if self._open_transaction is not None:
             self._open_transaction.flush()
 
@@ -281,9 +275,9 @@ class SqliteStorage:
             raise unusable(self.path, why, hint=FROM_EXPORT)
 
     def _create_head(self) -> None:
-        """Create the head file of a journal without records: with records, a missing one shows a loss."""
+        """Create the head file if the journal has no records. If it has records, a missing head file shows a loss."""
         if not self._saved.is_there:
-            # In a transaction, so that no record comes in between.
+            # In a transaction, so that no record is written in between.
             with self.transaction() as transaction:
                 if transaction.head == EMPTY:
                     self._saved.replace(self.journal_id, EMPTY)

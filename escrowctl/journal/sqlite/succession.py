@@ -1,10 +1,10 @@
-"""A new journal in the place of another one: it is complete before the other is closed and replaced.
+"""Replace a journal by a new one, which is complete before the old one is closed and replaced.
 
     journal.new/    the new journal while it is made
     journal.db      replaced in one step; from then on the saved head refuses it
-    journal.head    replaced in one step; from then on it is the journal
+    journal.head    replaced in one step; from then on the new journal is in use
 
-If a process is killed in between, no journal here can be written, and making one again works.
+If the process is killed in between, no journal here can be written. Making one again works.
 """
 
 import contextlib
@@ -28,13 +28,13 @@ from escrowctl.journal.storage import head_of
 from escrowctl.journal.verification import verify
 
 _PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-"""Reasons for which a file that could be written is not written now."""
+"""SQLite result codes of a temporary problem: the file itself may be valid."""
 
 
 class Predecessor(NamedTuple):
-    """The journal that is to be replaced: the ids that its files show, and how many records it had with one of them.
+    """The journal that is to be replaced: the ids in its files, and the number of records under one of these ids.
 
-    `is_valid`: it can be used as it is.
+    `is_valid`: it exists, can be opened, and `verify` finds no problem.
     """
 
     ids: frozenset[str]
@@ -43,7 +43,7 @@ class Predecessor(NamedTuple):
 
 
 class Successor(NamedTuple):
-    """The new journal. `was_closed`: the old one names it; `old` is where its file is now (None: there was none)."""
+    """The new journal. `was_closed`: the old one names it. `old`: the old file's new path (None: there was no file)."""
 
     journal_id: str
     was_closed: bool
@@ -51,9 +51,9 @@ class Successor(NamedTuple):
 
 
 def look_at(path: Path, journal_id: str) -> Predecessor:
-    """Return what is known of the journal at a path and of its records under an id.
+    """Return the ids and validity of the journal at a path, and the number of its records under this id.
 
-    Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only for what is no regular file, or cannot be read now.
+    Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if a file is not regular, or cannot be read now.
     """
     check_files(path, reading=True)
     ids, counts, is_valid = set[str](), [0], False
@@ -72,10 +72,10 @@ def look_at(path: Path, journal_id: str) -> Predecessor:
 
 
 def replace_journal(path: Path, fill: Callable[[SqliteStorage], None], before: Predecessor, *, at: str) -> Successor:
-    """Make a journal that `fill` fills, close the one at the path, and put the new one in its place.
+    """Make a journal with `fill`, close the journal at the path, and put the new one in its place.
 
-    Raises EscrowctlError, `ErrorCode.BUSY` if another process does this, or has written since `before`. Until the
-    old journal is closed, it is not changed.
+    Raises EscrowctlError: `ErrorCode.BUSY` if another process does this, or has written since `before`. The old
+    journal is not changed before it is closed.
     """
     make_private_folder(path.parent)
     with contextlib.closing(LockFile(path.with_suffix(".lock"))) as locks:
@@ -93,7 +93,7 @@ def _replace(path: Path, fill: Callable[[SqliteStorage], None], before: Predeces
     was_closed = path.exists() and _close(path, journal_id, before, at=at)
     saved = HeadFile(path.with_suffix(".head"))
     if not saved.is_there:
-        # From here on no other process begins a journal.
+        # From now on no other process creates a journal here.
         saved.replace(journal_id, EMPTY)
     with translating(path):
         old = _keep(path, draft) if path.exists() else None
@@ -105,7 +105,7 @@ def _replace(path: Path, fill: Callable[[SqliteStorage], None], before: Predeces
 
 
 def _close(path: Path, successor: str, before: Predecessor, *, at: str) -> bool:
-    """Close a journal, damaged or not, with a record that names its successor; False if it cannot be written."""
+    """Close a journal, damaged or not, with a record that names its successor. Return False if that is impossible."""
     try:
         with contextlib.closing(SqliteStorage.open(path)) as storage, storage.transaction() as transaction:
             if before.is_valid and storage.count_records() != before.records:
@@ -118,7 +118,7 @@ def _close(path: Path, successor: str, before: Predecessor, *, at: str) -> bool:
 
 
 def _keep(path: Path, draft: Path) -> Path:
-    """Copy the old file, and move what a killed commit left next to it: it must not be applied to the new one."""
+    """Copy the old file. Move the rollback journal of a killed commit: it must not be applied to the new file."""
     with (copied := draft / "old").open("xb") as target, path.open("rb") as source:
         shutil.copyfileobj(source, target)
         os.fsync(target.fileno())
@@ -133,7 +133,7 @@ def _keep(path: Path, draft: Path) -> Path:
 
 @contextlib.contextmanager
 def _readable() -> Iterator[None]:
-    """Go on after an error that damage raises."""
+    """Ignore an error that comes from damage."""
     try:
         yield
     except EscrowctlError as error:
@@ -141,7 +141,7 @@ def _readable() -> Iterator[None]:
 
 
 def _require_damage(error: EscrowctlError) -> None:
-    """Raise an error again if it passes: a lock, a full disk."""
+    """Raise an error again if it does not come from damage, but from a lock or a full disk, for example."""
     # The low byte is the primary result code (sqlite.org/rescode.html).
     reason = getattr(error.__cause__, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
     if error.code is not ErrorCode.JOURNAL_UNUSABLE or reason in _PASSING:

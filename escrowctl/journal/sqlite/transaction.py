@@ -1,4 +1,4 @@
-"""One transaction on the journal's file: records are appended, and what is derived from them follows."""
+"""One transaction on the journal's file: append records, and update the data derived from them."""
 
 import json
 import sqlite3
@@ -26,10 +26,10 @@ _MOST_REMEMBERED = 2000
 
 
 class SqliteTransaction:
-    """What may be done inside `SqliteStorage.transaction`; see `storage.Transaction`.
+    """One transaction of `SqliteStorage`; see `storage.Transaction`.
 
-    Entries that it has read or written are remembered, for no other process can change them meanwhile, and for the
-    next transaction where the chain still ends as `known`, the last one here, left it.
+    It caches the entries that it has read or written: no other process can change them meanwhile. It reuses the
+    cache of `known`, the previous transaction here, if the chain still ends where `known` left it.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class SqliteTransaction:
 
     @translated
     def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
-        """See `storage.Transaction`; the entries that the index names must have its keys."""
+        """See `storage.Transaction`. Each entry that the index names must have the index's key."""
         pairs = (self._guarding(keys) - self._gone) | {(key, number) for key, number in self._new if key in keys}
         found = self._read({number for _, number in pairs})
         for key, number in pairs:
@@ -120,7 +120,7 @@ class SqliteTransaction:
         self._unplanned.append((batch, row))
 
     def add_link(self, link: Link, facts: Facts | None = None) -> Folded:
-        """Append a record that continues the chain, and derive the rest from it."""
+        """Append a record that continues the chain, and update the data derived from it."""
         record = link.record
         before = self._read([record.entry]).get(record.entry)
         after = extend(before, link, latest=self.latest, facts=facts)
@@ -140,7 +140,7 @@ class SqliteTransaction:
 
     @translated
     def flush(self) -> None:
-        """Write what was appended: many records cost little more than one."""
+        """Write the appended records together: many cost little more than one."""
         self._db.executemany("DELETE FROM plans WHERE batch = ? AND row = ?", self._unplanned)
         self._unplanned.clear()
         if not self._links:

@@ -16,9 +16,8 @@ from pathlib import Path
 from types import TracebackType
 
 from escrowctl import __version__
-from escrowctl.config.folders import make_private_folder
 from escrowctl.errors import EscrowctlError
-from escrowctl.files import create_file
+from escrowctl.files import create_file, make_private_folder
 from escrowctl.runtime import timestamp
 
 _MAX_REPORTS = 20

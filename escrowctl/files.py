@@ -1,7 +1,7 @@
 """Files and folders of one user: created private, checked before use, read within a limit, replaced in one step.
 
 escrowctl changes the mode of nothing that it did not create. What exists already is used with the
-mode it has, or refused. All functions raise OSError; who calls them says what could not be done.
+mode it has, or refused. Functions raise OSError unless they say that they raise EscrowctlError.
 """
 
 import contextlib
@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 OTHERS_ACCESS = stat.S_IRWXG | stat.S_IRWXO
 _FOLDER_MODE, PRIVATE = 0o700, 0o600
+OWN_FOLDER = "set ESCROWCTL_HOME to the absolute path of a folder that you own"
 
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
@@ -56,6 +59,35 @@ def make_folder(folder: Path) -> None:
     for path in reversed((folder, *folder.parents)):
         if not path.exists():
             _make_one(path)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create `folder` and its missing parents, mode 0700 under any umask, durably.
+
+    Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) if that fails, or if others own or can change a
+    folder that exists. A link is followed, and its target is checked.
+    """
+    with _using(folder):
+        make_folder(folder)
+    refuse_shared_folder(folder)
+
+
+def refuse_shared_folder(folder: Path, *, sticky: bool = False) -> None:
+    """Raise EscrowctlError (`ErrorCode.STATE_UNUSABLE`) for the flaws that `find_folder_flaw` finds, if it exists."""
+    flaw = None
+    with _using(folder), contextlib.suppress(FileNotFoundError):
+        flaw = find_folder_flaw(folder, sticky=sticky)
+    if flaw is not None:
+        raise not_sent(ErrorCode.STATE_UNUSABLE, f"the folder {folder} {flaw.reason}.", hint=flaw.fix or OWN_FOLDER)
+
+
+@contextlib.contextmanager
+def _using(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        why = f"the folder {folder} cannot be created or used: {error.strerror or error}."
+        raise not_sent(ErrorCode.STATE_UNUSABLE, why, hint=OWN_FOLDER) from error
 
 
 def create_file(path: Path, mode: int = PRIVATE) -> int:
@@ -109,27 +141,50 @@ def _removed_on_failure(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def drafted(path: Path, content: bytes, *, private: bool = True) -> Iterator[Callable[[], None]]:
-    """Write `content` to a file next to `path`, durably, and yield the function that puts it in the place of `path`.
+def drafted(path: Path, text: str, *, private: bool = False) -> Iterator[Callable[[], None]]:
+    """Write `text` to a file next to `path`, durably, and yield the function that puts it in the place of `path`.
 
     All that can fail in writing fails before the block begins. Only one process may do so at a time:
     the caller holds a lock, and what a killed process left is removed. The new file's mode is 0600
     under any umask; unless it is `private`, a file that is replaced passes its mode and owner on.
-    `path` may not be a link. Raises OSError; `path` is then unchanged.
+    `path` may not be a link. Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`; `path` is then unchanged.
     """
     draft = path.with_name(f".{path.name}.new")
 
     def put() -> None:
-        draft.replace(path)
-        sync_folder(path.parent)
+        with _writing(path):
+            draft.replace(path)
+            sync_folder(path.parent)
 
     try:
-        draft.unlink(missing_ok=True)
-        write_durably(draft, content, like=None if private else _find_status(path))
+        with _writing(path):
+            draft.unlink(missing_ok=True)
+            write_durably(draft, text.encode(), like=None if private else _find_status(path))
         yield put
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def replace_durably(path: Path, text: str, *, private: bool = False) -> None:
+    """Replace the content of the file, durably. The rules of `drafted` apply."""
+    with drafted(path, text, private=private) as put:
+        put()
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> EscrowctlError:
+    """Return the error that a file cannot be written."""
+    return not_sent(
+        ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}. No file was changed."
+    )
 
 
 def write_durably(path: Path, content: bytes, *, like: os.stat_result | None = None) -> None:

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from escrowctl.client.trace import Trace
     from escrowctl.completion.cache import Names
     from escrowctl.config.folders import Folders
-    from escrowctl.config.keys import KnownKeys, Secret
-    from escrowctl.config.pins import JournalPin
+    from escrowctl.config.keys import KnownKeys
     from escrowctl.config.service import Service
     from escrowctl.config.settings import LineValues, Resolver
     from escrowctl.contract.json import JsonValue
+    from escrowctl.contract.redaction import Secret
     from escrowctl.journal.journal import Journal
     from escrowctl.output.view import View
     from escrowctl.prompt import Prompt
@@ -322,7 +322,7 @@ class Session:
             require_history(service, journal)
 
     @cached_property
-    def _pins(self) -> "tuple[JournalPin, ...]":
+    def _pins(self) -> tuple[tuple[str, str], ...]:
         """The journal ids that settings require, but not of the sandbox."""
         from escrowctl.config.pins import find_pins
 

@@ -9,10 +9,9 @@ from escrowctl.batch.watch import Tally
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located
 from escrowctl.errors import Outcome
-from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import LOST_IN_FLIGHT, NO_CAPS, Begin, Entry, Settlement, State
 from escrowctl.runtime import Runtime
-from escrowctl.writes.intents import make_intent, operator_name
+from escrowctl.writes.intents import account_of, make_intent, operator_name
 from escrowctl.writes.requests import RecordOptions, WriteRequest, request_again
 
 _NOT_AGAIN = "; the next attempt was not sent"

@@ -15,9 +15,10 @@ from escrowctl.batch.check import CheckedFile, Sum, count_rows
 from escrowctl.batch.rows import KINDS, RowContent, RowKind, decode_row
 from escrowctl.config.service import Service
 from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
-from escrowctl.journal.accounts import Account, account_of
+from escrowctl.journal.accounts import Account
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import KEY_REFUSED, Entry, PlanRow, Selection, State
+from escrowctl.writes.intents import account_of
 
 _PAGE = 500
 

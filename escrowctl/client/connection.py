@@ -27,10 +27,9 @@ from escrowctl.client.transport import (
     make_context,
     make_empty_context,
 )
-from escrowctl.config.keys import Secret
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Defect
-from escrowctl.contract.redaction import star
+from escrowctl.contract.redaction import Secret, star
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment

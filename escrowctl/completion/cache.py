@@ -20,10 +20,9 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
-from escrowctl.config.folders import make_private_folder
 from escrowctl.config.service import Service
 from escrowctl.errors import EscrowctlError
-from escrowctl.files import open_regular, replace_quickly
+from escrowctl.files import make_private_folder, open_regular, replace_quickly
 
 MAX_NAMES = 500
 DEFAULT = "@default"

@@ -20,12 +20,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from escrowctl.config.file import drafted, locked, replace_durably
-from escrowctl.config.folders import make_private_folder
-from escrowctl.config.keys import Secret, read_key, read_private_text
+from escrowctl.config.file import locked
+from escrowctl.config.keys import read_key, read_private_text
 from escrowctl.config.toml import load_toml
+from escrowctl.contract.redaction import Secret
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, command, not_sent
-from escrowctl.files import NotRegularError, check_regular
+from escrowctl.files import NotRegularError, check_regular, drafted, make_private_folder, replace_durably
 from escrowctl.runtime import Runtime
 
 FILE_NAME = "credentials.toml"

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from escrowctl.config.file import drafted, locked, parse_toml, read_text, replace_durably, validate_config
-from escrowctl.config.folders import make_private_folder
+from escrowctl.config.file import locked, parse_toml, read_text, validate_config
 from escrowctl.config.origin import parse_base_url, refuse_prefix
 from escrowctl.config.profiles import Value
 from escrowctl.config.service import PENDING
 from escrowctl.config.toml import load_toml
 from escrowctl.errors import EscrowctlError, bad_config, command
+from escrowctl.files import drafted, make_private_folder, replace_durably
 from escrowctl.runtime import Runtime
 
 _PROFILES, _BASE_URL = "profiles", "base_url"

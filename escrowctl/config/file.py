@@ -6,15 +6,14 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from escrowctl import files
 from escrowctl.config.folders import Folders
 from escrowctl.config.toml import load_toml
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, not_sent
-from escrowctl.files import NotRegularError, TooLargeError, find_flaw, find_folder_flaw, read_regular
+from escrowctl.files import NotRegularError, TooLargeError, find_flaw, find_folder_flaw, read_regular, unwritable
 from escrowctl.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def locked(folder: Path, runtime: Runtime) -> Iterator[None]:
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise _unwritable(folder, error) from error
+        raise unwritable(folder, error) from error
     try:
         _wait_for(handle, folder, runtime)
         yield
@@ -171,46 +170,9 @@ def _wait_for(handle: int, folder: Path, runtime: Runtime) -> None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                raise _unwritable(folder, error) from error
+                raise unwritable(folder, error) from error
         else:
             return
         if runtime.monotonic() >= end:
             raise not_sent(ErrorCode.BUSY, f"another process has been writing in {folder} for {_TIMEOUT_SECONDS:g} s.")
         runtime.sleep(_POLL_SECONDS)
-
-
-def replace_durably(path: Path, text: str, *, private: bool = False) -> None:
-    """Replace the content of the file, durably. The rules of `drafted` apply."""
-    with drafted(path, text, private=private) as put:
-        put()
-
-
-@contextlib.contextmanager
-def drafted(path: Path, text: str, *, private: bool = False) -> Iterator[Callable[[], None]]:
-    """Write `text` durably next to `path`; yield the function that replaces `path` with it. Call inside `locked`.
-
-    A file that is not `private` keeps its mode and owner. Raises `ErrorCode.STATE_UNUSABLE`, with the file unchanged.
-    """
-    with contextlib.ExitStack() as stack:
-        with _translated(path):
-            put = stack.enter_context(files.drafted(path, text.encode(), private=private))
-
-        def put_or_refuse() -> None:
-            with _translated(path):
-                put()
-
-        yield put_or_refuse
-
-
-@contextlib.contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> EscrowctlError:
-    return not_sent(
-        ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}. No file was changed."
-    )

@@ -1,20 +1,17 @@
 """The folders of config, state and cache."""
 
-import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.files import FileFlaw, find_folder_flaw, make_folder
+from escrowctl.files import OWN_FOLDER, refuse_shared_folder
 
 APP_NAME = "escrowctl"
 HOME_VARIABLE = "ESCROWCTL_HOME"
 FOLDERS = {"config": "XDG_CONFIG_HOME", "state": "XDG_STATE_HOME", "cache": "XDG_CACHE_HOME"}
 """The variables for the platform's base folders. Not used if ESCROWCTL_HOME is set."""
-
-_OWN_FOLDER = "set ESCROWCTL_HOME to the absolute path of a folder that you own"
 
 
 class Folders:
@@ -45,8 +42,7 @@ class Folders:
     def require_safe_home(self) -> None:
         """Raise EscrowctlError (`ErrorCode.STATE_UNUSABLE`) if others can replace files in ESCROWCTL_HOME."""
         if self._environ.get(HOME_VARIABLE):
-            with _translated(self.config), contextlib.suppress(FileNotFoundError):
-                _refuse(self.config, find_folder_flaw(self.config, sticky=True))
+            refuse_shared_folder(self.config, sticky=True)
 
     def _find(self, kind: str) -> Path:
         if home := self._environ.get(HOME_VARIABLE):
@@ -79,33 +75,7 @@ def find_home(environ: Mapping[str, str]) -> Path:
     try:
         return _absolute(pwd.getpwuid(os.getuid()).pw_dir, "the home folder in the passwd entry")
     except KeyError:
-        raise _unusable(f"HOME is not set, and user {os.getuid()} has no passwd entry.", _OWN_FOLDER) from None
-
-
-def make_private_folder(folder: Path) -> None:
-    """Create `folder` and its missing parents, mode 0700 under any umask, durably.
-
-    Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) if that fails, or if others own or can change a
-    folder that exists. A link is followed, and its target is checked.
-    """
-    with _translated(folder):
-        make_folder(folder)
-        _refuse(folder, find_folder_flaw(folder))
-
-
-@contextlib.contextmanager
-def _translated(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise _unusable(
-            f"the folder {folder} cannot be created or used: {error.strerror or error}.", _OWN_FOLDER
-        ) from error
-
-
-def _refuse(folder: Path, flaw: FileFlaw | None) -> None:
-    if flaw is not None:
-        raise _unusable(f"the folder {folder} {flaw.reason}.", flaw.fix or _OWN_FOLDER)
+        raise _unusable(f"HOME is not set, and user {os.getuid()} has no passwd entry.", OWN_FOLDER) from None
 
 
 def _absolute(text: str, source: str) -> Path:

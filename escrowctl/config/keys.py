@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from escrowctl.config.folders import FOLDERS
 from escrowctl.config.origin import PROXIES
 from escrowctl.contract.identifiers import UUID
-from escrowctl.contract.redaction import hide_secrets, holds_key, shown
+from escrowctl.contract.redaction import Secret, hide_secrets, holds_key, shown
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent
 from escrowctl.files import OTHERS_ACCESS, NotRegularError, TooLargeError, find_flaw, read_regular
 
@@ -30,33 +30,6 @@ _SHOWN = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *PROXIES)
 
 _MAX_FILE_BYTES = MAX_KEY_CHARS * 64
 _MAX_CONFIG_BYTES = 1024 * 1024
-
-
-class Secret:
-    """An API key that prints as stars; `reveal` is for the Authorization header alone."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def reveal(self) -> str:
-        """Return the key itself."""
-        return self._text
-
-    @property
-    def end(self) -> str | None:
-        """The last four characters, to tell keys apart; None for a key with fewer than 16."""
-        return self._text[-4:] if len(self._text) >= 16 else None
-
-    def __repr__(self) -> str:
-        return "Secret(***)"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._text == self._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
 
 
 class FoundKey(NamedTuple):

@@ -1,19 +1,11 @@
 """Which journal a run may use: the one whose id the environment or the profile names."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from escrowctl.config.settings import LineValues, Resolver
 
 
-class JournalPin(NamedTuple):
-    """The id of the required journal, and the setting or variable that requires it."""
-
-    journal_id: str
-    source: str
-
-
-def find_pins(resolver: Resolver, line: LineValues, environ: Mapping[str, str]) -> tuple[JournalPin, ...]:
+def find_pins(resolver: Resolver, line: LineValues, environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the required journal ids, of the environment and the profile; both apply. A test service requires none.
 
     Raises EscrowctlError `ErrorCode.BAD_CONFIG`, `BAD_VALUE` or `STATE_UNUSABLE` for settings that cannot be used.
@@ -26,7 +18,7 @@ def find_pins(resolver: Resolver, line: LineValues, environ: Mapping[str, str]) 
     pins = []
     # An empty id binds too: in a job, the variable that fills it may be missing.
     if (named := environ.get("ESCROWCTL_JOURNAL_ID")) is not None:
-        pins.append(JournalPin(named, "ESCROWCTL_JOURNAL_ID"))
+        pins.append((named, "ESCROWCTL_JOURNAL_ID"))
     if choice is not None and choice.profile is not None and choice.profile.journal_id is not None:
-        pins.append(JournalPin(choice.profile.journal_id, f"journal_id of profile {choice.profile_name}"))
+        pins.append((choice.profile.journal_id, f"journal_id of profile {choice.profile_name}"))
     return tuple(pins)

@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from escrowctl.config.keys import Secret
 from escrowctl.config.origin import Network, Origin, parse_base_url
 from escrowctl.contract.json import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers, fold_status
-from escrowctl.contract.redaction import holds_key, shown
+from escrowctl.contract.redaction import Secret, holds_key, shown
 from escrowctl.errors import bad_value
 
 READ_TIMEOUT = 30.0

@@ -84,6 +84,33 @@ _USERINFO = r"://[^\s/@\"'<>]+@"
 _QUERY_VALUE = r"([?&][\w.~%\[\]-]+=)[^\s\"'<>&#]+"
 
 
+class Secret:
+    """An API key that prints as stars; `reveal` is for the Authorization header alone."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """Return the key itself."""
+        return self._text
+
+    @property
+    def end(self) -> str | None:
+        """The last four characters, to tell keys apart; None for a key with fewer than 16."""
+        return self._text[-4:] if len(self._text) >= 16 else None
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
 def holds_key(text: str | bytes, key: str) -> bool:
     """Whether a text or a body holds an API key, in any encoding.
 

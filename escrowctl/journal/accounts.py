@@ -4,8 +4,7 @@ import hashlib
 import os
 from functools import cached_property
 
-from escrowctl.config.keys import Secret
-from escrowctl.config.service import Service
+from escrowctl.contract.redaction import Secret
 
 _SALT_BYTES = 8
 _DIGEST_CHARS = 8
@@ -52,11 +51,6 @@ class Account:
         One API key belongs to one account, even under two names.
         """
         return None not in (self.name, earlier.name) and not self.is_same(earlier)
-
-
-def account_of(service: Service) -> Account:
-    """Return the account that this run reads and writes under."""
-    return Account(service.account, key=service.key)
 
 
 NO_ACCOUNT = Account()

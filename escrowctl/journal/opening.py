@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from pathlib import Path
 
-from escrowctl.config.pins import JournalPin
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.signing_secrets import SigningSecrets
@@ -18,7 +17,7 @@ FILE_NAME = "journal.db"
 
 
 def open_journal(
-    folder: Path, *, now: Callable[[], datetime], reading: bool = False, pins: Collection[JournalPin] = ()
+    folder: Path, *, now: Callable[[], datetime], reading: bool = False, pins: Collection[tuple[str, str]] = ()
 ) -> Journal:
     """Return the journal in a folder. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
 
@@ -31,20 +30,20 @@ def open_journal(
     return Journal(storage, locks, now=now, secrets=SigningSecrets(folder))
 
 
-def _require_pinned(path: Path, pins: Iterable[JournalPin]) -> None:
+def _require_pinned(path: Path, pins: Iterable[tuple[str, str]]) -> None:
     journal_id = find_id(path)
-    for pin in pins:
-        if not pin.journal_id:
+    for required, source in pins:
+        if not required:
             raise not_sent(
                 ErrorCode.JOURNAL_UNUSABLE,
-                f"{pin.source} is empty: it should be the id that journal init printed.",
+                f"{source} is empty: it should be the id that journal init printed.",
                 hint="in CI, check that the variable is passed to this job; to require no journal, unset it",
             )
-        if pin.journal_id != journal_id:
-            raise _another(path, journal_id, pin)
+        if required != journal_id:
+            raise _another(path, journal_id, required, source)
 
 
-def _another(path: Path, journal_id: str | None, pin: JournalPin) -> EscrowctlError:
+def _another(path: Path, journal_id: str | None, required: str, source: str) -> EscrowctlError:
     """Return the refusal of the journal that is here, or of a new one, if a pin requires another journal."""
     if journal_id is None:
         this, use = f"{path} does not exist", FROM_EXPORT
@@ -52,11 +51,11 @@ def _another(path: Path, journal_id: str | None, pin: JournalPin) -> EscrowctlEr
         this, use = f"this journal is {journal_id}", Hint("set ESCROWCTL_HOME to its folder", "to use that one")
     return not_sent(
         ErrorCode.JOURNAL_UNUSABLE,
-        f"{this}, but {pin.source} requires journal {pin.journal_id}, which knows the earlier writes.",
+        f"{this}, but {source} requires journal {required}, which knows the earlier writes.",
         hint=(
             command("config path", "to see where this journal is"),
             use,
-            Hint(f"change {pin.source}", "only if nothing that it sent can be sent again"),
+            Hint(f"change {source}", "only if nothing that it sent can be sent again"),
         ),
     )
 

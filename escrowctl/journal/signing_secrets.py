@@ -9,11 +9,10 @@ import itertools
 import json
 from pathlib import Path
 
-from escrowctl.config.folders import make_private_folder
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.redaction import find_secret
 from escrowctl.errors import EscrowctlError
-from escrowctl.files import read_regular, sync_folder, write_durably
+from escrowctl.files import make_private_folder, read_regular, sync_folder, write_durably
 from escrowctl.journal.model import Entry
 
 _FOLDER = "signing-secrets"

@@ -18,9 +18,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from escrowctl.config.folders import make_private_folder
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Hints, not_sent
-from escrowctl.files import OTHERS_ACCESS, check_regular, find_flaw, make_file
+from escrowctl.files import OTHERS_ACCESS, check_regular, find_flaw, make_file, make_private_folder
 from escrowctl.sqlite import connect, prepare, run_script, sync_every_commit, transaction
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Delivery

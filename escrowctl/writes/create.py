@@ -20,10 +20,11 @@ from escrowctl.contract.readable import list_of
 from escrowctl.contract.record import Located, Record, describe, find_id_pointers, is_another
 from escrowctl.contract.redaction import STARS
 from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hints, Outcome, Stopped, command, not_sent
-from escrowctl.journal.accounts import Account, account_of
+from escrowctl.journal.accounts import Account
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Selection, Settlement, State
 from escrowctl.signals import Signals
+from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.outcome import NO_ID, Judgement, judge_stored
 from escrowctl.writes.result import WriteResult, write_failure

@@ -9,10 +9,10 @@ from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.contract.record import Located, describe, describe_money
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command, not_sent
-from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Selection, State
 from escrowctl.writes.create import list_differences
+from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest
 

@@ -6,7 +6,7 @@ import pwd
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, Operation
 from escrowctl.errors import ErrorCode, Hint, command, not_sent
-from escrowctl.journal.accounts import account_of
+from escrowctl.journal.accounts import Account
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import POSSIBLE_STATES, Intent, Selection
 from escrowctl.writes.requests import WriteRequest
@@ -16,6 +16,11 @@ _LIVE_WRITES = Selection(100, states=POSSIBLE_STATES, operations=(CREATE_TRANSAC
 
 _USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")
 """As getpass.getuser() has them, in its order; importing getpass would import termios."""
+
+
+def account_of(service: Service) -> Account:
+    """Return the account that this run reads and writes under."""
+    return Account(service.account, key=service.key)
 
 
 def make_intent(service: Service, request: WriteRequest, idempotency_key: str, *, operator: str) -> Intent:

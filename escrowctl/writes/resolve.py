@@ -19,7 +19,6 @@ from escrowctl.contract.json import carries, encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, Operation
 from escrowctl.contract.record import Located, Record, describe, describe_money
 from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, command, not_sent
-from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement
 from escrowctl.writes.candidates import Candidates, Listed, collect, compare, may_be_older, say, was_there_before
 from escrowctl.writes.create import (
@@ -32,6 +31,7 @@ from escrowctl.writes.create import (
     settle_by_reply,
 )
 from escrowctl.writes.inspection import inspect, require_resendable, say_pending
+from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest, request_again
 from escrowctl.writes.result import WriteResult

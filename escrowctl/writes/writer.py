@@ -22,13 +22,19 @@ from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import Record, make_record
 from escrowctl.contract.redaction import find_secret, may_hold_secret
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
-from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, Begun, Caps, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import Runtime, timestamp
 from escrowctl.signals import Signals
 from escrowctl.writes.create import compare_ids
-from escrowctl.writes.intents import is_reason_needed, make_intent, operator_name, require_reason, require_writable
+from escrowctl.writes.intents import (
+    account_of,
+    is_reason_needed,
+    make_intent,
+    operator_name,
+    require_reason,
+    require_writable,
+)
 from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.result import WriteResult, not_recorded
 from escrowctl.writes.sending import Sender, unprocessed

@@ -13,8 +13,9 @@ from conftest import Run, ServiceAndRun
 from cli.conftest import Profile
 from cli.replies import CREATE, HELD, json_reply
 from escrowctl import files
-from escrowctl.config.folders import Folders, make_private_folder
+from escrowctl.config.folders import Folders
 from escrowctl.errors import EscrowctlError
+from escrowctl.files import make_private_folder
 
 GET = ("tx", "get", "tx_1")
 JOURNAL_FILES = ("journal.db", "journal.db-journal", "journal.lock", "journal.head")

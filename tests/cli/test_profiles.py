@@ -12,12 +12,12 @@ from wire_server import hang_up
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, RELEASE, json_reply
 from escrowctl.config.folders import Folders
-from escrowctl.config.keys import Secret
 from escrowctl.config.origin import Network, Origin
 from escrowctl.config.service import Service, WebhookSettings
 from escrowctl.config.settings import LineValues, Resolver
 from escrowctl.contract.json import Number
 from escrowctl.contract.record import Pointers
+from escrowctl.contract.redaction import Secret
 from escrowctl.journal.opening import open_journal
 
 

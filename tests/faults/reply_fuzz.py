@@ -26,7 +26,6 @@ from escrowctl.client.http import Evidence, Exchange, Request
 from escrowctl.client.reader import Reader
 from escrowctl.client.retry import Retry
 from escrowctl.client.transport import OriginTransport, make_empty_context
-from escrowctl.config.keys import Secret
 from escrowctl.config.origin import parse_base_url
 from escrowctl.config.service import Service
 from escrowctl.contract.json import encode
@@ -42,6 +41,7 @@ from escrowctl.contract.operations import (
     Operation,
 )
 from escrowctl.contract.record import make_record
+from escrowctl.contract.redaction import Secret
 from escrowctl.errors import EscrowctlError, Outcome
 from escrowctl.output import outline, plain, terminal
 from escrowctl.output.view import Listing, View

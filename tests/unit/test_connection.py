@@ -13,7 +13,7 @@ from wire_server import WireServer, http_reply
 from escrowctl.client.connection import Connection
 from escrowctl.client.http import Evidence, Request
 from escrowctl.client.transport import IDLE_SECONDS, OriginTransport, make_empty_context
-from escrowctl.config.keys import Secret
+from escrowctl.contract.redaction import Secret
 
 REPLY = http_reply("200 OK", b'{"id":"tx_1"}')
 

@@ -81,7 +81,7 @@ def test_draft_passes_the_mode_on_unless_private(tmp_path: Path, *, private: boo
     path.chmod(0o640)
     (tmp_path / ".file.new").write_text("left by a killed process")
 
-    with files.drafted(path, b"new", private=private) as put:
+    with files.drafted(path, "new", private=private) as put:
         assert path.read_text() == "old"
         put()
 
@@ -92,7 +92,7 @@ def test_draft_that_is_not_put_leaves_the_file_unchanged(tmp_path: Path) -> None
     path = tmp_path / "file"
     path.write_text("old")
 
-    with files.drafted(path, b"new"):
+    with files.drafted(path, "new"):
         pass
 
     assert (path.read_text(), names(tmp_path)) == ("old", ["file"])

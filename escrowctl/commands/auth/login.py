@@ -10,12 +10,12 @@ from escrowctl.commands.auth.account import Form, LoginAccount, ask_until, note_
 from escrowctl.config.credentials import KeyringError, StoredKey, remove_from_keyring, store_in_keyring
 from escrowctl.config.editing import Change, ConfigEditor, find
 from escrowctl.config.file import locked_together, require_trusted, validate_config
-from escrowctl.config.keys import MAX_KEY_CHARS, FoundKey, Secret, read_key, refuse_in_base_url
+from escrowctl.config.keys import MAX_KEY_CHARS, FoundKey, read_key, refuse_in_base_url
 from escrowctl.config.origin import ends_in
 from escrowctl.config.settings import LINE, Choice
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, LIST_WEBHOOKS
-from escrowctl.contract.redaction import holds_key
+from escrowctl.contract.redaction import Secret, holds_key
 from escrowctl.errors import NOTHING_STORED, ErrorCode, EscrowctlError, Hints, bad_value, command
 from escrowctl.output.view import View
 from escrowctl.session import Session, session_of

@@ -52,12 +52,11 @@ from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.money import Money
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command, not_sent
-from escrowctl.journal.accounts import account_of
 from escrowctl.options import YesOption
 from escrowctl.prompt import confirmation_needed
 from escrowctl.runtime import ago, timestamp
 from escrowctl.session import Session, session_of
-from escrowctl.writes.intents import make_intent, require_reason, require_writable
+from escrowctl.writes.intents import account_of, make_intent, require_reason, require_writable
 from escrowctl.writes.kinds import kind_of
 
 

@@ -26,7 +26,6 @@ from escrowctl.errors import (
     command,
     not_sent,
 )
-from escrowctl.journal.accounts import account_of
 from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.guards import busy
 from escrowctl.journal.model import Entry, State, parse_entry_name
@@ -292,6 +291,8 @@ def _confirm_resend(session: Session, entry: Entry, chosen: _Chosen) -> bool:
 
 def _require_own_service(session: Session, entry: Entry, chosen: _Chosen) -> None:
     """Raise `ErrorCode.BAD_VALUE` if it was sent to another service, or the current key may be of another account."""
+    from escrowctl.writes.intents import account_of
+
     service, intent = session.service, entry.intent
     if not intent.is_known_as(service.names) or (chosen.resend and not service.is_at(intent.url)):
         raise bad_value(

@@ -13,10 +13,10 @@ from escrowctl.contract.json import Document, Number, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.contract.record import is_another, make_record
 from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, command
-from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import POSSIBLE_STATES, Entry, Selection
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
+from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
 
 _UNKNOWN, _ACCEPTED = "unknown", "accepted"

@@ -7,9 +7,8 @@ import sqlite3
 from pathlib import Path
 
 from escrowctl import sqlite
-from escrowctl.config.folders import make_private_folder
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.files import NotRegularError, check_regular, find_flaw, make_file
+from escrowctl.files import NotRegularError, check_regular, find_flaw, make_file, make_private_folder
 from escrowctl.journal.sqlite.errors import translating
 
 _SUFFIXES = (".db", ".db-journal", ".lock", ".head")

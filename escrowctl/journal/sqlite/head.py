@@ -11,8 +11,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from escrowctl.config.file import replace_durably
-from escrowctl.files import TooLargeError, open_regular, read_regular
+from escrowctl.files import TooLargeError, open_regular, read_regular, replace_durably
 from escrowctl.journal.chain import Head
 
 _LINE = re.compile(r"escrowctl-head ([0-9a-f-]{36}) ([0-9]{20}) ([0-9a-f]{64})\n", re.ASCII)

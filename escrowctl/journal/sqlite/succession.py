@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from escrowctl.config.folders import make_private_folder
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.files import PRIVATE, sync_folder
+from escrowctl.files import PRIVATE, make_private_folder, sync_folder
 from escrowctl.journal.chain import EMPTY, Kind
 from escrowctl.journal.sqlite.connection import check_files, find_id
 from escrowctl.journal.sqlite.errors import translating

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from e2e.script import Program, clean_environment
 
 from escrowctl.sandbox.ledger import Balance, check_ledger
 from escrowctl.sandbox.service import Sandbox, open_sandbox
@@ -72,6 +73,12 @@ def time() -> Time:
 def folder(tmp_path: Path) -> Path:
     """The folder of the sandbox; it does not exist yet."""
     return tmp_path / "state" / "sandbox"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    """The installed script with a fresh home."""
+    return Program(clean_environment(tmp_path / "home"))
 
 
 @pytest.fixture

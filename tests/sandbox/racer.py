@@ -16,7 +16,7 @@ def clock() -> datetime:
     return datetime.now(UTC)
 
 
-def client_of(sandbox: Sandbox) -> httpx.Client:
+def plain_client(sandbox: Sandbox) -> httpx.Client:
     return httpx.Client(
         transport=httpx.WSGITransport(app=sandbox.app),
         base_url="http://sandbox.invalid/api/v1",
@@ -43,12 +43,12 @@ def open_with_little_room(folder: Path) -> None:
 
 
 def release(folder: Path, transaction_id: str) -> None:
-    client = client_of(open_sandbox(folder, now=clock))
+    client = plain_client(open_sandbox(folder, now=clock))
     report(client.put(f"/transactions/{transaction_id}/release").status_code)
 
 
 def create_until_killed(folder: Path) -> None:
-    client = client_of(open_sandbox(folder, now=clock))
+    client = plain_client(open_sandbox(folder, now=clock))
     while True:
         reply = client.post("/transactions", json={"amount": 7, "currency": "USD"})
         report(reply.status_code, reply.json()["id"])

@@ -126,7 +126,7 @@ def curl(url: str, count: int, folder: Path) -> float:
         "-X",
         "POST",
     ]
-    words += ["-H", "Content-Type: application/json", "-H", f"Authorization: Bearer {KEY}", "-d", BODY]
+    words += ["-X", "POST", "-H", "Content-Type: application/json", "-H", f"Authorization: Bearer {KEY}", "-d", BODY]
     return _xargs([*words, f"{url}/api/v1/transactions"], count, folder)
 
 

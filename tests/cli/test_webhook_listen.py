@@ -171,7 +171,8 @@ def test_repeated_event_is_counted_and_stored_once(listen: Listen, home: Path) -
 
 
 def test_requests_that_are_no_event_are_refused_and_not_stored(listen: Listen) -> None:
-    body, statuses = body_of(1), []
+    body = body_of(1)
+    statuses: list[int] = []
     signed = headers_of("msg_1", body)
     attempts: list[tuple[int, bytes, dict[str, str], str]] = [
         (403, body, signed | BROWSER, "POST"),
@@ -198,20 +199,6 @@ def test_requests_that_are_no_event_are_refused_and_not_stored(listen: Listen) -
 
 def refusals_in(result: Result) -> list[str]:
     return [line for line in result.err.splitlines() if line.startswith("warning: refused")]
-
-
-def test_refusals_that_are_alike_share_a_line_in_ten_seconds(listen: Listen) -> None:
-    clock = [0.0]
-
-    def act(port: int) -> None:
-        for number in range(5):
-            post(port, body_of(1), {"Host": f"host-{number}.example"})
-        clock[0] = 10.0
-
-    first, others = refusals_in(listen(act, monotonic=lambda: clock[0]))
-
-    assert (" times: " in first, '"host-0.example"' in first) == (False, True)
-    assert (", 4 times: " in others, '"host-4.example"' in others) == (True, True)
 
 
 def test_host_of_the_public_url_is_accepted(listen: Listen) -> None:

@@ -6,6 +6,7 @@ The meaning of each status is that of Standard Webhooks 1.0.0, "Operational cons
 import base64
 import hashlib
 import hmac
+import json
 import socket
 import time as clock
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import jsonschema_rs
 import pytest
 from conftest import Serve
 from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply, say_nothing
@@ -21,8 +23,7 @@ from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply
 from escrowctl.post_once import PostError, Target, post_once
 from escrowctl.sandbox.service import Sandbox
 from escrowctl.sandbox.store import open_store
-from sandbox.conformance import Judge, exact, fetch_document
-from sandbox.conftest import Time, rows
+from sandbox.conftest import Time, fetch_document, rows
 
 OK = http_reply("200 OK")
 NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
@@ -39,11 +40,8 @@ def sandbox(folder: Path, time: Time) -> Iterator[Sandbox]:
 class Shop:
     """A receiver, its endpoint, and the calls that the tests make."""
 
-    def __init__(self, sandbox: Sandbox, client: httpx.Client, server: WireServer) -> None:
+    def __init__(self, client: httpx.Client, server: WireServer) -> None:
         self.client = client
-        # These calls are not in the OpenAPI document, which `client` compares every answer with.
-        headers = {"Authorization": f"Bearer {sandbox.key}"}
-        self.operator = httpx.Client(transport=httpx.WSGITransport(app=sandbox.app), headers=headers)
         self.server = server
         made = client.post("/webhooks", json={"url": f"{server.base_url}/hooks?a=1"}).json()
         self.secret = made["secret"]
@@ -60,7 +58,7 @@ class Shop:
         return self.client.post("/transactions", json={"amount": 100, "currency": "USD", **fields}).json()
 
     def call(self, method: str, path: str, **body: object) -> Any:
-        reply = self.operator.request(method, f"http://sandbox.invalid/sandbox{path}", json=body or None)
+        reply = self.client.request(method, f"http://sandbox.invalid/sandbox{path}", json=body or None)
         assert reply.status_code == 200, reply.text
         return reply.json()
 
@@ -81,9 +79,9 @@ Open = Callable[[Behave], Shop]
 
 
 @pytest.fixture
-def shop(sandbox: Sandbox, client: httpx.Client, serve: Serve) -> Open:
+def shop(client: httpx.Client, serve: Serve) -> Open:
     """Start a receiver and register it."""
-    return lambda behave: Shop(sandbox, client, serve(behave))
+    return lambda behave: Shop(client, serve(behave))
 
 
 def statuses(*numbers: int) -> Behave:
@@ -135,9 +133,9 @@ def test_body_and_headers_are_those_of_the_document(sandbox: Sandbox, shop: Open
     there.client.put(f"/transactions/{made['id']}/release")
     sandbox.deliver()
 
-    schema = described["requestBody"]["content"]["application/json"]["schema"]
+    schema = described["requestBody"]["content"]["application/json"]["schema"] | {"components": document["components"]}
     for seen in there.seen:
-        assert Judge(document).schema_flaws(schema, exact(seen.body), place="body") == []
+        jsonschema_rs.validate(schema, json.loads(seen.body))
         assert [name["name"] for name in described["parameters"] if not seen.header(name["name"])] == []
 
 
@@ -357,7 +355,7 @@ def test_receiver_may_call_the_sandbox_before_it_replies(sandbox: Sandbox, clien
         read.append(client.put(f"/transactions/{transaction}/release").status_code)
         connection.sendall(OK)
 
-    there = Shop(sandbox, client, serve(fetch_first))
+    there = Shop(client, serve(fetch_first))
     there.create()
     sandbox.deliver()
 
@@ -375,7 +373,7 @@ def test_call_of_a_receiver_while_the_clock_advances_has_the_time_of_its_event(
             made.append(client.post("/transactions", json={"amount": 1, "currency": "USD"}).json())
         connection.sendall(OK)
 
-    there = Shop(sandbox, client, serve(create_another))
+    there = Shop(client, serve(create_another))
     there.create(expires_in="1h")
     there.advance(days=7)
 

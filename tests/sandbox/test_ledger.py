@@ -16,8 +16,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multip
 
 from escrowctl.sandbox.ledger import Balance
 from escrowctl.sandbox.service import Sandbox, open_sandbox
-from sandbox.conftest import balances
-from sandbox.racer import plain_client
+from sandbox.conftest import balances, client_of
 
 UNIT = Decimal("0.0001")
 
@@ -147,7 +146,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.sandbox = open_sandbox(Path(self.home.name) / "sandbox", now=lambda: datetime.now(UTC))
-        self.client = plain_client(self.sandbox)
+        self.client = client_of(self.sandbox)
 
     @rule(
         target=escrows,

@@ -12,7 +12,7 @@ import httpx
 import internals
 import pytest
 
-from escrowctl.sandbox.service import Sandbox, open_sandbox
+from escrowctl.sandbox.service import Sandbox
 from sandbox.conftest import balances
 
 Connect = Callable[[Sandbox], httpx.Client]
@@ -88,28 +88,6 @@ def test_store_opened_by_eight_processes_is_created_once(folder: Path, start: St
 
     assert len(set(printed)) == 1
     assert printed[0].startswith("sbx_")
-
-
-@pytest.mark.thorough
-def test_answered_creates_survive_the_death_of_the_process(
-    folder: Path, start: Start, now: Now, connect: Connect
-) -> None:
-    answered: list[str] = []
-    for count in (1, 3, 7):
-        process = start("create-until-killed", folder)
-        assert process.stdout is not None
-        process.stdout.readline()
-        go(process)
-        answered += [process.stdout.readline().removeprefix("200 ").strip() for _ in range(count)]
-        process.kill()
-        answered += [line.removeprefix("200 ").strip() for line in process.communicate()[0].splitlines()]
-
-    sandbox = open_sandbox(folder, now=now)
-    client = connect(sandbox)
-    assert len(answered) >= 11
-    assert {client.get(f"/transactions/{made}").status_code for made in answered} == {200}
-    assert {balance.consistent for balance in balances(sandbox)} == {True}
-    sandbox.close()
 
 
 def test_answer_follows_its_commit(sandbox: Sandbox) -> None:

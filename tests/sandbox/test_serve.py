@@ -52,18 +52,6 @@ def test_commands_and_http_clients_share_one_store(program: Program, tmp_path: P
     assert (while_served.code, while_served.err) == (0, "")
 
 
-@pytest.mark.thorough
-def test_release_through_a_server_is_in_the_journal(program: Program, tmp_path: Path) -> None:
-    one = program.run(*CREATE).out.strip()
-    with serving(program, tmp_path):
-        released = program.run("--sandbox", "tx", "release", one, "--yes", "--json")
-        again = program.run("--sandbox", "tx", "release", one, "--yes", "--json")
-    afterwards = program.run("--sandbox", "tx", "release", one, "--yes", "--json")
-
-    assert (released.code, released.json["verified"]) == (0, True)
-    assert [(result.code, result.error["code"]) for result in (again, afterwards)] == [(7, "already_done")] * 2
-
-
 def test_served_sandbox_ignores_variables_that_name_other_services(program: Program, served: Served) -> None:
     with serving_wire(say_nothing) as trap:
         there = program.with_environ(

@@ -4,7 +4,6 @@ import os
 import shlex
 import sqlite3
 import stat
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime
@@ -20,7 +19,6 @@ from escrowctl.sandbox.service import open_sandbox
 from escrowctl.sandbox.store import open_store
 
 Now = Callable[[], datetime]
-Start = Callable[..., subprocess.Popen[str]]
 
 
 def mode(path: Path) -> int:
@@ -175,15 +173,6 @@ def test_dangling_link_is_refused(tmp_path: Path, now: Now, place: str) -> None:
     link.symlink_to("nowhere")
 
     refusal(tmp_path / "sandbox", now)
-
-
-@pytest.mark.thorough
-def test_store_without_room_is_refused_and_works_later(folder: Path, now: Now, start: Start) -> None:
-    process = start("open-with-little-room", folder)
-    printed, _ = process.communicate("go\n", timeout=60)
-
-    assert printed.splitlines()[1].startswith(f"state_unusable the sandbox cannot use {folder / 'sandbox.db'}")
-    open_sandbox(folder, now=now).close()
 
 
 def test_store_locked_by_another_program_is_refused(folder: Path, store_file: Path, now: Now) -> None:

@@ -114,14 +114,6 @@ def test_id_that_moves_the_timestamp_is_refused(event_id: str, code: int, verify
     assert verify(BODY, headers_of(event_id, BODY, sent_at=AT)).code == code
 
 
-def test_signature_of_a_longer_body_verifies_no_shorter_one(verify: Verify) -> None:
-    longer = f"{AT}.".encode() + BODY
-    headers = headers_of("a", longer, sent_at=AT)
-
-    assert verify(longer, headers).code == 0
-    assert verify(BODY, headers | {"webhook-id": f"a.{AT}"}).code == 14
-
-
 def test_header_given_twice_is_malformed(verify: Verify) -> None:
     assert verify(BODY, HEADERS, "-H", f"Webhook-Id: {HEADERS['webhook-id']}").code == 14
 

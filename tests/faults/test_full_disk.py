@@ -178,14 +178,3 @@ def test_read_only_disk_allows_reads_and_sends_no_write(disk: Disk, harness: Har
     assert "create_transaction" in reads[0].out + reads[1].out
     assert harness.fake_service.applied == before
     assert [harness.run(line).code for line in (CREATE[0], RELEASE[0])] == [0, 0]
-
-
-@pytest.mark.thorough
-def test_home_that_cannot_be_created_sends_nothing(disk: Disk, harness: Harness) -> None:
-    harness.home = disk.path / "home"
-    before = list(harness.fake_service.applied)
-    with disk.read_only():
-        ended = [harness.run(line) for line in (CREATE[0], RELEASE[0], ("journal", "list"), ("tx", "get", "tx_1"))]
-
-    assert [one.code for one in ended] == [17, 17, 0, 0], ended
-    assert harness.fake_service.applied == before

@@ -310,43 +310,6 @@ def test_what_is_due_happens_in_order_each_at_its_own_time(sandbox: Sandbox, sho
     assert clock["now"].startswith("2026-11-28T03:12:44.0")
 
 
-def test_triggered_event_changes_nothing_and_is_marked(sandbox: Sandbox, shop: Open) -> None:
-    there = shop(statuses(200))
-    made = there.create()
-
-    event = there.call("POST", "/events", event="transaction.released", transaction=made["id"])
-    sandbox.deliver()
-
-    assert (event["triggered"], event["sequence"], event["body"]["data"]) == (True, 2, made)
-    assert [(one["event"], one["triggered"]) for one in there.deliveries] == [
-        ("transaction.created", False),
-        ("transaction.released", True),
-    ]
-    assert there.client.get(f"/transactions/{made['id']}").json() == made
-    assert b"triggered" not in there.seen[1].body
-
-
-@pytest.mark.representative("POST-/events-body0*")
-@pytest.mark.parametrize(
-    ("method", "path", "body", "status"),
-    [
-        ("POST", "/events", {"event": "transaction.released", "transaction": "tx_00000000"}, 404),
-        ("POST", "/events", {"event": "transaction.lost", "transaction": "tx_00000000"}, 400),
-        ("POST", "/events", {"event": "transaction.released"}, 400),
-        ("POST", "/events/msg_00000000/replay", None, 404),
-        ("GET", "/deliveries?undelivered=1", None, 400),
-        ("GET", "/deliveries?limit=1001", None, 400),
-        *(("POST", "/clock", {"advance_seconds": value}, 400) for value in (0, "1", 1.5, 10**10)),
-    ],
-)
-def test_call_that_cannot_be_carried_out_is_refused(
-    client: httpx.Client, method: str, path: str, body: object, status: int
-) -> None:
-    reply = client.request(method, f"http://sandbox.invalid/sandbox{path}", json=body)
-
-    assert (reply.status_code, reply.headers["content-type"]) == (status, "application/problem+json")
-
-
 def test_receiver_may_call_the_sandbox_before_it_replies(sandbox: Sandbox, client: httpx.Client, serve: Serve) -> None:
     read: list[int] = []
 

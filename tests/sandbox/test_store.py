@@ -104,14 +104,6 @@ def test_file_that_is_no_database_is_refused_and_unchanged(
     assert store_file.read_bytes() == content
 
 
-def test_store_with_a_damaged_page_is_refused(folder: Path, store_file: Path, now: Now) -> None:
-    content = bytearray(store_file.read_bytes())
-    content[100:4096] = b"\xff" * 3996
-    store_file.write_bytes(content)
-
-    refusal(folder, now)
-
-
 @pytest.mark.parametrize("statement", ["DELETE FROM sandbox", "DROP TABLE sandbox"])
 def test_store_without_its_identity_is_refused(folder: Path, store_file: Path, now: Now, statement: str) -> None:
     with closing(sqlite3.connect(store_file)) as other, other:
@@ -142,12 +134,6 @@ def test_store_of_an_older_format_is_refused_until_it_is_reset(home: Path, run: 
     assert (run("sandbox", "reset", "--yes").code, run("--sandbox", "tx", "list").code) == (0, 0)
 
 
-def test_folder_that_cannot_be_created_is_refused(tmp_path: Path, now: Now) -> None:
-    (tmp_path / "file").touch()
-
-    refusal(tmp_path / "file" / "sandbox", now)
-
-
 @pytest.mark.parametrize(("name", "loose", "fix"), [("", 0o770, "700"), ("sandbox.db", 0o604, "600")])
 def test_folder_or_store_open_to_others_is_refused(
     folder: Path, store_file: Path, now: Now, name: str, loose: int, fix: str
@@ -156,23 +142,6 @@ def test_folder_or_store_open_to_others_is_refused(
     path.chmod(loose)
 
     assert refusal(folder, now).hints == (Hint(f"chmod {fix} {shlex.quote(str(path))}"),)
-
-
-def test_folder_of_another_user_is_refused(
-    folder: Path, store_file: Path, now: Now, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
-
-    refusal(folder, now)
-
-
-@pytest.mark.parametrize("place", ["sandbox", "sandbox/sandbox.db"])
-def test_dangling_link_is_refused(tmp_path: Path, now: Now, place: str) -> None:
-    link = tmp_path / place
-    link.parent.mkdir(mode=0o700, exist_ok=True)
-    link.symlink_to("nowhere")
-
-    refusal(tmp_path / "sandbox", now)
 
 
 def test_store_locked_by_another_program_is_refused(folder: Path, store_file: Path, now: Now) -> None:

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -125,7 +126,7 @@ def curl(url: str, count: int, folder: Path) -> float:
         "-X",
         "POST",
     ]
-    words += ["-H", "Content-Type: application/json", "-H", f"Authorization: Bearer {KEY}", "-d", BODY]
+    words += ["-X", "POST", "-H", "Content-Type: application/json", "-H", f"Authorization: Bearer {KEY}", "-d", BODY]
     return _xargs([*words, f"{url}/api/v1/transactions"], count, folder)
 
 
@@ -242,13 +243,8 @@ def measure_million(bench: Bench, url: str, count: int) -> None:
     checked = time.perf_counter() - started
     bench.require(f"{count:,} rows: checked rows/s (dry run, whole command)", count / checked, least=30_000)
     started = time.perf_counter()
-    process = subprocess.Popen(
-        [*words, "--yes", "--concurrency", "32"],
-        env=environ,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    streams: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([*words, "--yes", "--concurrency", "32"], env=environ, **streams)
     peak = Peak(process.pid)
     assert process.stderr is not None
     for line in process.stderr:
@@ -274,7 +270,7 @@ class Peak(threading.Thread):
 
     def run(self) -> None:
         while not self._ended.wait(0.05):
-            self._most = max(self._most, sum(_pss(pid) for pid in _family(self._pid)))
+            self._most = max(self._most, _pss(self._pid))
 
     def end(self) -> int:
         self._ended.set()
@@ -282,20 +278,14 @@ class Peak(threading.Thread):
         return self._most
 
 
-def _family(pid: int) -> list[int]:
+def _pss(pid: int) -> int:
+    """Return the bytes of a process and its children; 0 of one that has ended."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return []
-    return [pid, *(one for child in children for one in _family(int(child)))]
-
-
-def _pss(pid: int) -> int:
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        found = re.search(r"^Pss: +(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
     except OSError:
         return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
+    return (int(found[1]) * 1024 if found else 0) + sum(_pss(int(child)) for child in children)
 
 
 def measure_bytes(bench: Bench, url: str, count: int) -> None:

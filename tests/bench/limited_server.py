@@ -2,7 +2,8 @@
 
     python limited_server.py PORT [--latency SECONDS] [--limit REQUESTS_A_SECOND] [--retry-after SECONDS]
 
-The limit holds for each second of a sliding window.
+PORT 0 takes a free one; the port is printed. The limit holds for each second of a sliding window. A GET is answered
+with a record of its id, a POST with a new id.
 """
 
 import argparse
@@ -24,10 +25,10 @@ class Limit:
     def takes(self, now: float) -> bool:
         while self._taken and self._taken[0] <= now - 1:
             self._taken.popleft()
-        if len(self._taken) >= self._rate:
-            return False
-        self._taken.append(now)
-        return True
+        has_room = len(self._taken) < self._rate
+        if has_room:
+            self._taken.append(now)
+        return has_room
 
 
 class Connection(asyncio.Protocol):
@@ -47,20 +48,20 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._data += data
         while (end := self._data.find(_END)) >= 0:
-            lines = self._data[:end].decode("latin-1").lower().split("\r\n")
-            length = next((int(line[15:]) for line in lines if line.startswith("content-length:")), 0)
+            first, *lines = self._data[:end].decode("latin-1").split("\r\n")
+            length = next((int(line[15:]) for line in lines if line.lower().startswith("content-length:")), 0)
             if len(self._data) < end + len(_END) + length:
                 return
             self._data = self._data[end + len(_END) + length :]
-            loop = asyncio.get_running_loop()
-            loop.call_later(self._latency, self._reply, loop)
+            asyncio.get_running_loop().call_later(self._latency, self._reply, first.split())
 
-    def _reply(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _reply(self, request: list[str]) -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        if self._limit is None or self._limit.takes(loop.time()):
-            status, extra, number = "200 OK", "", next(_NUMBERS)
-            body = b'{"id":"tx_%d","status":"held","amount":100,"currency":"USD"}' % number
+        if self._limit is None or self._limit.takes(asyncio.get_running_loop().time()):
+            status, extra = "200 OK", ""
+            name = request[1].rpartition("/")[2] if request[0] == "GET" else f"tx_{next(_NUMBERS)}"
+            body = b'{"id":"%s","status":"held","amount":100,"currency":"USD"}' % name.encode()
         else:
             status, body = "429 Too Many Requests", b'{"detail":"slow down"}'
             extra = f"Retry-After: {self._retry_after}\r\n" if self._retry_after is not None else ""
@@ -80,6 +81,7 @@ async def serve() -> None:
     server = await loop.create_server(
         lambda: Connection(given.latency, limit, given.retry_after), "127.0.0.1", given.port
     )
+    print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 

@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import selectors
 import shutil
 import socket
@@ -167,12 +168,8 @@ def load(peer: Peer, seconds: float) -> float:
 
 def _is_complete(received: bytes) -> bool:
     head, mark, body = received.partition(b"\r\n\r\n")
-    if not mark:
-        return False
-    for line in head.lower().split(b"\r\n"):
-        if line.startswith(b"content-length:"):
-            return len(body) >= int(line.partition(b":")[2])
-    return body.endswith(b"0\r\n\r\n")
+    length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
+    return len(body) >= int(length[1]) if length else bool(mark) and body.endswith(b"0\r\n\r\n")
 
 
 if __name__ == "__main__":

@@ -20,37 +20,31 @@ It prints a table and exits 1 where a bound is missed, 2 where a program is miss
 import argparse
 import json
 import os
-import re
 import resource
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-_BODY = b'{"id":"%s","status":"held","amount":100,"currency":"USD"}'
-_LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
-_REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
-_TARGET = "/api/v1/transactions/tx_7K2M9QHD"
+_ID = "tx_7K2M9QHD"
 _WARM_UP = 3
 _CANNOT_MEASURE = 2
 _HAS_CLICK = "import importlib.util, sys; sys.exit(importlib.util.find_spec('click') is not None)"
 
-
-@dataclass(frozen=True)
-class Comparison:
-    """`command` takes at most `bound` times what `other` takes; None where the ratio is only reported."""
-
-    command: str
-    other: str
-    bound: float | None
+_COMPARISONS = (
+    ("--version", "python -c pass", 1.7),
+    ("--json --version", "python -c pass", 1.7),
+    ("--help", "python -c pass", 8),
+    ("tx get ID --json", "minimal_get.py", 1.15),
+    ("tx create", "tx get ID --json", 1.12),
+    ("tx get ID --json", "http GET", None),
+)
+"""A command, another, and how many times as long it may take; None where the ratio is only reported."""
 
 
 class Taken(NamedTuple):
@@ -60,37 +54,38 @@ class Taken(NamedTuple):
     processor: float
 
 
-_COMPARISONS = (
-    Comparison("--version", "python -c pass", 1.7),
-    Comparison("--json --version", "python -c pass", 1.7),
-    Comparison("--help", "python -c pass", 8),
-    Comparison("tx get ID --json", "minimal_get.py", 1.15),
-    Comparison("tx create", "tx get ID --json", 1.12),
-    Comparison("tx get ID --json", "http GET", None),
-)
-
-
 def main() -> int:
     """Measure, print the table, and return 1 where a bound is missed."""
-    if sys.argv[1:] == ["--serve"]:
-        return _serve()
     options = _read_options()
-    with _server() as base_url, tempfile.TemporaryDirectory() as folder:
-        environ = _clean_environment(Path(folder), base_url)
-        minimal = str(Path(__file__).with_name("minimal_get.py"))
-        commands = {
-            "python -c pass": [options.python, "-c", "pass"],
-            "--version": [options.escrowctl, "--version"],
-            "--json --version": [options.escrowctl, "--json", "--version"],
-            "--help": [options.escrowctl, "--help"],
-            "minimal_get.py": [options.python, minimal, "tx", "get", "tx_7K2M9QHD", "--json"],
-            "tx get ID --json": [options.escrowctl, "tx", "get", "tx_7K2M9QHD", "--json"],
-            "tx create": [options.escrowctl, "tx", "create", "--amount", "100", "--currency", "USD", "--json"],
-        }
-        if options.http:
-            commands["http GET"] = [options.http, "--ignore-stdin", "GET", base_url + _TARGET]
-        medians = _measure(commands, environ, options.runs)
+    server = [sys.executable, str(Path(__file__).with_name("limited_server.py")), "0"]
+    with (
+        subprocess.Popen(server, stdout=subprocess.PIPE, text=True) as process,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        assert process.stdout is not None
+        try:
+            base_url = f"http://127.0.0.1:{int(process.stdout.readline())}"
+            environ = _clean_environment(Path(folder), base_url)
+            medians = _measure(_commands(options, base_url), environ, options.runs)
+        finally:
+            process.terminate()
     return _report(medians, options.runs)
+
+
+def _commands(options: argparse.Namespace, base_url: str) -> dict[str, list[str]]:
+    minimal = str(Path(__file__).with_name("minimal_get.py"))
+    commands = {
+        "python -c pass": [options.python, "-c", "pass"],
+        "--version": [options.escrowctl, "--version"],
+        "--json --version": [options.escrowctl, "--json", "--version"],
+        "--help": [options.escrowctl, "--help"],
+        "minimal_get.py": [options.python, minimal, "tx", "get", _ID, "--json"],
+        "tx get ID --json": [options.escrowctl, "tx", "get", _ID, "--json"],
+        "tx create": [options.escrowctl, "tx", "create", "--amount", "100", "--currency", "USD", "--json"],
+    }
+    if options.http:
+        commands["http GET"] = [options.http, "--ignore-stdin", "GET", f"{base_url}/api/v1/transactions/{_ID}"]
+    return commands
 
 
 def _read_options() -> argparse.Namespace:
@@ -155,60 +150,21 @@ def _processor_seconds() -> float:
 
 
 def _report(medians: dict[str, Taken], runs: int) -> int:
-    rows = [("command", "median ms", "against", "median ms", "ratio", "bound", "", "processor")]
     missed = False
-    for one in _COMPARISONS:
-        if one.other not in medians:
-            rows.append((one.command, f"{medians[one.command].elapsed * 1e3:.1f}", one.other, "", "", "", "absent", ""))
+    for command, other, bound in _COMPARISONS:
+        if other not in medians:
+            print(f"{command:<18} {other} is absent")
             continue
-        command, other = medians[one.command], medians[one.other]
-        ratio, processor = command.elapsed / other.elapsed, command.processor / other.processor
-        is_missed = one.bound is not None and ratio > one.bound
+        one, against = medians[command], medians[other]
+        ratio, processor = one.elapsed / against.elapsed, one.processor / against.processor
+        is_missed = bound is not None and ratio > bound
         missed |= is_missed
-        bound, verdict = ("", "") if one.bound is None else (f"{one.bound:g}", "MISSED" if is_missed else "ok")
-        seconds, others = f"{command.elapsed * 1e3:.1f}", f"{other.elapsed * 1e3:.1f}"
-        rows.append((one.command, seconds, one.other, others, f"{ratio:.2f}", bound, verdict, f"{processor:.2f}"))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+        verdict = "" if bound is None else f"at most {bound:g}{'   MISSED' * is_missed}"
+        print(f"{command:<18} {one.elapsed * 1e3:7.1f} ms   {other:<18} {against.elapsed * 1e3:7.1f} ms   "
+              f"ratio {ratio:.2f} (processor {processor:.2f})   {verdict}")  # fmt: skip
     load = os.getloadavg()[0]
-    sys.stdout.write(f"{runs} runs of each, alternating; load of the machine {load:.1f} on {os.cpu_count()} cores\n")
+    print(f"{runs} runs of each, alternating; load of the machine {load:.1f} on {os.cpu_count()} cores")
     return int(missed)
-
-
-@contextmanager
-def _server() -> Iterator[str]:
-    """Run the server in a separate process and yield its base URL."""
-    with subprocess.Popen([sys.executable, __file__, "--serve"], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        finally:
-            process.terminate()
-
-
-def _serve() -> int:
-    """Answer every request with a record, one connection at a time; each create gets a new id."""
-    created = 0
-    listener = socket.create_server(("127.0.0.1", 0), backlog=16)
-    sys.stdout.write(f"{listener.getsockname()[1]}\n")
-    sys.stdout.flush()
-    while True:
-        connection, _ = listener.accept()
-        with connection:
-            request = b""
-            while not _is_complete(request) and (chunk := connection.recv(65536)):
-                request += chunk
-            created += request.startswith(b"POST ")
-            body = _BODY % (b"tx_%08d" % created if request.startswith(b"POST ") else b"tx_7K2M9QHD")
-            connection.sendall(_REPLY % (len(body), body))
-
-
-def _is_complete(request: bytes) -> bool:
-    head, end, body = request.partition(b"\r\n\r\n")
-    length = _LENGTH.search(head)
-    return bool(end) and len(body) >= (int(length[1]) if length else 0)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """`sandbox deliveries|trigger|clock`, and what a --sandbox command delivers at its end."""
 
-import re
 import time
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -37,42 +37,32 @@ def create(run: Run, *words: str) -> str:
 
 
 def test_command_delivers_its_event_after_its_output(run: Run, register: Register) -> None:
-    class Stdout:
-        """Notes what was received before each write."""
+    received_before_a_write: set[int] = set()
 
-        def __init__(self) -> None:
-            self.seen: list[int] = []
-
-        def write(self, _text: str) -> int:
-            self.seen.append(len(server.seen))
-            return 0
-
-        def flush(self) -> None: ...
-        def isatty(self) -> bool:
-            return False
+    class Stdout(StringIO):
+        def write(self, text: str) -> int:
+            received_before_a_write.add(len(server.seen))
+            return super().write(text)
 
     server, _ = register(answering(OK))
-    stdout = Stdout()
-    result = run(*CREATE, stdout=stdout)
+    result = run(*CREATE, stdout=Stdout())
 
-    assert (result.code, set(stdout.seen), len(server.seen)) == (0, {0}, 1)
+    assert (result.code, received_before_a_write, len(server.seen)) == (0, {0}, 1)
     assert b'"type":"transaction.created"' in server.seen[0].body
 
 
-def test_internal_error_of_a_delivery_is_reported_and_changes_no_exit_code(
-    run: Run, register: Register, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("part", ["post_once", "make_headers"])
+def test_defect_of_a_delivery_is_reported_and_changes_no_exit_code(
+    part: str, run: Run, register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_arguments: object, **_keywords: object) -> None:
-        raise RuntimeError("nobody expected this")
-
     register(answering(OK))
-    monkeypatch.setattr("escrowctl.sandbox.sender.post_once", fail)
+    monkeypatch.setattr(f"escrowctl.sandbox.sender.{part}", lambda *_, **__: 1 / 0)
 
     result = run(*CREATE)
 
+    assert (result.code, result.out[:3], "internal error (ZeroDivisionError)" in result.err) == (0, "tx_", True)
     (left,) = run("sandbox", "deliveries", "--json").json
-    assert (result.code, "after an internal error (RuntimeError)" in result.err) == (0, True)
-    assert (left["state"], left["last_error"]) == ("waiting", "internal error (RuntimeError)")
+    assert left["state"] == "waiting"
 
 
 @pytest.mark.thorough
@@ -128,19 +118,6 @@ def test_list_that_is_longer_than_its_limit_says_so(run: Run, register: Register
     assert "only the newest" not in run("sandbox", "deliveries", "--limit", "2").err
 
 
-def test_list_fits_a_terminal_of_80_columns(run: Run, register: Register) -> None:
-    register(answering(OK, FAILED))
-    escrow = create(run)
-    run("--sandbox", "tx", "release", escrow, "--yes")
-
-    listed = run("sandbox", "deliveries", terminal=True, environ={"COLUMNS": "80", "NO_COLOR": "1"})
-
-    header, *rows = listed.out.splitlines()
-    assert header.split() == ["ID", "EVENT", "ENDPOINT", "STATE", "TRIES", "NEXT", "LAST"]
-    assert [len(line) <= 80 for line in rows] == [True, True]
-    assert re.search(r" in [345] s +500$", rows[0]), rows[0]
-
-
 @pytest.mark.thorough
 def test_event_is_shown_with_its_body_and_every_attempt(run: Run, register: Register) -> None:
     register(answering(FAILED, OK))
@@ -150,11 +127,7 @@ def test_event_is_shown_with_its_body_and_every_attempt(run: Run, register: Regi
 
     event = run("sandbox", "deliveries", name, "--json").json
 
-    assert (event["event"], event["body"]["data"]["id"], event["body"]["sequence"]) == (
-        "transaction.created",
-        escrow,
-        1,
-    )
+    assert (event["event"], event["body"]["data"]["id"]) == ("transaction.created", escrow)
     assert [attempt["status"] for attempt in event["deliveries"][0]["attempts"]] == [500, 200]
 
 
@@ -166,10 +139,7 @@ def test_replay_sends_the_same_event_again(run: Run, register: Register) -> None
 
     replayed = run("sandbox", "deliveries", name, "--replay", terminal=True)
 
-    assert re.search(
-        rf"^{name}   transaction\.created   tx_\w+   on its way to 1 endpoint$", replayed.out, re.MULTILINE
-    )
-    assert f"next: escrowctl sandbox deliveries {name}" in replayed.err
+    assert (replayed.code, name in replayed.out) == (0, True)
     first, second = server.seen
     assert (first.body, first.header("webhook-id")) == (second.body, second.header("webhook-id")) == (second.body, name)
 
@@ -184,17 +154,6 @@ def test_triggered_event_is_marked_and_changes_nothing(run: Run, register: Regis
     assert len(server.seen) == 2
     assert f"triggered, without a change: {result.json['id']}" in run("sandbox", "deliveries").err
     assert run("--sandbox", "tx", "get", escrow, "--json").json["status"] == "held"
-
-
-@pytest.mark.thorough
-def test_event_that_no_endpoint_gets_is_no_error(run: Run, home: Path) -> None:
-    escrow = create(run)
-
-    result = run("sandbox", "trigger", "transaction.updated", "--id", escrow, terminal=True)
-
-    assert result.code == 0
-    assert result.out.endswith("no endpoint gets it\n")
-    assert run("sandbox", "deliveries", terminal=True).err.endswith("note: nothing was found\n")
 
 
 @pytest.mark.thorough
@@ -221,28 +180,19 @@ def test_clock_is_shown_and_advanced(run: Run, register: Register) -> None:
     assert (before["ahead_seconds"], after["ahead_seconds"]) == (0, 10_800)
     assert after.keys() == before.keys() == {"now", "ahead_seconds"}
     assert run("--sandbox", "tx", "get", escrow, "--json").json["status"] == "expired"
-    assert [line.split("\t")[1] for line in run("sandbox", "deliveries").out.splitlines()] == [
-        "transaction.expired",
-        "transaction.created",
-    ]
-    listed = run("sandbox", "deliveries", "--json").json
-    assert {one["state"] for one in listed} == {"delivered"}
+    found = [(one["event"], one["state"]) for one in run("sandbox", "deliveries", "--json").json]
+    assert found == [("transaction.expired", "delivered"), ("transaction.created", "delivered")]
 
 
 @pytest.mark.representative("deliveries msg_00000000-6", "clock back 7d-2")
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ("deliveries --limit 0", 2),
         ("deliveries --limit 1001", 2),
         ("deliveries --replay", 2),
-        ("deliveries a/b", 2),
         ("deliveries msg_00000000", 6),
-        ("deliveries msg_00000000 --replay", 6),
         ("trigger transaction.lost --id tx_00000000", 2),
         ("trigger transaction.released --id tx_00000000", 6),
-        ("trigger transaction.released", 2),
-        ("clock advance", 2),
         ("clock advance 1w", 2),
         ("clock advance 3651d", 2),
         ("clock back 7d", 2),
@@ -262,16 +212,3 @@ def test_replay_of_an_event_for_no_endpoint_is_a_conflict(run: Run, home: Path) 
     result = run("sandbox", "deliveries", name, "--replay", "--json")
 
     assert (result.code, result.error["code"]) == (7, "conflict")
-
-
-def test_defect_of_a_delivery_does_not_change_how_the_command_ends(
-    run: Run, register: Register, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    register(answering(OK))
-    monkeypatch.setattr("escrowctl.sandbox.sender.make_headers", lambda *_, **__: 1 / 0)
-
-    result = run(*CREATE)
-
-    assert result.code == 0
-    assert result.out.startswith("tx_")
-    assert "escrowctl continued after an internal error (ZeroDivisionError)" in result.err

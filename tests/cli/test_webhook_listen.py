@@ -12,9 +12,7 @@ import sqlite3
 import stat
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -25,7 +23,7 @@ import pytest
 from conftest import Result, Run, Serve
 from e2e.script import Program
 from webhook_sender import KEY, OTHER_SECRET, SECRET, body_of, headers_of, post, send
-from wire_server import Seen, WireServer, by_method, hang_up, http_reply
+from wire_server import Behave, Seen, WireServer, answering, by_method, hang_up, http_reply
 
 from cli.conftest import Profile
 from cli.replies import json_reply
@@ -110,16 +108,21 @@ def lines_of(result: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.out.splitlines()]
 
 
-def test_event_is_stored_and_shown_before_the_sender_gets_200(listen: Listen, home: Path) -> None:
+@pytest.fixture
+def spool(home: Path) -> Path:
+    return home / "state" / "webhooks.db"
+
+
+def rows_of(spool: Path, statement: str = "SELECT * FROM events") -> list[tuple[Any, ...]]:
+    """Execute a statement in the file of events, and return its rows."""
+    with contextlib.closing(sqlite3.connect(spool)) as database, database:
+        return database.execute(statement).fetchall()
+
+
+def test_event_is_stored_and_shown_before_the_sender_gets_200(listen: Listen, spool: Path) -> None:
     answered: list[tuple[int, int]] = []
-    spool = home / "state" / "webhooks.db"
 
-    def act(port: int) -> None:
-        status = send(port, 1)
-        with contextlib.closing(sqlite3.connect(spool)) as database:
-            answered.append((status, database.execute("SELECT count(*) FROM events").fetchone()[0]))
-
-    result = listen(act, "--json")
+    result = listen(lambda port: answered.append((send(port, 1), len(rows_of(spool)))), "--json")
 
     assert (result.code, answered) == (130, [(200, 1)])
     (line,) = lines_of(result)
@@ -135,19 +138,18 @@ def test_event_is_stored_and_shown_before_the_sender_gets_200(listen: Listen, ho
         "forward": None,
     }
     assert stat.filemode(spool.stat().st_mode) == "-rw-------"
-    with contextlib.closing(sqlite3.connect(spool)) as database:
-        assert database.execute("SELECT body FROM events").fetchall() == [(body_of(1),)]
+    assert rows_of(spool, "SELECT body FROM events") == [(body_of(1),)]
 
 
 @pytest.mark.thorough
 def test_event_that_cannot_be_stored_is_not_accepted(
-    listen: Listen, home: Path, monkeypatch: pytest.MonkeyPatch
+    listen: Listen, spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("escrowctl.webhooks.spool._BUSY_SECONDS", 0.05)
     statuses: list[int] = []
 
     def act(port: int) -> None:
-        with contextlib.closing(sqlite3.connect(home / "state" / "webhooks.db")) as database:
+        with contextlib.closing(sqlite3.connect(spool)) as database:
             database.execute("BEGIN IMMEDIATE")
             with pytest.raises(http.client.RemoteDisconnected):
                 send(port, 1)
@@ -168,73 +170,35 @@ def test_repeated_event_is_counted_and_stored_once(listen: Listen, home: Path) -
     assert offered_at_tab.read_text() == "msg_1\nmsg_2\n"
 
 
-@pytest.mark.thorough
-def test_ready_file_holds_url_and_pid_and_is_removed(listen: Listen, tmp_path: Path) -> None:
-    ready: list[dict[str, Any]] = []
-
-    listen(lambda port: ready.append(json.loads((tmp_path / "ready.json").read_text()) | {"port": port}))
-
-    assert ready == [{"url": f"http://127.0.0.1:{ready[0]['port']}", "pid": os.getpid(), "port": ready[0]["port"]}]
-    assert not (tmp_path / "ready.json").exists()
-
-
-def raw(port: int, head: str) -> bytes:
-    """Send a request by hand, and return the first line of the answer."""
-    with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as connection:
-        connection.sendall(head.encode())
-        return connection.recv(4096).partition(b"\r\n")[0]
-
-
 def test_requests_that_are_no_event_are_refused_and_not_stored(listen: Listen) -> None:
-    body, statuses = body_of(1), {}
+    body = body_of(1)
+    statuses: list[int] = []
     signed = headers_of("msg_1", body)
-    attempts: dict[str, Callable[[int], int]] = {
-        "a page in a browser": lambda port: post(port, body, signed | BROWSER),
-        "a page without Origin": lambda port: post(port, body, signed | {"Sec-Fetch-Site": "cross-site"}),
-        "another host": lambda port: post(port, body, signed | {"Host": "evil.example"}),
-        "another host with our port": lambda port: post(port, body, signed | {"Host": f"evil.example:{port}"}),
-        "a name that ends like ours": lambda port: post(port, body, signed | {"Host": "127.0.0.1.evil.example"}),
-        "GET": lambda port: post(port, b"", {}, method="GET"),
-        "OPTIONS": lambda port: post(port, b"", BROWSER, method="OPTIONS"),
-        "too large": lambda port: post(port, b" " * (1024 * 1024 + 1), signed),
-        "another secret": lambda port: post(port, body, headers_of("msg_1", body, key=KEY[::-1])),
-        "no signature": lambda port: post(port, body, {"webhook-id": "msg_1"}),
-        "no timestamp": lambda port: post(port, body, {"webhook-id": "msg_1", "webhook-signature": "v1"}),
-        "no HTTP": lambda port: int(raw(port, "hello\r\n\r\n").split()[1]),
-    }
+    attempts: list[tuple[int, bytes, dict[str, str], str]] = [
+        (403, body, signed | BROWSER, "POST"),
+        (403, body, signed | {"Sec-Fetch-Site": "cross-site"}, "POST"),
+        (421, body, signed | {"Host": "evil.example"}, "POST"),
+        (421, body, signed | {"Host": "127.0.0.1.evil.example"}, "POST"),
+        (405, b"", {}, "GET"),
+        (405, b"", BROWSER, "OPTIONS"),
+        (413, b" " * (1024 * 1024 + 1), signed, "POST"),
+        (401, body, headers_of("msg_1", body, key=KEY[::-1]), "POST"),
+        (401, body, {"webhook-id": "msg_1"}, "POST"),
+        (401, body, {"webhook-id": "msg_1", "webhook-signature": "v1"}, "POST"),
+    ]
 
-    result = listen(lambda port: statuses.update({name: attempt(port) for name, attempt in attempts.items()}))
+    def act(port: int) -> None:
+        statuses.extend(post(port, sent, headers, method=method) for _, sent, headers, method in attempts)
 
-    assert statuses == {
-        **dict.fromkeys(["a page in a browser", "a page without Origin"], 403),
-        **dict.fromkeys(["another host", "another host with our port", "a name that ends like ours"], 421),
-        "GET": 405,
-        "OPTIONS": 405,
-        "too large": 413,
-        **dict.fromkeys(["another secret", "no signature", "no timestamp"], 401),
-        "no HTTP": 400,
-    }
-    assert result.out == ""
-    assert [line.split()[3] for line in refusals_in(result)] == ["403", "421", "405", "413", "401", "400"]
+    result = listen(act)
+
+    assert (statuses, result.out) == ([status for status, *_ in attempts], "")
+    assert [line.split()[3] for line in refusals_in(result)] == ["403", "421", "405", "413", "401"]
     assert f"{len(attempts)} refused" in result.err
 
 
 def refusals_in(result: Result) -> list[str]:
     return [line for line in result.err.splitlines() if line.startswith("warning: refused")]
-
-
-def test_refusals_that_are_alike_share_a_line_in_ten_seconds(listen: Listen) -> None:
-    clock = [0.0]
-
-    def act(port: int) -> None:
-        for number in range(5):
-            post(port, body_of(1), {"Host": f"host-{number}.example"})
-        clock[0] = 10.0
-
-    first, others = refusals_in(listen(act, monotonic=lambda: clock[0]))
-
-    assert (" times: " in first, '"host-0.example"' in first) == (False, True)
-    assert (", 4 times: " in others, '"host-4.example"' in others) == (True, True)
 
 
 def test_host_of_the_public_url_is_accepted(listen: Listen) -> None:
@@ -342,7 +306,7 @@ def unsigned(port: int, number: int, *, size: int = 400) -> int:
 
 @BOUNDS
 def test_unverified_event_without_room_is_not_acknowledged(
-    name: str, value: int, listen: Listen, run: Run, target: str, home: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, value: int, listen: Listen, run: Run, target: str, spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(f"escrowctl.webhooks.spool.{name}", value)
     statuses: list[int] = []
@@ -356,8 +320,7 @@ def test_unverified_event_without_room_is_not_acknowledged(
 
     assert statuses == [200, 200, 200, 503, 200, 503]
     assert [line["id"] for line in lines_of(result)] == ["msg_1", "msg_2", "msg_3", "msg_1"]
-    assert [event[0] for event in events_in(home / "state" / "webhooks.db")] == [1, 2, 3]
-    assert "refused with 503" in result.err
+    assert [event[0] for event in rows_of(spool)] == [1, 2, 3]
     assert run("webhook", "replay", "--since", "30d", "--unverified", "--forward-to", target).code == 0
     listen_to(4)
     assert statuses == [200]
@@ -368,23 +331,18 @@ def test_unverified_events_that_were_forwarded_make_room(
     name: str,
     value: int,
     listen: Listen,
-    home: Path,
+    spool: Path,
     application: Application,
     target: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(f"escrowctl.webhooks.spool.{name}", value)
-    spool = home / "state" / "webhooks.db"
     statuses: list[int] = []
-
-    def forwarded() -> int:
-        with contextlib.closing(sqlite3.connect(spool)) as database:
-            return int(database.execute("SELECT count(*) FROM forwards WHERE state = 'done'").fetchone()[0])
 
     def act(port: int) -> None:
         send(port, 0)
         statuses.extend(unsigned(port, number) for number in (1, 2, 3))
-        wait_until(lambda: forwarded() == 4)
+        wait_until(lambda: len(rows_of(spool, "SELECT 1 FROM forwards WHERE state = 'done'")) == 4)
         statuses.extend(unsigned(port, number) for number in (4, 5))
         wait_until(lambda: len(application.seen) == 6)
 
@@ -393,33 +351,7 @@ def test_unverified_events_that_were_forwarded_make_room(
     assert statuses == [200] * 5
     assert application.ids == [f"msg_{number}" for number in range(6)]
     # The first one is verified: it has no part in the bound.
-    assert [event[0] for event in events_in(spool)] == [1, 4, 5, 6]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(("size", "most"), [(10, 1000), (1_000_000, 67)])
-def test_flood_of_unverified_events_is_bounded(size: int, most: int, listen: Listen, home: Path) -> None:
-    statuses: Counter[int] = Counter()
-
-    def act(port: int) -> None:
-        with ThreadPoolExecutor(50) as senders:
-            statuses.update(senders.map(lambda number: unsigned(port, number, size=size), range(most + 20)))
-
-    listen(act, without=("ESCROWCTL_WEBHOOK_SECRET",))
-
-    assert statuses == {200: most, 503: 20}
-    assert (home / "state" / "webhooks.db").stat().st_size < 70 * 1024 * 1024
-
-
-def test_repeated_event_is_not_counted_as_not_forwarded(listen: Listen, application: Application, target: str) -> None:
-    def act(port: int) -> None:
-        send(port, 1)
-        wait_until(lambda: len(application.ids) == 1)
-        send(port, 1)
-
-    result = listen(act, "--forward-to", target)
-
-    assert "2 received and stored, 1 forwarded, 1 repeated" in result.err
+    assert [event[0] for event in rows_of(spool)] == [1, 4, 5, 6]
 
 
 @pytest.mark.thorough
@@ -520,14 +452,11 @@ def test_two_listeners_do_not_forward_to_one_application(listen: Listen, target:
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        (("--port", "70000"), "bad_value"),
         (("--forward-to", "https://127.0.0.1/x"), "bad_value"),
-        (("--forward-to", "http://app.example.com/x"), "bad_value"),
         (("--forward-to", "http://169.254.169.254/x"), "bad_value"),
         (("--forward-to", "http://127.0.0.1.evil.example/x"), "bad_value"),
         (("--forward-to", "http://u:p@127.0.0.1/x"), "bad_value"),
-        (("--forward-to", "http://[::1"), "bad_value"),
-        (("--forward-to", "http://127.0.0.1:99999/"), "bad_value"),
+        (("--forward-to", "http://127.0.0.1:0/x"), "bad_value"),
         (("--url", "hooks.example.net"), "bad_value"),
         (("--secret-file", "/no/such/file"), "bad_config"),
         (("--ready-file", "/etc/hostname"), "bad_value"),
@@ -535,9 +464,7 @@ def test_two_listeners_do_not_forward_to_one_application(listen: Listen, target:
     ],
 )
 def test_line_of_listen_that_cannot_be_meant_is_refused(options: tuple[str, ...], code: str, run: Run) -> None:
-    port = () if "--port" in options else ("--port", "0")
-
-    assert run("webhook", "listen", *port, *options, "--json").error["code"] == code
+    assert run("webhook", "listen", "--port", "0", *options, "--json").error["code"] == code
 
 
 LISTED = b'{"data":[{"id":"wh_1","url":"https://other.example/x"},{"id":"wh_3","url":"%s","status":"%s"}]}'
@@ -551,8 +478,7 @@ def test_endpoint_with_the_url_is_used_again(listen: Listen, profile: Profile) -
     result = listen(lambda _port: None, *PUBLIC)
 
     assert (result.code, server.writes) == (130, [])
-    assert "endpoint wh_3" in result.err
-    assert "warning: the service lists wh_3 as disabled" in result.err
+    assert "wh_3 as disabled" in result.err
 
 
 def test_endpoint_is_registered_after_a_question_and_its_secret_used(listen: Listen, profile: Profile) -> None:
@@ -571,14 +497,6 @@ def test_endpoint_is_registered_after_a_question_and_its_secret_used(listen: Lis
     assert [json.loads(seen.body) for seen in server.writes] == [{"url": "https://hooks.example.net/x"}]
     assert [line["verified"] for line in lines_of(agreed)] == [True]
     assert SECRET not in agreed.out + agreed.err
-
-
-def test_service_elsewhere_needs_a_public_url(run: Run) -> None:
-    environ = {"ESCROWCTL_BASE_URL": "https://escrow.example.com", "ESCROWCTL_API_KEY": "sk_test_12345678"}
-
-    result = run("webhook", "listen", "--register", "--port", "0", "--json", environ=environ)
-
-    assert (result.code, result.error["code"]) == (2, "bad_value")
 
 
 @pytest.mark.thorough
@@ -611,24 +529,18 @@ def test_replay_sends_what_was_received(stored: None, run: Run, application: App
     assert [line["forward"][0]["http_status"] for line in lines_of(result)] == [200, 200]
 
 
-@pytest.mark.thorough
-def test_replay_since_leaves_unverified_events_out(
+def test_replay_leaves_unverified_events_out_unless_asked(
     stored: None, run: Run, application: Application, target: str
 ) -> None:
-    careful = run("webhook", "replay", "--since", "1h", "--forward-to", target)
-    asked = run("webhook", "replay", "--since", "1h", "--forward-to", target, "--unverified")
+    replay = ("webhook", "replay", "--forward-to", target)
+    named = run(*replay, "msg_1", "msg_2", "--json")
+    assert (named.code, named.error["code"], application.seen) == (14, "bad_signature", [])
 
-    assert (careful.code, asked.code) == (0, 0)
+    careful = run(*replay, "--since", "1h")
+    asked = run(*replay, "--since", "1h", "--unverified")
+
+    assert (careful.code, "left out: 1" in careful.err, asked.code) == (0, True, 0)
     assert application.ids == ["msg_1", "msg_3", "msg_1", "msg_2", "msg_3"]
-    assert "left out: 1" in careful.err
-
-
-def test_replay_of_an_unverified_event_needs_its_option(
-    stored: None, run: Run, application: Application, target: str
-) -> None:
-    refused = run("webhook", "replay", "msg_1", "msg_2", "--forward-to", target, "--json")
-
-    assert (refused.code, refused.error["code"], application.seen) == (14, "bad_signature", [])
 
 
 def test_duplicate_shows_both_answers(stored: None, run: Run, application: Application, target: str) -> None:
@@ -640,24 +552,11 @@ def test_duplicate_shows_both_answers(stored: None, run: Run, application: Appli
     assert result.out.endswith("\tsent twice: 200, 409\n")
 
 
-def test_narrow_terminal_cuts_no_cell_of_an_event(
-    stored: None, run: Run, target: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-
-    result = run("webhook", "replay", "msg_1", "--duplicate", "--forward-to", target, terminal=True)
-
-    first, second = result.out.splitlines()
-    assert first.split()[1:] == ["msg_1", "transaction.released", "tx_1"]
-    assert second == " " * first.index("msg_1") + "released  sent twice: 200, 200"
-
-
 def test_sign_renews_the_timestamp_and_nothing_that_is_stored(
-    stored: None, run: Run, application: Application, target: str, home: Path
+    stored: None, run: Run, application: Application, target: str, spool: Path
 ) -> None:
     environ = {"ESCROWCTL_WEBHOOK_SECRET": f"{OTHER_SECRET} {SECRET}"}
-    spool = home / "state" / "webhooks.db"
-    before = events_in(spool)
+    before = rows_of(spool)
     line = ("webhook", "replay", "msg_1", "msg_2", "--unverified", "--sign", "--forward-to", target)
 
     result = run(*line, environ=environ, now=lambda: LATER)
@@ -667,52 +566,13 @@ def test_sign_renews_the_timestamp_and_nothing_that_is_stored(
     renewed = headers_of("msg_1", body_of(1), sent_at=int(LATER.timestamp()))
     assert {name: signed.header(name) for name in renewed} == renewed
     assert unsigned.header("webhook-signature") is None
-    assert events_in(spool) == before
+    assert rows_of(spool) == before
 
 
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def events_in(spool: Path) -> list[tuple[object, ...]]:
-    with contextlib.closing(sqlite3.connect(spool)) as database:
-        return database.execute("SELECT * FROM events").fetchall()
-
-
-def test_application_that_is_not_there_is_reported(stored: None, run: Run) -> None:
-    result = run("webhook", "replay", "msg_1", "--forward-to", "http://127.0.0.1:9/", now=lambda: LATER)
-
-    assert (result.code, "add --sign" in result.err) == (14, False)
-    assert result.out.endswith("\tno connection\n")
-
-
-def test_application_that_refuses_an_old_event_may_need_another_signature(
-    stored: None, run: Run, application: Application, target: str
-) -> None:
-    application.statuses = [400]
-
-    result = run("webhook", "replay", "msg_1", "--forward-to", target, now=lambda: LATER)
-
-    assert (result.code, "add --sign" in result.err) == (14, True)
-
-
-def test_application_that_answers_no_http_is_reported(stored: None, run: Run, serve: Serve) -> None:
-    result = run("webhook", "replay", "msg_1", "--forward-to", serve(hang_up).base_url)
-
-    assert (result.code, result.out.split("\t")[-1]) == (14, "no valid answer\n")
-
-
-@pytest.mark.thorough
-def test_application_that_does_not_answer_is_left(
-    stored: None, run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("escrowctl.webhooks.forward.SECONDS", 0.2)
-
-    result = run("webhook", "replay", "msg_1", "--forward-to", serve(trickle).base_url, "--json")
-
-    assert lines_of(result)[0]["forward"][0]["fault"].startswith("no answer within")
-
-
-def trickle(_seen: Seen, connection: socket.socket) -> None:
+def drip(_seen: Seen, connection: socket.socket) -> None:
     """Send a byte at a time: each read succeeds, and the answer never ends."""
     with contextlib.suppress(OSError):
         connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
@@ -722,14 +582,34 @@ def trickle(_seen: Seen, connection: socket.socket) -> None:
 
 
 @pytest.mark.parametrize(
+    ("behave", "said"),
+    [
+        (hang_up, "no valid answer"),
+        (drip, "no answer within 0.2 s"),
+        (answering(http_reply("400 Said")), "400"),
+        (None, "no connection"),
+    ],
+)
+def test_application_that_does_not_accept_is_reported(
+    behave: Behave | None, said: str, stored: None, run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("escrowctl.webhooks.forward.SECONDS", 0.2)
+    target = serve(behave).base_url if behave else "http://127.0.0.1:9/"
+
+    result = run("webhook", "replay", "msg_1", "--forward-to", target, now=lambda: LATER)
+
+    assert (result.code, result.out.rstrip().split("\t")[-1]) == (14, said)
+    # What it refused by its age may be accepted under another signature.
+    assert ("--sign" in result.err) == (said == "400")
+
+
+@pytest.mark.parametrize(
     ("words", "code"),
     [
-        (("msg_1",), 2),
         (("--forward-to", "http://127.0.0.1:9/"), 2),
         (("msg_1", "--failed", "--forward-to", "http://127.0.0.1:9/"), 2),
         (("--since", "yesterday", "--forward-to", "http://127.0.0.1:9/"), 2),
         (("msg_404", "--forward-to", "http://127.0.0.1:9/"), 6),
-        (("msg_404", "--forward-to", "http://127.0.0.1:0/"), 2),
         (("msg_1", "--sign", "--forward-to", "http://127.0.0.1:9/"), 4),
     ],
 )
@@ -737,106 +617,78 @@ def test_line_of_replay_that_cannot_be_meant_is_refused(words: tuple[str, ...], 
     assert run("webhook", "replay", *words).code == code
 
 
-def test_sign_is_refused_for_another_scheme(profile: Profile, run: Run) -> None:
-    profile("webhook.scheme = 'none'")
-
-    assert run("webhook", "replay", "msg_1", "--sign", "--forward-to", "http://127.0.0.1:9/").code == 2
-
-
 def test_old_events_are_removed_unless_they_are_to_be_forwarded(
-    listen: Listen, application: Application, target: str, home: Path
+    listen: Listen, application: Application, target: str, spool: Path
 ) -> None:
-    def act(port: int) -> None:
+    def send_all(port: int) -> None:
         for number in (1, 2, 3):
             send(port, number)
         wait_until(lambda: len(application.seen) == 3)
 
-    listen(act, "--forward-to", target)
+    def left(days: int) -> list[int]:
+        listen(lambda _port: None, now=lambda: datetime.now(UTC) + timedelta(days=days))
+        return [event[0] for event in rows_of(spool)]
+
+    listen(send_all, "--forward-to", target)
     listen(lambda port: send(port, 4))
-    with contextlib.closing(sqlite3.connect(home / "state" / "webhooks.db")) as database, database:
-        database.execute("UPDATE forwards SET state = 'waiting' WHERE event = 2")
-        database.execute("UPDATE forwards SET state = 'failed' WHERE event = 3")
+    rows_of(spool, "UPDATE forwards SET state = iif(event = 2, 'waiting', 'failed') WHERE event IN (2, 3)")
 
-    def remove(days: int) -> str:
-        result = listen(lambda _port: None, now=lambda: datetime.now(UTC) + timedelta(days=days))
-        return "".join(line for line in result.err.splitlines() if "removed" in line)
-
-    removed = [remove(29), remove(31)]
-    listen(lambda port: send(port, 5))
-    removed.append(remove(31))
-
-    assert removed == [
-        "",
-        "removed: 2 stored events, older than 30 days",
-        "removed: 1 stored event, older than 30 days",
-    ]
+    assert [left(29), left(31)] == [[1, 2, 3, 4], [2, 3]]
     # A number is never given again: the next event would pass for one that was forwarded.
-    assert [event[0] for event in events_in(home / "state" / "webhooks.db")] == [2, 3]
-    listen(lambda port: send(port, 6))
-    assert [event[0] for event in events_in(home / "state" / "webhooks.db")] == [2, 3, 6]
+    listen(lambda port: send(port, 5))
+    assert left(0) == [2, 3, 5]
 
 
-def test_file_of_events_that_cannot_be_used_is_reported(run: Run, home: Path) -> None:
-    run("webhook", "replay", "--since", "1h", "--forward-to", "http://127.0.0.1:9/")
-    spool = home / "state" / "webhooks.db"
-    found = []
-    for version in (1, 99):
-        with contextlib.closing(sqlite3.connect(spool)) as database:
-            database.execute(f"PRAGMA user_version = {version}")
-        found.append(run("webhook", "listen", "--port", "0", "--json"))
-    spool.chmod(0o644)
-    found.append(run("webhook", "listen", "--port", "0", "--json"))
-    spool.write_bytes(b"no database" * 1000)
-    spool.chmod(0o600)
-    found.append(run("webhook", "listen", "--port", "0", "--json"))
+@pytest.mark.parametrize("how", ["older", "newer", "open to others", "no database"])
+def test_file_of_events_that_cannot_be_used_is_reported(how: str, listen: Listen, run: Run, spool: Path) -> None:
+    listen(lambda _port: None)
+    match how:
+        case "open to others":
+            spool.chmod(0o644)
+        case "no database":
+            spool.write_bytes(b"no database" * 1000)
+        case _:
+            rows_of(spool, f"PRAGMA user_version = {1 if how == 'older' else 99}")
 
-    assert [(result.code, result.error["code"]) for result in found] == [(17, "state_unusable")] * 4
+    result = run("webhook", "listen", "--port", "0", "--json")
+
+    assert (result.code, result.error["code"]) == (17, "state_unusable")
 
 
 DAMAGE = {
     "headers that are no pairs": "UPDATE events SET headers = '[1]'",
-    "headers that are no texts": "UPDATE events SET headers = '[[\"webhook-id\", 1]]'",
-    "headers that are no JSON": "UPDATE events SET headers = '['",
     "headers without an end": "UPDATE events SET headers = replace(hex(zeroblob(50000)), '0', '[')",
     "headers that no request has": 'UPDATE events SET headers = \'[["webhook-id", "\u2022"]]\'',
     "a time that is none": "UPDATE events SET received_at = 'now'",
 }
+NOWHERE = ("--forward-to", "http://127.0.0.1:9/")
 
 
 @pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
 def test_damaged_event_is_reported_by_each_command(
-    change: str, listen: Listen, run: Run, home: Path, tmp_path: Path
+    change: str, listen: Listen, run: Run, spool: Path, tmp_path: Path
 ) -> None:
     environ = {"ESCROWCTL_WEBHOOK_SECRET": SECRET}
-    forward = ("--forward-to", "http://127.0.0.1:9/")
-    listen(lambda port: send(port, 1), *forward)
-    with contextlib.closing(sqlite3.connect(home / "state" / "webhooks.db")) as database, database:
-        database.execute(change)
+    listen(lambda port: send(port, 1), *NOWHERE)
+    rows_of(spool, change)
 
     results = [
         run("webhook", "verify", "--event", "msg_1", "--json", environ=environ),
-        run("webhook", "replay", "msg_1", *forward, "--json"),
-        listen(lambda _port: wait_until_ended(tmp_path), *forward, "--json"),
+        run("webhook", "replay", "msg_1", *NOWHERE, "--json"),
+        listen(lambda _port: wait_until(lambda: not (tmp_path / "ready.json").exists()), *NOWHERE, "--json"),
     ]
 
     assert [(result.code, result.error["code"]) for result in results] == [(17, "state_unusable")] * 3
 
 
-def wait_until_ended(folder: Path) -> None:
-    """Wait until a listener has ended by itself."""
-    wait_until(lambda: not (folder / "ready.json").exists())
-
-
-def test_numbers_that_are_too_large_are_damage(listen: Listen, home: Path, tmp_path: Path) -> None:
-    forward = ("--forward-to", "http://127.0.0.1:9/")
+def test_numbers_that_are_too_large_are_damage(listen: Listen, spool: Path, tmp_path: Path) -> None:
     statuses: list[int] = []
-    listen(lambda port: send(port, 1), *forward)
-    with contextlib.closing(sqlite3.connect(home / "state" / "webhooks.db")) as database, database:
-        database.execute("UPDATE forwards SET attempts = 9223372036854775807")
-        database.execute("UPDATE arrivals SET count = 9223372036854775807")
+    listen(lambda port: send(port, 1), *NOWHERE)
+    rows_of(spool, "UPDATE forwards SET attempts = 9223372036854775807")
+    rows_of(spool, "UPDATE arrivals SET count = 9223372036854775807")
 
     counted = listen(lambda port: statuses.append(send(port, 1)))
-    tried = listen(lambda _port: wait_until_ended(tmp_path), *forward, "--json")
+    tried = listen(lambda _port: wait_until(lambda: not (tmp_path / "ready.json").exists()), *NOWHERE, "--json")
 
-    assert (statuses, counted.code, "refused with 503" in counted.err) == ([503], 130, True)
+    assert (statuses, counted.code) == ([503], 130)
     assert (tried.code, tried.error["code"]) == (17, "state_unusable")

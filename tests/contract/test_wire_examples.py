@@ -1,6 +1,7 @@
 """Both sides against the examples: what the client sends, and what the sandbox takes."""
 
 import json
+import shlex
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -9,7 +10,7 @@ import httpx
 import pytest
 from conftest import KEY, ServiceAndRun
 from wire_examples import EXAMPLES, WireExample
-from wire_server import http_reply
+from wire_server import answering, http_reply
 
 from escrowctl.sandbox.service import open_sandbox
 
@@ -18,9 +19,9 @@ RECORD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_the_client_sends_the_example(example: WireExample, service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(lambda _seen, connection: connection.sendall(http_reply("200 OK", RECORD)))
+    server, run = service_and_run(answering(http_reply("200 OK", RECORD)))
 
-    run(*(word.format(id="tx_1") for word in example.line))
+    run(*shlex.split(example.line.format(id="tx_1")))
 
     seen = next(seen for seen in server.seen if seen.method == example.method)
     assert seen.target == example.target.format(id="tx_1")
@@ -33,7 +34,7 @@ def test_the_client_sends_the_example(example: WireExample, service_and_run: Ser
 
 
 def test_every_write_has_a_unique_idempotency_key_and_reads_none(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(lambda _seen, connection: connection.sendall(http_reply("200 OK", RECORD)))
+    server, run = service_and_run(answering(http_reply("200 OK", RECORD)))
 
     run("tx", "create", "--amount", "100", "--currency", "USD")
     run("tx", "create", "--amount", "100", "--currency", "USD")

@@ -4,109 +4,69 @@ Section numbers are INTERFACE.md's. Where it says "not shown" there is no exampl
 the id of an escrow that exists.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class WireExample:
-    """One call: the line that causes it, the request that must be sent, and the reply that may come back."""
+class WireExample(NamedTuple):
+    """One call: the line that causes it, the request that must be sent, and the status that may come back."""
 
     name: str
-    line: tuple[str, ...]
+    line: str
     method: str
     target: str
     body: bytes | None
     status: int
 
 
+TRANSACTIONS, WEBHOOKS = "/api/v1/transactions", "/api/v1/webhooks"
+HOOK = "https://hooks.example.net/escrow"
+
 EXAMPLES = (
+    # Section 2: amount is a number (the published request uses a whole number), currency a code.
+    # Section 4: POST /api/v1/transactions. Section 7: 200.
     WireExample(
-        # Section 2: amount is a number (the published request uses a whole number), currency a code.
-        # Section 4: POST /api/v1/transactions. Section 7: 200.
-        name="create, whole number",
-        line=("tx", "create", "--amount", "100", "--currency", "USD"),
-        method="POST",
-        target="/api/v1/transactions",
-        body=b'{"amount":100,"currency":"USD"}',
-        status=200,
+        "create, whole number",
+        "tx create --amount 100 --currency USD",
+        "POST",
+        TRANSACTIONS,
+        b'{"amount":100,"currency":"USD"}',
+        200,
     ),
     WireExample(
-        name="create, two decimals that look like padding",
-        line=("tx", "create", "--amount", "100.00", "--currency", "EUR"),
-        method="POST",
-        target="/api/v1/transactions",
-        body=b'{"amount":100.00,"currency":"EUR"}',
-        status=200,
+        "create, two decimals that look like padding",
+        "tx create --amount 100.00 --currency EUR",
+        "POST",
+        TRANSACTIONS,
+        b'{"amount":100.00,"currency":"EUR"}',
+        200,
     ),
     WireExample(
-        name="create, beyond what a float can hold",
-        line=("tx", "create", "--amount", "12345678901234.567", "--currency", "KWD"),
-        method="POST",
-        target="/api/v1/transactions",
-        body=b'{"amount":12345678901234.567,"currency":"KWD"}',
-        status=200,
+        "create, beyond what a float can hold",
+        "tx create --amount 12345678901234.567 --currency KWD",
+        "POST",
+        TRANSACTIONS,
+        b'{"amount":12345678901234.567,"currency":"KWD"}',
+        200,
     ),
+    # Section 4: GET /api/v1/transactions/:id, no body; GET /api/v1/users/:id.
+    WireExample("read", "tx get {id}", "GET", f"{TRANSACTIONS}/{{id}}", None, 200),
+    WireExample("user", "user get usr_PAYER001", "GET", "/api/v1/users/usr_PAYER001", None, 200),
+    # Section 4: PUT /api/v1/transactions/:id/release, no body stated.
+    WireExample("release", "tx release {id} --yes", "PUT", f"{TRANSACTIONS}/{{id}}/release", None, 200),
+    # Sections 4 and 7: seen in activity listings, answered with 200 and 400; their contracts are not shown.
+    WireExample("list, observed", "tx list", "GET", TRANSACTIONS, None, 200),
     WireExample(
-        # Section 4: GET /api/v1/transactions/:id, no body.
-        name="read",
-        line=("tx", "get", "{id}"),
-        method="GET",
-        target="/api/v1/transactions/{id}",
-        body=None,
-        status=200,
+        "update, observed",
+        """tx update {id} --data '{{"note":"x"}}' --yes""",
+        "PUT",
+        f"{TRANSACTIONS}/{{id}}",
+        b'{"note":"x"}',
+        400,
     ),
+    # Section 4: POST /api/v1/webhooks with a JSON object (its fields: not shown). Section 7: 201.
     WireExample(
-        # Section 4: GET /api/v1/users/:id.
-        name="user",
-        line=("user", "get", "usr_PAYER001"),
-        method="GET",
-        target="/api/v1/users/usr_PAYER001",
-        body=None,
-        status=200,
+        "webhook", f"webhook create --url {HOOK}", "POST", WEBHOOKS, b'{"url":"https://hooks.example.net/escrow"}', 201
     ),
-    WireExample(
-        # Section 4: PUT /api/v1/transactions/:id/release, no body stated.
-        name="release",
-        line=("tx", "release", "{id}", "--yes"),
-        method="PUT",
-        target="/api/v1/transactions/{id}/release",
-        body=None,
-        status=200,
-    ),
-    WireExample(
-        # Sections 4 and 7: seen in activity listings, answered with 200; its contract is not shown.
-        name="list, observed",
-        line=("tx", "list"),
-        method="GET",
-        target="/api/v1/transactions",
-        body=None,
-        status=200,
-    ),
-    WireExample(
-        # Sections 4 and 7: seen in activity listings, answered with 400; its contract is not shown.
-        name="update, observed",
-        line=("tx", "update", "{id}", "--data", '{{"note":"x"}}', "--yes"),
-        method="PUT",
-        target="/api/v1/transactions/{id}",
-        body=b'{"note":"x"}',
-        status=400,
-    ),
-    WireExample(
-        # Section 4: POST /api/v1/webhooks with a JSON object (its fields: not shown). Section 7: 201.
-        name="webhook",
-        line=("webhook", "create", "--url", "https://hooks.example.net/escrow"),
-        method="POST",
-        target="/api/v1/webhooks",
-        body=b'{"url":"https://hooks.example.net/escrow"}',
-        status=201,
-    ),
-    WireExample(
-        # Section 4: GET /api/v1/webhooks, a collection.
-        name="webhooks",
-        line=("webhook", "list"),
-        method="GET",
-        target="/api/v1/webhooks",
-        body=None,
-        status=200,
-    ),
+    # Section 4: GET /api/v1/webhooks, a collection.
+    WireExample("webhooks", "webhook list", "GET", WEBHOOKS, None, 200),
 )

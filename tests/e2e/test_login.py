@@ -1,7 +1,6 @@
 """`auth login` as a person and as a script meet it: a real terminal, a real pipe, real files."""
 
-import json
-import re
+import contextlib
 import socket
 import stat
 import subprocess
@@ -9,7 +8,6 @@ import sys
 import threading
 import time
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pexpect
@@ -44,90 +42,24 @@ def answer_all(terminal: Terminal, *answers: str) -> tuple[int, str]:
 
 def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Program, server: WireServer) -> None:
     url = server.base_url
-    code, shown = answer_all(
-        program.terminal("auth", "login", columns=250),
-        "http://escrow.example.com\n",
-        f"{url}\n",
-        "prod\n",
-        "Live\n",
-        "acme live\n",
-        "acme-live\n",
-        "two words\n",
-        f"{KEY}\n",
-    )
+    wrong = ("http://escrow.example.com", url, "prod", "Live", "acme live", "acme-live", "two words", KEY)
+    code, shown = answer_all(program.terminal("auth", "login", columns=250), *(f"{answer}\n" for answer in wrong))
 
-    credentials = program.config / "credentials.toml"
-    assert (code, shown) == (
-        0,
-        "The base URL of the service, such as https://escrow.example.com:\n"
-        "> http://escrow.example.com\n"
-        'error: the base URL "http://escrow.example.com" is plain http to another host: the key would be sent '
-        "unencrypted; write https://escrow.example.com.\n"
-        "The base URL of the service, such as https://escrow.example.com:\n"
-        f"> {url}\n"
-        "Environment (test or live):\n"
-        "> prod\n"
-        'error: the mode "prod" is neither test nor live.\n'
-        "Environment (test or live):\n"
-        "> Live\n"
-        "Name for this profile (press Enter for local-live):\n"
-        "> acme live\n"
-        'error: "acme live" cannot be a profile name: write 1 to 64 letters, digits, hyphens and underscores.\n'
-        "Name for this profile (press Enter for local-live):\n"
-        "> acme-live\n"
-        f"Profile acme-live (live), {url}:\n"
-        "API key (not shown while you type):\n"
-        "> \n"
-        "error: the API key in the answer has spaces, line breaks or control characters: "
-        "a key has only visible ASCII characters.\n"
-        f"Profile acme-live (live), {url}:\n"
-        "API key (not shown while you type):\n"
-        "> \n"
-        f"live: acme-live, {url}\n"
-        "profile   acme-live\n"
-        f"base_url  {url}\n"
-        "mode      live\n"
-        f"key       stored in {credentials}, accepted by the service\n"
-        "note: acme-live is now the default profile: commands without -p use it\n"
-        "next: escrowctl -p acme-live tx create --amount 100 --currency USD --dry-run\n",
-    )
+    asked = ("The base URL of", "Environment (", "Name for this profile (", "API key (")
+    assert (code, [shown.count(question) for question in asked], shown.count("error: ")) == (0, [2] * 4, 4)
+    assert ("two words" in shown, KEY in shown) == (False, False)
     assert [seen.target for seen in server.seen] == ["/api/v1/webhooks"]
-    assert f'key = "{KEY}"' in credentials.read_text()
+    assert f'key = "{KEY}"' in (program.config / "credentials.toml").read_text()
 
 
-@pytest.mark.thorough
-def test_login_does_not_ask_for_given_options(program: Program, server: WireServer) -> None:
-    terminal = program.terminal("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a", "-q")
-    code, shown = answer_all(terminal, f"{KEY}\n")
-    assert (code, shown) == (0, f"Profile a (test), {server.base_url}:\nAPI key (not shown while you type):\n> \na\n")
-
-    again = program.terminal("auth", "login", "-p", "a", "-q")
-    assert answer_all(again, f"{KEY}\n") == (code, shown)
-
-
-def test_refused_key_is_neither_stored_nor_shown(program: Program, server: WireServer) -> None:
-    terminal = program.terminal("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a")
-    code, shown = answer_all(terminal, *["sk_wrong_key\n"] * 3)
-    assert code == 4
-    assert shown.count("does not accept this key") == 3
-    assert "sk_wrong_key" not in shown
+def test_refused_key_is_asked_for_again_and_not_stored(program: Program, server: WireServer) -> None:
+    words = ("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a")
+    code, shown = answer_all(program.terminal(*words), *["sk_wrong_key\n"] * 3)
+    assert (code, shown.count("API key (not shown"), "sk_wrong_key" in shown) == (4, 3, False)
     assert not program.config.exists()
 
-
-def test_refused_key_alone_is_asked_for_again(program: Program, server: WireServer) -> None:
-    terminal = program.terminal("auth", "login", "--base-url", server.base_url)
-    code, shown = answer_all(terminal, "test\n", "a\n", "sk_wrong_key\n", f"{KEY}\n")
-    assert (code, shown.count("Environment (test or live):"), shown.count("API key (not shown")) == (0, 1, 2)
-    assert "accepted by the service" in shown
-
-
-@pytest.mark.thorough
-def test_switch_offers_profiles_in_the_order_of_status(program: Program, server: WireServer) -> None:
-    for name in ("b", "a", "c"):
-        program.run("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", name, stdin=KEY)
-    _, shown = answer_all(program.terminal("auth", "switch"), "c\n")
-    listed = [line.split("\t")[0] for line in program.run("auth", "status").out.splitlines()]
-    assert re.findall(r"^  (\w) ", shown, re.MULTILINE) == listed == ["b", "a", "c"]
+    code, shown = answer_all(program.terminal(*words, "-q"), "sk_wrong_key\n", f"{KEY}\n")
+    assert (code, shown.splitlines()[-1]) == (0, "a")
 
 
 @pytest.mark.representative("at the key-Ctrl-D")
@@ -165,7 +97,9 @@ def test_key_from_a_shell_pipe_is_in_no_process_arguments(program: Program, serv
     seen: list[str] = []
 
     def behave(_seen: Seen, connection: socket.socket) -> None:
-        seen.extend(_command_lines())
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                seen.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
         connection.sendall(http_reply("200 OK", b"[]"))
 
     url = serve(behave).base_url
@@ -177,16 +111,8 @@ def test_key_from_a_shell_pipe_is_in_no_process_arguments(program: Program, serv
     assert [line for line in seen if KEY in line] == []
 
 
-def _command_lines() -> Iterator[str]:
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            yield path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize("umask", ["000", "022", "077", "777"])
+@pytest.mark.parametrize("umask", ["000", "777"])
 def test_stored_credentials_are_private_with_any_umask(program: Program, server: WireServer, umask: str) -> None:
     there = program.with_environ(THE_KEY=KEY)
     line = f"escrowctl auth login --base-url {server.base_url} --mode test"
@@ -238,25 +164,23 @@ def test_login_killed_at_any_moment_leaves_a_complete_file(program: Program, ser
     assert sorted(path.name for path in program.config.iterdir()) == ["config.toml"]
 
 
+def start_with_key(program: Program, key: str, *words: str) -> "subprocess.Popen[str]":
+    process = program.start("auth", "login", *words, "-q", stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(key)
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
 @pytest.mark.thorough
 def test_two_logins_at_once_lose_no_key(program: Program, server: WireServer) -> None:
-    processes = []
-    for number in range(6):
-        process = program.start(
-            "auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", f"p{number}", "-q",
-            stdin=subprocess.PIPE,
-        )  # fmt: skip
-        assert process.stdin is not None
-        process.stdin.write(KEY)
-        process.stdin.close()
-        process.stdin = None
-        processes.append(process)
+    line = ("--base-url", server.base_url, "--mode", "test", "-p")
+    processes = [start_with_key(program, KEY, *line, f"p{number}") for number in range(6)]
 
     assert [finish(process).code for process in processes] == [0] * 6
-    status = program.run("auth", "status", "--json")
-    assert sorted(row["profile"] for row in json.loads(status.out) if row["state"] == "stored") == [
-        f"p{number}" for number in range(6)
-    ]
+    status = program.run("auth", "status", "--json").json
+    assert sorted(row["profile"] for row in status if row["state"] == "stored") == [f"p{number}" for number in range(6)]
 
 
 @pytest.mark.thorough
@@ -270,37 +194,11 @@ def test_one_of_two_concurrent_logins_wins_completely(program: Program, serve: S
 
     url = serve(behave).base_url
     keys = {"test": "sk_test_0123456789abcdef", "live": "sk_live_0123456789abcdef"}
-    processes = {}
-    for mode, key in keys.items():
-        words = ("auth", "login", "--base-url", url, "--mode", mode, "-p", "one", "-q")
-        processes[mode] = program.start(*words, stdin=subprocess.PIPE)
-        stdin = processes[mode].stdin
-        assert stdin is not None
-        stdin.write(key)
-        stdin.close()
-        processes[mode].stdin = None
-    ended = {mode: finish(process) for mode, process in processes.items()}
+    processes = [start_with_key(program, keys[mode], "--base-url", url, "--mode", mode, "-p", "one") for mode in keys]
+    codes = [finish(process).code for process in processes]
 
-    assert sorted(result.code for result in ended.values()) == [0, 2], ended
-    won, lost = sorted(ended, key=lambda mode: ended[mode].code)
-    assert (
-        f"error: profile one is already a {won} profile: use another name for a {lost} profile. Nothing was stored."
-        in (ended[lost].err)
-    )
+    assert sorted(codes) == [0, 2]
+    won = list(keys)[codes.index(0)]
     profile = tomllib.loads((program.config / "config.toml").read_text())["profiles"]["one"]
     stored = tomllib.loads((program.config / "credentials.toml").read_text())
     assert (profile, stored) == ({"base_url": url, "mode": won}, {"one": {"origin": url, "key": keys[won]}})
-
-
-def test_changing_settings_loads_no_http_and_reading_no_editor(program: Program) -> None:
-    show = "import sys\nfrom escrowctl.main import main\ncode = main()\nprint(sorted(sys.modules), file=sys.stderr)\n"
-
-    def loaded(*words: str) -> set[str]:
-        return set(re.findall(r"'([\w.]+)'", program.python(show, *words).err.splitlines()[-1]))
-
-    writing = loaded("config", "set", "profiles.a.base_url", "https://a.example.com")
-    reading = loaded("config", "list")
-
-    assert ("tomlkit" in writing, "tomlkit" in reading) == (True, False)
-    assert (writing | reading) & {"httpx", "httpcore", "keyring", "sqlite3", "falcon"} == set()
-    assert (program.config / "config.toml").exists()

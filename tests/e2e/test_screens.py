@@ -69,6 +69,7 @@ def first_minutes(desk: Desk) -> None:
     screen = desk.screen()
     create = "tx create --amount 100 --currency USD"
     screen.type(f"escrowctl {create}", ends=4)
+    assert not desk.program.config.exists()
     screen.type(f"escrowctl --sandbox {create}")
     escrow = screen.find(r"tx_[0-9A-Z]{8}")
     screen.type(f"escrowctl --sandbox tx release {escrow}", escrow)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Serve
-from wire_server import WireServer, http_reply
+from wire_server import WireServer, answering, http_reply
 
 from e2e.script import Program
 
@@ -38,14 +38,13 @@ def hostile_environments(server: WireServer, folder: Path) -> dict[str, dict[str
         "ESCROWCTL_MODE": "live",
         "ESCROWCTL_JOURNAL_ID": "00000000-0000-0000-0000-000000000000",
     }
+    every = (*variables, "ESCROWCTL_API_KEY_FILE", "ESCROWCTL_CA_BUNDLE")
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), url)
     return {
         "nothing": {},
         "a whole account": variables,
-        "each variable empty": dict.fromkeys((*variables, "ESCROWCTL_API_KEY_FILE", "ESCROWCTL_CA_BUNDLE"), ""),
-        "each variable nonsense": dict.fromkeys(
-            (*variables, "ESCROWCTL_API_KEY_FILE", "ESCROWCTL_CA_BUNDLE"), "\x1b[2J:"
-        ),
+        "each variable empty": dict.fromkeys(every, ""),
+        "each variable nonsense": dict.fromkeys(every, "\x1b[2J:"),
         "proxies": variables | proxies | {"NO_PROXY": "nothing"},
         "a profile that is not there": {"ESCROWCTL_PROFILE": "nowhere"},
         "a config file that is not there": {"ESCROWCTL_CONFIG": "/nowhere/config.toml"},
@@ -58,7 +57,7 @@ def hostile_environments(server: WireServer, folder: Path) -> dict[str, dict[str
 
 @pytest.fixture
 def server(serve: Serve) -> WireServer:
-    return serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", b'{"id":"tx_wrong"}')))
+    return serve(answering(http_reply("200 OK", b'{"id":"tx_wrong"}')))
 
 
 @pytest.mark.representative("broken")

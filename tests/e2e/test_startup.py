@@ -5,7 +5,7 @@ Seconds vary with the machine and are measured by tests/bench/startup.py; the se
 
 import pytest
 from conftest import Serve
-from wire_server import http_reply
+from wire_server import answering, http_reply
 
 from e2e.script import Program
 
@@ -21,25 +21,22 @@ sys.exit(code)
 
 NEVER = frozenset({"httpx._main", "click", "pygments", "typer.testing", "typer.rich_utils", "unittest", "asyncio"})
 HTTP = frozenset({"httpx", "httpcore", "h11", "ssl", "socket", "http", "email", "certifi", "anyio", "idna"})
+HEAVY = frozenset({"pydantic", "pydantic_core", "rich", "sqlite3", "falcon", "platformdirs", "waitress"})
 UNUSED_BY_ONE_READ = (
-    *(
-        "escrowctl.commands.several",
-        "escrowctl.commands.writing",
-        "escrowctl.contract.money",
-        "escrowctl.contract.paths",
-    ),
-    *("escrowctl.output.errors", "escrowctl.output.terminal", "escrowctl.output.outline"),
-    *("escrowctl.client.trace", "escrowctl.prompt"),
-    *("escrowctl.journal", "escrowctl.sandbox", "escrowctl.writes"),
+    *("commands.several", "commands.writing", "contract.money", "contract.paths", "client.trace", "prompt"),
+    *("output.errors", "output.terminal", "output.outline", "journal", "sandbox", "writes"),
 )
 UNUSED_BY_A_CREATE = (
-    *("escrowctl.commands.several", "escrowctl.contract.paths", "escrowctl.journal.mounts", "escrowctl.sandbox"),
-    *("escrowctl.commands.read", "escrowctl.output.errors"),
-    *("escrowctl.writes.inspection", "escrowctl.writes.read_back", "escrowctl.writes.resolve"),
-    *("getpass", "termios"),
+    *("commands.several", "commands.read", "contract.paths", "journal.mounts", "sandbox", "output.errors"),
+    *("writes.inspection", "writes.read_back", "writes.resolve"),
 )
 MOST_OWN_MODULES = 45
-HEAVY = frozenset({"pydantic", "pydantic_core", "rich", "sqlite3", "falcon", "platformdirs", "waitress"})
+
+
+def own(loaded: frozenset[str], *within: str) -> list[str]:
+    """Return the modules of escrowctl among these, all or those within some."""
+    prefixes = tuple(f"escrowctl.{name}" for name in within) or "escrowctl"
+    return [name for name in loaded if name.startswith(prefixes)]
 
 
 def imported(program: Program, *words: str, code: int = 0) -> frozenset[str]:
@@ -53,10 +50,10 @@ def imported(program: Program, *words: str, code: int = 0) -> frozenset[str]:
 def connected_program(program: Program, serve: Serve) -> Program:
     """The program as a job has it: configured by two variables."""
     reply = http_reply("200 OK", b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}')
-    return program.at(serve(lambda _seen, connection: connection.sendall(reply)))
+    return program.at(serve(answering(reply)))
 
 
-@pytest.mark.parametrize("words", ["--version", "-V", "--json --version", "--version --json -q"])
+@pytest.mark.parametrize("words", ["--version", "--version --json -q"])
 def test_the_version_imports_nothing_at_all(program: Program, words: str) -> None:
     assert imported(program, *words.split()) == {"escrowctl", "escrowctl.main"}
 
@@ -67,15 +64,11 @@ def test_the_version_imports_nothing_at_all(program: Program, words: str) -> Non
     [
         ("", 0),
         ("--help", 0),
-        ("tx", 0),
-        ("tx --help", 0),
         ("tx create --help", 0),
         ("help exit-codes", 0),
         ("nonsense", 2),
         ("tx create", 2),
-        ("tx get", 2),
         ("tx create --amount 1,000 --currency USD", 2),
-        ("--nonsense --json", 2),
     ],
 )
 def test_help_and_usage_errors_load_neither_http_nor_storage(program: Program, words: str, code: int) -> None:
@@ -83,46 +76,34 @@ def test_help_and_usage_errors_load_neither_http_nor_storage(program: Program, w
 
 
 def test_help_loads_no_format_of_output(program: Program) -> None:
-    assert (
-        imported(program, "--help") & {"json", "decimal", "escrowctl.output.view", "escrowctl.contract"} == frozenset()
-    )
+    formats = {"json", "decimal", "escrowctl.output.view", "escrowctl.contract"}
+    assert imported(program, "--help") & formats == frozenset()
 
 
-@pytest.mark.representative("tx get tx_1")
+@pytest.mark.representative("tx get tx_1 --json")
 @pytest.mark.parametrize("words", ["tx get tx_1", "tx get tx_1 --json", "tx get tx_1 tx_1 -q"])
 def test_a_read_loads_http_and_neither_storage_nor_models(connected_program: Program, words: str) -> None:
     loaded = imported(connected_program, *words.split())
     assert loaded >= {"httpx", "httpcore", "escrowctl.client.transport"}
     assert loaded & (HEAVY | NEVER) == frozenset()
+    if words == "tx get tx_1 --json":
+        assert "escrowctl.commands.read" in loaded
+        assert own(loaded, *UNUSED_BY_ONE_READ) == []
+        assert len(own(loaded)) <= MOST_OWN_MODULES
 
 
-def test_read_of_one_id_loads_only_own_modules_it_uses(connected_program: Program) -> None:
-    loaded = imported(connected_program, "tx", "get", "tx_1", "--json")
-    own = [name for name in loaded if name.split(".")[0] == "escrowctl"]
-    assert "escrowctl.commands.read" in own
-    assert [name for name in own if name.startswith(UNUSED_BY_ONE_READ)] == []
-    assert len(own) <= MOST_OWN_MODULES
-
-
-def test_create_loads_no_module_of_other_writes(connected_program: Program) -> None:
-    loaded = imported(connected_program, "tx", "create", "--amount", "100", "--currency", "USD")
-    assert [name for name in loaded if name.startswith(UNUSED_BY_A_CREATE)] == []
-
-
-def test_write_loads_the_journal_but_no_models_and_no_sandbox(connected_program: Program) -> None:
+def test_create_loads_the_journal_and_no_module_of_other_writes(connected_program: Program) -> None:
     loaded = imported(connected_program, "tx", "create", "--amount", "100", "--currency", "USD")
     assert loaded >= {"httpx", "sqlite3", "escrowctl.journal.sqlite.storage"}
-    assert loaded & (HEAVY - {"sqlite3"} | NEVER) == frozenset()
-    assert [name for name in loaded if name.startswith("escrowctl.sandbox")] == []
+    assert loaded & (HEAVY - {"sqlite3"} | NEVER | {"getpass", "termios"}) == frozenset()
+    assert own(loaded, *UNUSED_BY_A_CREATE) == []
 
 
 def test_journal_list_loads_no_http(program: Program) -> None:
     loaded = imported(program, "journal", "list")
-    assert loaded >= {"sqlite3"}
-    assert loaded & (HTTP | HEAVY - {"sqlite3"} | NEVER) == frozenset()
+    assert loaded & (HTTP | HEAVY | NEVER) == {"sqlite3"}
 
 
 def test_the_sandbox_never_loads_the_command_line_of_httpx(program: Program) -> None:
     loaded = imported(program, "--sandbox", "tx", "create", "--amount", "1", "--currency", "USD")
-    assert loaded >= {"httpx", "falcon", "sqlite3"}
-    assert loaded & {"httpx._main", "click", "rich"} == frozenset()
+    assert loaded & {"httpx", "falcon", "httpx._main", "click", "rich"} == {"httpx", "falcon"}

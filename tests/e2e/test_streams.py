@@ -1,20 +1,17 @@
 """Pipes that close early, streams that are closed or full, encodings that lack a letter."""
 
-import json
 import os
 import socket
 from itertools import count
 
 import pytest
 from conftest import Serve
-from wire_server import Seen, by_method, http_reply
+from wire_server import Seen, answering, by_method, hang_up, http_reply
 
 from e2e.script import Program, finish
 
 HELD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 CREATE = "tx create --amount 100 --currency USD"
-CREATED = "created tx_1 (200), but escrowctl could not print the result:"
-AGAIN = "Do not repeat this command."
 
 
 @pytest.fixture
@@ -47,53 +44,28 @@ def test_pipe_closed_by_head_is_not_an_error(connected_program: Program, line: s
     assert (ended.out, ended.err) == (f"{first}\n0\n", "")
 
 
-@pytest.mark.thorough
-def test_head_takes_the_newest_entry_of_the_journal(connected_program: Program) -> None:
-    for _ in range(2):
-        assert connected_program.run(*CREATE.split(), "-q").code == 0
-    ended = connected_program.bash('escrowctl journal list -q | head -1; echo "${PIPESTATUS[0]}"')
-    assert (ended.out, ended.err) == ("j2\n0\n", "")
-
-
 def test_a_create_whose_reader_has_left_names_the_id(connected_program: Program) -> None:
     readable, writable = os.pipe()
     os.close(readable)
     process = connected_program.start(*CREATE.split(), "-q", stdout=writable)
     os.close(writable)
     ended = finish(process)
-    assert (ended.code, ended.err) == (12, f"error: {CREATED} the output was closed. {AGAIN}\n")
+    assert (ended.code, "created tx_1 (200)" in ended.err) == (12, True)
     assert connected_program.journal() == [("create_transaction", "done")]
 
 
 # Closed and full
 
 
-def test_a_create_whose_stdout_is_closed_names_the_id(connected_program: Program) -> None:
-    ended = connected_program.bash(f"escrowctl {CREATE} >&-")
-    assert (ended.code, ended.out) == (12, "")
-    assert ended.err.startswith(f"error: {CREATED}"), ended.err
-    assert connected_program.journal() == [("create_transaction", "done")]
-
-
-def test_a_create_whose_stdout_is_full_names_the_id(connected_program: Program) -> None:
-    ended = connected_program.bash(f"escrowctl {CREATE} > /dev/full")
-    assert (ended.code, ended.err) == (
-        12,
-        f"error: {CREATED} the output could not be written: No space left on device. {AGAIN}\n",
-    )
-    assert connected_program.journal() == [("create_transaction", "done")]
-
-
-@pytest.mark.thorough
-def test_create_whose_stdout_is_full_is_reported_as_json(connected_program: Program) -> None:
-    ended = connected_program.bash(f"escrowctl {CREATE} --json > /dev/full")
-    error = json.loads(ended.err.splitlines()[-1])["error"]
-    assert ended.code == 12
-    assert error["message"] == f"{CREATED} the output could not be written: No space left on device. {AGAIN}"
+@pytest.mark.parametrize("stdout", [">&-", "> /dev/full"], ids=["closed", "full"])
+def test_create_whose_stdout_takes_nothing_names_the_id(connected_program: Program, stdout: str) -> None:
+    ended = connected_program.bash(f"escrowctl {CREATE} --json {stdout}")
     facts = {"code": "result_not_printed", "outcome": "done", "exit_code": 12, "hint": None, "http_status": 200}
+    assert ended.code == 12
     # What a log needs to know what was created.
-    assert facts | {"id": "tx_1", "entry": "j1"} == {name: error[name] for name in (*facts, "id", "entry")}
-    assert error["request"]["method"] == "POST"
+    assert ended.error.items() >= (facts | {"id": "tx_1", "entry": "j1"}).items()
+    assert ended.error["request"]["method"] == "POST"
+    assert connected_program.journal() == [("create_transaction", "done")]
 
 
 @pytest.mark.representative("escrowctl tx get tx_1", "escrowctl --version")
@@ -103,7 +75,7 @@ def test_create_whose_stdout_is_full_is_reported_as_json(connected_program: Prog
 def test_read_whose_stdout_is_full_is_a_local_error(connected_program: Program, line: str) -> None:
     assert connected_program.run("tx", "create", "--amount", "100", "--currency", "USD").code == 0
     ended = connected_program.bash(f"{line} > /dev/full")
-    assert (ended.code, ended.err) == (17, "error: the output could not be written: No space left on device.\n")
+    assert (ended.code, "No space left on device" in ended.err) == (17, True)
 
 
 @pytest.mark.representative("tx get tx_1", "journal list")
@@ -123,29 +95,17 @@ def test_closed_stderr_does_not_change_result_or_exit_code(connected_program: Pr
     assert (ended.out, ended.err) == ("tx_1\n0\n6\n", "")
 
 
-def test_with_stderr_closed_an_unknown_is_still_12(program: Program, serve: Serve) -> None:
-    server = serve(lambda _seen, connection: connection.shutdown(2))
-    ended = program.at(server).bash(f"escrowctl {CREATE} 2>&-")
-    assert (ended.code, ended.out, ended.err) == (12, "", "")
-    assert program.journal() == [("create_transaction", "unknown")]
-
-
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        ("--sandbox tx create --amount 100 --currency USD", 0),
-        ("tx create --amount 1,000 --currency USD", 2),
-        ("--sandbox tx get tx_0", 6),
-        (CREATE, 12),
-    ],
-)
-def test_full_stderr_leaves_the_exit_code(program: Program, serve: Serve, line: str, code: int) -> None:
-    there = program.at(serve(lambda _seen, connection: connection.shutdown(2)))
-    assert there.bash(f"escrowctl {line} 2> /dev/full").code == code
+@pytest.mark.parametrize("stderr", ["2>&-", "2> /dev/full"])
+def test_stderr_that_takes_nothing_leaves_the_exit_code_of_an_unknown(
+    program: Program, serve: Serve, stderr: str
+) -> None:
+    there = program.at(serve(hang_up))
+    assert there.bash(f"escrowctl {CREATE} {stderr}").code == 12
+    assert there.journal() == [("create_transaction", "unknown")]
 
 
 def test_unknown_write_with_both_readers_gone_ends_with_12(program: Program, serve: Serve) -> None:
-    there = program.at(serve(lambda _seen, connection: connection.shutdown(2)))
+    there = program.at(serve(hang_up))
     readable, writable = os.pipe()
     os.close(readable)
     process = there.start(*CREATE.split(), stdout=writable, stderr=writable)
@@ -153,23 +113,10 @@ def test_unknown_write_with_both_readers_gone_ends_with_12(program: Program, ser
     assert finish(process).code == 12
 
 
-def test_closed_stdin_cannot_confirm(connected_program: Program) -> None:
-    ended = connected_program.bash("escrowctl tx release tx_1 <&-")
-    assert (ended.code, ended.out, ended.err) == (
-        3,
-        "",
-        "error: the release of tx_1 needs confirmation, but there is no terminal. Nothing was sent.\n"
-        "hint: to confirm without a question: repeat the command with --yes\n",
-    )
-
-
-def test_closed_stdin_has_no_ids(connected_program: Program) -> None:
-    ended = connected_program.bash("escrowctl tx get - <&-")
-    assert (ended.code, ended.out, ended.err) == (
-        2,
-        "",
-        "error: standard input has no id: write one id per line. Nothing was sent.\n",
-    )
+@pytest.mark.parametrize(("line", "code"), [("tx release tx_1", 3), ("tx get -", 2)])
+def test_closed_stdin_has_no_confirmation_and_no_ids(connected_program: Program, line: str, code: int) -> None:
+    ended = connected_program.bash(f"escrowctl {line} <&-")
+    assert (ended.code, ended.out) == (code, "")
 
 
 def test_a_create_needs_no_stream_but_stdout(connected_program: Program) -> None:
@@ -186,14 +133,8 @@ def non_ascii_program(program: Program, serve: Serve) -> Program:
     """The program, pointed at a server whose records have letters that ASCII lacks, one of them two code units wide."""
     record = '{"id":"tx_1","payee":"Łódź \U0001f4b6"}'.encode()
     refusal = '{"detail":"Łódź is closed"}'.encode()
-    return program.at(
-        serve(
-            by_method(
-                GET=lambda _seen, connection: connection.sendall(http_reply("200 OK", record)),
-                POST=lambda _seen, connection: connection.sendall(http_reply("422 Unprocessable", refusal)),
-            )
-        )
-    )
+    replies = {"GET": http_reply("200 OK", record), "POST": http_reply("422 Unprocessable", refusal)}
+    return program.at(serve(by_method(**{method: answering(reply) for method, reply in replies.items()})))
 
 
 @pytest.mark.thorough
@@ -204,25 +145,11 @@ def test_letters_that_the_locale_lacks_are_shown_by_their_codes(
     non_ascii_program: Program, variables: dict[str, str]
 ) -> None:
     there = non_ascii_program.with_environ(**variables)
-    shown = there.run("tx", "get", "tx_1")
-    assert (shown.code, shown.out, shown.err) == (0, "id\ttx_1\npayee\t\\u0141\\xf3d\\u017a \\U0001f4b6\n", "")
-    refused = there.run(*CREATE.split())
-    assert (refused.code, refused.out, refused.err) == (
-        8,
-        "",
-        'error: the service refused the create: 422 "\\u0141\\xf3d\\u017a is closed".\n',
-    )
-
-
-@pytest.mark.representative("variables0")
-@pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}, {"LC_ALL": "C.UTF-8"}])
-def test_json_is_ascii_and_complete_in_every_locale(non_ascii_program: Program, variables: dict[str, str]) -> None:
-    ended = non_ascii_program.with_environ(**variables).run("tx", "get", "tx_1", "--json")
-    assert (ended.code, ended.out, ended.err) == (
-        0,
-        '{"id": "tx_1", "payee": "\\u0141\\u00f3d\\u017a \\ud83d\\udcb6"}\n',
-        "",
-    )
+    lines = ("tx get tx_1", "tx get tx_1 --json", CREATE)
+    shown, as_json, refused = (there.run(*line.split()) for line in lines)
+    assert (shown.code, shown.out) == (0, "id\ttx_1\npayee\t\\u0141\\xf3d\\u017a \\U0001f4b6\n")
+    assert (as_json.code, as_json.json["payee"]) == (0, "Łódź \U0001f4b6")
+    assert (refused.code, "\\u0141\\xf3d\\u017a is closed" in refused.err) == (8, True)
 
 
 # What a pipe never gets

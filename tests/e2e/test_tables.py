@@ -1,28 +1,22 @@
 """Tables at a terminal, tabs in a pipe; and an id is whole in both, however narrow."""
 
-import re
-from itertools import pairwise
-
 import pytest
 from conftest import Serve
-from wire_server import http_reply
+from wire_server import answering, http_reply
 
 from e2e.script import Program, plain
 
 CREATED = b'{"id":"tx_7K2M9QHD","status":"held","amount":100,"currency":"USD"}'
 LONG_ID = "tx_0190c2a8_5a3e_7bb1_9d0e_2f6a4c81e7d5"
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
-
-_AGO = re.compile(r"[0-9]{1,2} s ago")
 
 
 @pytest.fixture
 def connected_program(program: Program, serve: Serve) -> Program:
     """The program after one create, pointed at a server that answers with that record."""
-    server = serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", CREATED)))
-    program = program.at(server)
-    assert program.run("tx", "create", "--amount", "100", "--currency", "USD", "--reference", "order-8841").code == 0
-    return program
+    server = serve(answering(http_reply("200 OK", CREATED)))
+    there = program.at(server)
+    assert there.run("tx", "create", "--amount", "100", "--currency", "USD", "--reference", "order-8841").code == 0
+    return there
 
 
 def test_record_is_aligned_at_a_terminal_tabbed_in_pipes(connected_program: Program) -> None:
@@ -30,18 +24,6 @@ def test_record_is_aligned_at_a_terminal_tabbed_in_pipes(connected_program: Prog
     assert (code, plain(shown)) == (0, "id        tx_7K2M9QHD\nstatus    held\namount    100\ncurrency  USD\n")
     piped = connected_program.run("tx", "get", "tx_7K2M9QHD")
     assert (piped.code, piped.out) == (0, "id\ttx_7K2M9QHD\nstatus\theld\namount\t100\ncurrency\tUSD\n")
-
-
-@pytest.mark.thorough
-def test_list_has_a_header_at_a_terminal_only(connected_program: Program) -> None:
-    code, shown = connected_program.terminal("journal", "list", columns=120).finish()
-    header, row = plain(shown).splitlines()
-    columns = ["ENTRY", "SENT", "OPERATION", "STATE", "AMOUNT", "CURRENCY", "ID", "REFERENCE", "PROFILE"]
-    cells = ["j1", "TIME", "create", "done", "100", "USD", "tx_7K2M9QHD", "order-8841", "127.0.0.1"]
-    assert (code, header.split(), _AGO.sub("TIME", row).split()) == (0, columns, cells)
-    assert "\x1b[1m" in shown, "the header is bold"
-    piped = connected_program.run("journal", "list")
-    assert (piped.code, _TIME.sub("TIME", piped.out)) == (0, "\t".join(cells) + "\n")
 
 
 @pytest.mark.representative("NO_COLOR")
@@ -69,21 +51,9 @@ def test_ids_are_complete_at_every_width(connected_program: Program, words: tupl
 @pytest.mark.parametrize("columns", [20, 80])
 def test_long_id_is_complete_when_wider_than_the_terminal(program: Program, serve: Serve, columns: int) -> None:
     reply = CREATED.replace(b"tx_7K2M9QHD", LONG_ID.encode())
-    server = serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", reply)))
+    server = serve(answering(http_reply("200 OK", reply)))
     _, shown = program.at(server).terminal("tx", "get", LONG_ID, columns=columns).finish()
     assert plain(shown).splitlines()[0].split() == ["id", LONG_ID]
-
-
-def test_width_comes_from_the_terminal_without_a_variable(program: Program, serve: Serve) -> None:
-    note = " ".join(["word"] * 60)
-    reply = b'{"id":"tx_1","note":"%s"}' % note.encode()
-    there = program.at(serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", reply))))
-    widest = []
-    for columns in (60, 100):
-        _, shown = there.terminal("tx", "get", "tx_1", columns=columns).finish()
-        widest.append(max(len(line) for line in plain(shown).splitlines()))
-    assert [width <= columns for width, columns in zip(widest, (60, 100), strict=True)] == [True, True]
-    assert all(narrow < wide for narrow, wide in pairwise(widest))
 
 
 COLUMNS = ("ENTRY", "SENT", "OPERATION", "STATE", "AMOUNT", "CURRENCY", "ID", "REFERENCE", "PROFILE")
@@ -93,34 +63,21 @@ REFERENCE = "order-8841/2026-11/acme"
 def wide(program: Program, serve: Serve, resource_id: str = "tx_7K2M9QHD") -> Program:
     """The program after a create with a long reference at a service of a long name."""
     reply = CREATED.replace(b"tx_7K2M9QHD", resource_id.encode()).replace(b"100", b"1284000.50")
-    there = program.at(serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", reply))))
+    there = program.at(serve(answering(http_reply("200 OK", reply))))
     create = ("tx", "create", "--amount", "1284000.50", "--currency", "USD", "--reference", REFERENCE)
     assert there.run(*create).code == 0
     return there
 
 
 @pytest.mark.representative("80-*")
-@pytest.mark.parametrize(
-    ("columns", "header", "hidden"),
-    [
-        (
-            80,
-            "ENTRY SENT OPERATION STATE AMOUNT ID",
-            "note: a line of 80 characters has no room for these columns: profile and reference. "
-            "Use --fields, --csv or --json",
-        ),
-        (100, "ENTRY SENT OPERATION STATE AMOUNT ID REFERENCE PROFILE", None),
-        (120, " ".join(COLUMNS), None),
-        (200, " ".join(COLUMNS), None),
-    ],
-)
+@pytest.mark.parametrize(("columns", "hidden"), [(80, {"PROFILE", "REFERENCE", "CURRENCY"}), (120, set())])
 def test_list_that_is_too_wide_drops_columns_and_names_them(
-    program: Program, serve: Serve, columns: int, header: str, hidden: str | None
+    program: Program, serve: Serve, columns: int, hidden: set[str]
 ) -> None:
     code, shown = wide(program, serve).terminal("journal", "list", columns=columns).finish()
     first, row, *notes = plain(shown).splitlines()
-    assert (code, first.split()) == (0, header.split())
-    assert notes == ([hidden] if hidden else [])
+    assert (code, set(COLUMNS) - set(first.split())) == (0, hidden)
+    assert ["profile and reference" in note for note in notes] == [True] * bool(hidden)
     assert max(map(len, (first, row))) <= columns
     assert {"j1", "create", "done", "1284000.50", "USD", "tx_7K2M9QHD"} <= set(row.split())
 
@@ -142,7 +99,7 @@ def test_every_list_line_fits_and_long_ids_are_complete(
     there = wide(program, serve, LONG_ID)
     items = b"""[{"id":"%s","status":"held","amount":1284000.50,"currency":"USD","created_at":"2026-11-20T03:12:44Z",
       "url":"https://hooks.example.net/escrow/events/of/a/long/path/that/goes/on","events":["transaction.created"]}]"""
-    listed = serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", items % LONG_ID.encode())))
+    listed = serve(answering(http_reply("200 OK", items % LONG_ID.encode())))
     _, shown = (there if words[0] == "journal" else there.at(listed)).terminal(*words, columns=columns).finish()
     lines = [line for line in plain(shown).splitlines() if not line.startswith("note:")]
     assert max(map(len, lines)) <= columns
@@ -151,9 +108,9 @@ def test_every_list_line_fits_and_long_ids_are_complete(
 
 @pytest.mark.thorough
 def test_empty_list_is_reported_at_a_terminal_only(program: Program, serve: Serve) -> None:
-    there = program.at(serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", b"[]"))))
-    assert plain(there.terminal("webhook", "list").finish()[1]) == "note: nothing was found\n"
-    assert plain(there.terminal("journal", "list").finish()[1]).endswith("journal.db\nnote: nothing was found\n")
+    there = program.at(serve(answering(http_reply("200 OK", b"[]"))))
+    for words in (("webhook", "list"), ("journal", "list")):
+        assert "nothing was found" in there.terminal(*words).finish()[1]
     assert there.terminal("webhook", "list", "-q").finish() == (0, "")
     piped = there.run("webhook", "list")
     assert (piped.code, piped.out, piped.err) == (0, "", "")

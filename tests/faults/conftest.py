@@ -1,7 +1,7 @@
 """What the harnesses of this folder may ask for."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,14 @@ def time_limit() -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def reached() -> Iterator[Callable[[], None]]:
+    """What a broken variant calls when its broken part runs; fails a test whose variant never was reached."""
+    calls: list[None] = []
+    yield lambda: calls.append(None)
+    assert calls, "the broken part never ran"
 
 
 @pytest.fixture

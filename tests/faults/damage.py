@@ -74,7 +74,7 @@ class Damage:
 
 @dataclass(frozen=True)
 class Replacement:
-    """What replaces a complete file: `nothing`, a `folder`, `garbage`, or an `older` copy of it."""
+    """What replaces a complete file: `nothing`, a `folder`, `garbage`, an `older` copy of it, or an `empty` file."""
 
     name: str
     kind: str
@@ -90,13 +90,15 @@ class Replacement:
                 path.mkdir()
             case "garbage":
                 path.write_bytes(random.Random(1).randbytes(45_056))
+            case "empty":
+                path.touch()
             case "older":
                 shutil.copy(folder.parent.parent / OLDER / self.name, path)
             case _:
                 pass
 
 
-KINDS = ("nothing", "folder", "garbage", "older")
+KINDS = ("nothing", "folder", "garbage", "older", "empty")
 OLDER = "older"
 
 

@@ -110,6 +110,13 @@ class Ended:
         return None
 
 
+def code_of(variant: str | None) -> str:
+    """Return a program that is escrowctl, or the broken variant of it; what it needs is BROKEN_MARK."""
+    tests = str(Path(__file__).parents[1])
+    broken = f"sys.path.insert(0, {tests!r}); from faults import variants; variants.apply({variant!r}); "
+    return f"import sys; {broken if variant else ''}from escrowctl.main import main; sys.exit(main())"
+
+
 def go_on() -> None:
     """Change nothing between a command and its repetition."""
 
@@ -333,15 +340,7 @@ class Harness:
 
     def command(self, line: tuple[str, ...]) -> list[str]:
         """Return the words that start escrowctl, or the broken variant of it."""
-        if self.variant is None:
-            return [sys.executable, "-m", "escrowctl", *line]
-        tests = str(Path(__file__).parents[1])
-        code = (
-            f"import sys; sys.path.insert(0, {tests!r}); "
-            f"from faults import variants; variants.apply({self.variant!r}); "
-            "from escrowctl.main import main; sys.exit(main())"
-        )
-        return [sys.executable, "-c", code, *line]
+        return [sys.executable, "-c", code_of(self.variant), *line]
 
     def _environ(self, line: tuple[str, ...]) -> dict[str, str]:
         environ = {

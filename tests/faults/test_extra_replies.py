@@ -15,6 +15,7 @@ from e2e.script import Program, clean_environment
 from wire_server import serving
 
 from faults.extra_replies import AMOUNT, ExtraReply, ExtraReplyService, SharingProxy
+from faults.kills import code_of
 from faults.seeds import draw_seed
 
 ROWS = 16
@@ -26,10 +27,6 @@ mode = "live"
 status.released = ["released"]
 timeout = 5
 """
-BROKEN = (
-    "import sys; sys.path.insert(0, {tests!r}); from faults import variants; variants.apply({variant!r}); "
-    "from escrowctl.main import main; sys.exit(main())"
-)
 STATUSES = (201, 400, 401, 403, 408, 429, 503)
 
 
@@ -153,7 +150,7 @@ def test_extra_reply_never_counts_as_the_answer_to_a_row(case: Case, tmp_path: P
 @pytest.mark.usefixtures("time_limit")
 def test_harness_notices_writes_that_share_a_connection(tmp_path: Path) -> None:
     program = Program(clean_environment(tmp_path / "home")).with_environ(BROKEN_MARK=str(tmp_path / "broken"))
-    code = BROKEN.format(tests=str(Path(__file__).parents[1]), variant="writes_share_a_connection")
+    code = code_of("writes_share_a_connection")
     case = Case("create", 1, 401, None, 8)
 
     found = run_case(case, tmp_path, program.config, lambda *words: program.python(code, *words))

@@ -64,15 +64,11 @@ def fill_to(levels: list[tuple[int, bool, str]], disk: Disk, harness: Harness) -
 
 
 @pytest.mark.representative("3")
-@pytest.mark.parametrize("count", [3, 6])
+@pytest.mark.parametrize("count", [3, 6, pytest.param(len(LEVELS), marks=pytest.mark.long)])
 def test_nearly_full_disk_sends_nothing_without_an_intent(disk: Disk, harness: Harness, count: int) -> None:
     fixed = [NOTHING, THE_INTENT, ALL]
-    fill_to([*fixed, *random.Random(harness.seed).sample(LEVELS, count - len(fixed))], disk, harness)
-
-
-@pytest.mark.long
-def test_full_disk_at_100_levels_sends_nothing_without_an_intent(disk: Disk, harness: Harness) -> None:
-    fill_to(LEVELS, disk, harness)
+    drawn = random.Random(harness.seed).sample(LEVELS, count - len(fixed))
+    fill_to(LEVELS if count == len(LEVELS) else [*fixed, *drawn], disk, harness)
 
 
 def fail_at(folder: Path, verb: str, *, share: int | None, calls: frozenset[str] = WRITING) -> None:
@@ -100,32 +96,23 @@ def fail_at(folder: Path, verb: str, *, share: int | None, calls: frozenset[str]
         print(f"{verb}: {len(faults)} faults at {len(points)} calls")
 
 
-@pytest.mark.thorough
+SHARES = pytest.mark.parametrize(
+    "share", [pytest.param(4, marks=pytest.mark.thorough), pytest.param(None, id="all", marks=pytest.mark.long)]
+)
+
+
 @needs_strace
+@SHARES
 @pytest.mark.parametrize("verb", ["create", "release"])
-def test_failed_write_or_sync_sends_nothing_without_an_intent(tmp_path: Path, verb: str) -> None:
-    fail_at(tmp_path, verb, share=4)
+def test_failed_write_or_sync_sends_nothing_without_an_intent(tmp_path: Path, verb: str, share: int | None) -> None:
+    fail_at(tmp_path, verb, share=share)
 
 
-@pytest.mark.long
 @needs_strace
+@SHARES
 @pytest.mark.parametrize("verb", ["create", "release"])
-def test_every_failed_write_or_sync_sends_nothing_without_an_intent(tmp_path: Path, verb: str) -> None:
-    fail_at(tmp_path, verb, share=None)
-
-
-@pytest.mark.thorough
-@needs_strace
-@pytest.mark.parametrize("verb", ["create", "release"])
-def test_failed_open_or_read_is_reported_in_a_sentence(tmp_path: Path, verb: str) -> None:
-    fail_at(tmp_path, verb, share=4, calls=READING)
-
-
-@pytest.mark.long
-@needs_strace
-@pytest.mark.parametrize("verb", ["create", "release"])
-def test_every_failed_open_or_read_is_reported_in_a_sentence(tmp_path: Path, verb: str) -> None:
-    fail_at(tmp_path, verb, share=None, calls=READING)
+def test_failed_open_or_read_is_reported_in_a_sentence(tmp_path: Path, verb: str, share: int | None) -> None:
+    fail_at(tmp_path, verb, share=share, calls=READING)
 
 
 @pytest.mark.thorough
@@ -191,14 +178,3 @@ def test_read_only_disk_allows_reads_and_sends_no_write(disk: Disk, harness: Har
     assert "create_transaction" in reads[0].out + reads[1].out
     assert harness.fake_service.applied == before
     assert [harness.run(line).code for line in (CREATE[0], RELEASE[0])] == [0, 0]
-
-
-@pytest.mark.thorough
-def test_home_that_cannot_be_created_sends_nothing(disk: Disk, harness: Harness) -> None:
-    harness.home = disk.path / "home"
-    before = list(harness.fake_service.applied)
-    with disk.read_only():
-        ended = [harness.run(line) for line in (CREATE[0], RELEASE[0], ("journal", "list"), ("tx", "get", "tx_1"))]
-
-    assert [one.code for one in ended] == [17, 17, 0, 0], ended
-    assert harness.fake_service.applied == before

@@ -13,6 +13,7 @@ from wire_server import http_reply
 
 from faults import reply_variants
 from faults.hostile_terminal import UNSEEN, Service, harm_in, hostile
+from faults.reply_variants import Reached
 from faults.seeds import draw_seed
 
 LONG = 20_000
@@ -112,7 +113,9 @@ def show_strings(service: Service, place: str, strings: list[str]) -> None:
         assert "MarkupError" not in shown
 
 
-def play_everywhere(service: Service, count: int) -> None:
+@pytest.mark.representative("750")
+@pytest.mark.parametrize("count", [750, 2_000, pytest.param(LONG, marks=pytest.mark.long)])
+def test_thousands_of_hostile_strings_do_a_terminal_no_harm(service: Service, count: int) -> None:
     """Show so many strings, all of them in tables and records, some of them wherever a run shows few."""
     chance = random.Random(draw_seed())
     for number in range(0, count, IN_ONE_REPLY):
@@ -120,17 +123,6 @@ def play_everywhere(service: Service, count: int) -> None:
         show_strings(service, MANY_TO_A_RUN[(number // IN_ONE_REPLY) % 3], strings)
     for place in PLACES:
         show_strings(service, place, [hostile(chance) for _ in range(600 if count == LONG else 60)])
-
-
-@pytest.mark.representative("750")
-@pytest.mark.parametrize("count", [750, 2_000])
-def test_thousands_of_hostile_strings_do_a_terminal_no_harm(service: Service, count: int) -> None:
-    play_everywhere(service, count)
-
-
-@pytest.mark.long
-def test_twenty_thousand_hostile_strings_do_a_terminal_no_harm(service: Service) -> None:
-    play_everywhere(service, LONG)
 
 
 def test_with_colours_only_our_own_come_out(service: Service) -> None:
@@ -198,23 +190,19 @@ def test_undisplayable_characters_are_shown_by_code(service: Service) -> None:
 @pytest.mark.representative("records", "lists", "webhooks", "errors", "no JSON")
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.usefixtures("time_limit")
-def test_harness_detects_unescaped_text(place: str, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    reached: list[bool] = []
-    reply_variants.makes_nothing_safe(monkeypatch, lambda: reached.append(True))
+def test_harness_detects_unescaped_text(
+    place: str, service: Service, monkeypatch: pytest.MonkeyPatch, reached: Reached
+) -> None:
+    reply_variants.makes_nothing_safe(monkeypatch, reached)
     strings = ["\x1b[2J", "\x9b31m", "\u202e", "\u200b"] * 15
 
     with pytest.raises(AssertionError, match="U\\+"):
         show_strings(service, place, strings)
 
-    assert reached
-
 
 @pytest.mark.usefixtures("time_limit")
-def test_the_harness_notices_markup(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    reached: list[bool] = []
-    reply_variants.reads_markup(monkeypatch, lambda: reached.append(True))
+def test_the_harness_notices_markup(service: Service, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    reply_variants.reads_markup(monkeypatch, reached)
 
     with pytest.raises(AssertionError):
         show_strings(service, "records", ["[/foo]", "plain"])
-
-    assert reached

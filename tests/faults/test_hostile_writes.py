@@ -14,6 +14,7 @@ import pytest
 from escrowctl.characters import is_visible
 from faults import reply_variants
 from faults.hostile_terminal import Service, harm_in, hostile
+from faults.reply_variants import Reached
 from faults.seeds import draw_seed
 
 SHORT, LONG = 240, 20_000
@@ -116,21 +117,13 @@ def show_strings(service: Service, place: str, strings: list[str]) -> None:
         assert len(shown) > 10
 
 
-@pytest.mark.representative("creates", "updates")
+@pytest.mark.representative("creates-240", "updates-240")
+@pytest.mark.parametrize("count", [SHORT, pytest.param(LONG, marks=pytest.mark.long)])
 @pytest.mark.parametrize("place", PLACES)
-def test_hostile_strings_around_writes_do_not_harm_terminals(place: str, service: Service) -> None:
+def test_hostile_strings_around_writes_do_not_harm_terminals(place: str, count: int, service: Service) -> None:
     chance = random.Random(draw_seed())
-    show_strings(service, place, [hostile(chance) for _ in range(SHORT)])
+    show_strings(service, place, [hostile(chance) for _ in range(count)])
 
-
-@pytest.mark.long
-@pytest.mark.parametrize("place", PLACES)
-def test_twenty_thousand_hostile_strings_around_writes_do_not_harm_terminals(place: str, service: Service) -> None:
-    chance = random.Random(draw_seed())
-    show_strings(service, place, [hostile(chance) for _ in range(LONG)])
-
-
-# In a spreadsheet
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 IN_A_SHEET = 150
@@ -168,15 +161,10 @@ def export(service: Service, strings: list[str]) -> None:
     assert [entry["reference"] for entry in reversed(listed.json)] == references
 
 
-def test_hostile_strings_make_no_formula_in_a_spreadsheet(service: Service) -> None:
+@pytest.mark.parametrize("count", [IN_A_SHEET, pytest.param(LONG, marks=pytest.mark.long)])
+def test_hostile_strings_make_no_formula_in_a_spreadsheet(service: Service, count: int) -> None:
     chance = random.Random(draw_seed())
-    export(service, [hostile(chance) for _ in range(IN_A_SHEET)])
-
-
-@pytest.mark.long
-def test_twenty_thousand_hostile_strings_make_no_formula_in_a_spreadsheet(service: Service) -> None:
-    chance = random.Random(draw_seed())
-    export(service, [hostile(chance) for _ in range(LONG)])
+    export(service, [hostile(chance) for _ in range(count)])
 
 
 # Teeth
@@ -185,15 +173,12 @@ def test_twenty_thousand_hostile_strings_make_no_formula_in_a_spreadsheet(servic
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.usefixtures("time_limit")
 def test_harness_detects_unescaped_text_around_a_write(
-    place: str, service: Service, monkeypatch: pytest.MonkeyPatch
+    place: str, service: Service, monkeypatch: pytest.MonkeyPatch, reached: Reached
 ) -> None:
-    reached: list[bool] = []
-    reply_variants.makes_nothing_safe(monkeypatch, lambda: reached.append(True))
+    reply_variants.makes_nothing_safe(monkeypatch, reached)
 
     with pytest.raises(AssertionError, match="U\\+"):
         show_strings(service, place, ["\x1b[2J", "\x9b31m", "\u202e", "\u200b"] * 8)
-
-    assert reached
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", " =1+1"])

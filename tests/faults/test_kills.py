@@ -22,24 +22,17 @@ def harness(home: Path, *, variant: str | None = None) -> Iterator[Harness]:
         print(f"ESCROWCTL_TEST_SEED={killer.seed}: {killer.tally}")
 
 
-def run_and_kill(home: Path, kills: int) -> None:
-    with harness(home) as killer:
+@pytest.mark.parametrize(
+    "kills", [pytest.param(SHORT, marks=pytest.mark.thorough), pytest.param(LONG, marks=pytest.mark.long)]
+)
+def test_random_kills_violate_no_promise(tmp_path: Path, kills: int) -> None:
+    with harness(tmp_path) as killer:
         killer.measure()
         while killer.tally.kills < kills:
             killer.run_and_kill()
     # Fewer would say that the moments miss what they are meant for; of a dozen, chance alone decides how many.
     least = 0.3 * kills if kills == LONG else 1
     assert killer.tally.in_flight >= least, killer.tally
-
-
-@pytest.mark.thorough
-def test_random_kills_violate_no_promise(tmp_path: Path) -> None:
-    run_and_kill(tmp_path, SHORT)
-
-
-@pytest.mark.long
-def test_a_thousand_random_kills_violate_no_promise(tmp_path: Path) -> None:
-    run_and_kill(tmp_path, LONG)
 
 
 def notice(home: Path, variant: str, *, moment: str, kind: str) -> Violation | None:

@@ -115,25 +115,16 @@ def release_often(run: Races, rounds: int) -> None:
         run.release()
 
 
-def test_eight_processes_release_one_escrow_once(tmp_path: Path, starter: Starter) -> None:
-    play(tmp_path, ONE, starter, SHORT)
+@pytest.mark.parametrize("rounds", [SHORT, pytest.param(LONG, marks=pytest.mark.long)])
+def test_eight_processes_release_one_escrow_once(tmp_path: Path, starter: Starter, rounds: int) -> None:
+    play(tmp_path, ONE, starter, rounds)
 
 
-@pytest.mark.long
-def test_eight_processes_release_one_escrow_once_in_two_hundred_rounds(tmp_path: Path, starter: Starter) -> None:
-    play(tmp_path, ONE, starter, LONG)
-
-
-@pytest.mark.representative("two spellings of the id*")
+@pytest.mark.representative("two spellings of the id*-2")
+@pytest.mark.parametrize("rounds", [SHORT_OF_OTHERS, pytest.param(LONG, marks=pytest.mark.long)])
 @pytest.mark.parametrize("ways", OTHERS)
-def test_two_ways_to_one_escrow_are_one(tmp_path: Path, starter: Starter, ways: str) -> None:
-    play(tmp_path, OTHERS[ways], starter, SHORT_OF_OTHERS)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("ways", OTHERS)
-def test_two_ways_to_one_escrow_release_once_in_200_rounds(tmp_path: Path, starter: Starter, ways: str) -> None:
-    play(tmp_path, OTHERS[ways], starter, LONG)
+def test_two_ways_to_one_escrow_are_one(tmp_path: Path, starter: Starter, ways: str, rounds: int) -> None:
+    play(tmp_path, OTHERS[ways], starter, rounds)
 
 
 def test_default_port_written_or_omitted_is_one_service(tmp_path: Path, starter: Starter) -> None:

@@ -23,22 +23,23 @@ from conftest import KEY, Run
 
 from escrowctl.contract import record as contract_record
 from faults import reply_fuzz, reply_variants
+from faults.kills import code_of
 from faults.misbehaving_service import Connection, Misbehave, MisbehavingServer, misbehaving
 from faults.peak_memory import measure
 from faults.seeds import draw_seed
 from faults.service_faults import complete, sends
 
-LONG, THROUGH_MAIN_LONG = 100_000, 3_000
 MEGABYTES = 150
 GIBIBYTES = 10
-TESTS = Path(__file__).parents[1]
 
 
 # Fuzz
 
 
-def fuzz(count: int, folder: Path) -> None:
-    done = measure([sys.executable, "-m", "faults.reply_fuzz", str(draw_seed()), str(count)], folder)
+@pytest.mark.representative("1000")
+@pytest.mark.parametrize("count", [1_000, 10_000, pytest.param(100_000, marks=pytest.mark.long)])
+def test_thousands_of_mutated_replies_are_all_classified(tmp_path: Path, count: int) -> None:
+    done = measure([sys.executable, "-m", "faults.reply_fuzz", str(draw_seed()), str(count)], tmp_path)
     assert done.code == 0, done.err[-3000:]
     classes = json.loads(done.out)["classes"]
     print(done)
@@ -46,17 +47,6 @@ def fuzz(count: int, folder: Path) -> None:
     # Were one of these rare, the mutations would be too wild to be read at all, or too tame.
     assert min(classes[name] for name in ("unknown", "done", "refused", "read", "read_failed")) > 0.02 * count
     assert done.megabytes < MEGABYTES
-
-
-@pytest.mark.representative("1000")
-@pytest.mark.parametrize("count", [1_000, 10_000])
-def test_thousands_of_mutated_replies_are_all_classified(tmp_path: Path, count: int) -> None:
-    fuzz(count, tmp_path)
-
-
-@pytest.mark.long
-def test_a_hundred_thousand_mutated_replies_are_all_classified(tmp_path: Path) -> None:
-    fuzz(LONG, tmp_path)
 
 
 LINES = (
@@ -72,7 +62,9 @@ LINES = (
 WRITE_CODES, READ_CODES = {0, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16}, {0, 4, 5, 6, 7, 8, 9, 10, 16}
 
 
-def fuzz_through_main(run: Run, count: int) -> None:
+@pytest.mark.representative("20")
+@pytest.mark.parametrize("count", [20, 100, pytest.param(3_000, marks=pytest.mark.long)])
+def test_commands_end_as_judged_for_mutated_replies(run: Run, count: int) -> None:
     """The same replies over sockets, to whole command lines, with every choice of output options."""
     seed = draw_seed()
     chance = random.Random(seed)
@@ -93,17 +85,6 @@ def fuzz_through_main(run: Run, count: int) -> None:
         assert KEY not in said, where
 
 
-@pytest.mark.representative("20")
-@pytest.mark.parametrize("count", [20, 100])
-def test_commands_end_as_judged_for_mutated_replies(run: Run, count: int) -> None:
-    fuzz_through_main(run, count)
-
-
-@pytest.mark.long
-def test_commands_end_as_judged_for_3000_mutated_replies(run: Run) -> None:
-    fuzz_through_main(run, THROUGH_MAIN_LONG)
-
-
 @pytest.mark.parametrize(
     ("variant", "noticed"),
     [
@@ -116,15 +97,13 @@ def test_commands_end_as_judged_for_3000_mutated_replies(run: Run) -> None:
 )
 @pytest.mark.usefixtures("time_limit")
 def test_the_fuzz_notices_a_broken_variant(
-    variant: reply_variants.Variant, noticed: str, monkeypatch: pytest.MonkeyPatch
+    variant: reply_variants.Variant, noticed: str, monkeypatch: pytest.MonkeyPatch, reached: reply_variants.Reached
 ) -> None:
-    reached: list[bool] = []
-    variant(monkeypatch, lambda: reached.append(True))
+    variant(monkeypatch, reached)
 
     with pytest.raises(Exception, match=noticed) as found:
         reply_fuzz.run(7, 600)
 
-    assert reached
     assert any("ESCROWCTL_TEST_SEED=7" in note for note in found.value.__notes__)
 
 
@@ -198,20 +177,13 @@ def run_against(behave: Misbehave, home: Path, *line: str, variant: str | None =
             "ESCROWCTL_HOME": str(home),
             "ESCROWCTL_BASE_URL": f"http://127.0.0.1:{server.port}",
             "ESCROWCTL_API_KEY": KEY,
+            "BROKEN_MARK": str(home.with_name("broken-here")),
         }
         home.mkdir()
-        done = measure([*command(variant), *line, "--timeout", seconds], home.parent, environ=environ)
+        words = [sys.executable, "-c", code_of(variant), *line, "--timeout", seconds]
+        done = measure(words, home.parent, environ=environ)
         assert ended.wait(10)
     return Ended(done.code, done.megabytes, begun[1] - begun[0], done.err)
-
-
-def command(variant: str | None) -> list[str]:
-    broken = (
-        f"import pytest; sys.path.insert(0, {str(TESTS)!r}); from faults import reply_variants; "
-        f"reply_variants.{variant}(pytest.MonkeyPatch(), lambda: None); "
-    )
-    code = f"import sys; {broken if variant else ''}from escrowctl.main import main; sys.exit(main())"
-    return [sys.executable, "-c", code]
 
 
 def streams(head: bytes, make: Callable[[], Iterator[bytes]]) -> Misbehave:
@@ -291,36 +263,28 @@ def test_endless_replies_end_within_bounds_every_time(name: str, line: tuple[str
         end_within_bounds(name, line, tmp_path / str(number))
 
 
-@pytest.mark.long
-def test_list_of_many_small_items_is_read_in_bounded_memory(tmp_path: Path) -> None:
-    numbers = b"[" + b"1," * (1 << 20) + b"1]"
-
-    ended = run_against(sends(complete(numbers)), tmp_path / "home", *LIST)
-
-    print(ended)
-    assert ended.megabytes < MEGABYTES
+def nested(one: bytes) -> Misbehave:
+    return lambda connection: connection.send(complete(b"[" + b",".join([one] * (60_000_000 // len(one))) + b"]"))
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("one", [b'{"a":' * 29 + b"1" + b"}" * 29, b"[" * 30 + b"]" * 30], ids=["objects", "arrays"])
-def test_a_list_of_nested_values_is_read_in_bounded_memory(one: bytes, tmp_path: Path) -> None:
-    nested = b"[" + b",".join([one] * (60_000_000 // len(one))) + b"]"
-
-    ended = run_against(sends(complete(nested)), tmp_path / "home", *LIST, seconds="20")
-
-    print(ended)
-    assert ended.code == 10
-    assert ended.megabytes < 2 * MEGABYTES
+LISTS: dict[str, tuple[Misbehave, int]] = {
+    "many small items": (sends(complete(b"[" + b"1," * (1 << 20) + b"1]")), MEGABYTES),
+    **{name: (ENDLESS[name], MEGABYTES) for name in ("a gzip bomb of 10 GiB", "10 GiB of spaces")},
+    "nested objects": (nested(b'{"a":' * 29 + b"1" + b"}" * 29), 2 * MEGABYTES),
+    "nested arrays": (nested(b"[" * 30 + b"]" * 30), 2 * MEGABYTES),
+}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["a gzip bomb of 10 GiB", "10 GiB of spaces"])
-def test_a_bomb_for_a_list_is_read_in_bounded_memory(name: str, tmp_path: Path) -> None:
-    ended = run_against(ENDLESS[name], tmp_path / "home", *LIST, seconds="10")
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.thorough if "nested" in name else pytest.mark.long) for name in LISTS]
+)
+def test_list_is_read_in_bounded_memory(name: str, tmp_path: Path) -> None:
+    behave, most = LISTS[name]
+
+    ended = run_against(behave, tmp_path / "home", *LIST, seconds="20")
 
     print(ended)
-    assert ended.code == 10
-    assert ended.megabytes < MEGABYTES
+    assert (ended.code, ended.megabytes < most) == (10, True)
 
 
 @pytest.mark.representative("has_no_limit")

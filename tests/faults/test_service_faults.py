@@ -37,8 +37,6 @@ from faults.service_faults import (
     says,
 )
 
-FOR_ALL = 45
-
 
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
@@ -85,41 +83,22 @@ def drawn(rows: tuple[Row, ...], count: int | None) -> list[tuple[Row, Command, 
 # Straight
 
 
-@pytest.mark.representative(
-    "silence",
-    "429, wait for nonsense",
-    "401",
-    "404",
-    "408",
-    "504",
-    "302 elsewhere",
-    "an error and 200",
-    "HTML and 200",
-    "two replies at once",
-    "hang up after reading",
-    "reset after reading",
-    "a chunk cut short",
-    "half a status line",
-    "100 Continue without end",
-    "500 after the commit",
-    "not gzip",
-    "TLS on the plain port",
+DEFAULT_ROWS = (
+    *("silence", "429, wait for nonsense", "401", "404", "408", "504", "302 elsewhere", "an error and 200"),
+    *("HTML and 200", "two replies at once", "hang up after reading", "reset after reading", "a chunk cut short"),
+    *("half a status line", "100 Continue without end", "500 after the commit", "not gzip", "TLS on the plain port"),
 )
+
+
+@pytest.mark.representative(*(f"{name}-45" for name in DEFAULT_ROWS))
+@pytest.mark.parametrize("count", [45, pytest.param(len(ROWS), id="all", marks=pytest.mark.long)])
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_each_command_ends_as_expected_and_writes_at_most_once(row: Row, case_runner: CaseRunner) -> None:
+def test_each_command_ends_as_expected_and_writes_at_most_once(row: Row, count: int, case_runner: CaseRunner) -> None:
     """The writes of money meet every row; the other commands as many as the seed draws."""
-    drawn_rows = random.Random(draw_seed()).sample(ROWS, FOR_ALL)
+    drawn_rows = random.Random(draw_seed()).sample(ROWS, count)
     for command, end in meetings(row):
         if row in drawn_rows or command.name in ("create", "release"):
             case_runner.run_case(row, command, expected=end)
-    case_runner.finish()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_every_command_meets_every_row(row: Row, case_runner: CaseRunner) -> None:
-    for command, end in meetings(row):
-        case_runner.run_case(row, command, expected=end)
     case_runner.finish()
 
 
@@ -176,14 +155,6 @@ def test_second_reply_to_the_read_is_not_the_write_reply(name: str, case_runner:
 # Through a proxy
 
 
-def through_a_tunnel(case_runner: CaseRunner, count: int | None) -> None:
-    rows = tuple(row for row in ROWS if not row.https and row.what is not answer_in_tls)
-    meetings_drawn = drawn(rows, count)
-    for number, (row, command, end) in enumerate(meetings_drawn):
-        case_runner.run_case(row, renumbered(command, number), expected=end, tunnel=True)
-    case_runner.finish()
-
-
 def renumbered(command: Command, number: int) -> Command:
     """Return a line that is no other's equal: an unknown write holds back its equals."""
     line = tuple(
@@ -199,14 +170,12 @@ def renumbered(command: Command, number: int) -> Command:
 
 
 @pytest.mark.representative("10")
-@pytest.mark.parametrize("count", [10, 50])
-def test_a_tunnel_changes_nothing(case_runner: CaseRunner, count: int) -> None:
-    through_a_tunnel(case_runner, count)
-
-
-@pytest.mark.long
-def test_a_tunnel_changes_nothing_for_any_row(case_runner: CaseRunner) -> None:
-    through_a_tunnel(case_runner, None)
+@pytest.mark.parametrize("count", [10, 50, pytest.param(None, id="all", marks=pytest.mark.long)])
+def test_a_tunnel_changes_nothing(case_runner: CaseRunner, count: int | None) -> None:
+    rows = tuple(row for row in ROWS if not row.https and row.what is not answer_in_tls)
+    for number, (row, command, end) in enumerate(drawn(rows, count)):
+        case_runner.run_case(row, renumbered(command, number), expected=end, tunnel=True)
+    case_runner.finish()
 
 
 @pytest.mark.representative("407", "hang up")
@@ -230,23 +199,16 @@ def test_a_tunnel_that_was_reset_leaves_room_for_another_try(name: str, case_run
 # In-process
 
 
-def in_process(case_runner: CaseRunner, application: Application, count: int | None) -> None:
+@pytest.mark.representative("15")
+@pytest.mark.parametrize("count", [15, 50, pytest.param(None, id="all", marks=pytest.mark.long)])
+def test_the_sandbox_meets_the_same_in_process(
+    case_runner: CaseRunner, application: Application, count: int | None
+) -> None:
     for number, (row, command, end) in enumerate(drawn(IN_PROCESS, count)):
         # The sandbox's word for released is known, and this application keeps reading as held.
         right = 16 if (command.name, end) == ("release", 0) else end
         case_runner.run_case_in_process(row, renumbered(command, number), application, expected=right)
     case_runner.finish("--sandbox")
-
-
-@pytest.mark.representative("15")
-@pytest.mark.parametrize("count", [15, 50])
-def test_the_sandbox_meets_the_same_in_process(case_runner: CaseRunner, application: Application, count: int) -> None:
-    in_process(case_runner, application, count)
-
-
-@pytest.mark.long
-def test_the_sandbox_meets_every_row_in_process(case_runner: CaseRunner, application: Application) -> None:
-    in_process(case_runner, application, None)
 
 
 @pytest.mark.representative("create-*", "release-raises")
@@ -341,14 +303,13 @@ def test_the_harness_notices_a_broken_variant(
     case_runner: CaseRunner,
     application: Application,
     monkeypatch: pytest.MonkeyPatch,
+    reached: reply_variants.Reached,
 ) -> None:
-    reached: list[bool] = []
-    variant(monkeypatch, lambda: reached.append(True))
+    variant(monkeypatch, reached)
     application.instead = fails("raises")
     row = next(row for row in (*ROWS, *AT_THE_PROXY, RAISING) if row.name == name)
 
     MEETINGS[how](case_runner, row, LINES[command], application)
 
-    assert reached
     with pytest.raises(AssertionError, match=noticed):
         case_runner.finish(*(["--sandbox"] if how == "in-process" else []))

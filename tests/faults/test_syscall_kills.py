@@ -10,9 +10,12 @@ from faults.syscall_faults import faulted_command
 pytestmark = needs_strace
 
 
-def kill_at_calls(folder: Path, verb: str, *, share: int | None) -> None:
+@pytest.mark.representative("2-create")
+@pytest.mark.parametrize("verb", ["create", "release"])
+@pytest.mark.parametrize("share", [2, 6, pytest.param(None, id="all", marks=pytest.mark.long)])
+def test_kill_at_journal_calls_violates_no_promise(tmp_path: Path, verb: str, share: int | None) -> None:
     """Kill before each call, or before `share` of them drawn from the seed."""
-    with faulted_command(folder, verb) as command:
+    with faulted_command(tmp_path, verb) as command:
         points = command.points()
         # Fewer would say that the trace misses the journal.
         assert {"fdatasync", "pwrite64", "ftruncate", "openat", "close", "fcntl"} <= {point.call for point in points}
@@ -20,16 +23,3 @@ def kill_at_calls(folder: Path, verb: str, *, share: int | None) -> None:
         for point in chosen:
             assert command.run_with_fault(point, "signal=KILL").killed, point
         print(f"{verb}: {len(chosen)} of {len(points)} points")
-
-
-@pytest.mark.representative("2-create")
-@pytest.mark.parametrize("verb", ["create", "release"])
-@pytest.mark.parametrize("share", [2, 6])
-def test_kill_at_some_journal_calls_violates_no_promise(tmp_path: Path, verb: str, share: int) -> None:
-    kill_at_calls(tmp_path, verb, share=share)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("verb", ["create", "release"])
-def test_kill_at_every_journal_call_violates_no_promise(tmp_path: Path, verb: str) -> None:
-    kill_at_calls(tmp_path, verb, share=None)

@@ -159,35 +159,5 @@ def test_proxy_that_answers_for_an_https_origin_gets_no_key(
     assert (server.seen, [line for head in server.tunnels for line in head if KEYS[0].encode() in line]) == ([], [])
 
 
-@pytest.mark.parametrize("status", ["302 Found", "307 There", "407 Proxy Authentication Required"])
-def test_proxy_that_redirects_gets_no_key(run: Run, bundle: tuple[trustme.CA, Path], status: str) -> None:
-    with serving(say_nothing) as beyond:
-        reply = http_reply(status, b"", f"Location: {beyond.base_url}", 'Proxy-Authenticate: Basic realm="the API key"')
-        server = MisbehavingServer(answer, b"", at_proxy=lambda connection: connection.send(reply))
-        with misbehaving(server):
-            codes = ask_through(run, server, bundle[1], "http://127.0.0.1:PORT")
-
-    assert codes == [11, 11, 11]
-    assert (beyond.seen, server.seen) == ([], [])
-    assert [line for head in server.tunnels for line in head if KEYS[0].encode() in line] == []
-
-
-@pytest.mark.parametrize("location", ["http://BEYOND/x", "https://BEYOND/x", "http://escrow.test/x"])
-def test_redirecting_https_origin_behind_a_proxy_leaks_no_key(
-    run: Run, bundle: tuple[trustme.CA, Path], location: str
-) -> None:
-    authority, path = bundle
-    with serving(say_nothing) as beyond:
-        there = location.replace("BEYOND", f"127.0.0.1:{beyond.port}")
-        reply = http_reply("307 There", b"", f"Location: {there}", "Connection: close")
-        server = MisbehavingServer(lambda one: one.send(reply), b"", tunnel=tunnel_to(authority, HOST))
-        with misbehaving(server):
-            codes = ask_through(run, server, path, "http://127.0.0.1:PORT")
-
-    assert codes == [8, 8, 8]
-    assert (beyond.seen, len(server.seen)) == ([], 3)
-    assert {head[0] for head in server.tunnels} == {f"CONNECT {HOST}:443 HTTP/1.1".encode()}
-
-
 def test_key_leak_places_are_enough() -> None:
     assert len(PLACES) >= 60

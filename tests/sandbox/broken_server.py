@@ -1,7 +1,7 @@
 """`sandbox serve` with a fault: the first argument names the fault, the rest is the command line.
 
-It proves that the harnesses of `test_serve_kills.py` and `test_delivery_kills.py` report each fault, and that
-the server reports what ends its deliveries.
+It proves that the harness of `test_serve_kills.py` reports each fault, and that the server reports what ends its
+deliveries.
 """
 
 import sqlite3

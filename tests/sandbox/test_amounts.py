@@ -12,6 +12,11 @@ def create(client: httpx.Client, members: str) -> httpx.Response:
     return client.post("/transactions", content=f"{{{members}}}".encode(), headers=JSON)
 
 
+def flaws(reply: httpx.Response) -> list[str]:
+    assert (reply.status_code, reply.headers["content-type"]) == (400, "application/problem+json")
+    return [error["pointer"] for error in reply.json()["errors"]]
+
+
 def with_amount(client: httpx.Client, token: str) -> httpx.Response:
     return create(client, f'"amount":{token},"currency":"USD"')
 
@@ -38,66 +43,35 @@ def test_random_amount_within_bounds_is_returned_exactly(shared_client: httpx.Cl
 @pytest.mark.parametrize(
     "token",
     [
-        *("0", "0.0", "0.0000", "-0", "-1", "1e3", "1E3", "1e400", "1.00e2", "0.00001", "1.00000", "100000000000000"),
-        *("true", "null", "[1]"),
-        *("9" * 5000, '"100"', '""', '{"value":1}'),
+        *("0", "0.0000", "-1", "1e3", "1e400", "0.00001", "100000000000000", "9" * 5000),
+        *("true", "null", '"100"', '{"value":1}'),
     ],
 )
 def test_amount_out_of_bounds_is_400_with_a_pointer(client: httpx.Client, token: str) -> None:
-    reply = with_amount(client, token)
-
-    assert (reply.status_code, reply.headers["content-type"]) == (400, "application/problem+json")
-    assert reply.json()["errors"] == [
-        {
-            "pointer": "#/amount",
-            "detail": "amount must be a number above 0, not a string, with at most 14 digits before the"
-            " point, at most 4 after it, and no exponent.",
-        }
-    ]
+    assert flaws(with_amount(client, token)) == ["#/amount"]
     assert client.get("/transactions").json() == {"data": [], "has_more": False}
 
 
-@pytest.mark.parametrize(
-    "token",
-    ["NaN", "Infinity", "-Infinity", "+1", "01", "1.", ".5", "1_000", "1,000", "0x10", "\u0661", "1\u0660", "--1"],
-)
+@pytest.mark.parametrize("token", ["NaN", "-Infinity", "+1", "01", "1.", "1,000", "\u0661"])
 def test_amount_that_is_no_json_number_is_400(client: httpx.Client, token: str) -> None:
-    reply = with_amount(client, token)
-
-    assert (reply.status_code, reply.json()["errors"][0]["pointer"]) == (400, "#")
+    assert flaws(with_amount(client, token)) == ["#"]
 
 
-@pytest.mark.parametrize("token", ['"usd"', '"US"', '"USDT"', '"USD\\n"', '"\uff35\uff33\uff24"', '""', "840", "null"])
+@pytest.mark.parametrize("token", ['"usd"', '"USDT"', '"USD\\n"', '"\uff35\uff33\uff24"', "840"])
 def test_currency_other_than_three_capitals_is_400(client: httpx.Client, token: str) -> None:
-    reply = create(client, f'"amount":1,"currency":{token}')
-
-    assert reply.status_code == 400
-    assert reply.json()["errors"] == [{"pointer": "#/currency", "detail": "currency must be three capital letters."}]
+    assert flaws(create(client, f'"amount":1,"currency":{token}')) == ["#/currency"]
 
 
 def test_body_with_several_flaws_names_them_all(client: httpx.Client) -> None:
-    reply = create(client, '"id":"tx_1","status":"released","payer":7')
+    reply = create(client, '"id":"tx_1","status":"released","created_at":"x","updated_at":"x","payer":7')
 
-    assert reply.status_code == 400
-    assert [error["pointer"] for error in reply.json()["errors"]] == [
-        *("#/id", "#/status", "#/amount", "#/currency", "#/payer")
-    ]
-
-
-@pytest.mark.parametrize("name", ["id", "status", "created_at", "updated_at"])
-def test_reserved_field_in_a_body_is_refused(client: httpx.Client, name: str) -> None:
-    reply = create(client, f'"amount":1,"currency":"USD","{name}":"x"')
-
-    assert reply.status_code == 400
-    assert reply.json()["errors"] == [{"pointer": f"#/{name}", "detail": f"{name} is set by the service."}]
+    named = {"#/id", "#/status", "#/created_at", "#/updated_at", "#/amount", "#/currency", "#/payer"}
+    assert set(flaws(reply)) == named
 
 
 @pytest.mark.parametrize("name", ["payer", "payee"])
 def test_create_for_an_unknown_user_is_400_and_stores_nothing(client: httpx.Client, name: str) -> None:
     reply = create(client, f'"amount":1,"currency":"USD","{name}":"usr_00000000"')
 
-    assert reply.status_code == 400
-    assert reply.json()["errors"] == [
-        {"pointer": f"#/{name}", "detail": f"{name} must be one of usr_PAYER001, usr_PAYEE001."}
-    ]
+    assert flaws(reply) == [f"#/{name}"]
     assert client.get("/transactions").json()["data"] == []

@@ -6,6 +6,7 @@ The meaning of each status is that of Standard Webhooks 1.0.0, "Operational cons
 import base64
 import hashlib
 import hmac
+import json
 import socket
 import time as clock
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import jsonschema_rs
 import pytest
 from conftest import Serve
 from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply, say_nothing
@@ -21,10 +23,9 @@ from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply
 from escrowctl.post_once import PostError, Target, post_once
 from escrowctl.sandbox.service import Sandbox
 from escrowctl.sandbox.store import open_store
-from sandbox.conformance import Judge, exact, fetch_document
-from sandbox.conftest import Time, rows
+from sandbox.conftest import Time, fetch_document, rows
 
-OK, FAILED = http_reply("200 OK"), http_reply("500 Internal Server Error")
+OK = http_reply("200 OK")
 NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
 DELAYS = [5, 15, 30, 60]
 
@@ -39,11 +40,8 @@ def sandbox(folder: Path, time: Time) -> Iterator[Sandbox]:
 class Shop:
     """A receiver, its endpoint, and the calls that the tests make."""
 
-    def __init__(self, sandbox: Sandbox, client: httpx.Client, server: WireServer) -> None:
+    def __init__(self, client: httpx.Client, server: WireServer) -> None:
         self.client = client
-        # These calls are not in the OpenAPI document, which `client` compares every answer with.
-        headers = {"Authorization": f"Bearer {sandbox.key}"}
-        self.operator = httpx.Client(transport=httpx.WSGITransport(app=sandbox.app), headers=headers)
         self.server = server
         made = client.post("/webhooks", json={"url": f"{server.base_url}/hooks?a=1"}).json()
         self.secret = made["secret"]
@@ -60,7 +58,7 @@ class Shop:
         return self.client.post("/transactions", json={"amount": 100, "currency": "USD", **fields}).json()
 
     def call(self, method: str, path: str, **body: object) -> Any:
-        reply = self.operator.request(method, f"http://sandbox.invalid/sandbox{path}", json=body or None)
+        reply = self.client.request(method, f"http://sandbox.invalid/sandbox{path}", json=body or None)
         assert reply.status_code == 200, reply.text
         return reply.json()
 
@@ -81,9 +79,9 @@ Open = Callable[[Behave], Shop]
 
 
 @pytest.fixture
-def shop(sandbox: Sandbox, client: httpx.Client, serve: Serve) -> Open:
+def shop(client: httpx.Client, serve: Serve) -> Open:
     """Start a receiver and register it."""
-    return lambda behave: Shop(sandbox, client, serve(behave))
+    return lambda behave: Shop(client, serve(behave))
 
 
 def statuses(*numbers: int) -> Behave:
@@ -135,9 +133,9 @@ def test_body_and_headers_are_those_of_the_document(sandbox: Sandbox, shop: Open
     there.client.put(f"/transactions/{made['id']}/release")
     sandbox.deliver()
 
-    schema = described["requestBody"]["content"]["application/json"]["schema"]
+    schema = described["requestBody"]["content"]["application/json"]["schema"] | {"components": document["components"]}
     for seen in there.seen:
-        assert Judge(document).schema_flaws(schema, exact(seen.body), place="body") == []
+        jsonschema_rs.validate(schema, json.loads(seen.body))
         assert [name["name"] for name in described["parameters"] if not seen.header(name["name"])] == []
 
 
@@ -183,13 +181,10 @@ def test_advanced_clock_does_not_change_what_receivers_compare_with_theirs(
     assert b'"timestamp":"2026-11-28T03:12:44' in there.seen[0].body
 
 
-@pytest.mark.representative("299-*", "300-*", "500-*")
+@pytest.mark.representative("200-*", "410-*")
 @pytest.mark.parametrize(
     ("status", "state"),
-    [
-        *((status, "delivered") for status in (200, 201, 204, 299)),
-        *((status, "waiting") for status in (300, 304, 400, 401, 404, 410, 422, 429, 500, 502, 503, 504)),
-    ],
+    [(200, "delivered"), (204, "delivered"), (304, "waiting"), (410, "waiting"), (429, "waiting"), (503, "waiting")],
 )
 def test_only_a_2xx_is_a_success(sandbox: Sandbox, shop: Open, status: int, state: str) -> None:
     there = shop(statuses(status))
@@ -199,11 +194,9 @@ def test_only_a_2xx_is_a_success(sandbox: Sandbox, shop: Open, status: int, stat
     assert [(one["state"], one["last_status"]) for one in there.deliveries] == [(state, status)]
 
 
-@pytest.mark.representative("302")
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirect_is_a_failure_and_not_followed(sandbox: Sandbox, shop: Open, serve: Serve, status: int) -> None:
+def test_redirect_is_a_failure_and_not_followed(sandbox: Sandbox, shop: Open, serve: Serve) -> None:
     elsewhere = serve(answering(OK))
-    there = shop(answering(http_reply(f"{status} X", b"", f"Location: {elsewhere.base_url}/x")))
+    there = shop(answering(http_reply("307 X", b"", f"Location: {elsewhere.base_url}/x")))
     there.create()
 
     sandbox.deliver()
@@ -211,33 +204,21 @@ def test_redirect_is_a_failure_and_not_followed(sandbox: Sandbox, shop: Open, se
     assert (there.states, len(there.seen), elsewhere.seen) == (["waiting"], 1, [])
 
 
-@pytest.mark.representative("closed")
+@pytest.mark.representative("closed", "no listener")
 @pytest.mark.parametrize(
-    ("behave", "error"),
-    [
-        (hang_up, "no valid answer"),
-        (answering(b"hello\r\n\r\n"), "no valid answer"),
-        (answering(b"HTTP/1.1 abc X\r\n\r\n"), "no valid answer"),
-    ],
-    ids=["closed", "no HTTP", "no status"],
+    "behave",
+    [hang_up, answering(b"hello\r\n\r\n"), answering(b"HTTP/1.1 abc X\r\n\r\n"), None],
+    ids=["closed", "no HTTP", "no status", "no listener"],
 )
-def test_missing_reply_is_a_failure_with_its_reason(sandbox: Sandbox, shop: Open, behave: Behave, error: str) -> None:
-    there = shop(behave)
+def test_missing_reply_is_a_failure_with_its_reason(sandbox: Sandbox, shop: Open, behave: Behave | None) -> None:
+    there = shop(behave or answering(OK))
+    if behave is None:
+        there.server.close()
     there.create()
     sandbox.deliver()
 
-    assert [(one["state"], one["last_status"], one["last_error"]) for one in there.deliveries] == [
-        ("waiting", None, error)
-    ]
-
-
-def test_receiver_that_does_not_listen_is_tried_again(sandbox: Sandbox, shop: Open) -> None:
-    there = shop(statuses(200))
-    there.server.close()
-    there.create()
-    sandbox.deliver()
-
-    assert [(one["state"], one["last_error"]) for one in there.deliveries] == [("waiting", "no connection")]
+    expected = ("waiting", None, "no valid answer" if behave else "no connection")
+    assert [(one["state"], one["last_status"], one["last_error"]) for one in there.deliveries] == [expected]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
@@ -251,16 +232,9 @@ def test_event_goes_to_this_machine(sandbox: Sandbox, client: httpx.Client, serv
 
 
 ELSEWHERE = (
-    *("http://10.0.0.1", "http://10.1", "http://167772161", "http://192.0.2.1", "http://169.254.169.254", "http://0"),
-    *(
-        "http://0.0.0.0",
-        "http://[::]",
-        "http://[fe80::1]",
-        "http://[::ffff:a9fe:a9fe]",
-        "http://[:::]",
-        "http://2130706433",
-    ),
-    *("http://shop.example.net", "http://127.0.0.1.example.net", "http://localhost.example", "https://127.0.0.1"),
+    *("http://10.0.0.1", "http://10.1", "http://169.254.169.254", "http://0", "http://[::]", "http://[fe80::1]"),
+    *("http://[::ffff:a9fe:a9fe]", "http://2130706433", "http://shop.example.net"),
+    *("http://127.0.0.1.example.net", "https://127.0.0.1"),
 )
 
 
@@ -271,16 +245,12 @@ def test_event_for_another_machine_connects_to_nothing(
     monkeypatch.setattr(socket, "create_connection", lambda *words, **_: dialled.append(words))
     for url in ELSEWHERE:
         assert client.post("/webhooks", json={"url": url}).status_code == 201, url
-    there = client.post("/transactions", json={"amount": 1, "currency": "USD"}).json()
+    client.post("/transactions", json={"amount": 1, "currency": "USD"})
     sandbox.deliver()
 
-    found = rows(
-        sandbox,
-        "SELECT transaction_id, error FROM delivery_attempts a, deliveries d, events e"
-        " WHERE a.delivery = d.position AND d.event = e.position",
-    )
-    refusal = "the sandbox sends to http://127.0.0.1, http://[::1] and http://localhost only"
-    assert (found, dialled) == ([(there["id"], refusal)] * len(ELSEWHERE), [])
+    errors = [error for (error,) in rows(sandbox, "SELECT error FROM delivery_attempts")]
+    assert (dialled, len(errors), len(set(errors))) == ([], len(ELSEWHERE), 1)
+    assert "only" in errors[0]
 
 
 def drip(_seen: Seen, connection: socket.socket) -> None:
@@ -340,45 +310,6 @@ def test_what_is_due_happens_in_order_each_at_its_own_time(sandbox: Sandbox, sho
     assert clock["now"].startswith("2026-11-28T03:12:44.0")
 
 
-def test_triggered_event_changes_nothing_and_is_marked(sandbox: Sandbox, shop: Open) -> None:
-    there = shop(statuses(200))
-    made = there.create()
-
-    event = there.call("POST", "/events", event="transaction.released", transaction=made["id"])
-    sandbox.deliver()
-
-    assert (event["triggered"], event["sequence"], event["body"]["data"]) == (True, 2, made)
-    assert [(one["event"], one["triggered"]) for one in there.deliveries] == [
-        ("transaction.created", False),
-        ("transaction.released", True),
-    ]
-    assert there.client.get(f"/transactions/{made['id']}").json() == made
-    assert b"triggered" not in there.seen[1].body
-
-
-@pytest.mark.representative("POST-/events-body0*", "POST-/clock-body8*")
-@pytest.mark.parametrize(
-    ("method", "path", "body", "status"),
-    [
-        ("POST", "/events", {"event": "transaction.released", "transaction": "tx_00000000"}, 404),
-        ("POST", "/events", {"event": "transaction.lost", "transaction": "tx_00000000"}, 400),
-        ("POST", "/events", {"event": "transaction.released"}, 400),
-        ("POST", "/events/msg_00000000/replay", None, 404),
-        ("GET", "/events/msg_00000000", None, 404),
-        ("GET", "/deliveries?undelivered=1", None, 400),
-        ("GET", "/deliveries?limit=1001", None, 400),
-        ("GET", "/deliveries?after=1", None, 400),
-        *(("POST", "/clock", {"advance_seconds": value}, 400) for value in (0, -1, "1", 1.5, None, 10**10)),
-    ],
-)
-def test_call_that_cannot_be_carried_out_is_refused(
-    client: httpx.Client, method: str, path: str, body: object, status: int
-) -> None:
-    reply = client.request(method, f"http://sandbox.invalid/sandbox{path}", json=body)
-
-    assert (reply.status_code, reply.headers["content-type"]) == (status, "application/problem+json")
-
-
 def test_receiver_may_call_the_sandbox_before_it_replies(sandbox: Sandbox, client: httpx.Client, serve: Serve) -> None:
     read: list[int] = []
 
@@ -387,7 +318,7 @@ def test_receiver_may_call_the_sandbox_before_it_replies(sandbox: Sandbox, clien
         read.append(client.put(f"/transactions/{transaction}/release").status_code)
         connection.sendall(OK)
 
-    there = Shop(sandbox, client, serve(fetch_first))
+    there = Shop(client, serve(fetch_first))
     there.create()
     sandbox.deliver()
 
@@ -405,9 +336,8 @@ def test_call_of_a_receiver_while_the_clock_advances_has_the_time_of_its_event(
             made.append(client.post("/transactions", json={"amount": 1, "currency": "USD"}).json())
         connection.sendall(OK)
 
-    there = Shop(sandbox, client, serve(create_another))
+    there = Shop(client, serve(create_another))
     there.create(expires_in="1h")
-
     there.advance(days=7)
 
     assert [one["created_at"][:19] for one in made] == ["2026-11-21T04:12:44"]

@@ -1,8 +1,6 @@
 """Faults that `sandbox set` sets: what is applied, and what the client sees, in-process and over sockets."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import Result, Run
@@ -26,45 +24,33 @@ OUTCOMES: dict[str, tuple[int, str | None, bool]] = {
 }
 
 
-@pytest.fixture(params=["in-process", "served"])
-def sandbox(request: pytest.FixtureRequest, home: Path) -> Iterator[str]:
-    if request.param == "in-process":
-        yield request.param
-        return
-    with serving_here(home):
-        yield request.param
+def create_under(fault: str, run: Run) -> tuple[Result, bool]:
+    """Create once under a fault; return the result, and whether there is one escrow more."""
 
+    def count() -> int:
+        return sum(run("sandbox", "status", "--json").json["transactions"].values())
 
-def count_escrows(run: Run) -> int:
-    return sum(run("sandbox", "status", "--json").json["transactions"].values())
-
-
-@pytest.mark.representative("served-drop-reply", "in-process-reset", "served-429", "in-process-latency:300ms")
-@pytest.mark.parametrize("fault", OUTCOMES)
-def test_fault_of_a_create_has_its_outcome(sandbox: str, fault: str, run: Run) -> None:
-    code, error, exists = OUTCOMES[fault]
+    before = count()
     assert run("sandbox", "set", f"fault.create={fault},3x").code == 0
-
-    ended = run("--sandbox", "--timeout", "1", *CREATE)
-
-    assert (ended.code, ended.error["code"] if error else None, count_escrows(run)) == (code, error, int(exists))
-    if code == 12:
-        assert ended.error["outcome"] == "unknown"
+    ended = run("--sandbox", "--timeout", "1", *CREATE, "--reference", f"r{before}")
+    return ended, count() > before
 
 
-def evidence_of(ended: Result) -> dict[str, Any]:
-    error = ended.error
-    return {name: error.get(name) for name in ("code", "message", "outcome", "http_status", "exit_code")}
+@pytest.mark.representative("drop-reply", "reset", "truncated", "latency:300ms")
+@pytest.mark.parametrize("fault", OUTCOMES)
+def test_fault_has_its_outcome_in_process_and_over_a_socket(fault: str, home: Path, run: Run) -> None:
+    code, error, exists = OUTCOMES[fault]
 
-
-@pytest.mark.representative("drop-reply", "reset", "truncated", "500")
-@pytest.mark.parametrize("fault", [fault for fault, outcome in OUTCOMES.items() if outcome[0]])
-def test_fault_looks_the_same_in_process_and_over_a_socket(fault: str, home: Path, run: Run) -> None:
-    run("sandbox", "set", f"fault.create={fault}")
-    line = ("--sandbox", "--timeout", "1", *CREATE)
-
-    in_process = run(*line, "--reference", "a")
+    in_process = create_under(fault, run)
+    run("sandbox", "set", "fault.create=off")
     with serving_here(home):
-        served = run(*line, "--reference", "b")
+        served = create_under(fault, run)
 
-    assert evidence_of(in_process) == evidence_of(served)
+    for ended, made in (in_process, served):
+        assert (ended.code, ended.error["code"] if error else None, made) == (code, error, exists)
+    if error:
+        facts = [
+            (ended.error["message"], ended.error["outcome"], ended.error["http_status"])
+            for ended, _ in (in_process, served)
+        ]
+        assert facts[0] == facts[1]

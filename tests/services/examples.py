@@ -25,7 +25,7 @@ AS_OBSERVED = ExampleService(
         Expected(CREATE, 0, "id\ttx_1\nstatus\theld\namount\t100\ncurrency\tUSD\n"),
         Expected("tx get tx_1 --json", 0, '{"id": "tx_1", "status": "held", "amount": 100, "currency": "USD"}\n'),
         Expected("tx list", 0, "tx_1\theld\t100\tUSD\t\n", OBSERVED),
-        Expected("tx update tx_1 --data '{}' --yes", 8, "", 'refused the update: 400 "cannot be changed".'),
+        Expected("tx update tx_1 --data '{}' --yes", 8, "", '400 "cannot be changed"'),
         Expected(
             "tx release tx_1 --yes --json",
             0,
@@ -100,18 +100,13 @@ INTEGERS = ExampleService(
         Expected(CREATE, 0, "id\t41\nstatus\t1\namount\t100.00\ncurrency\tUSD\n"),
         Expected("tx get 41 --fields id,status,amount --json", 0, '{"id": "41", "status": "1", "amount": 100.00}\n'),
         Expected("tx list", 0, "41\t1\t100.00\t\t\n42\t\t\t\t\n"),
-        Expected(
-            "tx update 41 --data '{}' --yes",
-            0,
-            "id\t41\nstatus\t1\namount\t100.00\ncurrency\tUSD\n",
-            "the reply has no body",
-        ),
+        Expected("tx update 41 --data '{}' --yes", 0, "id\t41\nstatus\t1\namount\t100.00\ncurrency\tUSD\n", "no body"),
         Expected(
             "tx release 41 --yes --expect-amount 100 --json",
             0,
             '{"id": "41", "http_status": 200, "reply": null, "status_before": "1", "status_after": "4", '
             '"verified": null}\n',
-            "if 4 means that the release is in progress:  escrowctl -p p config set status.pending 4",
+            "escrowctl -p p config set status.pending 4",
         ),
         Expected("user get 7 --json", 0, '{"id": 7, "balance": 12345678901234567890.10}\n'),
         Expected("webhook create --url https://x.example -q", 0, "3\n"),
@@ -150,12 +145,7 @@ POINTED = ExampleService(
         ),
         Expected("tx list", 0, "A-10977\tAWAITING_DEPOSIT\t100.00\tUSD\t\n"),
         Expected('tx update A-10977 --data \'{"note":"x"}\' --yes -q', 0, "A-10977\n"),
-        Expected(
-            "tx release A-10977 --yes --expect-currency EUR",
-            3,
-            "",
-            "the currency of A-10977 is USD, but EUR was expected",
-        ),
+        Expected("tx release A-10977 --yes --expect-currency EUR", 3, "", "USD"),
         Expected(
             "tx release A-10977 --yes --expect-amount 100 --expect-currency USD --json",
             0,
@@ -163,9 +153,7 @@ POINTED = ExampleService(
             '"status_after": "paid_out", "verified": true}\n',
         ),
         Expected("user get 77 --json", 0, '{"partyRef": 77}\n'),
-        Expected(
-            "webhook create --url https://x.example", 0, "hookRef\th\n", "no field that escrowctl recognises as the id"
-        ),
+        Expected("webhook create --url https://x.example", 0, "hookRef\th\n", "id"),
         Expected("webhook list --json", 0, '[{"hookRef": "h", "callbackUrl": "https://x.example"}]\n'),
         Expected("api GET /users/77", 0, '{"partyRef": 77}\n'),
     ),
@@ -176,20 +164,8 @@ UNPOINTED = ExampleService(
     name="strange names, unknown",
     routes=_STRANGE_ROUTES,
     expected=(
-        Expected(
-            f"{CREATE} --reference a",
-            12,
-            "",
-            "escrowctl found no id in the reply. The escrow may or may not exist. escrowctl sent the create once.\n"
-            f"  reply            {_STRANGE}\n",
-        ),
-        Expected(
-            f"{CREATE} --reference b --json",
-            12,
-            "",
-            '"hint": "if the field /escrowRef is the id:  escrowctl -p p config set reply.id /escrowRef\\n'
-            'then resolve j2:                    escrowctl -p p journal resolve j2"',
-        ),
+        Expected(f"{CREATE} --reference a", 12, "", _STRANGE),
+        Expected(f"{CREATE} --reference b --json", 12, "", "escrowctl -p p config set reply.id /escrowRef"),
         Expected("tx get A-10977 --fields /escrowRef,status --json", 16, '{"/escrowRef": "A-10977", "status": null}\n'),
         Expected("tx list -q", 0, ""),
         Expected(
@@ -197,9 +173,7 @@ UNPOINTED = ExampleService(
             0,
             "/escrowState\tAWAITING_DEPOSIT\n",
         ),
-        Expected(
-            "tx release A-10977 --yes --expect-amount 100", 10, "", "JSON that has no id, no status and no amount"
-        ),
+        Expected("tx release A-10977 --yes --expect-amount 100", 10, "", "--allow-unreadable"),
         Expected(
             "tx release A-10977 --yes --allow-unreadable --json",
             0,
@@ -207,7 +181,7 @@ UNPOINTED = ExampleService(
             '"status_after": null, "verified": null}\n',
         ),
         Expected("user get 77", 0, "partyRef\t77\n"),
-        Expected("webhook create --url https://x.example -q", 12, "", "found no id in the reply, so -q"),
+        Expected("webhook create --url https://x.example -q", 12, "", "-q"),
         Expected("webhook list", 0, "\t\thttps://x.example\t\t\n"),
         Expected("api GET /transactions/A-10977 --fields /value/amt --json", 0, '{"/value/amt": 100.00}\n'),
     ),
@@ -227,24 +201,15 @@ TEXT_ERRORS = ExampleService(
         "GET /webhooks": Reply("503 Service Unavailable", "<h1>Sorry</h1>", HTML),
     },
     expected=(
-        Expected(CREATE, 5, "", 'error: the service refused the create: 403 "scope missing: escrow.write".'),
-        Expected("tx get tx_2", 6, "", 'error: get transaction tx_2: the service replied 404 "no such route".'),
-        Expected(
-            "tx list", 10, "", 'error: list transactions: the service replied 500 "boom \\u{1b}[2J" after 3 attempts.'
-        ),
-        Expected(
-            "tx update tx_1 --data '{}' --yes", 7, "", 'error: the service refused the update: 409 "locked by a job".'
-        ),
-        Expected("tx release tx_1 --yes", 8, "", 'error: the service refused the release: 422 "beneficiary blocked".'),
-        Expected("user get u_1", 4, "", 'error: get user u_1: the service replied 401 "who are you?".'),
-        Expected(
-            "webhook create --url https://x.example",
-            9,
-            "",
-            'the service refused the webhook creation: 429 "slow down".',
-        ),
-        Expected("webhook list", 10, "", 'error: list webhooks: the service replied 503 "Sorry" after 3 attempts.'),
-        Expected("api GET /nothing", 6, "", 'the service replied 404 "no such route".'),
+        Expected(CREATE, 5, "", '403 "scope missing: escrow.write"'),
+        Expected("tx get tx_2", 6, "", '404 "no such route"'),
+        Expected("tx list", 10, "", '500 "boom \\u{1b}[2J"'),
+        Expected("tx update tx_1 --data '{}' --yes", 7, "", '409 "locked by a job"'),
+        Expected("tx release tx_1 --yes", 8, "", '422 "beneficiary blocked"'),
+        Expected("user get u_1", 4, "", '401 "who are you?"'),
+        Expected("webhook create --url https://x.example", 9, "", '429 "slow down"'),
+        Expected("webhook list", 10, "", '503 "Sorry"'),
+        Expected("api GET /nothing", 6, "", '404 "no such route"'),
     ),
 )
 
@@ -271,13 +236,13 @@ PROBLEMS = ExampleService(
         "GET /webhooks": ok('{"_embedded":{"webhooks":[{"uuid":"w","state":"unconfirmed"}]}}'),
     },
     expected=(
-        Expected(CREATE, 8, "", 'error: the service refused the create: 400 "at least 500".'),
+        Expected(CREATE, 8, "", '400 "at least 500"'),
         Expected("tx get tx_1 -q", 0, "tx_1\n"),
         Expected("tx list", 0, "tx_1\treleased\t\t\t\n"),
-        Expected("tx update tx_1 --data '{}' --yes", 8, "", 'refused the update: 405 "no PUT".'),
-        Expected("tx release tx_1 --yes", 7, "", "error: tx_1 is already released. Nothing was sent."),
+        Expected("tx update tx_1 --data '{}' --yes", 8, "", '405 "no PUT"'),
+        Expected("tx release tx_1 --yes", 7, "", "tx_1"),
         Expected("tx release tx_1 --yes --skip-released --fields status_after", 0, "status_after\treleased\n"),
-        Expected("user get u_1", 8, "", 'the service replied 410 "the user left".'),
+        Expected("user get u_1", 8, "", '410 "the user left"'),
         Expected(
             "webhook create --url https://x.example --fields status,url",
             0,
@@ -355,18 +320,16 @@ SUCCESS_FALSE = ExampleService(
         "GET /webhooks": ok('{"success":false,"data":[]}'),
     },
     expected=(
-        Expected(CREATE, 12, "", 'the service replied 200, but the reply looks like an error (field "success").'),
+        Expected(CREATE, 12, "", '(field "success")'),
         Expected("tx get tx_1", 0, "id\ttx_1\nstatus\theld\nerror\t\n"),
-        Expected(
-            "tx get tx_2", 10, "", 'get transaction tx_2: the service replied 200, but the reply says: "not today".'
-        ),
+        Expected("tx get tx_2", 10, "", '"not today"'),
         Expected("tx get tx_3 --json", 0, '{"id": "tx_3", "status": "failed", "error": "card declined"}\n'),
-        Expected("tx list", 10, "", 'list transactions: the service replied 200, but the reply says: "not today".'),
-        Expected("tx update tx_1 --data '{}' --yes", 12, "", "tx_1 may or may not be updated."),
-        Expected("tx release tx_1 --yes", 12, "", "tx_1 may or may not be released."),
-        Expected("user get u_1", 10, "", 'get user u_1: the service replied 200, but the reply says: "no such user".'),
-        Expected("webhook create --url https://x.example", 12, "", "The endpoint may or may not be registered."),
-        Expected("webhook list", 10, "", "list webhooks: the service replied 200, but the reply looks like an error."),
+        Expected("tx list", 10, "", '"not today"'),
+        Expected("tx update tx_1 --data '{}' --yes", 12, "", "tx_1"),
+        Expected("tx release tx_1 --yes", 12, "", "tx_1"),
+        Expected("user get u_1", 10, "", '"no such user"'),
+        Expected("webhook create --url https://x.example", 12, ""),
+        Expected("webhook list", 10, "", "200"),
         Expected("api GET /transactions", 0, '{"success": false, "error": {"message": "not today"}}\n'),
     ),
 )
@@ -387,28 +350,15 @@ SPEECHLESS = ExampleService(
         "GET /webhooks": Reply("200 OK", '[{"id":"w"', "application/json"),
     },
     expected=(
-        Expected(CREATE, 12, "", "the service replied 201, but the reply is empty."),
-        Expected("tx get tx_1", 10, "", "the service replied 200, but the reply is HTML, not JSON: "),
-        Expected("tx list", 10, "", "the service replied 204, but the reply is empty."),
-        Expected("tx update tx_1 --data '{}' --yes", 10, "", "The update was not sent."),
-        Expected(
-            "tx release tx_1 --yes",
-            10,
-            "",
-            "The release was not sent.\n"
-            "hint: to send it without reading the escrow first: repeat the command with --allow-unreadable",
-        ),
-        Expected(
-            "tx release tx_1 --yes --allow-unreadable",
-            12,
-            "",
-            "the service replied 200, but the reply is HTML, not JSON.",
-        ),
-        Expected("user get u_1", 10, "", "the service replied 200, but the reply is empty."),
-        Expected(
-            "webhook create --url https://x.example", 12, "", "the service replied 200, but the reply is not JSON."
-        ),
-        Expected("webhook list", 10, "", "the service replied 200, but the reply was truncated: "),
+        Expected(CREATE, 12, "", "201"),
+        Expected("tx get tx_1", 10, "", "HTML"),
+        Expected("tx list", 10, "", "204"),
+        Expected("tx update tx_1 --data '{}' --yes", 10, ""),
+        Expected("tx release tx_1 --yes", 10, "", "--allow-unreadable"),
+        Expected("tx release tx_1 --yes --allow-unreadable", 12, "", "HTML"),
+        Expected("user get u_1", 10, "", "200"),
+        Expected("webhook create --url https://x.example", 12, "", "200"),
+        Expected("webhook list", 10, "", "200"),
         Expected("api GET /transactions/tx_1", 0, f"{_PAGE}\n"),
         Expected("api GET /users/u_1", 0, "\n"),
     ),

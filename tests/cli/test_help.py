@@ -63,9 +63,6 @@ def test_commands_are_listed_in_the_order_of_use() -> None:
     ("command", "usage"),
     [
         ("tx get", "escrowctl tx get [OPTIONS] ID..."),
-        ("tx release", "escrowctl tx release [OPTIONS] ID..."),
-        ("api", "escrowctl api [OPTIONS] METHOD PATH"),
-        ("config set", "escrowctl config set [OPTIONS] KEY VALUE..."),
         ("auth switch", "escrowctl auth switch [OPTIONS] [NAME]"),
         ("tx", "escrowctl tx [OPTIONS] COMMAND [ARGS]..."),
     ],

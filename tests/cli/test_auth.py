@@ -1,6 +1,5 @@
 """`escrowctl auth`: keys are stored, checked, listed and removed, and never shown."""
 
-import json
 import os
 import stat
 import sys
@@ -14,7 +13,7 @@ from conftest import KEY, Run, Serve
 from keyring_stub import KeyringStub
 from wire_server import Behave, Seen, WireServer, http_reply, say_nothing
 
-from cli.replies import CREATE, HELD, json_reply
+from cli.replies import json_reply
 
 OTHER_KEY = "sk_live_fedcba9876543210"
 UNCHECKED = ("auth", "login", "--base-url", "https://a.example.com", "--mode", "test", "-p", "a", "--no-check")
@@ -126,17 +125,15 @@ def test_named_prefix_is_checked_and_stored(run: Run, serve: Serve, home: Path) 
     assert (bad.code, len(server.seen)) == (2, 1)
 
 
-@pytest.mark.parametrize(
-    ("url", "mode", "name"),
-    [
-        ("https://pay.acme.co.uk", "live", "acme-live"),
-        ("https://192.0.2.7", "live", "service-live"),
-        ("http://localhost:9", "test", "local-test"),
-    ],
-)
-def test_login_without_a_name_builds_one_from_host_and_mode(run: Run, url: str, mode: str, name: str) -> None:
-    result = run("auth", "login", "--base-url", url, "--mode", mode, "--no-check", "-q", stdin=KEY)
-    assert (result.code, result.out) == (0, f"{name}\n")
+def test_login_without_a_name_builds_one_from_host_and_mode(run: Run) -> None:
+    urls = {
+        "https://pay.acme.co.uk": "acme-live",
+        "https://192.0.2.7": "service-live",
+        "http://localhost:9": "local-live",
+    }
+    options = ("--mode", "live", "--no-check", "-q")
+
+    assert {url: run("auth", "login", "--base-url", url, *options, stdin=KEY).out.strip() for url in urls} == urls
 
 
 @pytest.mark.parametrize(
@@ -217,51 +214,6 @@ def test_a_key_that_would_not_be_used_is_not_stored(run: Run, write_config: Call
     assert "credentials.toml" not in files_of(home)
 
 
-@pytest.mark.parametrize("account", [None, "acme"])
-def test_login_says_what_a_replaced_key_means_for_idempotency_keys(run: Run, serve: Serve, account: str | None) -> None:
-    server = serve(json_reply(HELD))
-    create = (*CREATE, "--idempotency-key", "order-1")
-    first = login(run, server, "--mode", "test", "-p", "a", "--json")
-    if account is not None:
-        run("config", "set", "account", account)
-    assert run(*create).code == 0
-
-    again = run("-p", "a", "auth", "login", "--json", stdin=KEY)
-    replaced = run("-p", "a", "auth", "login", "--json", stdin=OTHER_KEY)
-
-    notes = [note for note in map(json.loads, replaced.err.splitlines()) if note["note"]["code"] == "key_replaced"]
-    assert ["key_replaced" in result.err for result in (first, again)] == [False, False]
-    assert ["account" in note["note"].get("hint", "") for note in notes] == [account is None]
-    assert run(*create).code == (7 if account is None else 0)
-
-
-@pytest.mark.parametrize("case", ["link into nowhere", "unknown default profile", "changed while it was tried"])
-@pytest.mark.parametrize("store", [(), ("--keyring",)], ids=["file", "keyring"])
-def test_a_profile_that_cannot_be_written_leaves_no_key_behind(
-    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, case: str, store: tuple[str, ...]
-) -> None:
-    stub = keyring(monkeypatch, KeyringStub())
-    home.mkdir(mode=0o700, parents=True)
-    config = home / "config.toml"
-    if case == "link into nowhere":
-        config.symlink_to(home.parent / "nowhere" / "config.toml")
-    elif case == "unknown default profile":
-        config.write_text('default_profile = "gone"\n')
-
-    def behave(_seen: Seen, connection: Any) -> None:
-        if case == "changed while it was tried":
-            config.write_text('default_profile = "gone"\n')
-        connection.sendall(http_reply("200 OK", b"[]"))
-
-    server = serve(behave)
-    result = login(run, server, "--mode", "test", "-p", "a", *store)
-
-    late = case.startswith("changed")
-    assert (result.code, result.out) == (17 if case.startswith("link") else 2, ""), result.err
-    assert len(server.seen) == (1 if late else 0)
-    assert (stub.entries, sorted(path.name for path in home.iterdir())) == ({}, ["config.toml"])
-
-
 @pytest.mark.parametrize("store", [(), ("--keyring",)], ids=["file", "keyring"])
 def test_login_removes_the_key_when_the_last_rename_fails(
     run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, store: tuple[str, ...]
@@ -281,22 +233,6 @@ def test_login_removes_the_key_when_the_last_rename_fails(
 
     assert (result.code, result.out) == (17, "")
     assert (files_of(home), stub.entries) == (before, {})
-
-
-def test_login_refuses_when_the_prefix_changed_during_the_check(
-    run: Run, serve: Serve, home: Path, write_config: Callable[[str], Path]
-) -> None:
-    def behave(_seen: Seen, connection: Any) -> None:
-        write_config(text.replace("/v1", "/v2"))
-        connection.sendall(http_reply("200 OK", b"[]"))
-
-    server = serve(behave)
-    text = f'[profiles.a]\nbase_url = "{server.base_url}"\nmode = "test"\napi_prefix = "/v1"\n'
-    write_config(text)
-
-    result = run("-p", "a", "auth", "login", stdin=KEY)
-
-    assert (result.code, result.out, list(files_of(home))) == (2, "", ["config.toml"])
 
 
 # The keyring
@@ -334,38 +270,21 @@ def test_keyring_is_not_used_unless_chosen(run: Run, serve: Serve, monkeypatch: 
     assert ring.calls == 0
 
 
-@pytest.mark.parametrize("case", ["not installed", "fails", "none", "forgets", "CI"])
+@pytest.mark.parametrize("case", ["not installed", "fails", "forgets", "CI"])
 def test_keyring_that_cannot_be_used_stores_nothing(
     run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     stub = KeyringStub(fails=RuntimeError(f"locked, and the key was {KEY}") if case == "fails" else None)
-    if case == "none":
-        stub.priority = 0
     if case == "forgets":
         monkeypatch.setattr(stub, "get_password", lambda *_: None)
-    keyring(monkeypatch, stub)
-    if case == "not installed":
-        monkeypatch.setitem(sys.modules, "keyring", None)
+    monkeypatch.setitem(sys.modules, "keyring", None if case == "not installed" else stub.module)
     environ = {"CI": "true"} if case == "CI" else {}
+
     result = login(run, serve(takes(KEY)), "--mode", "test", "-p", "a", "--keyring", "--json", environ=environ)
 
     assert (result.code, result.out, result.error["code"]) == (2, "", "bad_value")
     assert (KEY in result.err, files_of(home)) == (False, {})
-    assert case == "forgets" or stub.entries == {}
     assert case != "CI" or stub.calls == 0
-
-
-def test_missing_keyring_is_reported_with_a_fix(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = serve(takes(KEY))
-    keyring(monkeypatch, KeyringStub())
-    login(run, server, "--mode", "test", "-p", "a", "--keyring")
-    monkeypatch.setitem(sys.modules, "keyring", None)
-
-    result = run("-p", "a", "user", "get", "usr_1")
-    out = run("auth", "logout", "-p", "a")
-
-    assert (result.code, result.out, len(server.seen)) == (4, "", 1)
-    assert (out.code, out.out) == (17, "")
 
 
 # Logout, status, switch
@@ -424,6 +343,8 @@ def test_status_lists_each_account_and_where_its_key_is(
         ["none", "", "https://none.example.com", "live", "-"],
         ["orphan", "", b, "-", str(home / "credentials.toml")],
     ]
+    given = run("auth", "status", environ={"ESCROWCTL_BASE_URL": a, "ESCROWCTL_API_KEY": KEY})
+    assert given.out.split("\t")[:4] == ["(environment)", "", a, "test"]
     assert [len(server.seen) for server in accounts] == [0, 0]
 
 
@@ -439,21 +360,6 @@ def test_status_checks_each_service_on_request(run: Run, accounts: tuple[WireSer
     ]
     one = run("-p", "file", "auth", "status", "--check")
     assert (one.code, one.out.count("\n")) == (0, 1)
-
-
-def test_status_shows_the_environment_s_account_first(run: Run, accounts: tuple[WireServer, WireServer]) -> None:
-    a = accounts[0].base_url
-
-    result = run("auth", "status", environ={"ESCROWCTL_BASE_URL": a, "ESCROWCTL_API_KEY": KEY})
-
-    assert result.out.splitlines()[0].split("\t") == [
-        "(environment)",
-        "",
-        a,
-        "test",
-        "...cdef in ESCROWCTL_API_KEY",
-        "set",
-    ]
 
 
 def test_status_warns_of_stored_keys_that_others_can_read(
@@ -511,7 +417,7 @@ def test_switch_sets_the_default_profile(run: Run, accounts: tuple[WireServer, W
 # What is on the disk
 
 
-@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+@pytest.mark.parametrize("kind", ["link", "pipe"])
 def test_keys_are_written_to_a_plain_file_only(run: Run, home: Path, tmp_path: Path, kind: str) -> None:
     home.mkdir(parents=True, mode=0o700)
     # It could be read as stored keys: none.
@@ -519,45 +425,13 @@ def test_keys_are_written_to_a_plain_file_only(run: Run, home: Path, tmp_path: P
     precious.write_text("# do not overwrite\n")
     precious.chmod(0o600)
     path = home / "credentials.toml"
-    match kind:
-        case "link":
-            path.symlink_to(precious)
-        case "folder":
-            path.mkdir()
-        case _:
-            os.mkfifo(path, 0o600)
+    path.symlink_to(precious) if kind == "link" else os.mkfifo(path, 0o600)
 
     result = run(*UNCHECKED, stdin=KEY)
 
     assert (result.code, result.out) == (17, ""), result.err
     assert precious.read_text() == "# do not overwrite\n"
     assert KEY not in result.err + "".join(one.read_text() for one in home.iterdir() if one.is_file())
-
-
-def test_a_planted_temporary_file_is_not_written_into(run: Run, home: Path, tmp_path: Path) -> None:
-    home.mkdir(parents=True, mode=0o700)
-    precious = tmp_path / "precious"
-    precious.write_text("do not overwrite")
-    (home / ".credentials.toml.new").symlink_to(precious)
-    (home / ".config.toml.new").write_text("what a killed process left")
-
-    result = run(*UNCHECKED, stdin=KEY)
-
-    assert result.code == 0
-    assert precious.read_text() == "do not overwrite"
-    assert sorted(path.name for path in home.iterdir()) == ["config.toml", "credentials.toml"]
-
-
-def test_a_folder_that_cannot_be_written_keeps_the_old_key(run: Run, serve: Serve, home: Path) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root writes anywhere")
-    server = serve(takes(KEY, OTHER_KEY))
-    login(run, server, "--mode", "test", "-p", "a")
-    before = files_of(home)
-    home.chmod(0o500)
-    result = run("-p", "a", "auth", "login", stdin=OTHER_KEY)
-    home.chmod(0o700)
-    assert (result.code, files_of(home)) == (17, before)
 
 
 def test_no_output_has_the_key(run: Run, accounts: tuple[WireServer, WireServer], home: Path) -> None:

@@ -99,27 +99,6 @@ def test_unusable_input_sends_nothing(words: tuple[str, ...], stdin: str, servic
 
 
 @pytest.mark.parametrize(
-    ("text", "fact"),
-    [
-        ("default_profile = \n", "line 1"),
-        ("[profiles.a]\nbase_url = 1\n", "profiles.a.base_url"),
-        ("[profiles.a]\nbase_url = 'https://x'\nmode = 'prod'\n", "profiles.a.mode"),
-        ("[profiles.b]\nbase_url = 'https://x'\n", '"a"'),
-    ],
-)
-def test_invalid_config_file_is_reported_with_its_line_or_setting(
-    text: str, fact: str, run: Run, write_config: Callable[[str], Path]
-) -> None:
-    path = write_config(text)
-
-    result = run("tx", "get", "tx_1", "-p", "a")
-
-    assert (result.code, result.out) == (2, "")
-    assert str(path) in result.err
-    assert fact in result.err
-
-
-@pytest.mark.parametrize(
     "value",
     [
         *("[" * 900 + "]" * 900, "{a=" * 3000 + "1" + "}" * 3000, "9" * 100_000, "0x" + "f" * 100_000),
@@ -181,11 +160,3 @@ def test_a_key_with_odd_characters_is_refused_and_never_shown(key: str, service_
 
     assert (result.code, server.seen) == (2, [])
     assert "CANARY" not in result.err
-
-
-def test_usage_error_is_json_when_json_was_requested(run: Run) -> None:
-    result = run("--json", "tx", "create", "--amuont", "5")
-
-    assert (result.code, result.out) == (2, "")
-    assert result.error["code"] == "usage"
-    assert result.error["outcome"] == "not_sent"

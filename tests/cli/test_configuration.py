@@ -164,15 +164,10 @@ def _configure(home: Path, servers: dict[str, WireServer], default: str | None) 
         (home / name).chmod(0o644 if name == "loose.key" else 0o600)
 
 
-@pytest.mark.parametrize("line", [("--base-url", "https://b.example.com"), ("-p", "b")])
-def test_missing_key_hint_names_the_unused_key_of_the_environment(run: Run, home: Path, line: tuple[str, ...]) -> None:
-    home.mkdir(mode=0o700, parents=True)
-    (home / "config.toml").write_text('[profiles.b]\nbase_url = "https://b.example.com"\n')
-
-    result = run(*line, "tx", "get", "tx_1", environ={E_KEY: KEY_ENV})
+def test_missing_key_hint_names_the_unused_key_of_the_environment(run: Run) -> None:
+    result = run("--base-url", "https://b.example.com", "tx", "get", "tx_1", environ={E_KEY: KEY_ENV})
 
     assert (result.code, result.out) == (4, "")
-    assert f"auth login {' '.join(line)}" in result.err
     assert "export ESCROWCTL_BASE_URL=https://b.example.com" in result.err
 
 
@@ -197,46 +192,19 @@ def test_the_sandbox_is_sealed(run: Run, serve: Serve, home: Path) -> None:
     assert run("--sandbox", "tx", "get", made.json["id"], "--json").json == made.json
 
 
-def test_proxy_is_not_used_for_loopback(run: Run, serve: Serve) -> None:
-    server, proxy = serve(json_reply(HELD)), serve(json_reply(HELD))
-    environ = {E_URL: server.base_url, E_KEY: KEY_ENV}
-    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
-        environ[name] = proxy.base_url
-
-    result = run("tx", "get", "tx_1", environ=environ)
-
-    assert (result.code, len(server.seen), proxy.seen) == (0, 1, [])
-
-
-def test_proxy_gets_a_connect_for_the_host_and_no_key(run: Run, serve: Serve) -> None:
-    proxy = serve(lambda _seen, connection: connection.sendall(http_reply("403 Forbidden")))
-    environ = {E_URL: "https://escrow.example.com", E_KEY: KEY_ENV, "HTTPS_PROXY": proxy.base_url}
-
-    result = run(*CREATE, "--json", environ=environ)
-
-    assert (result.code, result.error["outcome"]) == (11, "not_sent")
-    assert [(seen.method, seen.target) for seen in proxy.seen] == [("CONNECT", "escrow.example.com:443")] * 3
-    assert {seen.header("Authorization") for seen in proxy.seen} == {None}
-
-
 @pytest.mark.parametrize("proxy", ["http://u:hunter2@[bad", "socks5://u:hunter2@h:1080"])
-@pytest.mark.parametrize("words", [CREATE, ("config", "list")], ids=["create", "config list"])
-def test_unusable_proxy_is_reported_without_its_password(run: Run, proxy: str, words: tuple[str, ...]) -> None:
+def test_unusable_proxy_is_reported_without_its_password(run: Run, proxy: str) -> None:
     environ = {E_URL: "https://escrow.example.com", E_KEY: KEY_ENV, "HTTPS_PROXY": proxy}
 
-    result = run(*words, environ=environ)
+    results = [run(*words, environ=environ) for words in (CREATE, ("config", "list"))]
 
-    assert (result.code, result.out, "hunter2" in result.err) == (2, "", False)
-    assert "HTTPS_PROXY" in result.err
+    assert [(result.code, result.out, "hunter2" in result.err) for result in results] == [(2, "", False)] * 2
 
 
-@pytest.mark.parametrize("by", ["line", "place"])
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
-def test_special_config_file_is_refused_without_waiting(
-    run: Run, home: Path, tmp_path: Path, by: str, kind: str
-) -> None:
+def test_special_config_file_is_refused_without_waiting(run: Run, home: Path, kind: str) -> None:
     home.mkdir(mode=0o700, parents=True)
-    place = home / "config.toml" if by == "place" else tmp_path / "c.toml"
+    place = home / "config.toml"
     match kind:
         case "pipe":
             os.mkfifo(place)
@@ -244,11 +212,9 @@ def test_special_config_file_is_refused_without_waiting(
             place.mkdir()
         case _:
             place.symlink_to("/dev/null")
-    line = ("--config", str(place)) if by == "line" else ()
+    lines = (("tx", "get", "tx_1"), ("config", "set", "profiles.a.base_url", "https://a.example.com"))
 
-    for words in (("tx", "get", "tx_1"), ("config", "set", "profiles.a.base_url", "https://a.example.com")):
-        result = run(*line, *words)
-        assert (result.code, result.out) == (2, ""), result.err
+    assert [run(*words).code for words in lines] == [2, 2]
 
 
 def test_both_ways_to_start_are_named_without_configuration(run: Run) -> None:
@@ -275,9 +241,6 @@ def test_the_prefix_of_the_profile_is_the_only_one_tried(run: Run, serve: Serve,
 
 MODES = """\
 default_profile = "DEFAULT"
-[profiles.test]
-base_url = "https://test.example.com"
-mode = "test"
 [profiles.live]
 base_url = "https://live.example.com"
 mode = "live"
@@ -289,12 +252,12 @@ REAL, LOCAL = {E_URL: "https://real.example.com"}, {E_URL: "http://127.0.0.1:9"}
 
 
 @pytest.mark.parametrize(
-    ("line", "environ", "default", "mode", "shown", "origin"),
+    ("line", "environ", "mode", "shown"),
     [
-        ((), REAL, "test", "test", "test", "ESCROWCTL_MODE"),
-        ((), LOCAL, "test", "live", "live", "ESCROWCTL_MODE"),
-        ((), {}, "neither", "test", "test", "ESCROWCTL_MODE"),
-        (("-p", "neither"), {}, "test", "test", "live", "built in"),
+        ((), REAL, "test", ("test", "ESCROWCTL_MODE")),
+        ((), LOCAL, "live", ("live", "ESCROWCTL_MODE")),
+        ((), {}, "test", ("test", "ESCROWCTL_MODE")),
+        (("-p", "neither"), {}, "test", ("live", "built in")),
     ],
 )
 def test_mode_of_the_environment_counts_where_no_profile_says_it(
@@ -302,20 +265,17 @@ def test_mode_of_the_environment_counts_where_no_profile_says_it(
     write_config: Callable[[str], Path],
     line: tuple[str, ...],
     environ: dict[str, str],
-    default: str,
     mode: str,
-    shown: str,
-    origin: str,
+    shown: tuple[str, str],
 ) -> None:
-    write_config(MODES.replace("DEFAULT", default))
+    write_config(MODES.replace("DEFAULT", "neither"))
 
     result = run(*line, "config", "get", "mode", "--json", environ=environ | {"ESCROWCTL_MODE": mode})
 
-    assert (result.code, result.json["value"]) == (0, shown)
-    assert result.json["origin"].startswith(origin)
+    assert (result.code, (result.json["value"], result.json["origin"])) == (0, shown)
 
 
-@pytest.mark.parametrize(("environ", "default", "mode"), [({}, "live", "test"), (REAL, "test", "prod")])
+@pytest.mark.parametrize(("environ", "default", "mode"), [({}, "live", "test"), (REAL, "neither", "prod")])
 def test_unknown_or_contradicting_environment_mode_is_refused(
     run: Run, write_config: Callable[[str], Path], environ: dict[str, str], default: str, mode: str
 ) -> None:
@@ -325,15 +285,6 @@ def test_unknown_or_contradicting_environment_mode_is_refused(
 
     assert (result.code, result.out) == (2, "")
     assert "ESCROWCTL_MODE" in result.error["message"]
-
-
-def test_released_statuses_with_an_empty_item_are_refused(run: Run, serve: Serve) -> None:
-    server = serve(json_reply(HELD))
-    environ = {E_URL: server.base_url, E_KEY: KEY_ENV, E_RELEASED: "released,"}
-
-    result = run("tx", "release", "tx_1", "--yes", "--json", environ=environ)
-
-    assert (result.code, result.error["code"], server.seen) == (2, "bad_value", [])
 
 
 def test_release_is_confirmed_by_a_status_of_the_environment(run: Run, serve: Serve) -> None:
@@ -350,11 +301,9 @@ def test_release_is_confirmed_by_a_status_of_the_environment(run: Run, serve: Se
     assert (result.code, result.json["verified"]) == (0, True), result.err
 
 
-@pytest.mark.parametrize(("mode", "live"), [("live", True), ("", False)])
-def test_live_mode_of_the_environment_is_announced(run: Run, serve: Serve, mode: str, *, live: bool) -> None:
-    server = serve(json_reply(HELD))
-    environ = {E_URL: server.base_url, E_KEY: KEY_ENV, "ESCROWCTL_MODE": mode}
+def test_live_mode_of_the_environment_is_announced(run: Run, serve: Serve) -> None:
+    environ = {E_URL: serve(json_reply(HELD)).base_url, E_KEY: KEY_ENV}
 
-    result = run("tx", "get", "tx_1", environ=environ)
+    said = [run("tx", "get", "tx_1", environ=environ | {"ESCROWCTL_MODE": mode}).err for mode in ("live", "")]
 
-    assert (result.code, result.err.startswith("live: ")) == (0, live)
+    assert ["live: " in text for text in said] == [True, False]

@@ -84,15 +84,6 @@ def test_pointers_are_those_that_the_next_reading_follows(profile: Profile, run:
     }
 
 
-def test_pointers_are_relative_to_the_record_in_its_envelope(profile: Profile, run: Run) -> None:
-    profile(behave=always(b'{"data":{"id":"A-10977","status":"held","amt":100,"iso":"USD"}}'))
-    run(*CREATE)
-
-    run(*DOCTOR, "--save")
-
-    assert pointers(run) == {"amount": "/amt", "currency": "/iso"}
-
-
 def test_pointer_that_a_reading_would_follow_elsewhere_is_not_saved(profile: Profile, run: Run) -> None:
     profile(behave=always(b'{"meta":{"ref":"A-10977"},"data":{"meta":{"ref":"B-1"},"status":"held"}}'))
 
@@ -142,23 +133,3 @@ def test_record_of_another_id_fails(profile: Profile, run: Run) -> None:
     result = run(*DOCTOR, "--save")
 
     assert (result.code, failed(result), pointers(run)) == (16, ["id"], {})
-
-
-def test_unknown_id_fails_the_record(run: Run) -> None:
-    result = run("--sandbox", *DOCTOR, "--save")
-
-    assert (result.code, failed(result)) == (16, ["record"])
-    assert "no profile" in result.err
-
-
-def test_file_that_cannot_be_changed_fails_and_shows_the_findings(profile: Profile, run: Run, home: Path) -> None:
-    profile(behave=always(ODD))
-    text = (home / "config.toml").read_text()
-    # In the place of the file that is written first.
-    (home / ".config.toml.new").mkdir()
-
-    result = run(*DOCTOR, "--save")
-
-    assert (result.code, failed(result)) == (16, ["save"])
-    assert checks(result)["id"] == "found"
-    assert (home / "config.toml").read_text() == text

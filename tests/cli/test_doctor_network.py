@@ -72,13 +72,6 @@ def test_refusing_proxy_is_named_without_its_password(proxy: dict[str, str], run
     assert "s3cr3t" not in result.out + result.err
 
 
-def test_unusable_proxy_is_named_once(proxy: dict[str, str], run: Run) -> None:
-    result = run("doctor", environ={**proxy, "HTTPS_PROXY": "socks5://127.0.0.1:9"})
-
-    assert failed(result) == ["proxy"]
-    assert [checks(result)[name] for name in ("key", "settings", "dns")] == ["ok", "skipped", "skipped"]
-
-
 def tls_service(authority: trustme.CA, ends: datetime) -> TlsServer:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost", not_after=ends).configure_cert(context)

@@ -57,15 +57,3 @@ def test_group_lists_each_summary_complete(node: Node, ask_help: Run) -> None:
 
 def test_commands_are_listed_in_the_order_of_use() -> None:
     assert " ".join(name for name, _ in NODES[0].words) == ORDER
-
-
-@pytest.mark.parametrize(
-    ("command", "usage"),
-    [
-        ("tx get", "escrowctl tx get [OPTIONS] ID..."),
-        ("auth switch", "escrowctl auth switch [OPTIONS] [NAME]"),
-        ("tx", "escrowctl tx [OPTIONS] COMMAND [ARGS]..."),
-    ],
-)
-def test_usage_has_brackets_around_optional_arguments_only(command: str, usage: str, run: Run) -> None:
-    assert run(*command.split(), "--help").out.splitlines()[0] == f"Usage: {usage}"

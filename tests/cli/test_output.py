@@ -6,45 +6,11 @@ import pytest
 from conftest import KEY, Run, Serve, ServiceAndRun
 from wire_server import hang_up
 
-from cli.conftest import Profile
-from cli.replies import CREATE, holding, json_reply
-
-_NARROWEST = 71
-"""The width of totals whose headers are folded."""
+from cli.replies import CREATE, json_reply
 
 
 def columns_at(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-
-
-@pytest.mark.parametrize("width", [60, 80, 160])
-def test_totals_tell_profiles_apart_at_every_width(
-    width: int, profile: Profile, serve: Serve, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    profile()
-    other = {"ESCROWCTL_BASE_URL": serve(holding()).base_url, "ESCROWCTL_API_KEY": "sk_test_fedcba9876543210"}
-    assert [run(*CREATE).code, run(*CREATE, environ=other).code] == [0, 0]
-    columns_at(width, monkeypatch)
-
-    result = run("journal", "totals", "--color", "never", terminal=True)
-
-    header, *rows = result.out.splitlines()
-    assert "PROFILE" in result.out
-    assert {row.split()[1] for row in rows if row.startswith("20")} <= {"a", "127.0.0.1", "127.0.0."}
-    assert len(header) <= max(width, _NARROWEST)
-
-
-def test_column_that_alone_tells_rows_apart_is_never_hidden(
-    service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    item = '{"ref":"%s","status":"awaiting_the_deposit","amount":1284000.50,"currency":"USD","created_at":"%s"}'
-    items = ",".join(item % (number, f"2026-11-2{number}T03:12:44Z") for number in (0, 1))
-    _server, run = service_and_run(json_reply(f"[{items}]".encode()))
-    columns_at(40, monkeypatch)
-
-    result = run("tx", "list", "--color", "never", terminal=True)
-
-    assert "CREATED" in result.out
 
 
 def hint_of(called: tuple[str, ...], folder: Path, run: Run, *words: str) -> str:
@@ -172,32 +138,3 @@ def test_nested_record_is_indented_lines_and_tables_at_a_terminal(service_and_ru
         "      role",
         "      payer",
     ]
-
-
-def test_nested_record_has_a_line_for_each_value_in_a_pipe(service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(json_reply(NESTED))
-
-    assert run("tx", "get", "tx_1").out.splitlines()[3:] == [
-        'tags\t["a","b, c"]',
-        "none\t[]",
-        "legs.0.to\tusr_1",
-        "legs.0.amount\t1.5",
-        "legs.1.to\tusr_2",
-        "legs.1.amount\t100",
-        "legs.1.fee\t2",
-        "parties.0.name\tAnn",
-        "parties.0.roles.0.role\tpayer",
-    ]
-    assert run("tx", "get", "tx_1", "--json").json["legs"][1] == {"to": "usr_2", "amount": "100", "fee": 2}
-
-
-def test_table_with_too_many_columns_becomes_lines(
-    service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cells = ",".join(f'"column_{number}":"{number}"' for number in range(30))
-    _server, run = service_and_run(json_reply(f'{{"id":"x","rows":[{{{cells}}}]}}'.encode()))
-    columns_at(80, monkeypatch)
-
-    lines = run("tx", "get", "x", "--color", "never", terminal=True).out.splitlines()
-
-    assert (lines[3].split(), len(lines), max(map(len, lines)) <= 80) == (["column_0", "0"], 33, True)

@@ -11,7 +11,7 @@ from conftest import KEY, Run
 from wire_server import hang_up
 
 from cli.conftest import Journal, Profile
-from cli.replies import CREATE, RELEASE, json_reply
+from cli.replies import CREATE, RELEASE
 from escrowctl.config.folders import Folders
 from escrowctl.config.keys import Secret
 from escrowctl.config.origin import Network, Origin
@@ -97,6 +97,7 @@ journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
         "[profiles.'a b']\nbase_url = 'https://x.example.com'",
         "[profile.a]\nmode = 'test'",
         "[profiles.b]\nmode = 'test'",
+        "line = ",
     ],
 )
 def test_config_mistake_is_reported_with_its_setting(profile: Profile, run: Run, line: str) -> None:
@@ -106,18 +107,6 @@ def test_config_mistake_is_reported_with_its_setting(profile: Profile, run: Run,
 
     assert (result.code, result.out, server.seen) == (2, "", [])
     assert re.findall(r"\w+", line)[0] in result.err
-
-
-# Guards
-
-
-def test_a_read_only_profile_refuses_before_it_reads_or_asks(profile: Profile, run: Run) -> None:
-    server = profile("read_only = true", 'mode = "live"')
-
-    result = run("tx", "release", "tx_1", stdin="100\n", terminal=True)
-
-    assert (result.code, result.out, server.seen) == (5, "", [])
-    assert "Type the amount" not in result.err
 
 
 # The journal that belongs to the profile
@@ -231,14 +220,3 @@ def test_money_held_too_long_is_not_looked_for_without_a_journal(profile: Profil
 
 
 # Limits and refusals
-
-
-@pytest.mark.parametrize(("setting", "sent"), [("true", 6), ("false", 1)])
-def test_throttled_write_is_retried_only_when_the_profile_allows(
-    profile: Profile, run: Run, setting: str, sent: int
-) -> None:
-    server = profile(f"retry_throttled = {setting}", behave=json_reply(b"", "429 Too Many Requests"))
-
-    codes = [run(*CREATE, "--idempotency-key", "k1").code for _ in range(2)]
-
-    assert (codes, len(server.writes)) == ([9, 9], sent)

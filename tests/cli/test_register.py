@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import NOW, Result, Run
-from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
+from wire_server import Seen, WireServer, by_method, hang_up, http_reply
 
 from cli.conftest import Profile
 from cli.replies import CREATE, HELD, in_turn, json_reply, writes_meet
@@ -23,10 +23,9 @@ COLUMNS = ["id", "amount", "currency", "status", "created", "released", "referen
 class Escrows:
     """A service of escrows; `statuses` is what it says of each, `lost` are ids whose release gets no reply."""
 
-    def __init__(self, lost: tuple[str, ...] = (), *, releases: Behave | None = None) -> None:
+    def __init__(self, lost: tuple[str, ...] = ()) -> None:
         self.statuses: dict[str, str] = {}
         self._lost = lost
-        self._releases = releases
 
     def __call__(self, seen: Seen, connection: socket.socket) -> None:
         if seen.method == "POST":
@@ -35,9 +34,6 @@ class Escrows:
         resource_id = seen.target.removesuffix("/release").rpartition("/")[2]
         if seen.method == "PUT" and resource_id in self._lost:
             hang_up(seen, connection)
-            return
-        if seen.method == "PUT" and self._releases:
-            self._releases(seen, connection)
             return
         if seen.method == "PUT":
             self.statuses[resource_id] = "released"
@@ -171,18 +167,6 @@ def test_status_that_is_not_found_is_not_taken_for_the_last_known(profile: Profi
     result = register(run, "--refresh", "--json")
 
     assert (result.code, result.error["code"], statuses(result)) == (15, "some_failed", {"tx_1": "held"})
-
-
-def test_accepted_release_counts_as_held_until_it_is_proven(profile: Profile, run: Run) -> None:
-    service = Escrows(releases=json_reply(b"", "204 No Content"))
-    profile(behave=service)
-    create(run, 1)
-    release(run, "tx_1")
-
-    unproven = register(run, "--over", "1d", "--json", now=days_later(3))
-
-    assert (unproven.code, statuses(unproven)) == (16, {"tx_1": "accepted"})
-    assert "config set status.released" in unproven.error["hint"]
 
 
 def test_register_leaves_out_other_accounts(profile: Profile, run: Run, home: Path) -> None:

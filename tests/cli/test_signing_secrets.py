@@ -145,15 +145,6 @@ def test_value_named_like_a_secret_is_sent_and_not_stored(home: Path, service_an
     assert ("correct horse" in unknown.err, names_of_files_with("correct horse", home)) == (False, [])
 
 
-def test_refused_repetition_does_not_mention_a_stored_reply(service_and_run: ServiceAndRun) -> None:
-    _, run = service_and_run(json_reply(b'{"id":"wh_1","secret":"%s"' % SECRET.encode()))
-
-    first, second = run(*ENDPOINT), run(*ENDPOINT)
-
-    assert (first.code, second.code) == (12, 12)
-    assert ("is stored in" in first.err, "is stored in" in second.err) == (True, False)
-
-
 def test_secret_of_an_older_copy_does_not_replace_an_earlier_one(
     home: Path, tmp_path: Path, service_and_run: ServiceAndRun
 ) -> None:

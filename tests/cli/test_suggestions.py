@@ -17,10 +17,10 @@ from conftest import Run
     ],
 )
 def test_unknown_command_suggests_the_line_that_was_meant(typed: str, meant: str, run: Run) -> None:
-    result = run(*typed.split(), "--json")
+    result = run(*typed.split())
 
     assert (result.code, result.out) == (2, "")
-    assert result.error["hint"].endswith(f": {meant}")
+    assert result.err.endswith(f": {meant}\n")
     assert run(*meant.split()[1:], "--help").code == 0
 
 

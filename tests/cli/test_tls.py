@@ -115,18 +115,14 @@ def test_server_with_old_tls_or_an_expired_certificate_is_sent_nothing(
     assert (result.code, result.error["outcome"], old.heads) == (11, "not_sent", [])
 
 
-@pytest.mark.parametrize("content", [None, "no certificate at all"])
-def test_invalid_ca_bundle_is_a_configuration_error(
-    content: str | None, server: TlsServer, run: Run, tmp_path: Path
-) -> None:
-    bundle = tmp_path / "ca.pem"
-    if content is not None:
-        bundle.write_text(content)
+def test_invalid_ca_bundle_is_a_configuration_error(server: TlsServer, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("no certificate at all")
 
-    result = run(*CREATE, environ=environ(server, ESCROWCTL_CA_BUNDLE=str(bundle)))
+    results = [
+        run(*CREATE, environ=environ(server, ESCROWCTL_CA_BUNDLE=str(tmp_path / name))) for name in ("ca.pem", "x")
+    ]
 
-    assert (result.code, result.out, server.heads) == (2, "", [])
-    assert str(bundle) in result.err
+    assert ([result.code for result in results], server.heads) == ([2, 2], [])
 
 
 def test_trust_variables_of_the_environment_are_ignored(

@@ -188,11 +188,3 @@ def test_status_that_cannot_be_read_is_not_taken_for_another(
 
     assert (result.code, result.out.strip()) == (code, shown)
     assert ("doctor --tx ID" in result.err) == bool(rows)
-
-
-def test_filter_says_that_it_searched_one_page(service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(paged("has_more"))
-
-    notes = [run("tx", "list", "--status", "held", "-q", *words).err for words in ((), ("--all",))]
-
-    assert ["--all" in note for note in notes] == [True, False]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run, ServiceAndRun
-from wire_server import Behave, answering, hang_up, http_reply
+from wire_server import Behave, answering, http_reply
 
 from completion.shells import bash_script, needs, offer
 
@@ -183,24 +183,6 @@ def test_released_escrows_are_not_offered_to_release(home: Path, run: Run) -> No
     assert set(stored("transaction")) >= set(made)
 
 
-def test_entries_and_batches_are_stored_apart_for_the_sandbox(
-    home: Path, run: Run, service_and_run: ServiceAndRun, tmp_path: Path
-) -> None:
-    folder = home / "cache" / "complete"
-    _server, there_run = service_and_run(hang_up)
-    rows = tmp_path / "rows.csv"
-    rows.write_text("amount,currency\n5,USD\n")
-
-    assert there_run("tx", "create", "--amount", "1", "--currency", "USD").code == 12
-    assert run("--sandbox", "batch", "create", str(rows), "--yes").code == 0
-    assert run("--sandbox", "journal", "list").code == 0
-
-    assert (folder / "@default" / "entry").read_text() == "j1\n"
-    assert not (folder / "@default" / "batch").exists()
-    assert (folder / "@sandbox" / "batch").read_text() == "b1\n"
-    assert (folder / "@sandbox" / "entry").read_text() == "j1\n"
-
-
 def test_default_profile_is_stored_and_follows_a_switch(home: Path, service_and_run: ServiceAndRun, run: Run) -> None:
     server, _there_run = service_and_run(answering(http_reply("200 OK", b'{"status":"held"}')))
     home.mkdir(parents=True)
@@ -219,35 +201,19 @@ def test_default_profile_is_stored_and_follows_a_switch(home: Path, service_and_
     assert default.read_text() == "b\n"
 
 
-def test_only_plain_ids_are_stored_in_the_cache(home: Path, service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(
-        listing("$(touch X)", "tx_1", "`x`", "a b", "x" * 129, "tx_2", "-", "--yes", "-rf", "tx;ls")
-    )
-
-    assert run("tx", "list").code == 0
-
-    assert (home / "cache" / "complete" / "@default" / "transaction").read_text() == "tx_1\ntx_2\n"
-
-
-@pytest.mark.parametrize("instead", ["file", "fifo", "link"])
 def test_cache_that_cannot_be_written_is_not_reported(
-    home: Path, service_and_run: ServiceAndRun, instead: str, tmp_path: Path
+    home: Path, service_and_run: ServiceAndRun, tmp_path: Path
 ) -> None:
-    server, run = service_and_run(answering(http_reply("200 OK", b'{"id":"tx_1"}')))
+    _server, run = service_and_run(answering(http_reply("200 OK", b'{"id":"tx_1"}')))
     place = home / "cache" / "complete" / "@default"
-    place.parent.mkdir(parents=True)
+    place.mkdir(parents=True)
     target = tmp_path / "target"
     target.touch()
-    if instead == "file":
-        place.touch()
-    else:
-        place.mkdir()
-        os.mkfifo(place / "transaction") if instead == "fifo" else (place / "transaction").symlink_to(target)
+    (place / "transaction").symlink_to(target)
 
     result = run("tx", "get", "tx_1")
 
-    assert (result.code, result.out, result.err, len(server.seen)) == (0, "id\ttx_1\n", "", 1)
-    assert target.read_text() == ""
+    assert (result.code, result.out, result.err, target.read_text()) == (0, "id\ttx_1\n", "", "")
 
 
 # Installed

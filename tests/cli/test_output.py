@@ -9,12 +9,8 @@ from wire_server import hang_up
 from cli.replies import CREATE, json_reply
 
 
-def columns_at(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", str(width))
-
-
-def hint_of(called: tuple[str, ...], folder: Path, run: Run, *words: str) -> str:
-    return run(*(words or CREATE), called=called, environ={"PATH": str(folder)}).err.splitlines()[1]
+def hint_of(called: tuple[str, ...], folder: Path, run: Run) -> str:
+    return run(*CREATE, called=called, environ={"PATH": str(folder)}).err.splitlines()[1]
 
 
 def test_hints_start_with_the_program_as_it_was_called(run: Run, tmp_path: Path) -> None:
@@ -41,14 +37,6 @@ def test_hints_lead_to_the_journal_and_to_the_service(serve: Serve, run: Run, tm
 
     assert unknown["hint"].endswith(f" ESCROWCTL_BASE_URL={at['ESCROWCTL_BASE_URL']} {leading} journal resolve j1")
     assert chosen["hint"].endswith(f" ESCROWCTL_PROFILE=acme {leading} tx get")
-
-
-def test_error_has_the_id_that_was_typed(service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(json_reply(b'{"detail":"no"}', "404 Not Found"))
-
-    error = run("tx", "release", "tx_404", "--yes", "--json").error
-
-    assert (error["code"], error["id"]) == ("not_found", "tx_404")
 
 
 def test_error_has_the_id_of_the_record_that_it_is_about(run: Run) -> None:
@@ -98,7 +86,7 @@ def test_table_in_a_pipe_is_that_of_a_terminal_without_colour(
     assert (piped.out, piped.code) == (shown.out, shown.code)
     run("tx", "create", "--amount", "1", "--currency", "USD", "--reference", "r" * 200)
     for width in (60, 120):
-        columns_at(width, monkeypatch)
+        monkeypatch.setenv("COLUMNS", str(width))
         widths.append(max(map(len, run("journal", "list", "--table").out.splitlines())))
     assert widths[0] <= 60 < widths[1] <= 120
 

@@ -89,7 +89,6 @@ journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
         "status.relesed = ['x']",
         "read_only = 'true'",
         "timeout = nan",
-        "caps.EUR = 5000.5",
         "caps.EUR = '0.001'",
         "caps.XTS = '5'",
         "reply.id = 'ref'",

@@ -71,17 +71,6 @@ def test_file_that_is_no_text_is_refused(name: str, run: Run, home: Path) -> Non
     assert run("-p", "a", "tx", "get", "tx_1").code == 2
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [b'{"id":' + b"[" * 5000 + b"]" * 5000 + b"}", b'{"id":' + b"1" * 100_000 + b"}", b"[" + b"1," * 2_000_000 + b"1]"],
-    ids=["deep", "digits", "values"],
-)
-def test_reply_beyond_the_limits_is_no_reading(reply: bytes, service_and_run: ServiceAndRun) -> None:
-    _, run = service_and_run(json_reply(reply))
-
-    assert run("tx", "get", "tx_1").code == 10
-
-
 def test_decision_about_another_escrow_is_refused(service_and_run: ServiceAndRun) -> None:
     _, run = service_and_run(by_method(GET=json_reply(HELD), PUT=hang_up))
     assert run(*RELEASE).code == 12

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run, ServiceAndRun
-from wire_server import Behave, answering, http_reply
+from wire_server import answering, http_reply
 
 from completion.shells import bash_script, needs, offer
 
@@ -141,11 +141,6 @@ def test_bash_starts_no_process_at_tab(cache: Path) -> None:
 
 
 # What commands keep
-
-
-def listing(*ids: str) -> Behave:
-    items = ",".join(f'{{"id":"{one}"}}' for one in ids)
-    return answering(http_reply("200 OK", f"[{items}]".encode()))
 
 
 def test_ids_are_stored_newest_first_without_repeats_and_private(

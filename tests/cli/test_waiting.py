@@ -59,22 +59,14 @@ def run_tx(run: Run) -> RunTx:
 
 
 @pytest.mark.parametrize("goal", ["released", "held,SETTLED"])
-def test_wait_ends_with_the_status_and_prints_the_record(goal: str, profile: Profile, run_tx: RunTx) -> None:
-    server = profile(RELEASED, behave=in_turn(named("queued"), named("queued"), named("SETTLED")))
-
-    result = run_tx("wait", "tx_1", "--for", goal, "--json")
-
-    assert (result.code, result.json) == (0, {"id": "tx_1", "status": "SETTLED"})
-    assert [(seen.method, seen.header("Cache-Control")) for seen in server.seen] == [("GET", "no-cache")] * 3
-
-
-def test_wait_reads_every_two_seconds_and_notes_each_change(profile: Profile, run: Run) -> None:
+def test_wait_ends_with_the_status_and_prints_the_record(goal: str, profile: Profile, run: Run) -> None:
     clock = Clock()
-    profile(RELEASED, behave=in_turn(named("new"), named("new"), named("queued"), named("SETTLED")))
+    server = profile(RELEASED, behave=in_turn(named("new"), named("queued"), named("SETTLED")))
 
-    result = run("tx", "wait", "tx_1", "--for", "released", **clock.injected)
+    result = run("tx", "wait", "tx_1", "--for", goal, **clock.injected)
 
-    assert (result.code, clock.seconds) == (0, 6)
+    assert (result.code, result.out, clock.seconds) == (0, "id\ttx_1\nstatus\tSETTLED\n", 4)
+    assert [(seen.method, seen.header("Cache-Control")) for seen in server.seen] == [("GET", "no-cache")] * 3
     notes = [re.findall("new|queued|SETTLED", note) for note in result.err.splitlines()]
     assert notes == [["new"], ["new", "queued"], ["queued", "SETTLED"]]
 

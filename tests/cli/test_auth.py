@@ -66,8 +66,8 @@ def test_key_from_a_pipe_is_checked_stored_and_used(run: Run, serve: Serve, home
 
 @pytest.mark.parametrize(
     ("key", "code"),
-    [("", 4), (f"{KEY}\n{KEY}\n", 2), (f" {KEY}", 2), (f"{KEY}\x1b[2J", 2), ("k" * 4097, 2), (f"Bearer {KEY}", 2)],
-    ids=["empty", "two lines", "before", "escape", "long", "Bearer"],
+    [("", 4), (f"{KEY}\n{KEY}\n", 2), (f" {KEY}", 2), (f"{KEY}\x1b[2J", 2), ("k" * 4097, 2), ("1234567", 2)],
+    ids=["empty", "two lines", "before", "escape", "long", "short"],
 )
 def test_malformed_key_is_neither_sent_nor_stored_nor_shown(
     run: Run, serve: Serve, home: Path, key: str, code: int

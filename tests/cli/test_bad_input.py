@@ -1,14 +1,18 @@
-"""Bad input is refused before anything is sent."""
+"""Bad input and lines that cannot be carried out are refused before anything is sent."""
 
+import errno
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from conftest import Run, ServiceAndRun
+from conftest import KEY, Run, ServiceAndRun
+from wire_server import by_method, hang_up
 
 from cli.conftest import Profile
-from cli.replies import HELD, json_reply
+from cli.replies import HELD, RELEASE, json_reply
 
 AMOUNTS = ("1,000", "1 000", "1e3", "+5", "-5", "5.", "007", "NaN", "", "0", "\u0661\u0660\u0660", "100.005")
 IDS = ("a/b", "%2e%2e", "tx_1\n", "", "null", "undefined", "x" * 129)
@@ -64,36 +68,36 @@ FIVE = ("tx", "create", "--amount", "5", "--currency", "USD")
 
 
 @pytest.mark.parametrize(
-    ("words", "stdin"),
+    "words",
     [
-        (("tx", "get"), ""),
-        (("tx", "release", "--yes"), ""),
-        (("tx", "release", "tx_1", "tx_1", "--yes"), ""),
-        (("tx", "release", "-", "--yes"), "tx_1\r\ntx_1\n"),
-        (("tx", "get", "tx_1", "-"), "tx_2\n"),
-        (("tx", "create", "--amount", "5"), ""),
-        ((*FIVE, "--amount", "6"), ""),
-        (("-p", "a", "tx", "get", "tx_1", "-p", "b"), ""),
-        (("--base-url", "http://localhost", "tx", "get", "tx_1", "--base-url", "http://[::1]"), ""),
-        (("--base-url", "https://escrow.example.com", "-p", "", "tx", "get", "tx_1"), ""),
-        (("tx", "get", "tx_1", "--timeout", "0"), ""),
-        (("tx", "get", "tx_1", "--timeout", "nan"), ""),
-        ((*FIVE, "--data", "{"), ""),
-        ((*FIVE, "--data", '{"amount": 6}'), ""),
-        ((*FIVE, "--data", "@nowhere"), ""),
-        ((*FIVE, "--reference", " "), ""),
-        ((*FIVE, "--idempotency-key", "a b"), ""),
-        ((*FIVE, "--allow-duplicate", "12"), ""),
-        (("journal", "show", "x"), ""),
-        (("journal", "list", "--limit", "0"), ""),
-        (("help", "nothing"), ""),
-        (("--sandbox", "-p", "x", "tx", "get", "tx_1"), ""),
+        ("tx", "get"),
+        ("tx", "release", "--yes"),
+        ("tx", "release", "tx_1", "tx_1", "--yes"),
+        ("tx", "release", "-", "--yes"),
+        ("tx", "get", "tx_1", "-"),
+        ("tx", "create", "--amount", "5"),
+        (*FIVE, "--amount", "6"),
+        ("-p", "a", "tx", "get", "tx_1", "-p", "b"),
+        ("--base-url", "http://localhost", "tx", "get", "tx_1", "--base-url", "http://[::1]"),
+        ("--base-url", "https://escrow.example.com", "-p", "", "tx", "get", "tx_1"),
+        ("tx", "get", "tx_1", "--timeout", "0"),
+        ("tx", "get", "tx_1", "--timeout", "nan"),
+        (*FIVE, "--data", "{"),
+        (*FIVE, "--data", '{"amount": 6}'),
+        (*FIVE, "--data", "@nowhere"),
+        (*FIVE, "--reference", " "),
+        (*FIVE, "--idempotency-key", "a b"),
+        (*FIVE, "--allow-duplicate", "12"),
+        ("journal", "show", "x"),
+        ("journal", "list", "--limit", "0"),
+        ("help", "nothing"),
+        ("--sandbox", "-p", "x", "tx", "get", "tx_1"),
     ],
 )
-def test_unusable_input_sends_nothing(words: tuple[str, ...], stdin: str, service_and_run: ServiceAndRun) -> None:
+def test_unusable_input_sends_nothing(words: tuple[str, ...], service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
 
-    result = run(*words, stdin=stdin)
+    result = run(*words, stdin="tx_1\r\ntx_1\n")
 
     assert (result.code, result.out, server.seen) == (2, "", [])
 
@@ -128,6 +132,7 @@ def test_config_file_beyond_the_bounds_is_refused_in_one_sentence(
         ("sk_test_1", 0o644),
         ("sk_test_1", 0o660),
         ("sk test CANARY", 0o600),
+        ("CANARY", 0o600),
         ("sk_CANARY\nsk_2\n", 0o600),
         ("\udcff" * 20, 0o600),
         ("a pipe", 0o600),
@@ -152,11 +157,97 @@ def test_unusable_key_file_is_refused_and_its_content_not_shown(
     assert "CANARY" not in result.err
 
 
-@pytest.mark.parametrize("key", ["sk\nCANARY", "sch\u00f6n CANARY"])
-def test_a_key_with_odd_characters_is_refused_and_never_shown(key: str, service_and_run: ServiceAndRun) -> None:
+@pytest.mark.parametrize("key", ["sk\nCANARY", "sch\u00f6n CANARY", "CANARY"])
+def test_odd_or_short_key_is_refused_and_never_shown(key: str, service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
 
     result = run("tx", "get", "tx_1", "--debug", environ={"ESCROWCTL_API_KEY": key})
 
     assert (result.code, server.seen) == (2, [])
     assert "CANARY" not in result.err
+
+
+class Line(NamedTuple):
+    """A command line, its exit code, and its standard input; `terminal`: it is typed at one."""
+
+    words: str
+    code: int
+    stdin: str = ""
+    terminal: bool = False
+    environ: dict[str, str] = {}  # noqa: RUF012 - never changed
+    config: str = ""
+    credentials: str = ""
+
+
+ACCOUNT = "https://escrow.example.com\ntest\n"
+PROFILE = '[profiles.a]\nbase_url = "https://a.example.com"\nmode = "test"\n'
+
+LINES = (
+    Line("auth login", 3, ACCOUNT + "a\n", terminal=True),
+    Line("auth switch", 2, config="[profiles]\n"),
+    Line("auth logout", 2),
+    Line(
+        "-p a tx release tx_1 --wait", 2, config=PROFILE, environ={"ESCROWCTL_API_KEY": KEY, "ESCROWCTL_PROFILE": "a"}
+    ),
+    Line("-p a tx get tx_1", 2, config=PROFILE, credentials="x = ["),
+    Line("-p a tx get tx_1", 2, config=PROFILE, credentials='[a]\norigin = "https://a.example.com"\n'),
+    Line("--base-url https://a.example.com sandbox status", 2),
+    Line("sandbox set fault.create=drop-reply*3", 2),
+    Line("sandbox set variant.prefix=/v2", 2),
+    Line("sandbox move tx_DISPUTED held", 7),
+    Line("sandbox reset", 3),
+    Line("sandbox reset", 3, "no\n", terminal=True),
+    Line("tx get tx_1", 2, environ={"ESCROWCTL_PROFILE": KEY, "ESCROWCTL_API_KEY": KEY}),
+    Line("tx get tx_1", 2, environ={"ESCROWCTL_BASE_URL": f"https://h/{KEY}", "ESCROWCTL_API_KEY": KEY}),
+    Line("auth login --base-url https://a.example.com --mode test -p sk_test_0123456789abcdef --no-check", 2, KEY),
+)
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line.words[:60])
+def test_line_that_cannot_be_carried_out_ends_with_its_code(line: Line, run: Run, home: Path) -> None:
+    home.mkdir(mode=0o700, parents=True)
+    for name, text in (("config.toml", line.config), ("credentials.toml", line.credentials)):
+        if text:
+            (home / name).write_text(text)
+            (home / name).chmod(0o600)
+
+    result = run(*line.words.split(), stdin=line.stdin, terminal=line.terminal, environ=line.environ)
+
+    assert result.code == line.code, result.err
+
+
+@pytest.mark.parametrize("name", ["config.toml", "credentials.toml"])
+def test_file_that_is_no_text_is_refused(name: str, run: Run, home: Path) -> None:
+    home.mkdir(mode=0o700, parents=True)
+    (home / "config.toml").write_text(PROFILE)
+    (home / name).write_bytes(b"\xff\xfe")
+    (home / name).chmod(0o600)
+
+    assert run("-p", "a", "tx", "get", "tx_1").code == 2
+
+
+def test_decision_about_another_escrow_is_refused(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(by_method(GET=json_reply(HELD), PUT=hang_up))
+    assert run(*RELEASE).code == 12
+
+    result = run("journal", "resolve", "j1", "--applied", "--id", "tx_2", "--reason", "x")
+
+    assert result.code == 2
+
+
+class FullDisk(io.StringIO):
+    """A stream that takes nothing."""
+
+    def write(self, _text: str, /) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_result_that_cannot_be_printed_is_in_the_error(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(by_method(GET=json_reply(HELD), PUT=hang_up, DELETE=json_reply(b"{}")))
+    assert run(*RELEASE).code == 12
+    decision = ("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", "--reason", "x")
+    lines = (("api", "DELETE", "/x/1", "--yes"), decision)
+
+    results = [run(*line, "--json", stdout=FullDisk()) for line in lines]
+
+    assert [(result.code, result.error["code"]) for result in results] == [(12, "result_not_printed")] * 2

@@ -60,10 +60,6 @@ BUILT_IN: dict[str, tuple[Any, str]] = {name: (value, "built in") for name, valu
 # Listing
 
 
-def test_settings_are_listed_with_their_defaults_without_configuration(run: Run) -> None:
-    assert settings_of(run) == BUILT_IN
-
-
 def test_default_profile_is_listed_with_its_file(run: Run, write_config: WriteConfig) -> None:
     path = write_config(ACME)
     here = f"profile acme-test in {path}"

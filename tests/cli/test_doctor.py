@@ -2,18 +2,22 @@
 
 import socket
 import sqlite3
+import ssl
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Result, Run, Serve
+import trustme
+from conftest import KEY, NOW, Result, Run, Serve
 from services.service import ExampleService, Reply, ok
-from wire_server import Behave, Seen, answering, http_reply
+from wire_server import Behave, Seen, answering, by_method, http_reply, say_nothing
 
 from cli.conftest import Profile
-from cli.replies import CREATE, break_off, holding, writes_meet
+from cli.replies import CREATE, break_off, holding, json_reply, writes_meet
+from cli.test_tls import TlsServer
 
 DATE = "Date: Sat, 21 Nov 2026 03:12:44 GMT"
 LISTS = {"GET /webhooks": ok('{"data":[]}'), "GET /transactions": ok('{"data":[]}')}
@@ -260,3 +264,205 @@ def test_live_profile_that_can_confirm_no_release_is_warned_of(profile: Profile,
     result = run("doctor")
 
     assert (result.code, checks(result)["released"]) == (0, "warning")
+
+
+# The way to the service: clock, name, connection, proxy, certificate
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(45, "ok"), (-90, "warning")])
+def test_clock_is_compared_with_the_date_of_the_reply(seconds: int, verdict: str, profile: Profile, run: Run) -> None:
+    profile(behave=answering(http_reply("200 OK", b"[]", DATE)))
+
+    result = run("doctor", now=lambda: NOW + timedelta(seconds=seconds))
+
+    assert (result.code, checks(result)["clock"]) == (0, verdict)
+
+
+def test_host_without_an_address_and_closed_port_are_named(serve: Serve, run: Run) -> None:
+    server = serve(service())
+    server.close()
+    urls = ("https://nosuch.invalid", server.base_url)
+
+    results = [run("doctor", environ={"ESCROWCTL_BASE_URL": url, "ESCROWCTL_API_KEY": KEY}) for url in urls]
+
+    assert [(result.code, failed(result)) for result in results] == [(16, ["dns"]), (16, ["tcp"])]
+    assert [checks(results[0])[name] for name in ("tcp", "access", "locks")] == ["skipped", "skipped", "ok"]
+
+
+@pytest.mark.parametrize("behave", [break_off, say_nothing])
+def test_service_that_accepts_and_does_not_answer_fails_access(behave: Behave, profile: Profile, run: Run) -> None:
+    profile(behave=behave)
+
+    result = run("doctor", "--timeout", "0.2")
+
+    assert (result.code, failed(result), checks(result)["tcp"]) == (16, ["access"], "ok")
+
+
+@pytest.fixture
+def proxy(serve: Serve) -> dict[str, str]:
+    """Environment of a service behind a proxy that refuses every connection."""
+    server = serve(answering(http_reply("403 Forbidden")))
+    return {
+        "ESCROWCTL_BASE_URL": "https://escrow.example.com",
+        "ESCROWCTL_API_KEY": KEY,
+        "HTTPS_PROXY": f"http://robot:s3cr3t@127.0.0.1:{server.port}",
+    }
+
+
+def test_refusing_proxy_is_named_without_its_password(proxy: dict[str, str], run: Run) -> None:
+    result = run("doctor", environ=proxy)
+
+    assert (result.code, failed(result)) == (16, ["tcp"])
+    assert "HTTPS_PROXY" in check(result, "tcp")["finding"]
+    assert "s3cr3t" not in result.out + result.err
+
+
+def tls_service(authority: trustme.CA, ends: datetime) -> TlsServer:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost", not_after=ends).configure_cert(context)
+    return TlsServer(context, ends_with=b"\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("issuer", "days", "verdict"), [("trusted", 90, "ok"), ("trusted", 5, "warning"), ("unknown", 90, "failed")]
+)
+def test_certificate_is_described_or_refused(issuer: str, days: int, verdict: str, run: Run, tmp_path: Path) -> None:
+    authority, bundle = trustme.CA(organization_name="Acme CA"), tmp_path / "ca.pem"
+    server = tls_service(authority, datetime.now(UTC) + timedelta(days=days, hours=1))
+    (authority if issuer == "trusted" else trustme.CA()).cert_pem.write_to_path(str(bundle))
+    environ = {"ESCROWCTL_BASE_URL": f"https://localhost:{server.port}", "ESCROWCTL_API_KEY": KEY}
+
+    result = run("doctor", environ={**environ, "ESCROWCTL_CA_BUNDLE": str(bundle)})
+
+    server.listener.close()
+    tls = check(result, "tls")
+    assert (tls["verdict"], checks(result)["tcp"]) == (verdict, "ok")
+    if issuer == "unknown":
+        assert (result.code, server.heads) == (16, [])
+        assert "ESCROWCTL_CA_BUNDLE" in tls["hint"]
+
+
+# `--tx`: which fields hold id, status, amount and currency, and what `--save` stores
+
+ODD = (
+    b'{"escrowNo":"A-10977","escrowState":"AWAITING_DEPOSIT","phase":"OPEN",'
+    b'"value":{"amt":"100.00","ccy":"USD"},"fee":{"amt":100,"ccy":"USD"}}'
+)
+POINTERS = ["reply.id", "reply.status", "reply.amount", "reply.currency"]
+DOCTOR = ("doctor", "--tx", "A-10977")
+
+
+def always(record: bytes, *, released: bytes | None = None) -> Behave:
+    """Return a service that answers everything with this record, from a release on with another."""
+    answers = {"PUT": released or record, "GET": record}
+
+    def put(_seen: Seen, connection: socket.socket) -> None:
+        answers["GET"] = answers["PUT"]
+        connection.sendall(http_reply("200 OK", answers["PUT"]))
+
+    return by_method(
+        GET=lambda _seen, connection: connection.sendall(http_reply("200 OK", answers["GET"])),
+        POST=json_reply(record),
+        PUT=put,
+    )
+
+
+def pointers(run: Run) -> dict[str, str | None]:
+    """Return the reply's pointers in the profile."""
+    settings = {one["setting"]: one["value"] for one in run("config", "list", "--json").json}
+    return {name.removeprefix("reply."): settings[name] for name in POINTERS if settings[name]}
+
+
+def test_unknown_names_are_found_saved_and_then_used(profile: Profile, run: Run, home: Path) -> None:
+    server = profile(behave=always(ODD, released=ODD.replace(b"AWAITING_DEPOSIT", b"PAID")))
+    assert run(*CREATE).code == 12
+
+    first = run(*DOCTOR, "--save")
+
+    assert first.code == 0
+    assert [checks(first)[name] for name in ("id", "status", "amount", "currency")] == ["found", *["unclear"] * 3]
+    assert pointers(run) == {"id": "/escrowNo"}
+    assert run("journal", "resolve", "j1").code == 0
+
+    second = run(*DOCTOR, "--save")
+
+    assert second.code == 0
+    assert [checks(second)[name] for name in ("id", "status", "amount", "currency")] == [
+        "ok",
+        "unclear",
+        "found",
+        "found",
+    ]
+    assert check(second, "status")["hint"].endswith("escrowctl config set reply.status /escrowState")
+    assert pointers(run) == {"id": "/escrowNo", "amount": "/value/amt", "currency": "/value/ccy"}
+
+    expected = ("--expect-amount", "100", "--expect-currency", "USD")
+    assert run("tx", "release", "A-10977", "--yes", "--expect-amount", "99").code == 3
+    assert run("tx", "release", "A-10977", "--yes", *expected).code in (0, 16)
+    assert [seen.method for seen in server.writes] == ["POST", "PUT"]
+
+
+def test_pointers_are_those_that_the_next_reading_follows(profile: Profile, run: Run) -> None:
+    profile(
+        'reply.id = "/no"', behave=always(b'{"no":"A-10977","data":{"state":"held","amt":100,"ccy":"USD"},"page":1}')
+    )
+    assert run(*CREATE).code == 0
+
+    result = run(*DOCTOR, "--save")
+
+    assert (result.code, pointers(run)["amount"]) == (0, "/data/amt")
+    assert run("tx", "get", "A-10977", "--fields", "amount,currency", "--json").json == {
+        "amount": 100,
+        "currency": "USD",
+    }
+
+
+def test_pointer_that_a_reading_would_follow_elsewhere_is_not_saved(profile: Profile, run: Run) -> None:
+    profile(behave=always(b'{"meta":{"ref":"A-10977"},"data":{"meta":{"ref":"B-1"},"status":"held"}}'))
+
+    result = run(*DOCTOR, "--save")
+
+    assert (checks(result)["id"], pointers(run)) == ("unclear", {})
+
+
+@pytest.mark.parametrize(
+    ("record", "amount"),
+    [
+        pytest.param(b'{"id":"A-10977","total":100,"sum":100}', "unclear", id="two that are equal"),
+        pytest.param(b'{"id":"A-10977","total":10000,"version":100}', "unclear", id="an equal one of another name"),
+        pytest.param(b'{"id":"A-10977","worth":10000}', "unclear", id="none that is equal"),
+        pytest.param(b'{"id":"A-10977","amount":10000}', "warning", id="another one under the usual name"),
+    ],
+)
+def test_amount_in_doubt_is_not_saved(record: bytes, amount: str, profile: Profile, run: Run) -> None:
+    profile(behave=always(record))
+    run(*CREATE)
+
+    result = run(*DOCTOR, "--save")
+
+    assert (result.code, checks(result)["amount"], pointers(run)) == (0, amount, {})
+
+
+def test_amount_that_another_service_was_sent_proves_nothing(profile: Profile, run: Run) -> None:
+    profile(behave=always(ODD.replace(b"escrowNo", b"id")))
+    run(*CREATE)
+    profile(behave=always(ODD.replace(b"escrowNo", b"id")))
+
+    assert checks(run(*DOCTOR))["amount"] == "unclear"
+
+
+def test_pointer_that_leads_nowhere_fails(profile: Profile, run: Run) -> None:
+    profile('reply.id = "/number"', 'reply.status = "/gone"', behave=always(ODD))
+
+    result = run(*DOCTOR)
+
+    assert (result.code, failed(result)) == (16, ["id", "status"])
+    assert check(result, "id")["hint"] == "escrowctl config set reply.id /escrowNo"
+
+
+def test_record_of_another_id_fails(profile: Profile, run: Run) -> None:
+    profile(behave=always(b'{"id":"tx_9","status":"held","amount":1,"currency":"USD"}'))
+
+    result = run(*DOCTOR, "--save")
+
+    assert (result.code, failed(result), pointers(run)) == (16, ["id"], {})

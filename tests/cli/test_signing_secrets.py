@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import Run, ServiceAndRun
+from conftest import ServiceAndRun
 
 from cli.replies import CREATE, HELD, in_turn, json_reply, writes_meet
 
@@ -114,23 +114,6 @@ def test_values_in_queries_are_not_traced(service_and_run: ServiceAndRun) -> Non
         result = run(*line, "--debug")
         told = [word for word in ("abc123", "xyz789", "p4ge", "t0ken") if word in result.err]
         assert (result.code, told, "?session=***&next=***" in result.err) == (8, [], True)
-
-
-def test_key_of_fewer_than_eight_characters_is_refused(run: Run, home: Path) -> None:
-    key = "1234567"
-    home.mkdir(mode=0o700, parents=True)
-    (home / "a.key").touch(0o600)
-    (home / "a.key").write_text(key)
-    environ = {"ESCROWCTL_BASE_URL": "https://h.example"}
-    login = ("auth", "login", "--base-url", "https://h.example", "--mode", "test", "--no-check", "-p", "other")
-
-    results = [
-        run("tx", "get", "tx_1", environ=environ | {"ESCROWCTL_API_KEY": key}),
-        run("tx", "get", "tx_1", environ=environ | {"ESCROWCTL_API_KEY_FILE": str(home / "a.key")}),
-        run(*login, stdin=key),
-    ]
-
-    assert [result.code for result in results] == [2] * 3
 
 
 def test_value_named_like_a_secret_is_sent_and_not_stored(home: Path, service_and_run: ServiceAndRun) -> None:

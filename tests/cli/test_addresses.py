@@ -11,7 +11,6 @@ from wire_server import WireServer
 
 from cli.conftest import Journal
 from cli.replies import CREATE, HELD, json_reply
-from escrowctl.client.transport import share_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems have 127.0.0.1 alone")
 
@@ -54,7 +53,7 @@ def run_at(server: WireServer, silent_address: str, run: Run, monkeypatch: pytes
     return run_line
 
 
-@pytest.mark.parametrize("addresses", [(SILENT, SERVED), (SILENT, CLOSED, SERVED), (SERVED, SILENT)])
+@pytest.mark.parametrize("addresses", [(SILENT, CLOSED, SERVED), (SERVED, SILENT)])
 def test_next_address_is_tried_when_one_never_answers(
     server: WireServer, run_at: RunAt, journal: Journal, addresses: tuple[str, ...]
 ) -> None:
@@ -70,8 +69,3 @@ def test_write_without_a_reachable_address_is_not_sent(server: WireServer, run_a
 
     assert (result.code, result.error["outcome"], server.seen) == (11, "not_sent", [])
     assert journal() == [("create_transaction", "not_sent")]
-
-
-@pytest.mark.parametrize(("seconds", "others", "share"), [(60, 0, 60), (60, 1, 3), (1, 1, 0.5), (4, 3, 1)])
-def test_address_takes_its_share_of_the_deadline(seconds: float, others: int, share: float) -> None:
-    assert share_of(seconds, others=others) == share

@@ -41,13 +41,8 @@ class Case:
     default: str | None = None
 
 
-E_URL, E_KEY, E_FILE, E_PROFILE, E_CONFIG = (
-    "ESCROWCTL_BASE_URL",
-    "ESCROWCTL_API_KEY",
-    "ESCROWCTL_API_KEY_FILE",
-    "ESCROWCTL_PROFILE",
-    "ESCROWCTL_CONFIG",
-)
+E_URL, E_KEY = "ESCROWCTL_BASE_URL", "ESCROWCTL_API_KEY"
+E_FILE, E_PROFILE = "ESCROWCTL_API_KEY_FILE", "ESCROWCTL_PROFILE"
 
 CASES = (
     Case("nothing", (), {}, 4),
@@ -58,75 +53,35 @@ CASES = (
     Case("URL and an empty key", (), {E_URL: "A", E_KEY: ""}, 4),
     Case("default profile", (), {}, ("A", KEY_A), default="a"),
     Case("default profile, stored key", (), {}, ("B", KEY_B), default="b"),
-    Case("default profile, no key", (), {}, 4, default="keyless"),
     Case("default profile, key stored for elsewhere", (), {}, 4, default="moved"),
     Case("default profile and a key for nowhere", (), {E_KEY: KEY_ENV}, 4, default="a"),
     Case("default profile and the environment's pair", (), {E_URL: "B", E_KEY: KEY_ENV}, ("B", KEY_ENV), default="a"),
     Case("default profile and the environment's URL", (), {E_URL: "B"}, 4, default="a"),
     Case("default profile and another in the environment", (), {E_PROFILE: "b"}, ("B", KEY_B), default="a"),
-    Case("default profile that is not there", (), {}, 2, default="nowhere"),
-    Case("profile in the environment", (), {E_PROFILE: "a"}, ("A", KEY_A)),
-    Case("profile and key in the environment", (), {E_PROFILE: "keyless", E_KEY: KEY_ENV}, ("A", KEY_ENV)),
     Case("the environment's key before the profile's", (), {E_PROFILE: "a", E_KEY: KEY_ENV}, ("A", KEY_ENV)),
     Case("profile and another URL", (), {E_PROFILE: "a", E_URL: "B", E_KEY: KEY_ENV}, 2),
-    Case("profile on the line", ("-p", "a"), {}, ("A", KEY_A)),
     Case("profile on the line over the environment's", ("-p", "b"), {E_PROFILE: "a"}, ("B", KEY_B)),
-    Case("profile on the line and another URL", ("-p", "a"), {E_URL: "B", E_KEY: KEY_ENV}, 2),
-    Case(
-        "keyless on the line, its URL and key around", ("-p", "keyless"), {E_URL: "A", E_KEY: KEY_ENV}, ("A", KEY_ENV)
-    ),
     Case("keyless on the line, a key for nowhere", ("-p", "keyless"), {E_KEY: KEY_ENV}, 4),
     Case("keyless on the line, a key for elsewhere", ("-p", "keyless"), {E_PROFILE: "b", E_KEY: KEY_ENV}, 4),
-    Case("unknown on the line", ("-p", "nowhere"), {}, 2),
     Case("URL on the line, no key for it", ("--base-url", "A"), {E_KEY: KEY_ENV}, 4),
     Case("URL on the line, key for elsewhere", ("--base-url", "A"), {E_URL: "B", E_KEY: KEY_ENV}, 4),
     Case("URL on the line, key for it", ("--base-url", "A"), {E_URL: "A", E_KEY: KEY_ENV}, ("A", KEY_ENV)),
     Case("URL on the line never takes the default's key", ("--base-url", "B"), {}, 4, default="a"),
-    Case("URL and profile on the line agree", ("--base-url", "A", "-p", "a"), {}, ("A", KEY_A)),
     Case("URL and profile on the line differ", ("--base-url", "B", "-p", "a"), {}, 2),
-    Case("key stored for elsewhere, on the line", ("-p", "moved"), {}, 4),
     Case("a config file that is not there", ("--config", "nowhere.toml"), {E_URL: "A", E_KEY: KEY_ENV}, 2),
-    Case("a key file that the profile names, before the stored key", ("-p", "named"), {}, ("A", KEY_A)),
     Case("the environment's key file before the stored key", (), {E_PROFILE: "b", E_FILE: "env.key"}, ("B", KEY_ENV)),
     Case("on the line a profile keeps its own key", ("-p", "b"), {E_PROFILE: "b", E_KEY: KEY_ENV}, ("B", KEY_B)),
     Case("a loose key file, on the line", ("-p", "loose"), {}, 2),
-    Case("a loose key file, in the environment", (), {E_URL: "A", E_FILE: "loose.key"}, 2),
     Case("a loose key file is not made up for", ("-p", "loose"), {E_URL: "A", E_KEY: KEY_ENV}, 2),
     Case("an empty key file", (), {E_URL: "A", E_FILE: "empty.key"}, 4),
     Case("an empty key is not made up for", (), {E_PROFILE: "b", E_KEY: ""}, 4),
-    Case("an empty URL is as good as none", (), {E_URL: "", E_KEY: KEY_ENV}, 4),
-    Case("an empty profile on the line", ("-p", ""), {}, 2, default="b"),
-    Case("an empty URL on the line", ("--base-url", ""), {}, 2, default="b"),
     Case("keyring, default profile", (), {}, ("A", KEY_RING), default="ring"),
-    Case("keyring, the environment's key first", (), {E_PROFILE: "ring", E_KEY: KEY_ENV}, ("A", KEY_ENV)),
-    Case("keyring, key stored for elsewhere", ("-p", "ringmoved"), {}, 4),
-    Case("keyring, nothing in it", ("-p", "ringempty"), {}, 4),
     Case("keyring, never in CI", ("-p", "ring"), {"CI": "true"}, 4),
-    Case("a URL with a password in it", (), {E_URL: "http://u:p@127.0.0.1", E_KEY: KEY_ENV}, 2),
-    Case(
-        "the line's pair over the environment's",
-        ("--base-url", "B", "-p", "b"),
-        {E_URL: "A", E_KEY: KEY_ENV},
-        ("B", KEY_B),
-    ),
     Case("another config file, its own key file", ("--config", "other.toml", "-p", "a"), {}, ("B", KEY_B)),
     Case("another config file, a name with a key for elsewhere", ("--config", "other.toml", "-p", "b"), {}, 4),
-    Case("another config file in the environment", ("-p", "a"), {E_CONFIG: "other.toml"}, ("B", KEY_B)),
-    Case(
-        "another config file, the line's first",
-        ("--config", "config.toml", "-p", "a"),
-        {E_CONFIG: "other.toml"},
-        ("A", KEY_A),
-    ),
     Case(
         "the environment's key and profile, another config file on the line",
         ("--config", "other.toml"),
-        {E_PROFILE: "b", E_KEY: KEY_ENV},
-        4,
-    ),
-    Case(
-        "the environment's key and profile, another config file and profile on the line",
-        ("--config", "other.toml", "-p", "b"),
         {E_PROFILE: "b", E_KEY: KEY_ENV},
         4,
     ),
@@ -135,24 +90,6 @@ CASES = (
         ("--config", "other.toml"),
         {E_PROFILE: "a", E_FILE: "env.key"},
         4,
-    ),
-    Case(
-        "the environment's profile alone, another config file on the line",
-        ("--config", "other.toml"),
-        {E_PROFILE: "a"},
-        ("B", KEY_B),
-    ),
-    Case(
-        "the environment's pair, another config file on the line",
-        ("--config", "other.toml"),
-        {E_URL: "A", E_KEY: KEY_ENV},
-        ("A", KEY_ENV),
-    ),
-    Case(
-        "the environment's pair and its own config file",
-        (),
-        {E_CONFIG: "other.toml", E_PROFILE: "b", E_KEY: KEY_ENV},
-        ("A", KEY_ENV),
     ),
 )
 
@@ -189,10 +126,9 @@ def _configure(home: Path, servers: dict[str, WireServer], default: str | None) 
     a, b = servers["A"].base_url, servers["B"].base_url
     config = f'default_profile = "{default}"\n' if default else ""
     config += f'[profiles.a]\nbase_url = "{a}"\napi_key_file = "a.key"\n'
-    for name in ("keyless", "moved", "ring", "ringmoved", "ringempty"):
+    for name in ("keyless", "moved", "ring"):
         config += f'[profiles.{name}]\nbase_url = "{a}"\n'
     config += f'[profiles.b]\nbase_url = "{b}"\n'
-    config += f'[profiles.named]\nbase_url = "{a}"\napi_key_file = "a.key"\n'
     config += f'[profiles.loose]\nbase_url = "{a}"\napi_key_file = "loose.key"\n'
     other = f'[profiles.a]\nbase_url = "{b}"\napi_key_file = "b.key"\n[profiles.b]\nbase_url = "{a}"\n'
     (home / "config.toml").write_text(config)
@@ -202,10 +138,7 @@ def _configure(home: Path, servers: dict[str, WireServer], default: str | None) 
         for name, origin, kept in (
             ("b", b, f'key = "{KEY_B}"'),
             ("moved", b, f'key = "{KEY_B}"'),
-            ("named", a, f'key = "{KEY_B}"'),
             ("ring", a, 'store = "keyring"'),
-            ("ringmoved", b, 'store = "keyring"'),
-            ("ringempty", a, 'store = "keyring"'),
         )
     )
     keys = {"a.key": KEY_A, "b.key": KEY_B, "env.key": KEY_ENV + "\n", "loose.key": KEY_A, "empty.key": "\n"}
@@ -214,21 +147,11 @@ def _configure(home: Path, servers: dict[str, WireServer], default: str | None) 
         (home / name).chmod(0o644 if name == "loose.key" else 0o600)
 
 
-@pytest.mark.parametrize("line", [("--base-url", "https://b.example.com"), ("-p", "b")])
-def test_missing_key_hint_names_the_unused_key_of_the_environment(run: Run, home: Path, line: tuple[str, ...]) -> None:
-    home.mkdir(mode=0o700, parents=True)
-    (home / "config.toml").write_text('[profiles.b]\nbase_url = "https://b.example.com"\n')
+def test_missing_key_hint_names_the_unused_key_of_the_environment(run: Run) -> None:
+    result = run("--base-url", "https://b.example.com", "tx", "get", "tx_1", environ={E_KEY: KEY_ENV})
 
-    result = run(*line, "tx", "get", "tx_1", environ={E_KEY: KEY_ENV})
-
-    source = "--base-url" if line[0] == "--base-url" else "--profile b"
     assert (result.code, result.out) == (4, "")
-    assert result.err.splitlines() == [
-        f"error: there is no API key for https://b.example.com (the base URL from {source}). Nothing was sent.",
-        f"hint: to store one:  escrowctl auth login {' '.join(line)}",
-        "      if ESCROWCTL_API_KEY is the key for https://b.example.com: "
-        "export ESCROWCTL_BASE_URL=https://b.example.com",
-    ]
+    assert "export ESCROWCTL_BASE_URL=https://b.example.com" in result.err
 
 
 def test_the_sandbox_is_sealed(run: Run, serve: Serve, home: Path) -> None:
@@ -252,72 +175,19 @@ def test_the_sandbox_is_sealed(run: Run, serve: Serve, home: Path) -> None:
     assert run("--sandbox", "tx", "get", made.json["id"], "--json").json == made.json
 
 
-def test_proxy_is_not_used_for_loopback(run: Run, serve: Serve) -> None:
-    server, proxy = serve(json_reply(HELD)), serve(json_reply(HELD))
-    environ = {E_URL: server.base_url, E_KEY: KEY_ENV}
-    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
-        environ[name] = proxy.base_url
-
-    result = run("tx", "get", "tx_1", environ=environ)
-
-    assert (result.code, len(server.seen), proxy.seen) == (0, 1, [])
-
-
-def test_proxy_gets_a_connect_for_the_host_and_no_key(run: Run, serve: Serve) -> None:
-    proxy = serve(lambda _seen, connection: connection.sendall(http_reply("403 Forbidden")))
-    environ = {E_URL: "https://escrow.example.com", E_KEY: KEY_ENV, "HTTPS_PROXY": proxy.base_url}
-
-    result = run(*CREATE, "--json", environ=environ)
-
-    assert (result.code, result.error["outcome"]) == (11, "not_sent")
-    assert [(seen.method, seen.target) for seen in proxy.seen] == [("CONNECT", "escrow.example.com:443")] * 3
-    assert {seen.header("Authorization") for seen in proxy.seen} == {None}
-
-
-def test_proxy_that_hangs_up_is_named(run: Run, serve: Serve) -> None:
-    from wire_server import hang_up
-
-    host = serve(hang_up).base_url.removeprefix("http://")
-    environ = {E_URL: "https://escrow.example.com", E_KEY: KEY_ENV, "HTTPS_PROXY": f"http://robot:s3cr3t@{host}"}
-
-    result = run("tx", "get", "tx_1", "--json", environ=environ)
-
-    assert (result.code, result.error["hint"].endswith(f", and the proxy http://***@{host}")) == (11, True)
-
-
-@pytest.mark.parametrize(
-    "proxy",
-    [
-        "http://u:hunter2@[bad",
-        "http://u:hunter2@proxy.example.com:3128\n",
-        "http://u:hunter2@h\nx:3128",
-        "http://u:hunter2@h..\u00fc",
-        "socks5://u:hunter2@h:1080",
-    ],
-)
-@pytest.mark.parametrize("words", [CREATE, ("config", "list"), ("auth", "status")])
-def test_unusable_proxy_is_reported_without_its_password(run: Run, proxy: str, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("proxy", ["http://u:hunter2@[bad", "socks5://u:hunter2@h:1080"])
+def test_unusable_proxy_is_reported_without_its_password(run: Run, proxy: str) -> None:
     environ = {E_URL: "https://escrow.example.com", E_KEY: KEY_ENV, "HTTPS_PROXY": proxy}
 
-    result = run(*words, environ=environ)
+    results = [run(*words, environ=environ) for words in (CREATE, ("config", "list"))]
 
-    assert "hunter2" not in result.out + result.err
-    if words == ("auth", "status"):
-        assert result.code == 0
-        return
-    assert (result.code, result.out) == (2, "")
-    assert result.err.startswith(
-        "error: HTTPS_PROXY is not an http or https proxy URL such as http://proxy.example.com:3128."
-    )
+    assert [(result.code, result.out, "hunter2" in result.err) for result in results] == [(2, "", False)] * 2
 
 
-@pytest.mark.parametrize("by", ["line", "variable", "place"])
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
-def test_special_config_file_is_refused_without_waiting(
-    run: Run, home: Path, tmp_path: Path, by: str, kind: str
-) -> None:
+def test_special_config_file_is_refused_without_waiting(run: Run, home: Path, kind: str) -> None:
     home.mkdir(mode=0o700, parents=True)
-    place = home / "config.toml" if by == "place" else tmp_path / "c.toml"
+    place = home / "config.toml"
     match kind:
         case "pipe":
             os.mkfifo(place)
@@ -325,23 +195,16 @@ def test_special_config_file_is_refused_without_waiting(
             place.mkdir()
         case _:
             place.symlink_to("/dev/null")
-    line = ("--config", str(place)) if by == "line" else ()
-    environ = {E_CONFIG: str(place)} if by == "variable" else {}
+    lines = (("tx", "get", "tx_1"), ("config", "set", "profiles.a.base_url", "https://a.example.com"))
 
-    for words in (("tx", "get", "tx_1"), ("config", "set", "profiles.a.base_url", "https://a.example.com")):
-        result = run(*line, *words, environ=environ)
-        assert (result.code, result.out) == (2, ""), result.err
-        assert result.err.startswith("error: /")
-        assert " regular file." in result.err or "Is a directory" in result.err
+    assert [run(*words).code for words in lines] == [2, 2]
 
 
 def test_both_ways_to_start_are_named_without_configuration(run: Run) -> None:
     result = run(*CREATE)
 
     assert (result.code, result.out) == (4, "")
-    assert result.err.splitlines()[0] == (
-        "error: nothing is configured: no profile, no API key, no base URL. Nothing was sent."
-    )
+    assert "escrowctl auth login" in result.err
     assert "escrowctl --sandbox tx create --amount 100 --currency USD" in result.err
 
 
@@ -361,31 +224,23 @@ def test_the_prefix_of_the_profile_is_the_only_one_tried(run: Run, serve: Serve,
 
 MODES = """\
 default_profile = "DEFAULT"
-[profiles.test]
-base_url = "https://test.example.com"
-mode = "test"
 [profiles.live]
 base_url = "https://live.example.com"
 mode = "live"
 [profiles.neither]
 base_url = "https://neither.example.com"
-[profiles.local]
-base_url = "http://127.0.0.1:9"
 """
 E_RELEASED = "ESCROWCTL_STATUS_RELEASED"
 REAL, LOCAL = {E_URL: "https://real.example.com"}, {E_URL: "http://127.0.0.1:9"}
 
 
 @pytest.mark.parametrize(
-    ("line", "environ", "default", "mode", "shown", "origin"),
+    ("line", "environ", "mode", "shown"),
     [
-        ((), REAL, "test", "test", "test", "ESCROWCTL_MODE"),
-        ((), LOCAL, "test", "live", "live", "ESCROWCTL_MODE"),
-        (("--base-url", "https://real.example.com"), {}, "live", "test", "test", "ESCROWCTL_MODE"),
-        ((), {}, "neither", "test", "test", "ESCROWCTL_MODE"),
-        ((), {}, "live", "live", "live", "profile live in"),
-        (("-p", "neither"), {}, "test", "test", "live", "built in"),
-        (("-p", "local"), {}, "test", "live", "test", "built in, for loopback"),
+        ((), REAL, "test", ("test", "ESCROWCTL_MODE")),
+        ((), LOCAL, "live", ("live", "ESCROWCTL_MODE")),
+        ((), {}, "test", ("test", "ESCROWCTL_MODE")),
+        (("-p", "neither"), {}, "test", ("live", "built in")),
     ],
 )
 def test_mode_of_the_environment_counts_where_no_profile_says_it(
@@ -393,28 +248,17 @@ def test_mode_of_the_environment_counts_where_no_profile_says_it(
     write_config: Callable[[str], Path],
     line: tuple[str, ...],
     environ: dict[str, str],
-    default: str,
     mode: str,
-    shown: str,
-    origin: str,
+    shown: tuple[str, str],
 ) -> None:
-    write_config(MODES.replace("DEFAULT", default))
+    write_config(MODES.replace("DEFAULT", "neither"))
 
     result = run(*line, "config", "get", "mode", "--json", environ=environ | {"ESCROWCTL_MODE": mode})
 
-    assert (result.code, result.json["value"]) == (0, shown)
-    assert result.json["origin"].startswith(origin)
+    assert (result.code, (result.json["value"], result.json["origin"])) == (0, shown)
 
 
-@pytest.mark.parametrize(
-    ("environ", "default", "mode"),
-    [
-        ({}, "live", "test"),
-        ({E_PROFILE: "live"}, "test", "test"),
-        (REAL, "test", "prod"),
-        ({**LOCAL, E_KEY: KEY_ENV}, "test", " "),
-    ],
-)
+@pytest.mark.parametrize(("environ", "default", "mode"), [({}, "live", "test"), (REAL, "neither", "prod")])
 def test_unknown_or_contradicting_environment_mode_is_refused(
     run: Run, write_config: Callable[[str], Path], environ: dict[str, str], default: str, mode: str
 ) -> None:
@@ -424,52 +268,6 @@ def test_unknown_or_contradicting_environment_mode_is_refused(
 
     assert (result.code, result.out) == (2, "")
     assert "ESCROWCTL_MODE" in result.error["message"]
-
-
-RELEASED = """\
-default_profile = "a"
-[profiles.a]
-base_url = "https://a.example.com"
-status.released = ["settled"]
-[profiles.b]
-base_url = "https://b.example.com"
-"""
-
-
-@pytest.mark.parametrize(
-    ("line", "environ", "statuses", "origin"),
-    [
-        ((), REAL, ["released", "paid out"], E_RELEASED),
-        ((), {}, ["released", "paid out"], E_RELEASED),
-        (("-p", "a"), {}, ["settled"], "profile a in"),
-        (("-p", "b"), {}, [], "built in"),
-    ],
-)
-def test_released_statuses_of_the_environment_outrank_the_default_profile(
-    run: Run,
-    write_config: Callable[[str], Path],
-    line: tuple[str, ...],
-    environ: dict[str, str],
-    statuses: list[str],
-    origin: str,
-) -> None:
-    write_config(RELEASED)
-
-    result = run(*line, "config", "list", "--json", environ=environ | {E_RELEASED: "released, paid out"})
-
-    (found,) = [one for one in result.json if one["setting"] == "status.released"]
-    assert (result.code, found["value"]) == (0, statuses)
-    assert found["origin"].startswith(origin)
-
-
-@pytest.mark.parametrize("text", ["", "released,"])
-def test_released_statuses_with_an_empty_item_are_refused(run: Run, serve: Serve, text: str) -> None:
-    server = serve(json_reply(HELD))
-    environ = {E_URL: server.base_url, E_KEY: KEY_ENV, E_RELEASED: text}
-
-    result = run("tx", "release", "tx_1", "--yes", "--json", environ=environ)
-
-    assert (result.code, result.error["code"], server.seen) == (2, "bad_value", [])
 
 
 def test_release_is_confirmed_by_a_status_of_the_environment(run: Run, serve: Serve) -> None:
@@ -486,11 +284,9 @@ def test_release_is_confirmed_by_a_status_of_the_environment(run: Run, serve: Se
     assert (result.code, result.json["verified"]) == (0, True), result.err
 
 
-@pytest.mark.parametrize(("mode", "live"), [("live", True), ("test", False), ("", False)])
-def test_live_mode_of_the_environment_is_announced(run: Run, serve: Serve, mode: str, *, live: bool) -> None:
-    server = serve(json_reply(HELD))
-    environ = {E_URL: server.base_url, E_KEY: KEY_ENV, "ESCROWCTL_MODE": mode}
+def test_live_mode_of_the_environment_is_announced(run: Run, serve: Serve) -> None:
+    environ = {E_URL: serve(json_reply(HELD)).base_url, E_KEY: KEY_ENV}
 
-    result = run("tx", "get", "tx_1", environ=environ)
+    said = [run("tx", "get", "tx_1", environ=environ | {"ESCROWCTL_MODE": mode}).err for mode in ("live", "")]
 
-    assert (result.code, result.err.startswith("live: ")) == (0, live)
+    assert ["live: " in text for text in said] == [True, False]

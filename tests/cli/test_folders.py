@@ -4,15 +4,13 @@ import os
 import pwd
 import shlex
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Run, ServiceAndRun
+from conftest import KEY, Run, ServiceAndRun
 
 from cli.conftest import Profile
 from cli.replies import CREATE, HELD, json_reply
-from escrowctl import files
 from escrowctl.config.folders import Folders
 from escrowctl.errors import EscrowctlError
 from escrowctl.files import make_private_folder
@@ -50,7 +48,7 @@ def put(kind: str, path: Path) -> None:
             path.mkdir()
 
 
-KINDS = {"link": "a symbolic link", "device link": "a symbolic link", "pipe": "a named pipe", "folder": "a folder"}
+KINDS = ("link", "device link", "pipe", "folder")
 
 
 @pytest.fixture
@@ -58,13 +56,6 @@ def state(home: Path) -> Path:
     folder = home / "state"
     folder.mkdir(mode=0o700, parents=True)
     return folder
-
-
-@pytest.fixture
-def loose_umask() -> Iterator[None]:
-    before = os.umask(0)
-    yield
-    os.umask(before)
 
 
 # What escrowctl creates, and what it does not change
@@ -88,7 +79,6 @@ def test_folder_created_first_by_another_process_keeps_its_mode(
     assert (mode(shared), mode(shared / "escrowctl") & 0o777) == (0o2755, 0o700)
 
 
-@pytest.mark.usefixtures("loose_umask")
 def test_linked_state_folder_is_used_and_keeps_its_mode(
     service_and_run: ServiceAndRun, home: Path, tmp_path: Path
 ) -> None:
@@ -98,7 +88,11 @@ def test_linked_state_folder_is_used_and_keeps_its_mode(
     home.mkdir(parents=True, mode=0o700)
     (home / "state").symlink_to(tmp_path / "disk")
 
-    assert run(*CREATE).code == 0
+    before = os.umask(0)
+    try:
+        assert run(*CREATE).code == 0
+    finally:
+        os.umask(before)
 
     assert mode(tmp_path / "disk") == 0o755
     assert {path.name: mode(path) for path in (tmp_path / "disk").glob("journal.*")} == dict.fromkeys(
@@ -117,109 +111,43 @@ def test_anything_but_a_regular_journal_file_is_refused(
 
     results = [run(*words, "--json") for words in (CREATE, ("journal", "list"))]
 
-    for result in results:
-        assert result.code == 17, result.err
-        assert result.error["code"] == "journal_unusable"
-        assert result.error["message"].startswith(f"{state / name} is {KINDS[kind]}, not a regular file.")
+    assert [(result.code, result.error["code"]) for result in results] == [(17, "journal_unusable")] * 2
     assert (server.seen, mode(TERMINAL)) == ([], before)
     assert kind != "link" or mode(state / "target") == 0o640
 
 
-@pytest.mark.parametrize("name", ["state", ""])
-@pytest.mark.parametrize("loose", [0o775, 0o702])
-def test_state_folder_that_others_can_change_is_refused(
+@pytest.mark.parametrize(
+    ("name", "loose"), [("", 0o702), ("state", 0o775), ("state/journal.db", 0o666), ("state/journal.head", 0o666)]
+)
+def test_state_that_others_can_change_is_refused(
     service_and_run: ServiceAndRun, home: Path, state: Path, name: str, loose: int
 ) -> None:
     server, run = service_and_run(json_reply(HELD))
-    folder = home / name
-    folder.chmod(loose)
+    assert run(*CREATE).code == 0
+    (home / name).chmod(loose)
 
     result = run(*CREATE, "--json")
 
-    assert (result.code, server.seen) == (17, [])
-    assert f"the folder {folder} can be changed by other users (mode {loose:04o})." in result.error["message"]
-    assert result.error["hint"] == f"chmod go-w {shlex.quote(str(folder))}"
-    assert mode(folder) == loose
+    assert (result.code, len(server.writes), mode(home / name)) == (17, 1, loose)
+    assert result.error["hint"] == f"chmod go-w {shlex.quote(str(home / name))}"
 
 
 def test_state_folder_of_another_user_is_refused(
-    service_and_run: ServiceAndRun, home: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+    service_and_run: ServiceAndRun, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, run = service_and_run(json_reply(HELD))
     give_away(state, monkeypatch)
 
-    result = run(*CREATE, "--json")
-
-    assert (result.code, server.seen) == (17, [])
-    assert " belongs to another user (uid " in result.error["message"]
-
-
-@pytest.mark.parametrize("readable", [0o755])
-def test_state_folder_that_others_can_read_is_used_unchanged(
-    service_and_run: ServiceAndRun, state: Path, readable: int
-) -> None:
-    _, run = service_and_run(json_reply(HELD))
-    state.chmod(readable)
-
-    assert run(*CREATE).code == 0
-
-    assert (mode(state), mode(state / "journal.db")) == (readable, 0o600)
-
-
-@pytest.mark.parametrize("name", ["journal.db", "journal.head", "journal.lock"])
-def test_journal_file_that_others_can_change_is_refused(service_and_run: ServiceAndRun, state: Path, name: str) -> None:
-    server, run = service_and_run(json_reply(HELD))
-    assert run(*CREATE).code == 0
-    (state / name).chmod(0o666)
-
-    result = run(*CREATE, "--json")
-
-    assert (result.code, len(server.writes)) == (17, 1)
-    assert f"{state / name} can be changed by other users (mode 0666)." in result.error["message"]
-    assert mode(state / name) == 0o666
-
-
-def test_read_ignores_the_state_folder(service_and_run: ServiceAndRun, state: Path) -> None:
-    _, run = service_and_run(json_reply(HELD))
-    state.chmod(0o777)
-
-    assert run(*GET).code == 0
-
-
-def test_sandbox_ignores_the_permissions_of_the_config(run: Run, home: Path) -> None:
-    home.mkdir(parents=True)
-    (home / "config.toml").touch()
-    (home / "config.toml").chmod(0o666)
-    home.chmod(0o777)
-
-    assert run("--sandbox", *CREATE).code == 0
+    assert (run(*CREATE).code, server.seen) == (17, [])
 
 
 # Where the folders are
 
 
-@pytest.fixture
-def without_passwd(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this user have no passwd entry."""
-
-    def unknown(uid: int) -> None:
-        raise KeyError(uid)
-
-    monkeypatch.setattr(pwd, "getpwuid", unknown)
-
-
-HOMES = [
-    ("ESCROWCTL_HOME", "state"),
-    ("ESCROWCTL_HOME", "~/escrowctl"),
-    ("HOME", "home"),
-    ("HOME", "."),
-    ("HOME", "~"),
-    ("XDG_STATE_HOME", "state"),
-]
-
-
-@pytest.mark.parametrize(("variable", "value"), HOMES)
-def test_write_with_a_relative_state_folder_is_refused(
+@pytest.mark.parametrize(
+    ("variable", "value"), [("ESCROWCTL_HOME", "~/escrowctl"), ("HOME", "."), ("XDG_STATE_HOME", "state")]
+)
+def test_relative_state_folder_refuses_only_what_needs_it(
     service_and_run: ServiceAndRun,
     home: Path,
     tmp_path: Path,
@@ -235,26 +163,27 @@ def test_write_with_a_relative_state_folder_is_refused(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, value)
 
-    result = run(*CREATE, "--json")
+    refused = run(*CREATE)
 
-    assert (result.code, server.seen) == (17, [])
-    assert f'{variable} is "{value}", which is not an absolute path.' in result.error["message"]
-    assert list(tmp_path.iterdir()) == []
+    assert (refused.code, server.seen, list(tmp_path.iterdir())) == (17, [], [])
+    assert [run(*words).code for words in (GET, ("--version",), ("help", "exit-codes"))] == [0, 0, 0]
 
 
-@pytest.mark.usefixtures("without_passwd")
 def test_without_home_and_passwd_entry_only_reads_are_sent(
     service_and_run: ServiceAndRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
     server, run = service_and_run(json_reply(HELD))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
     for name in ("HOME", "ESCROWCTL_HOME"):
         monkeypatch.delenv(name)
 
     results = [run(*words, "--json") for words in (CREATE, ("config", "path"), ("journal", "list"), GET)]
 
     assert [result.code for result in results] == [17, 17, 17, 0]
-    assert f"HOME is not set, and user {os.getuid()} has no passwd entry." in results[0].error["message"]
     assert (server.writes, list(tmp_path.iterdir())) == ([], [])
 
 
@@ -270,19 +199,6 @@ def test_without_home_the_passwd_entry_counts(
     assert (tmp_path / ".local/state/escrowctl/journal.db").exists()
 
 
-@pytest.mark.parametrize(("variable", "value"), HOMES)
-def test_commands_that_need_no_folder_work_without_one(
-    service_and_run: ServiceAndRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
-) -> None:
-    _, run = service_and_run(json_reply(HELD))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ESCROWCTL_HOME")
-    monkeypatch.setenv(variable, value)
-
-    lines = (GET, ("--version",), ("tx", "--help"), ("completion", "bash"), ("help", "exit-codes"))
-    assert [run(*words).code for words in lines] == [0] * len(lines)
-
-
 def test_absolute_escrowctl_home_is_all_that_is_examined(
     service_and_run: ServiceAndRun, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,7 +212,7 @@ def test_absolute_escrowctl_home_is_all_that_is_examined(
 
 def test_an_empty_home_is_refused() -> None:
     # Not by a command: it would write into the root folder if this failed.
-    with pytest.raises(EscrowctlError, match='HOME is "", which is not an absolute path'):
+    with pytest.raises(EscrowctlError, match="HOME"):
         _ = Folders({"HOME": ""}).state
 
 
@@ -310,10 +226,7 @@ def test_config_that_others_can_change_gets_no_key(profile: Profile, run: Run, h
 
     results = [run(*words, "--json") for words in (GET, CREATE)]
 
-    for result in results:
-        assert result.code == 2, result.out
-        assert f"config.toml can be changed by other users (mode {loose:04o}): " in result.error["message"]
-        assert result.error["hint"].startswith("chmod go-w ")
+    assert [(result.code, result.error["hint"][:11]) for result in results] == [(2, "chmod go-w ")] * 2
     assert (server.seen, mode(home / "config.toml")) == ([], loose)
 
 
@@ -324,22 +237,19 @@ def test_config_of_another_user_gets_no_key(
     server = profile()
     give_away(home / name, monkeypatch)
 
-    result = run(*GET, "--json")
-
-    assert (result.code, server.seen) == (2, [])
-    assert " belongs to another user (uid " in result.error["message"]
+    assert (run(*GET).code, server.seen) == (2, [])
 
 
-@pytest.mark.parametrize("key", ["ESCROWCTL_API_KEY", "file"])
-def test_config_in_a_folder_others_can_change_gets_no_key(profile: Profile, run: Run, home: Path, key: str) -> None:
+@pytest.mark.parametrize(
+    "environ", [{}, {"ESCROWCTL_API_KEY": KEY, "ESCROWCTL_PROFILE": "a"}], ids=["file", "variable"]
+)
+def test_config_in_a_folder_others_can_change_gets_no_key(
+    profile: Profile, run: Run, home: Path, environ: dict[str, str]
+) -> None:
     server = profile()
     home.chmod(0o777)
-    environ = {key: "sk_test_0123456789abcdef", "ESCROWCTL_PROFILE": "a"} if key != "file" else {}
 
-    result = run(*GET, environ=environ)
-
-    assert (result.code, server.seen) == (2, [])
-    assert f"{home} can be changed by other users (mode 0777)" in result.err
+    assert (run(*GET, environ=environ).code, server.seen) == (2, [])
 
 
 @pytest.mark.parametrize("loose", ["target", "folder"])
@@ -357,45 +267,3 @@ def test_linked_config_is_checked_at_its_target(
     result = run(*GET)
 
     assert (result.code, len(server.seen)) == (2, 1)
-    assert f"{target if loose == 'target' else target.parent} can be changed by other users" in result.err
-
-
-def test_config_list_works_with_a_config_others_can_change(profile: Profile, run: Run, home: Path) -> None:
-    profile()
-    (home / "config.toml").chmod(0o666)
-
-    result = run("config", "list")
-
-    assert result.code == 0
-    assert "can be changed by other users (mode 0666)" in result.out
-
-
-def test_environment_key_without_profile_ignores_the_config_mode(service_and_run: ServiceAndRun, home: Path) -> None:
-    _, run = service_and_run(json_reply(HELD))
-    home.mkdir(parents=True)
-    (home / "config.toml").touch()
-    (home / "config.toml").chmod(0o666)
-
-    assert run(*GET).code == 0
-
-
-# Read within a limit
-
-
-def test_config_file_beyond_the_limit_is_refused(run: Run, home: Path) -> None:
-    home.mkdir(parents=True, mode=0o700)
-    (home / "config.toml").write_text("#" * (1024 * 1024 + 1))
-
-    result = run(*GET, "--json")
-
-    assert (result.code, result.error["code"]) == (2, "bad_config")
-    assert "config.toml is larger than 1048576 bytes." in result.error["message"]
-
-
-def test_regular_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"12345")
-
-    assert files.read_regular(path, limit=5)[0] == b"12345"
-    with pytest.raises(files.TooLargeError, match="is larger than 4 bytes"):
-        files.read_regular(path, limit=4)

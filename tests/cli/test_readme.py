@@ -64,11 +64,6 @@ def test_each_setting_and_variable_has_its_reason_in_contributing() -> None:
     assert [row.replace("`", "") for row in named] == ["default_profile", *SETTINGS, *(names for names, _ in VARIABLES)]
 
 
-@pytest.mark.parametrize("words", [("tx create",), (" tx  create ",), ("tx", "create")])
-def test_help_of_a_command_ignores_the_quoting_of_its_name(run: Run, words: tuple[str, ...]) -> None:
-    assert run("help", *words) == run("tx", "create", "--help")
-
-
 SPEEDS = {
     "`batch create --concurrency 8`, journal durable": "batch, 8",
     "the same with TLS": "batch, 8, TLS",

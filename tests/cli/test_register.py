@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import NOW, Result, Run
-from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
+from wire_server import Seen, WireServer, by_method, hang_up, http_reply
 
 from cli.conftest import Profile
 from cli.replies import CREATE, HELD, in_turn, json_reply, writes_meet
@@ -23,10 +23,9 @@ COLUMNS = ["id", "amount", "currency", "status", "created", "released", "referen
 class Escrows:
     """A service of escrows; `statuses` is what it says of each, `lost` are ids whose release gets no reply."""
 
-    def __init__(self, lost: tuple[str, ...] = (), *, releases: Behave | None = None) -> None:
+    def __init__(self, lost: tuple[str, ...] = ()) -> None:
         self.statuses: dict[str, str] = {}
         self._lost = lost
-        self._releases = releases
 
     def __call__(self, seen: Seen, connection: socket.socket) -> None:
         if seen.method == "POST":
@@ -35,9 +34,6 @@ class Escrows:
         resource_id = seen.target.removesuffix("/release").rpartition("/")[2]
         if seen.method == "PUT" and resource_id in self._lost:
             hang_up(seen, connection)
-            return
-        if seen.method == "PUT" and self._releases:
-            self._releases(seen, connection)
             return
         if seen.method == "PUT":
             self.statuses[resource_id] = "released"
@@ -114,24 +110,6 @@ def test_register_shows_what_was_created_or_released_from_here(seven: tuple[Wire
     ]
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        (("--status", "held"), ["tx_1"]),
-        (("--status", "unknown"), ["tx_3"]),
-        (("--reference", "order-2"), ["tx_2"]),
-        (("--since", "2d"), ["tx_8", "tx_15", "tx_3", "tx_2", "tx_1"]),
-        (("--since", "36h"), ["tx_8"]),
-        (("--limit", "2"), ["tx_8", "tx_15"]),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_filters_apply_to_the_register(
-    words: tuple[str, ...], found: list[str], seven: tuple[WireServer, Escrows], run: Run
-) -> None:
-    assert register(run, *words, "-q").out.split() == found
-
-
 @pytest.mark.parametrize(("days", "over", "code", "found"), [(7, "7d", 0, []), (7.1, "7d", 16, [None, "tx_1", "tx_3"])])
 def test_money_held_for_longer_ends_with_16(
     days: float, over: str, code: int, found: list[str | None], seven: tuple[WireServer, Escrows], run: Run
@@ -139,9 +117,6 @@ def test_money_held_for_longer_ends_with_16(
     result = register(run, "--over", over, "--json", now=days_later(days))
 
     assert (result.code, sorted(statuses(result), key=str), seven[0].seen) == (code, found, [])
-    if code:
-        assert result.error["code"] == "check_failed"
-        assert result.error["hint"].endswith("escrowctl journal list --unknown")
 
 
 def test_refresh_shows_what_the_service_says_now(seven: tuple[WireServer, Escrows], run: Run) -> None:
@@ -166,16 +141,6 @@ def test_refresh_decides_what_is_held_too_long(seven: tuple[WireServer, Escrows]
     assert sorted(seen.target[-4:] for seen in server.seen) == ["tx_1", "tx_3"]
 
 
-def test_escrow_that_cannot_be_read_stays_as_it_was_known(seven: tuple[WireServer, Escrows], run: Run) -> None:
-    del seven[1].statuses["tx_1"]
-
-    result = register(run, "--refresh", "--json")
-    too_long = register(run, "--refresh", "--over", "1d", "--status", "held", "--json", now=days_later(3))
-
-    assert (result.code, result.error["code"], statuses(result)["tx_1"]) == (15, "some_failed", "held")
-    assert (too_long.code, statuses(too_long)) == (16, {"tx_3": "held", "tx_1": "held"})
-
-
 def test_status_that_is_not_found_is_not_taken_for_the_last_known(profile: Profile, run: Run) -> None:
     service = Escrows()
     profile(RELEASED, behave=by_method(POST=service, GET=json_reply(b'{"id":"tx_1","stage":"released"}')))
@@ -184,27 +149,6 @@ def test_status_that_is_not_found_is_not_taken_for_the_last_known(profile: Profi
     result = register(run, "--refresh", "--json")
 
     assert (result.code, result.error["code"], statuses(result)) == (15, "some_failed", {"tx_1": "held"})
-    assert "finds no status in tx_1" in result.err
-
-
-def test_accepted_release_counts_as_held_until_it_is_proven(profile: Profile, run: Run) -> None:
-    service = Escrows(releases=json_reply(b"", "204 No Content"))
-    profile(behave=service)
-    create(run, 1)
-    release(run, "tx_1")
-
-    unproven = register(run, "--over", "1d", "--json", now=days_later(3))
-
-    assert (unproven.code, statuses(unproven)) == (16, {"tx_1": "accepted"})
-    assert "config set status.released" in unproven.error["hint"]
-
-
-def test_register_leaves_out_other_services(seven: tuple[WireServer, Escrows], profile: Profile, run: Run) -> None:
-    profile(behave=json_reply(b"{}"))
-
-    result = register(run, "--json")
-
-    assert (result.code, json.loads(result.out)) == (0, [])
 
 
 def test_register_leaves_out_other_accounts(profile: Profile, run: Run, home: Path) -> None:
@@ -220,29 +164,13 @@ def test_register_leaves_out_other_accounts(profile: Profile, run: Run, home: Pa
     assert (own, result.code, json.loads(result.out)) == ("tx_1\n", 0, [])
 
 
-def test_register_is_csv_with_its_own_columns(seven: tuple[WireServer, Escrows], run: Run) -> None:
-    result = register(run, "--csv", "--status", "released", "--reference", "order-2")
-
-    made, later = "2026-11-21T03:12:44.000Z", "2026-11-22T03:12:44.000Z"
-    assert result.out == f"{','.join(COLUMNS)}\ntx_2,2,USD,released,{made},{later},order-2,j2\n"
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("--refresh",), "--refresh and --over need --local."),
-        (("--over", "7d"), "--refresh and --over need --local."),
-        (("--local", "--over", "a week"), '--over "a week" is not a duration'),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
+@pytest.mark.parametrize("words", [("--refresh",), ("--over", "7d"), ("--local", "--over", "a week")], ids=" ".join)
 def test_register_options_that_cannot_be_meant_read_nothing(
-    words: tuple[str, ...], sentence: str, seven: tuple[WireServer, Escrows], run: Run
+    words: tuple[str, ...], seven: tuple[WireServer, Escrows], run: Run
 ) -> None:
     result = run("tx", "list", *words)
 
     assert (result.code, result.out, seven[0].seen) == (2, "", [])
-    assert sentence in result.err
 
 
 def test_release_reply_that_claims_it_is_no_proof(profile: Profile, run: Run) -> None:

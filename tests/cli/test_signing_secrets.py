@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import Run, ServiceAndRun
+from conftest import ServiceAndRun
 
 from cli.replies import CREATE, HELD, in_turn, json_reply, writes_meet
 
@@ -15,45 +15,30 @@ ENDPOINT = ("webhook", "create", "--url", "https://hooks.example.net/x")
 UNUSUAL = b'{"id":"wh_3","url":"https://hooks.example.net/x","verification_token":"%s"}' % TOKEN.encode()
 
 
-def everything_below(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes().decode("latin-1")
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
 def names_of_files_with(text: str, home: Path) -> list[str]:
-    return [name for name, content in everything_below(home).items() if text in content]
+    files = (path for path in home.rglob("*") if path.is_file())
+    return [str(path.relative_to(home)) for path in files if text.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize("options", [("-q",), ("--fields", "id"), ("-q", "--json")], ids=str)
-@pytest.mark.parametrize("envelope", [b"%s", b'{"data":%s}'], ids=["bare", "in an envelope"])
+OUTSIDE = b'{"data":{"id":"wh_3"},"verification_token":"%s"}' % TOKEN.encode()
+
+
+@pytest.mark.parametrize(
+    "body", [UNUSUAL, b'{"data":%s}' % UNUSUAL, OUTSIDE], ids=["bare", "in an envelope", "outside"]
+)
 def test_secret_under_an_unusual_name_is_stored_and_reported(
-    options: tuple[str, ...], envelope: bytes, home: Path, service_and_run: ServiceAndRun
+    body: bytes, home: Path, service_and_run: ServiceAndRun
 ) -> None:
-    _server, run = service_and_run(json_reply(envelope % UNUSUAL, "201 Created"))
+    _server, run = service_and_run(json_reply(body, "201 Created"))
 
-    result = run(*ENDPOINT, *options)
+    result = run(*ENDPOINT, "-q")
 
     stored = home / "state" / "signing-secrets" / "j1.json"
     assert (result.code, TOKEN in result.out, result.err.count(str(stored))) == (0, False, 1)
     document = json.loads(stored.read_text())
-    assert (document["id"], document["secret"], document["reply"]) == ("wh_3", None, json.loads(envelope % UNUSUAL))
+    assert (document["id"], document["secret"], document["reply"]) == ("wh_3", None, json.loads(body))
     assert oct(stored.stat().st_mode & 0o777) == "0o600"
     assert names_of_files_with(TOKEN, home) == ["state/signing-secrets/j1.json"]
-
-
-def test_secret_outside_the_envelope_is_stored_and_reported(home: Path, service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(
-        json_reply(b'{"data":{"id":"wh_3"},"verification_token":"%s"}' % TOKEN.encode(), "201 Created")
-    )
-
-    result = run(*ENDPOINT)
-
-    stored = home / "state" / "signing-secrets" / "j1.json"
-    assert (result.code, TOKEN in result.out, f"not shown. It is stored in {stored}." in result.err) == (0, False, True)
-    assert json.loads(stored.read_text())["reply"]["verification_token"] == TOKEN
 
 
 def test_reply_without_any_unknown_text_is_stored_in_no_file(home: Path, service_and_run: ServiceAndRun) -> None:
@@ -68,22 +53,16 @@ def test_reply_without_any_unknown_text_is_stored_in_no_file(home: Path, service
 
 
 MADE = b'{"id":"wh_3","hmac":"%s","note":"new"}' % TOKEN.encode()
-UNREADABLE = {
-    "cut short": MADE[:-6],
-    "behind a byte order mark": b"\xef\xbb\xbf" + MADE,
-    "twice the same name": MADE[:-1] + b',"note":"n"}',
-    "no JSON": b"id=wh_3&hmac=" + TOKEN.encode(),
-}
+UNREADABLE = {"cut short": MADE[:-6], "no JSON": b"id=wh_3&hmac=" + TOKEN.encode()}
 
 
-@pytest.mark.parametrize("how", [("--debug",), ("--debug", "--json")], ids=str)
 @pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
 def test_secret_in_an_unreadable_reply_is_stored_and_not_traced(
-    body: bytes, how: tuple[str, ...], home: Path, service_and_run: ServiceAndRun
+    body: bytes, home: Path, service_and_run: ServiceAndRun
 ) -> None:
     _server, run = service_and_run(json_reply(body, "201 Created"))
 
-    result = run(*ENDPOINT, *how)
+    result = run(*ENDPOINT, "--debug")
 
     stored = home / "state" / "signing-secrets" / "j1.json"
     assert (TOKEN in result.out + result.err, result.err.count(str(stored))) == (False, 1)
@@ -93,23 +72,20 @@ def test_secret_in_an_unreadable_reply_is_stored_and_not_traced(
 
 REFUSALS = {
     "in a sentence": f'{{"detail":"the secret {SECRET} is in use"}}',
-    "in a page": f"<html>duplicate secret {SECRET}</html>",
     "percent-encoded": f'{{"detail":"see /rotate?secret={SECRET.replace("_", "%5F")}"}}',
     "in JSON in a text": json.dumps({"detail": json.dumps({"signing_secret": SECRET})}),
     "in a field": f'{{"message":"in use","client_secret":"{SECRET}"}}',
 }
 
 
-@pytest.mark.representative("webhook-*-*debug*", "create-in a sentence-*json*", "get-in a page-()")
-@pytest.mark.parametrize("how", [(), ("--json",), ("--debug",)], ids=str)
 @pytest.mark.parametrize("body", REFUSALS.values(), ids=REFUSALS)
-@pytest.mark.parametrize("line", [ENDPOINT, CREATE, ("tx", "get", "tx_1")], ids=["webhook", "create", "get"])
+@pytest.mark.parametrize("line", [ENDPOINT, ("tx", "get", "tx_1")], ids=["webhook", "get"])
 def test_signing_secret_in_a_refusal_is_neither_shown_nor_stored(
-    line: tuple[str, ...], body: str, how: tuple[str, ...], home: Path, service_and_run: ServiceAndRun
+    line: tuple[str, ...], body: str, home: Path, service_and_run: ServiceAndRun
 ) -> None:
     _server, run = service_and_run(json_reply(body.encode(), "422 No"))
 
-    result = run(*line, *how)
+    result = run(*line, "--debug")
 
     assert (result.code, SECRET[6:] in result.out + result.err) == (8, False)
     assert names_of_files_with(SECRET[6:], home) == []
@@ -140,54 +116,16 @@ def test_values_in_queries_are_not_traced(service_and_run: ServiceAndRun) -> Non
         assert (result.code, told, "?session=***&next=***" in result.err) == (8, [], True)
 
 
-@pytest.mark.parametrize("key", ["a", "sk_1234", "1234567"])
-def test_key_of_fewer_than_eight_characters_is_refused(key: str, run: Run, home: Path) -> None:
-    home.mkdir(mode=0o700, parents=True)
-    (home / "credentials.toml").touch(0o600)
-    (home / "credentials.toml").write_text(f'[mine]\norigin = "https://h.example"\nkey = "{key}"\n')
-    (home / "config.toml").write_text('[profiles.mine]\nbase_url = "https://h.example"\n')
-    (home / "a.key").touch(0o600)
-    (home / "a.key").write_text(key)
-    environ = {"ESCROWCTL_BASE_URL": "https://h.example"}
-    login = ("auth", "login", "--base-url", "https://h.example", "--mode", "test", "--no-check", "-p", "other")
-
-    results = [
-        run("tx", "get", "tx_1", environ=environ | {"ESCROWCTL_API_KEY": key}),
-        run("tx", "get", "tx_1", environ=environ | {"ESCROWCTL_API_KEY_FILE": str(home / "a.key")}),
-        run("-p", "mine", "tx", "get", "tx_1"),
-        run(*login, stdin=key),
-    ]
-
-    assert [result.code for result in results] == [2] * 4
-    assert all("fewer than 8 characters" in result.err for result in results)
-    assert run("auth", "logout", "-p", "mine").code == 0
-
-
-@pytest.mark.parametrize(
-    "line", [CREATE, ("tx", "release", "tx_1", "--yes"), ("tx", "update", "tx_1", "--yes")], ids=str
-)
-def test_value_named_like_a_secret_is_sent_and_not_stored(
-    line: tuple[str, ...], home: Path, service_and_run: ServiceAndRun
-) -> None:
+def test_value_named_like_a_secret_is_sent_and_not_stored(home: Path, service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(writes_meet(json_reply(b"", "502 Bad Gateway")))
     own = ("--data", '{"card":{"api_key":"correct horse"}}')
 
-    unknown = run(*line, *own, "--json", "--debug")
+    unknown = run(*CREATE, *own, "--json", "--debug")
     again = run("journal", "resolve", "j1", "--resend", "--yes", "--reason", "ticket 5512")
 
     assert (unknown.code, again.code) == (12, 2)
     assert [json.loads(seen.body)["card"] for seen in server.writes] == [{"api_key": "correct horse"}]
     assert ("correct horse" in unknown.err, names_of_files_with("correct horse", home)) == (False, [])
-
-
-def test_refused_repetition_does_not_mention_a_stored_reply(service_and_run: ServiceAndRun) -> None:
-    _, run = service_and_run(json_reply(b'{"id":"wh_1","secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"'))
-    line = ("webhook", "create", "--url", "https://hooks.example.net/x")
-
-    first, second = run(*line), run(*line)
-
-    assert (first.code, second.code) == (12, 12)
-    assert ("is stored in" in first.err, "is stored in" in second.err) == (True, False)
 
 
 def test_secret_of_an_older_copy_does_not_replace_an_earlier_one(
@@ -211,17 +149,3 @@ def test_secret_of_an_older_copy_does_not_replace_an_earlier_one(
     expected = [folder / name for name in ("j2.json", "j2-2.json", "j2-3.json")]
     assert stored == dict(zip(expected, ("vt_0", "vt_1", "vt_2"), strict=True))
     assert [str(path) in err for path, err in zip(expected, reports, strict=True)] == [True] * 3
-
-
-def test_unknown_webhook_does_not_name_the_file_of_an_earlier_secret(
-    home: Path, service_and_run: ServiceAndRun
-) -> None:
-    _server, run = service_and_run(json_reply(b"", "500 Oh"))
-    folder = home / "state" / "signing-secrets"
-    folder.mkdir(parents=True, mode=0o700)
-    (home / "state").chmod(0o700)
-    (folder / "j1.json").write_text("earlier")
-
-    result = run(*ENDPOINT)
-
-    assert (result.code, "j1.json" in result.err, (folder / "j1.json").read_text()) == (12, False, "earlier")

@@ -79,13 +79,9 @@ def test_a_create_over_tls_to_an_authority_of_our_own(
     assert not key_log.exists()
 
 
-@pytest.mark.parametrize(
-    ("host", "advised"),
-    [("localhost", "ESCROWCTL_CA_BUNDLE to a file"), ("127.0.0.1", "is the base URL right?")],
-    ids=["unknown authority", "another name"],
-)
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"], ids=["unknown authority", "another name"])
 def test_untrusted_server_is_sent_nothing(
-    host: str, advised: str, server: TlsServer, authority: trustme.CA, run: Run, tmp_path: Path
+    host: str, server: TlsServer, authority: trustme.CA, run: Run, tmp_path: Path
 ) -> None:
     bundle = tmp_path / "ca.pem"
     (trustme.CA() if host == "localhost" else authority).cert_pem.write_to_path(str(bundle))
@@ -94,19 +90,24 @@ def test_untrusted_server_is_sent_nothing(
 
     assert (result.code, result.out, server.heads) == (11, "", [])
     assert result.error["outcome"] == "not_sent"
-    assert "the TLS handshake failed" in result.error["message"]
-    assert "_ssl.c" not in result.error["message"]
-    assert advised in result.error["hint"]
+    assert ("ESCROWCTL_CA_BUNDLE" in result.error["hint"]) == (host == "localhost")
 
 
-def test_tls_older_than_1_2_is_not_spoken(authority: trustme.CA, run: Run, tmp_path: Path) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
-        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
-    context.set_ciphers("ALL:@SECLEVEL=0")
-    authority.issue_cert("localhost").configure_cert(context)
-    old, bundle = TlsServer(context), tmp_path / "ca.pem"
+@pytest.mark.parametrize("flaw", ["TLS 1.1", "expired"])
+def test_server_with_old_tls_or_an_expired_certificate_is_sent_nothing(
+    flaw: str, authority: trustme.CA, run: Run, tmp_path: Path
+) -> None:
+    context, bundle = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), tmp_path / "ca.pem"
+    ends = None
+    if flaw == "expired":
+        ends = datetime(2021, 1, 1, tzinfo=UTC)
+    else:
+        with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+            context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+        context.set_ciphers("ALL:@SECLEVEL=0")
+    authority.issue_cert("localhost", not_after=ends).configure_cert(context)
     authority.cert_pem.write_to_path(str(bundle))
+    old = TlsServer(context)
 
     result = run(*CREATE, "--json", environ=environ(old, ESCROWCTL_CA_BUNDLE=str(bundle)))
 
@@ -114,31 +115,14 @@ def test_tls_older_than_1_2_is_not_spoken(authority: trustme.CA, run: Run, tmp_p
     assert (result.code, result.error["outcome"], old.heads) == (11, "not_sent", [])
 
 
-def test_expired_certificate_is_not_one_to_trust(authority: trustme.CA, run: Run, tmp_path: Path) -> None:
-    context, bundle = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), tmp_path / "ca.pem"
-    then, later = datetime(2020, 1, 1, tzinfo=UTC), datetime(2021, 1, 1, tzinfo=UTC)
-    authority.issue_cert("localhost", not_before=then, not_after=later).configure_cert(context)
-    authority.cert_pem.write_to_path(str(bundle))
-    old = TlsServer(context)
+def test_invalid_ca_bundle_is_a_configuration_error(server: TlsServer, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("no certificate at all")
 
-    error = run(*CREATE, "--json", environ=environ(old, ESCROWCTL_CA_BUNDLE=str(bundle))).error
+    results = [
+        run(*CREATE, environ=environ(server, ESCROWCTL_CA_BUNDLE=str(tmp_path / name))) for name in ("ca.pem", "x")
+    ]
 
-    old.listener.close()
-    assert (error["outcome"], "renew" in error["hint"], "CA_BUNDLE" in error["hint"]) == ("not_sent", True, False)
-
-
-@pytest.mark.parametrize("content", [None, "no certificate at all"])
-def test_invalid_ca_bundle_is_a_configuration_error(
-    content: str | None, server: TlsServer, run: Run, tmp_path: Path
-) -> None:
-    bundle = tmp_path / "ca.pem"
-    if content is not None:
-        bundle.write_text(content)
-
-    result = run(*CREATE, environ=environ(server, ESCROWCTL_CA_BUNDLE=str(bundle)))
-
-    assert (result.code, result.out, server.heads) == (2, "", [])
-    assert str(bundle) in result.err
+    assert ([result.code for result in results], server.heads) == ([2, 2], [])
 
 
 def test_trust_variables_of_the_environment_are_ignored(

@@ -1,6 +1,7 @@
 """`tx wait` and `tx watch`: what ends them, in which exit code, and what is shown meanwhile."""
 
 import json
+import re
 import socket
 from collections.abc import Callable
 from datetime import timedelta
@@ -8,10 +9,10 @@ from typing import Any
 
 import pytest
 from conftest import NOW, Result, Run
-from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
+from wire_server import Behave, Seen, WireServer, by_method
 
 from cli.conftest import Profile
-from cli.replies import HELD, in_turn, json_reply
+from cli.replies import in_turn, json_reply
 
 RELEASED = 'status.released = ["SETTLED", "paid_out"]'
 
@@ -57,33 +58,17 @@ def run_tx(run: Run) -> RunTx:
     return run_with_clock
 
 
-@pytest.mark.parametrize("goal", ["released", "held,RELEASED", "settled", "held,SETTLED"])
-def test_wait_ends_with_the_status_and_prints_the_record(goal: str, profile: Profile, run_tx: RunTx) -> None:
-    server = profile(RELEASED, behave=in_turn(named("queued"), named("queued"), named("SETTLED")))
-
-    result = run_tx("wait", "tx_1", "--for", goal, "--json")
-
-    assert (result.code, result.json) == (0, {"id": "tx_1", "status": "SETTLED"})
-    assert [(seen.method, seen.header("Cache-Control")) for seen in server.seen] == [("GET", "no-cache")] * 3
-
-
-def test_wait_reads_every_two_seconds_and_notes_each_change(profile: Profile, run: Run) -> None:
+@pytest.mark.parametrize("goal", ["released", "held,SETTLED"])
+def test_wait_ends_with_the_status_and_prints_the_record(goal: str, profile: Profile, run: Run) -> None:
     clock = Clock()
-    profile(RELEASED, behave=in_turn(named("new"), named("new"), named("queued"), named("SETTLED")))
+    server = profile(RELEASED, behave=in_turn(named("new"), named("queued"), named("SETTLED")))
 
-    result = run("tx", "wait", "tx_1", "--for", "released", **clock.injected)
+    result = run("tx", "wait", "tx_1", "--for", goal, **clock.injected)
 
-    assert (result.code, clock.seconds) == (0, 6)
-    notes = ["tx_1: new", "tx_1: new -> queued after 4 s", "tx_1: queued -> SETTLED after 6 s"]
-    assert result.err.splitlines() == [f"note: {note}" for note in notes]
-
-
-def test_wait_for_a_status_that_is_there_prints_the_record_only(profile: Profile, run_tx: RunTx) -> None:
-    server = profile(behave=named("held"))
-
-    result = run_tx("wait", "tx_1", "--for", "held")
-
-    assert (result.code, result.out, result.err, len(server.seen)) == (0, "id\ttx_1\nstatus\theld\n", "", 1)
+    assert (result.code, result.out, clock.seconds) == (0, "id\ttx_1\nstatus\tSETTLED\n", 4)
+    assert [(seen.method, seen.header("Cache-Control")) for seen in server.seen] == [("GET", "no-cache")] * 3
+    notes = [re.findall("new|queued|SETTLED", note) for note in result.err.splitlines()]
+    assert notes == [["new"], ["new", "queued"], ["queued", "SETTLED"]]
 
 
 def test_status_that_fails_ends_the_wait_with_16(profile: Profile, run_tx: RunTx) -> None:
@@ -103,12 +88,7 @@ def test_deadline_names_the_status_and_the_ways_to_accept_it(profile: Profile, r
 
     assert (result.code, result.out, clock.seconds) == (13, "", 60)
     assert (result.error["code"], result.error["statuses"]) == ("wait_expired", {"tx_1": "SETTLED"})
-    assert "the status of tx_1 is SETTLED" in result.error["message"]
-    hints = result.error["hint"].splitlines()
-    assert [hint.partition(":")[2].strip() for hint in hints] == [
-        "repeat the command with --for SETTLED",
-        "escrowctl config set status.released STATUS,...",
-    ]
+    assert "config set status.released" in result.error["hint"]
 
 
 def test_several_are_waited_for_together(profile: Profile, run_tx: RunTx) -> None:
@@ -122,21 +102,10 @@ def test_several_are_waited_for_together(profile: Profile, run_tx: RunTx) -> Non
     assert [seen.target[-4:] for seen in server.seen] == ["tx_1", "tx_2", "tx_1", "tx_1", "tx_1"]
 
 
-def test_deadline_of_several_names_those_that_are_left(profile: Profile, run_tx: RunTx) -> None:
-    ids = [f"tx_{number}" for number in range(1, 9)]
-    profile(behave=by_id(tx_1=named("held", "tx_1"), **{one: named("queued", one) for one in ids[1:]}))
-
-    result = run_tx("wait", *ids, "--for", "held", "--deadline", "4s", "--json")
-
-    assert (result.code, json.loads(result.out)["id"]) == (13, "tx_1")
-    assert result.error["statuses"] == dict.fromkeys(ids[1:], "queued")
-    assert "and 2 more" in result.error["message"]
-
-
 @pytest.mark.parametrize(
     "trouble",
-    [json_reply(b"", "503 Busy"), hang_up, json_reply(b"<html>"), json_reply(b'{"id":"tx_1"}')],
-    ids=["503", "no reply", "HTML", "no status"],
+    [json_reply(b"", "503 Busy"), json_reply(b"<html>"), json_reply(b'{"id":"tx_1"}')],
+    ids=["503", "HTML", "no status"],
 )
 def test_reading_that_fails_for_a_while_does_not_end_the_wait(trouble: Behave, profile: Profile, run_tx: RunTx) -> None:
     profile(behave=in_turn(named("new"), *[trouble] * 3, named("held")))
@@ -144,7 +113,6 @@ def test_reading_that_fails_for_a_while_does_not_end_the_wait(trouble: Behave, p
     result = run_tx("wait", "tx_1", "--for", "held")
 
     assert (result.code, result.out) == (0, "id\ttx_1\nstatus\theld\n")
-    assert len(result.err.splitlines()) >= 3
 
 
 def test_deadline_after_readings_that_all_failed_has_no_status(profile: Profile, run_tx: RunTx) -> None:
@@ -156,14 +124,12 @@ def test_deadline_after_readings_that_all_failed_has_no_status(profile: Profile,
     assert (result.code, result.error["statuses"], result.error["hint"]) == (13, {"tx_1": None}, None)
 
 
-@pytest.mark.parametrize(("status", "code"), [("404 Not Found", 6), ("401 No", 4), ("403 No", 5), ("400 Bad", 8)])
-def test_refused_reading_ends_the_wait_at_once(status: str, code: int, profile: Profile, run_tx: RunTx) -> None:
-    server = profile(behave=json_reply(b"{}", status))
+def test_refused_reading_ends_the_wait_at_once(profile: Profile, run_tx: RunTx) -> None:
+    server = profile(behave=json_reply(b"{}", "404 Not Found"))
 
-    assert [run_tx(verb, "tx_1", *words).code for verb, words in (("wait", ("--for", "held")), ("watch", ()))] == [
-        code
-    ] * 2
-    assert len(server.seen) == 2
+    codes = [run_tx("wait", "tx_1", "--for", "held").code, run_tx("watch", "tx_1").code]
+
+    assert (codes, len(server.seen)) == ([6, 6], 2)
 
 
 def test_record_of_another_escrow_is_not_waited_for(profile: Profile, run_tx: RunTx) -> None:
@@ -175,24 +141,21 @@ def test_record_of_another_escrow_is_not_waited_for(profile: Profile, run_tx: Ru
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    "words",
     [
-        (("wait", "tx_1"), "Missing option '--for'"),
-        (("wait", "tx_1", "--for", "released"), "--for released needs status.released"),
-        (("wait", "tx_1", "--for", "held,x", "--fail-on", "HELD"), "--for and --fail-on both name held."),
-        (("watch", "tx_1", "--interval", "0s"), '--interval "0s" is not a duration'),
+        ("wait", "tx_1"),
+        ("wait", "tx_1", "--for", "released"),
+        ("wait", "tx_1", "--for", "held,x", "--fail-on", "HELD"),
+        ("watch", "tx_1", "--interval", "0s"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+    ids=" ".join,
 )
-def test_waiting_that_cannot_be_meant_reads_nothing(
-    words: tuple[str, ...], sentence: str, profile: Profile, run_tx: RunTx
-) -> None:
+def test_waiting_that_cannot_be_meant_reads_nothing(words: tuple[str, ...], profile: Profile, run_tx: RunTx) -> None:
     server = profile()
 
     result = run_tx(*words)
 
     assert (result.code, result.out, server.seen) == (2, "", [])
-    assert sentence in result.err
 
 
 def changes(result: Result) -> list[tuple[str, str | None, str]]:
@@ -217,60 +180,12 @@ def test_watch_prints_each_change_until_all_have_ended(profile: Profile, run: Ru
     assert json.loads(result.out.splitlines()[3])["at"] == "2026-11-21T03:12:59.000Z"
 
 
-def test_watch_prints_lines_of_cells_in_a_pipe_and_times_at_a_terminal(profile: Profile, run_tx: RunTx) -> None:
-    outs = []
-    for terminal in (False, True):
-        profile(RELEASED, behave=in_turn(named("held"), named("SETTLED")))
-        outs.append(run_tx("watch", "tx_1", "--interval", "1m", terminal=terminal).out.splitlines())
-
-    assert outs == [
-        ["2026-11-21T03:12:44.000Z\ttx_1\t\theld", "2026-11-21T03:13:44.000Z\ttx_1\theld\tSETTLED"],
-        ["03:12:44Z  tx_1  held", "03:13:44Z  tx_1  held -> SETTLED"],
-    ]
-
-
 def test_watch_ends_at_its_deadline(profile: Profile, run_tx: RunTx) -> None:
     server: WireServer = profile(behave=named("held"))
 
     result = run_tx("watch", "tx_1", "--deadline", "12s", "--json")
 
     assert (result.code, changes(result), len(server.seen)) == (13, [("tx_1", None, "held")], 4)
-
-
-@pytest.mark.parametrize(
-    ("words", "environ", "is_drawn"),
-    [
-        ((), {}, True),
-        (("-q",), {}, False),
-        (("--json",), {}, False),
-        ((), {"CI": "true"}, False),
-        ((), {"TERM": "dumb"}, False),
-    ],
-)
-def test_wait_draws_a_line_at_a_terminal_and_erases_it(
-    words: tuple[str, ...], environ: dict[str, str], profile: Profile, run_tx: RunTx, *, is_drawn: bool
-) -> None:
-    profile(behave=in_turn(*[named("queued")] * 2, named("held")))
-    line = ("wait", "tx_1", "--for", "held", *words)
-
-    result = run_tx(*line, terminal=True, environ={"TERM": "xterm"} | environ)
-    piped = run_tx(*line, environ={"TERM": "xterm"} | environ)
-
-    assert ("\rwaiting for held: tx_1 (queued)  1 s\x1b[K" in result.err) == is_drawn
-    assert ("4 s\x1b[K\r\x1b[Knote: tx_1: queued -> held" in result.err) == is_drawn
-    assert "\x1b" not in piped.err
-
-
-def test_release_that_is_not_confirmed_in_time_names_tx_wait(profile: Profile, run_tx: RunTx) -> None:
-    def held(_seen: Seen, connection: socket.socket) -> None:
-        connection.sendall(http_reply("200 OK", b'{"id":"tx_1","status":"held","amount":1,"currency":"USD"}'))
-
-    profile(RELEASED, behave=held)
-
-    result = run_tx("release", "tx_1", "--yes", "--wait", "--deadline", "10s", "--json")
-
-    assert result.code == 13
-    assert "escrowctl tx wait tx_1 --for released" in result.error["hint"]
 
 
 def test_wait_for_a_release_ends_where_it_has_failed(profile: Profile, run_tx: RunTx) -> None:
@@ -280,12 +195,3 @@ def test_wait_for_a_release_ends_where_it_has_failed(profile: Profile, run_tx: R
     result = run_tx("release", "tx_1", "--yes", "--wait", "--deadline", "1h", "--json")
 
     assert (result.code, result.error["status_after"], len(server.seen)) == (16, "FAILED", 5)
-
-
-def test_word_that_is_nearly_released_is_named_at_once(profile: Profile, run: Run) -> None:
-    profile('status.released = ["settled"]', behave=json_reply(HELD))
-
-    line = ("tx", "wait", "tx_1", "--deadline", "1s", "--for")
-    notes = [run(*line, word, **Clock().injected).err for word in ("relased", "held")]
-
-    assert ["If you mean released, write released" in note for note in notes] == [True, False]

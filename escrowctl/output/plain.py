@@ -10,9 +10,9 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\0", "\uff1d", "\uff0b", "\u
 
 
 def safe(text: str) -> str:
-    """Return `text` with every character that does not print, or prints as nothing, shown as `\\u{1b}`.
+    """Return `text` with every invisible character shown by its code, such as `\\u{1b}`.
 
-    That covers C0, DEL and C1 controls, bidirectional and zero-width characters, line separators,
+    These are C0, DEL and C1 controls, bidirectional and zero-width characters, line separators,
     lone surrogates, fillers and variation selectors. They could move the cursor, hide text, end a
     line or make two texts look the same (CVE-2021-25743, CVE-2021-42574 and similar).
     """

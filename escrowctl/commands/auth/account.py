@@ -50,7 +50,7 @@ class Form:
         self._profiles = config.profiles if config else {}
 
     def fill(self) -> LoginAccount:
-        """Return the account; raises EscrowctlError `ErrorCode.BAD_VALUE` or `BAD_CONFIG` for values that are
+        """Return the account. Raises EscrowctlError `ErrorCode.BAD_VALUE` or `BAD_CONFIG` for values that are
         missing, wrong or contradictory.
         """
         if self._name is not None:

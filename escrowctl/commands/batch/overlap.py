@@ -107,7 +107,7 @@ def _find_difference(session: Session, kind: RowKind, row: RowContent, entry: En
 def _refuse_open(checked: CheckedFile, found: Overlaps) -> None:
     """Refuse rows with an open earlier write, whatever the operator chose.
 
-    Raises `EARLIER_UNKNOWN` (outcome unknown), `BUSY` (in flight), or `CONFLICT` (similar entry, or unsent in another batch).
+    Raises `EARLIER_UNKNOWN` (outcome unknown), `BUSY` (in flight), or `CONFLICT` (similar entry, or in another batch).
     """
     key = checked.kind.key
     same = f"same {key if checked.has_keys else 'row'}"

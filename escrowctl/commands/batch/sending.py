@@ -366,7 +366,7 @@ def _note_all_done(session: Session, how: How, rows: int) -> None:
 
 
 def _show_plan(session: Session, batch: Batch, sums: dict[str, Sum], lines: list[str]) -> None:
-    """Show the plan of a dry run. All checks without the service were made before."""
+    """Show the plan of a dry run. All checks on this machine have passed."""
     if session.options.json:
         rows = Number(str(sum(one.rows for one in sums.values())))
         totals: JsonValue = {code: Number(f"{one.amount:f}") for code, one in sums.items() if code}

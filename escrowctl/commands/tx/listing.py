@@ -1,4 +1,4 @@
-"""`escrowctl tx list` (undocumented): escrows as the service lists them, following links to further pages."""
+"""`escrowctl tx list` (undocumented): the service's list of escrows, with more pages if replies lead to them."""
 
 from collections.abc import Callable
 from typing import Annotated

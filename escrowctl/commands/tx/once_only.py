@@ -128,7 +128,7 @@ def write_each(
 def _rehearse_each(
     session: Session, operation: Operation, ids: list[str], how: RecordOptions, options: WriteOptions, *, several: bool
 ) -> None:
-    """Show the request for each id, after all checks without a reading. Caps count the money of `--expect-*`."""
+    """Show the request for each id, after all checks on this machine. Caps count the money of `--expect-*`."""
     amount, currency = how.expected_amount, how.expected_currency
     money = Money(amount, currency) if amount is not None and currency is not None else None
 

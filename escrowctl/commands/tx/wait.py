@@ -24,7 +24,7 @@ from escrowctl.suggestions import NEAR
 
 _RELEASED = RELEASE_TRANSACTION.done
 _MAY_PASS = (ErrorCode.READ_FAILED, ErrorCode.UNREADABLE_REPLY, ErrorCode.NO_CONNECTION, ErrorCode.RATE_LIMITED)
-"""Errors of a reading that may pass: the escrow is read again."""
+"""Errors of a reading that may be temporary: the escrow is read again."""
 _MOST_NAMED = 5
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")]
@@ -149,7 +149,7 @@ class _Following:
         self._pace = PollInterval(session.runtime, session.signals, seconds, every=every, tick=self._draw)
 
     def changes(self) -> Iterator[_Change]:
-        """Yield each reading with another status. Raises EscrowctlError for a failure that will not pass."""
+        """Yield each reading with another status. Raises EscrowctlError for a failure that is not temporary."""
         while True:
             for resource_id in [*self.left]:
                 record = self._read(resource_id)
@@ -170,7 +170,7 @@ class _Following:
         return f"{change.id}: {change}{after}"
 
     def _read(self, resource_id: str) -> Record | None:
-        """Return a record; None, with a note, if it cannot be read now. Raises EscrowctlError if that will not pass."""
+        """Return a record; None, with a note, if it cannot be read now. Raises EscrowctlError if not temporary."""
         try:
             record = self._session.reader.read(GET_TRANSACTION, resource_id, decides=True)
         except EscrowctlError as error:

@@ -157,7 +157,7 @@ class Invocation(NamedTuple):
 
 
 class EscrowctlError(Exception):
-    """An expected failure: the message, the outcome of a write, and hints what to type next.
+    """An expected failure: the message, the outcome of a write, and hints for the next command.
 
     `message` is one or two sentences about what failed. `outcome` is set for writes. `effect` is the sentence
     about sent or changed data that the printer adds. `facts` join the JSON error

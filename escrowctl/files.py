@@ -112,7 +112,7 @@ def _removed_on_failure(path: Path) -> Iterator[None]:
 def drafted(path: Path, content: bytes, *, private: bool = True) -> Iterator[Callable[[], None]]:
     """Write `content` durably to a file next to `path`. Yield the function that replaces `path` by it.
 
-    Writing fails before the block begins, not inside it. The caller holds a lock: only one process may do
+    Errors in writing are raised before the block begins. The caller holds a lock: only one process may do
     so at a time. A draft that a killed process left is removed. The new file has mode 0600 under any umask;
     if it is not `private`, it gets mode and owner of the file that it replaces.
     `path` may not be a link. Raises OSError; `path` is then unchanged.

@@ -188,7 +188,7 @@ class _HeldAnswers:
         return seconds if first is None else max(0.0, min(seconds, first - time.monotonic()))
 
     def release(self) -> None:
-        """Make the connections writable whose answers are due."""
+        """Make connections writable if their answers are due."""
         now = time.monotonic()
         for channel in [one for one, until in self._until.items() if until <= now]:
             del self._until[channel], channel.writable

@@ -1,8 +1,8 @@
 """SIGINT, SIGTERM and SIGHUP: held while a write is in progress, let through while the program only waits.
 
-A handler that raises could do so between a request's last byte and the record of it. So signals
-raise `Stopped` only outside `held()`, or inside `let_through()`; in between they are remembered and
-raised when the innermost `held()` block ends.
+An exception between the last byte of a request and its record would lose the outcome. So signals raise
+`Stopped` only outside `held()`, or inside `let_through()`. At other times they are remembered, and raised
+when the outermost `held()` block ends.
 """
 
 import signal

@@ -1,6 +1,6 @@
-"""The command tree: the place of each command. No logic.
+"""The command tree: which function does each command. No logic.
 
-A command is imported when it is first looked up, so that the others do not pay for it.
+A command is imported when it is first looked up, so that a run does not pay for the other commands.
 """
 
 import shlex
@@ -116,7 +116,7 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
 }
-"""Noun -> its summary, and its verbs with the function in `escrowctl.commands` that does each."""
+"""Noun -> its summary and its verbs; verb -> its function in `escrowctl.commands`."""
 
 _OTHERS = {"api": "api.call", "doctor": "doctor.examine", "help": "help.show", "version": "version.show"}
 """Commands without a noun."""
@@ -156,15 +156,15 @@ class _LazyGroup(SharedGroup):
         return found
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the words begin with; raises EscrowctlError (exit 2) where there is none."""
-        # What looks like an option is Typer's to report.
+        """Return the command that the words begin with. Raises EscrowctlError `USAGE` if there is none."""
+        # Typer itself reports an unknown option.
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             raise _no_such_command(ctx.command_path.split()[1:], args)
         return super().resolve_command(ctx, args)
 
 
 def _make_command(name: str, place: str) -> Any:
-    """Return the command that a function in `escrowctl.commands` does."""
+    """Return the command `name`; `place` is its function in `escrowctl.commands`."""
     module, _, function = place.rpartition(".")
     group = _make_typer("")
     group.command(name, cls=SharedCommand, context_settings=_SETTINGS)(
@@ -222,12 +222,12 @@ def list_words() -> frozenset[str]:
 
 
 def run(argv: Sequence[str], session: Session) -> int:
-    """Parse the line, run its command, and return the code that a signal ends it with on purpose, else `OK`.
+    """Parse the line and run its command. Return the exit code that the command returns, else `OK`.
 
-    Raises EscrowctlError (exit 2) for what cannot be parsed, and what the command raises.
+    Raises EscrowctlError `USAGE` or `BAD_VALUE` for a line that cannot be parsed, and every error of the command.
     """
     tree = make_tree()
-    # Where _ESCROWCTL_COMPLETE is set, Typer would print its completion instead. No variable has this name.
+    # If _ESCROWCTL_COMPLETE is set, Typer would print its completion instead. No variable has this name.
     no_variable = "="
     try:
         ended = tree.main(
@@ -243,7 +243,7 @@ def _no_such_command(group: list[str], words: list[str]) -> EscrowctlError:
 
     tree: dict[str, tuple[str, ...]] = {noun: tuple(verbs) for noun, (_, verbs) in NOUNS.items()}
     meant = suggest_line([*group, *words], tree | dict.fromkeys(_OTHERS, ()))
-    # A login takes no profile and no sandbox of the line.
+    # `auth login` takes neither -p nor --sandbox from the line.
     hint = (
         command(meant, "did you mean", bare=meant.startswith("auth "))
         if meant

@@ -1,8 +1,8 @@
-"""Crash reports: where a defect of escrowctl occurred, by allow-list, in a private file.
+"""Crash reports: the place in the code of a defect of escrowctl, in a private file.
 
-A report is written to be sent to the developers. So it contains no value: no message of an exception,
-no argument of the command line, nothing of a request or a reply. It contains only names from the
-source of escrowctl and its packages, and the commands and options that exist.
+A report is written to be sent to the developers. So it contains no values: no exception messages,
+no arguments of the command line, nothing of a request or a reply. An allow-list decides: names from
+the source of escrowctl and its packages, and the commands and options that exist.
 """
 
 import contextlib
@@ -27,9 +27,9 @@ _MAX_FRAMES = 50
 def write_crash_report(
     folder: Path, words: Sequence[str], error: BaseException, *, known: frozenset[str], at: datetime
 ) -> Path | None:
-    """Write a report into `folder`/crashes and return its path; None where that cannot be done.
+    """Write a report into `folder`/crashes. Return its path, or None if that failed.
 
-    `words` is the command line; of it only the names in `known` (commands and options) are written.
+    `words` is the command line. The report has only its words that are in `known` (commands and options).
     """
     moment = timestamp(at)
     path = folder / "crashes" / f"{moment.replace(':', '')}-{os.getpid()}.json"
@@ -70,7 +70,7 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 
 def _frames(traceback: TracebackType | None) -> list[str]:
-    """Return `file:line function` of each frame, the outermost first; paths start at their package."""
+    """Return `file:line function` for each frame, the outermost first. Paths start at their package."""
     found = []
     while traceback is not None:
         code = traceback.tb_frame.f_code

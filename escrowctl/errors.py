@@ -1,7 +1,7 @@
-"""What can go wrong, as facts, and the exit codes: every ending of the program is one of these.
+"""Expected failures as facts, and the exit codes: every run of the program ends with one of these.
 
     Exception
-      EscrowctlError        expected: one sentence, one closed code, one way on
+      EscrowctlError        expected: one sentence, one `ErrorCode`, one hint
     BaseException
       Stopped               a signal asked the program to end (signals.py raises it)
 
@@ -24,7 +24,7 @@ ONLY_READ = "This command only reads: it changed nothing."
 
 
 class ExitCode(IntEnum):
-    """What a script may branch on. README and `help exit-codes` are generated from this list."""
+    """The exit codes that scripts may branch on. README and `help exit-codes` are generated from this list."""
 
     meaning: str
 
@@ -58,7 +58,7 @@ class ExitCode(IntEnum):
 
 
 class Outcome(StrEnum):
-    """What is known of a write: it was not sent, the service refused it, nothing certain, or it is done."""
+    """The known outcome of a write: not sent, refused by the service, unknown, or done."""
 
     NOT_SENT = "not_sent"
     REFUSED = "refused"
@@ -67,12 +67,12 @@ class Outcome(StrEnum):
 
 
 class ErrorCode(StrEnum):
-    """The closed list of `error.code` values, finer than exit codes; each knows its exit code."""
+    """The complete list of `error.code` values, finer than exit codes. Each has an exit code."""
 
     exit_code: ExitCode
 
     def __new__(cls, value: str, exit_code: ExitCode) -> "ErrorCode":
-        """Bind the exit code to the word."""
+        """Bind the exit code to the value."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.exit_code = exit_code
@@ -124,8 +124,8 @@ class ErrorCode(StrEnum):
 class Hint(NamedTuple):
     """One line of advice: a sentence, or a command of escrowctl without the program's name.
 
-    The printer puts the program and the options that lead to this service before a command, or the program
-    alone where it is `bare`. `label` says what the command is for.
+    The printer puts the program and the options for this service before a command; before a `bare` one, only
+    the program. `label` says the purpose of the command.
     """
 
     text: str
@@ -138,12 +138,12 @@ Hints = str | Hint | tuple[str | Hint, ...]
 
 
 def command(words: str, label: str = "", *, bare: bool = False) -> Hint:
-    """Return the hint that names a command, such as `tx get tx_1`; a `bare` one names its profile, or needs none."""
+    """Return a hint that is a command, such as `tx get tx_1`. A `bare` one names its profile or needs none."""
     return Hint(words, label, is_command=True, bare=bare)
 
 
 class Invocation(NamedTuple):
-    """How commands to paste start: the program as called, and the variables and options that lead to this service.
+    """How commands to paste start: the program as called, and the variables and options for this service.
 
     A hint that names a profile itself starts with the program alone.
     """
@@ -157,10 +157,10 @@ class Invocation(NamedTuple):
 
 
 class EscrowctlError(Exception):
-    """An expected failure: what happened, what became of a write, and what to type next.
+    """An expected failure: the message, the outcome of a write, and hints for the next command.
 
-    `message` is one or two sentences about what failed. `outcome` is set where a write is concerned.
-    `effect` is the sentence that the printer adds about what was changed. `facts` join the JSON error
+    `message` is one or two sentences about what failed. `outcome` is set for writes. `effect` is the sentence
+    about sent or changed data that the printer adds. `facts` join the JSON error
     (`id`, `http_status`, `request_id`, `entry`, ...); their values are JSON values.
     """
 
@@ -188,12 +188,12 @@ class EscrowctlError(Exception):
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code that this failure ends the program with."""
+        """The exit code of the program after this failure."""
         return self.code.exit_code
 
 
 class OutputClosedError(Exception):
-    """Whoever read stdout has gone (a closed pipe): no error, but nothing more can be shown."""
+    """The reader of stdout has closed the pipe: not an error, but nothing more can be shown."""
 
 
 def why_unprinted(error: Exception) -> str:
@@ -207,7 +207,7 @@ def why_unprinted(error: Exception) -> str:
 
 @contextmanager
 def about(resource_id: str) -> Iterator[None]:
-    """Add the id of the record that a command is about to the facts of each failure inside."""
+    """Add `resource_id` as the fact `id` to each EscrowctlError that the block raises."""
     try:
         yield
     except EscrowctlError as error:
@@ -216,9 +216,9 @@ def about(resource_id: str) -> Iterator[None]:
 
 
 class Stopped(BaseException):
-    """SIGINT, SIGTERM or SIGHUP asked the program to end; `code` says which.
+    """SIGINT, SIGTERM or SIGHUP asked the program to end: `code` is INTERRUPTED or TERMINATED.
 
-    `standing`: sentences about what was done by then, where the interrupted code knows it.
+    `standing`: sentences about the work done by then; empty if the interrupted code does not know.
     """
 
     def __init__(self, code: ErrorCode, standing: str = "") -> None:
@@ -235,20 +235,20 @@ def not_sent(
     effect: str = NOTHING_SENT,
     facts: Mapping[str, object] = MappingProxyType({}),
 ) -> EscrowctlError:
-    """Return the error of something that failed before anything was sent."""
+    """Return an error with the outcome `NOT_SENT`, for a failure before anything was sent."""
     return EscrowctlError(code, message, hint=hint, outcome=Outcome.NOT_SENT, effect=effect, facts=facts)
 
 
 def effect_on(resource_id: str, effect: str) -> str:
-    """Return an effect that says that nothing was sent as one on this id alone, of a command that may have several."""
+    """Return the effect, limited to this id if it says that nothing was sent. For commands with several ids."""
     return f"{effect.removesuffix('.')} for {resource_id}." if effect in (NOTHING_SENT, NOTHING_SENT_NOW) else effect
 
 
 def bad_value(message: str, *, hint: Hints = (), effect: str = NOTHING_SENT) -> EscrowctlError:
-    """Return the error of a typed value that cannot be used: `ErrorCode.BAD_VALUE`, nothing sent."""
+    """Return an `ErrorCode.BAD_VALUE` for a typed value that cannot be used; nothing was sent."""
     return not_sent(ErrorCode.BAD_VALUE, message, hint=hint, effect=effect)
 
 
 def bad_config(message: str, *, hint: Hints = ()) -> EscrowctlError:
-    """Return the error of a config file or variable that cannot be used: `ErrorCode.BAD_CONFIG`, nothing sent."""
+    """Return an `ErrorCode.BAD_CONFIG` for a config file or variable that cannot be used; nothing was sent."""
     return not_sent(ErrorCode.BAD_CONFIG, message, hint=hint)

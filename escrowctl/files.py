@@ -1,7 +1,7 @@
 """Files and folders of one user: created private, checked before use, read within a limit, replaced in one step.
 
-escrowctl changes the mode of nothing that it did not create. What exists already is used with the
-mode it has, or refused. Functions raise OSError unless they say that they raise EscrowctlError.
+escrowctl changes no mode of a file that it did not create: it uses an existing file with the mode it
+has, or refuses it. Functions raise OSError unless they say that they raise EscrowctlError.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _KINDS = {
 
 
 class FileFlaw(NamedTuple):
-    """Why a file or folder is not used: `reason` continues its path; `fix` is a command to paste, or empty."""
+    """Why a file or folder is refused. `reason` continues its path; `fix` is a command to paste, or empty."""
 
     reason: str
     fix: str = ""
@@ -45,7 +45,7 @@ class NotRegularError(OSError):
 
 
 class TooLargeError(OSError):
-    """A file with more bytes than are read; `strerror` continues its path."""
+    """A file over the size limit; `strerror` continues its path."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(errno.EFBIG, f"is larger than {limit} bytes")
@@ -91,9 +91,9 @@ def _using(folder: Path) -> Iterator[None]:
 
 
 def create_file(path: Path, mode: int = PRIVATE) -> int:
-    """Create a file with this mode under any umask, and return a descriptor that reads and writes it.
+    """Create a file with this mode under any umask. Return a descriptor for reading and writing.
 
-    Raises FileExistsError where anything exists there, a link too, and OSError.
+    Raises FileExistsError if anything exists at `path`, even a dangling link; and OSError.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
@@ -105,7 +105,7 @@ def create_file(path: Path, mode: int = PRIVATE) -> int:
 
 
 def make_file(path: Path) -> bool:
-    """Create an empty private file as `create_file` does; False where something exists there; raises OSError."""
+    """Create an empty file, mode 0600 under any umask. Return False if `path` exists. Raises OSError."""
     try:
         os.close(create_file(path))
     except FileExistsError:
@@ -114,10 +114,10 @@ def make_file(path: Path) -> bool:
 
 
 def replace_quickly(path: Path, content: bytes, mode: int = PRIVATE) -> None:
-    """Put a new file with this mode in the place of `path`, in one step; raises OSError.
+    """Replace `path` atomically by a new file with this mode. Raises OSError.
 
-    Several processes may do so at once: the last one wins. It is not synced, so a power failure may
-    lose it. What is replaced may be a link: the link is replaced, not what it leads to.
+    Several processes may do so at once: the last one wins. The file is not synced: a power failure may
+    lose it. If `path` is a link, the link is replaced, not its target.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
@@ -129,7 +129,7 @@ def replace_quickly(path: Path, content: bytes, mode: int = PRIVATE) -> None:
 
 @contextlib.contextmanager
 def _removed_on_failure(path: Path) -> Iterator[None]:
-    """Remove the file that the block creates where it fails, on a full disk for instance."""
+    """Remove the file that the block creates if the block fails, for instance on a full disk."""
     try:
         yield
     except FileExistsError:
@@ -142,11 +142,11 @@ def _removed_on_failure(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def drafted(path: Path, text: str, *, private: bool = False) -> Iterator[Callable[[], None]]:
-    """Write `text` to a file next to `path`, durably, and yield the function that puts it in the place of `path`.
+    """Write `text` durably to a file next to `path`. Yield the function that replaces `path` by it.
 
-    All that can fail in writing fails before the block begins. Only one process may do so at a time:
-    the caller holds a lock, and what a killed process left is removed. The new file's mode is 0600
-    under any umask; unless it is `private`, a file that is replaced passes its mode and owner on.
+    Errors in writing are raised before the block begins. The caller holds a lock: only one process may do
+    so at a time. A draft that a killed process left is removed. The new file has mode 0600 under any umask;
+    if it is not `private`, it gets mode and owner of the file that it replaces.
     `path` may not be a link. Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`; `path` is then unchanged.
     """
     draft = path.with_name(f".{path.name}.new")
@@ -188,13 +188,13 @@ def unwritable(path: Path, error: OSError) -> EscrowctlError:
 
 
 def write_durably(path: Path, content: bytes, *, like: os.stat_result | None = None) -> None:
-    """Create a private file with this content, fsync(2); with the mode and owner of `like` if it is given.
+    """Create a file with this content, durably: fsync(2). Its mode is 0600; with `like`, it gets that mode and owner.
 
-    Raises FileExistsError as `create_file`, and OSError.
+    Raises FileExistsError if anything exists at `path`; and OSError.
     """
     with _removed_on_failure(path), os.fdopen(create_file(path), "wb") as file:
         if like is not None:
-            # Only root may give a file away; where that is not allowed, it is not needed.
+            # Only root may change the owner. For any other user, the new file belongs to that user.
             with contextlib.suppress(PermissionError):
                 os.fchown(file.fileno(), like.st_uid, like.st_gid)
             os.fchmod(file.fileno(), stat.S_IMODE(like.st_mode))
@@ -206,7 +206,7 @@ def write_durably(path: Path, content: bytes, *, like: os.stat_result | None = N
 def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
     """Return a descriptor of the regular file at `path`; never blocks.
 
-    Raises NotRegularError for anything else (a link too, unless `follow`), and OSError.
+    Raises NotRegularError for any other kind of file, and for a link unless `follow`; and OSError.
     """
     # O_NONBLOCK: opening a pipe would wait for its other end. It changes nothing for a regular file.
     flags |= os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
@@ -224,7 +224,7 @@ def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
 
 
 def check_regular(path: Path) -> os.stat_result:
-    """Return the status of a regular file; raises NotRegularError for anything else, a link too, and OSError."""
+    """Return the status of a regular file. Raises NotRegularError for any other kind, also a link; and OSError."""
     status = path.lstat()
     _check_kind(status)
     return status
@@ -233,7 +233,7 @@ def check_regular(path: Path) -> os.stat_result:
 def read_regular(path: Path, *, limit: int, follow: bool = True) -> tuple[bytes, os.stat_result]:
     """Return the content of a regular file, and its status.
 
-    Raises TooLargeError for more than `limit` bytes, and as `open_regular`.
+    Raises TooLargeError for more than `limit` bytes, NotRegularError for any other kind of file, and OSError.
     """
     with os.fdopen(open_regular(path, os.O_RDONLY, follow=follow), "rb") as file:
         content = file.read(limit + 1)
@@ -243,9 +243,9 @@ def read_regular(path: Path, *, limit: int, follow: bool = True) -> tuple[bytes,
 
 
 def find_flaw(status: os.stat_result, path: Path, *, refused: int = OTHERS_WRITE) -> FileFlaw | None:
-    """Return why others than this user and root own or can change a file or folder; None where they cannot.
+    """Return the flaw if a file or folder has another owner than this user or root, or `refused` bits; else None.
 
-    `refused` are the mode bits that others must not have.
+    `refused`: the mode bits that others must not have.
     """
     if status.st_uid not in (os.geteuid(), 0):
         return FileFlaw(f"belongs to another user (uid {status.st_uid})")
@@ -257,9 +257,9 @@ def find_flaw(status: os.stat_result, path: Path, *, refused: int = OTHERS_WRITE
 
 
 def find_folder_flaw(folder: Path, *, sticky: bool = False) -> FileFlaw | None:
-    """Return why others own or can change a folder (of a link: what it leads to); None where they cannot.
+    """Return the flaw if it is no folder, or if others than this user and root own or can change it; else None.
 
-    `sticky`: accept a folder where only the owner of an entry can remove it (S_ISVTX, such as /tmp). Raises OSError.
+    Follows links. `sticky`: accept a shared folder with S_ISVTX, such as /tmp. Raises OSError.
     """
     status = folder.stat()
     if not stat.S_ISDIR(status.st_mode):
@@ -269,7 +269,7 @@ def find_folder_flaw(folder: Path, *, sticky: bool = False) -> FileFlaw | None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a new entry survive a power failure: the entry is stored in its parent, fsync(2)."""
+    """Make new entries of a folder survive a power failure: fsync(2) of the folder."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -285,7 +285,7 @@ def _find_status(path: Path) -> os.stat_result | None:
 
 
 def _make_one(path: Path) -> None:
-    # With this umask mkdir gives the right mode at once: no chmod, which could meet what replaced the folder.
+    # With this umask mkdir sets the right mode at once. A later chmod could hit another file in its place.
     before = os.umask(0o077)
     try:
         path.mkdir(mode=_FOLDER_MODE)

@@ -8,13 +8,13 @@ from escrowctl.runtime import Runtime
 
 
 def read_invocation(runtime: Runtime, options: SharedOptions) -> Invocation:
-    """Return the program as it was called, and what was typed or set to reach this journal and service."""
+    """Return the program as called, with the options and variables that select this journal and service."""
     program = shlex.join([*runtime.program, *_typed(("--config", options.config))])
     service = ["--sandbox"] if options.sandbox else []
     service += _typed(("-p", options.profile), ("--base-url", options.base_url))
-    # They may be set for one line alone. Without them the next one uses another journal, which has a j1 too.
+    # They may be set for one line only. Without them the next line uses another journal, which also has a j1.
     program = f"{_assign(runtime, 'ESCROWCTL_HOME', 'ESCROWCTL_CONFIG')} {program}".strip()
-    # A job's log is read where its variables are not set.
+    # The reader of a job's log does not have the job's variables.
     is_job = runtime.environ.get("CI") and not options.sandbox
     names = () if service else ("ESCROWCTL_PROFILE", "ESCROWCTL_BASE_URL", "ESCROWCTL_API_KEY_FILE")
     of_job = ("ESCROWCTL_JOURNAL_ID", "ESCROWCTL_API_KEY_FILE", "ESCROWCTL_STATUS_RELEASED") if is_job else ()

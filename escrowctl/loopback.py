@@ -1,7 +1,7 @@
 """An HTTP server for this machine: waitress on loopback, one thread, and limits for its connections.
 
-waitress reads and writes the sockets; requests that have arrived are answered in this thread, one
-after the other, and sent after the one commit that contains them all.
+waitress reads and writes the sockets; this thread answers the requests that have arrived, one
+after the other. One commit contains them all; the answers are sent after it.
 
 A page in a browser can reach loopback under its own host name (DNS rebinding, CVE-2025-24010 and
 similar), so the Host header must be a name of this machine.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 Report = Callable[[str, str], object]
-"""Gets the status and the reason of a refused request."""
+"""Receives the status and the reason of a refused request."""
 
 HOST = "127.0.0.1"
 
@@ -52,17 +52,17 @@ _REQUEST_SECONDS = 10.0
 _CROWDED_SECONDS = 1.0
 """For one request or answer, and for an idle connection, while all connections are in use."""
 _MAX_REQUEST_BYTES = 2 * 1024 * 1024
-"""Far more than an application takes: it refuses a body in its own words."""
+"""Far above any limit of an application, which refuses a large body with its own message."""
 _NEVER_BEFORE_THE_COMMIT = 1 << 40
 """`send_bytes`: waitress sends an unfinished answer early once it has this many bytes."""
 
 
 class LoopbackServer:
-    """Listens from its creation, and answers while it runs.
+    """Listens from its creation, and answers while `run` runs.
 
-    The Host header must be a name of this machine, or one of `hosts`, in lower case.
+    The Host header must be a name of this machine, or one of `hosts` (in lower case).
 
-    Raises `ErrorCode.BUSY` where it cannot listen.
+    Raises `ErrorCode.BUSY` if it cannot listen.
     """
 
     def __init__(self, port: int, *, hosts: frozenset[str] = frozenset()) -> None:
@@ -101,10 +101,10 @@ class LoopbackServer:
         group: Callable[[], AbstractContextManager[None]],
         report: Report | None = None,
     ) -> None:
-        """Serve until `stopping`, called a few times a second, is true; then answer what has begun, and return.
+        """Serve until `stopping`, called a few times a second, is true. Then finish the open requests and return.
 
-        `group` is the commit that the answers of one turn share; where it raises sqlite3.Error, they are not sent.
-        `report` gets status and reason of each request that is refused before the application, inside `group`.
+        `group` is the commit that the answers of one turn share. If it raises sqlite3.Error, they are not sent.
+        `report` is called inside `group`, for each request refused before it reaches the application.
         """
         self._app, self._report = app, report or self._report
         while not stopping():
@@ -117,11 +117,11 @@ class LoopbackServer:
             self._turn(_POLL_SECONDS / 10, group)
 
     def hold(self, seconds: float) -> None:
-        """Send the answer that is being prepared only after so many seconds; others do not wait for it."""
+        """Send the current answer only after so many seconds; others do not wait for it."""
         self._held.hold(self._answering, seconds)
 
     def reset(self) -> None:
-        """Let the connection that is being answered end with a reset, once the application raises OSError."""
+        """Make the current connection end with a reset, once the application raises OSError."""
         # Closing such a socket sends a reset (socket(7), SO_LINGER).
         no_time = struct.pack("ii", 1, 0)
         self._answering.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_time)
@@ -145,7 +145,7 @@ class LoopbackServer:
                     self._report_flaw(self._answering.requests[0].error)
                     self._answering.service()
         except sqlite3.Error:
-            # None of it is stored. The prepared answers are false, and no true one can be given: close.
+            # Nothing was stored, so the prepared answers are false. There is no true one to send: close.
             for channel in arrived:
                 channel.handle_close()
 
@@ -162,33 +162,33 @@ class LoopbackServer:
         return [_MISDIRECTED_BODY]
 
     def _report_flaw(self, flaw: Any) -> None:
-        """Report a request that waitress refuses by itself; `flaw` is None for any other."""
+        """Report a request that waitress itself refuses; `flaw` is None for any other."""
         if flaw is not None:
             self._report(f"{flaw.code} {flaw.reason}", f"it is not a valid request ({flaw.body})")
 
 
 class _HeldAnswers:
-    """Answers that wait until their moment: their connections are not written to before."""
+    """Answers that are sent later: their connections are not writable until then."""
 
     def __init__(self) -> None:
         self._until: dict[Any, float] = {}
 
     def hold(self, channel: Any, seconds: float) -> None:
-        """Hold back what a connection has to send."""
+        """Delay the answer on a connection."""
         self._until[channel] = time.monotonic() + seconds
         channel.writable = lambda: False
 
     def holds(self, channel: Any) -> bool:
-        """Whether a connection is held back."""
+        """Whether the answer on a connection is delayed."""
         return channel in self._until
 
     def until_next(self, seconds: float) -> float:
-        """Return how long to wait for the next moment, at most `seconds`."""
+        """Return the seconds until the next delayed answer is due, at most `seconds`."""
         first = min(self._until.values(), default=None)
         return seconds if first is None else max(0.0, min(seconds, first - time.monotonic()))
 
     def release(self) -> None:
-        """Let the connections be written to whose moment has come."""
+        """Make connections writable if their answers are due."""
         now = time.monotonic()
         for channel in [one for one, until in self._until.items() if until <= now]:
             del self._until[channel], channel.writable
@@ -211,19 +211,19 @@ class _Arrived:
         self._channels.append(channel)
 
     def set_thread_count(self, _count: int) -> None:
-        """There are no threads."""
+        """Do nothing: there are no threads."""
 
     def shutdown(self, *_: object) -> None:
-        """There is nothing to stop."""
+        """Do nothing: there is nothing to stop."""
 
 
 class _ConnectionLimits:
     """Closes connections that are slow or idle for too long.
 
-    waitress closes a connection after a time without a byte; a client that sends one byte a minute
-    stays for ever, and a few hundred of them keep all others out. So a complete request, and the
-    reading of a complete answer, has a limit too, and while all connections are in use, idle ones
-    make room.
+    waitress closes a connection after a time without a byte. A client that sends one byte a minute
+    stays for ever, and a few hundred of them keep all others out. So there is a limit for a complete
+    request, and for the reading of a complete answer. While all connections are in use, all
+    limits are shorter, and idle connections have one.
     """
 
     def __init__(self) -> None:
@@ -231,7 +231,7 @@ class _ConnectionLimits:
         self._since: dict[Any, tuple[object, float]] = {}
 
     def enforce(self, channels: Iterable[Any], *, crowded: bool) -> None:
-        """Close connections over their limit; it checks a few times a second."""
+        """Close connections over their limit. It checks a few times a second at most."""
         now = time.monotonic()
         if now < self._next:
             return

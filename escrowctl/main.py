@@ -1,6 +1,6 @@
 """The entry point: argv in, exit code out, and the only exception boundary.
 
-Nothing is imported at the top that `--version` does not need: scripts call it often.
+The top imports only modules that `--version` needs: scripts call it often.
 """
 
 import os
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from escrowctl.session import Session
 
 _MANY_OBJECTS = 100_000
-"""How many new objects start a collection: more than any command imports."""
+"""The number of new objects that starts a garbage collection: more than any command imports."""
 
 _VERSION_OPTIONS = frozenset({"--version", "-V"})
 _BESIDE_VERSION = frozenset({"--json", "--quiet", "-q", "--no-input", "--debug", "--verbose", "-v"})
@@ -26,7 +26,7 @@ _REPORT = "crash report (no amounts, ids or keys)"
 
 
 def main(argv: "Sequence[str] | None" = None, runtime: "Runtime | None" = None) -> int:
-    """Run one command line (without the program's name) and return its exit code; raises nothing."""
+    """Run one command line (without the program's name) and return its exit code. Raises nothing."""
     words = list(sys.argv[1:] if argv is None else argv)
     if _asks_version_only(words) and _print_version(as_json="--json" in words):
         return 0
@@ -40,7 +40,7 @@ def main(argv: "Sequence[str] | None" = None, runtime: "Runtime | None" = None) 
 def _run(words: "Sequence[str]", runtime: "Runtime | None") -> int:
     import gc
 
-    # What is imported stays: to look for garbage in it again and again takes 5 % of a start.
+    # Imported objects stay: searching them for garbage again and again takes 5 % of a start.
     gc.set_threshold(_MANY_OBJECTS)
     from escrowctl.errors import Stopped
     from escrowctl.runtime import Runtime, read_call
@@ -61,12 +61,12 @@ def _run(words: "Sequence[str]", runtime: "Runtime | None") -> int:
             session.signals.hold()
             session.close()
             if runtime is None:
-                # The process ends now. To look for garbage in everything once more takes a tenth of a run.
+                # The process ends now. One more search of all objects for garbage takes a tenth of a run.
                 gc.freeze()
 
 
 def _dispatch(words: "Sequence[str]", session: "Session") -> int:
-    """Run the command and turn what it raises into output and an exit code."""
+    """Run the command. Turn its exceptions into output and an exit code."""
     from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, OutputClosedError, Stopped
 
     try:
@@ -85,7 +85,7 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
             session.options.json |= "--json" in _before_dashes(words)
         return _fail(session, error)
     except Stopped as stopped:
-        # Where no write was possible, the sentence would only raise the question.
+        # If no write was possible, the sentence would only raise the question.
         usual = "No write of this command has an unknown outcome." if "journal" in session.__dict__ else ""
         return _fail(session, EscrowctlError(stopped.code, f"stopped. {stopped.standing or usual}".rstrip()))
     except OutputClosedError:
@@ -97,7 +97,7 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
 
 
 def _look_at_keys(session: "Session") -> None:
-    """Refuse a line or a variable that holds the environment's key, before anything else looks at them."""
+    """Refuse a line or a variable that holds the environment's key, before any other code reads them."""
     environ = session.runtime.environ
     if environ.get("ESCROWCTL_API_KEY") or environ.get("ESCROWCTL_API_KEY_FILE"):
         session.keys.learn_environment()
@@ -105,7 +105,7 @@ def _look_at_keys(session: "Session") -> None:
 
 
 def _deliver_events(session: "Session") -> None:
-    """Deliver the sandbox's events; the command is over, and nothing of that changes how it ended."""
+    """Deliver the sandbox's events. The command is over: a failure here does not change its exit code."""
     try:
         session.deliver_events()
     except Exception as error:
@@ -133,7 +133,7 @@ def _note_defects(session: "Session") -> None:
 
 
 def _record_defect(session: "Session", error: BaseException) -> "Path | None":
-    """Write where a defect occurred; None where that fails: the defect is reported in any case."""
+    """Write a crash report and return its path; None if that fails. The caller reports the defect in any case."""
     import contextlib
 
     if session.options.debug:
@@ -152,7 +152,7 @@ def _fail(session: "Session", error: "EscrowctlError") -> int:
 
     # The outcome is decided; another signal cannot change it.
     session.signals.hold()
-    # The mistake may be that a key was typed, which nothing has read yet.
+    # The mistake may be a typed key that no code has read yet.
     with contextlib.suppress(Exception):
         session.learn_stored_keys()
     _note_defects(session)
@@ -163,7 +163,7 @@ def _fail(session: "Session", error: "EscrowctlError") -> int:
 
 
 def _without_sent(error: "EscrowctlError", command: str) -> "EscrowctlError":
-    """Leave out that nothing was sent where the command never sends anything."""
+    """Remove "Nothing was sent" from the error of a command that never sends anything."""
     from escrowctl.app import LOCAL
     from escrowctl.errors import NOTHING_SENT
 
@@ -179,12 +179,12 @@ def _asks_version_only(words: list[str]) -> bool:
 
 
 def _print_version(*, as_json: bool) -> bool:
-    """Print the version and return True; or return False where it cannot be printed, which `_run` then reports."""
+    """Print the version and return True. If that fails, return False: `_run` then reports why."""
     if sys.stdout is None:
         # Closed before the program began.
         return False
     try:
-        # Past the buffer, where a text that cannot be written would stay.
+        # Not through the buffer: a text that cannot be written would stay in it.
         os.write(sys.stdout.fileno(), f"{_version_text(as_json=as_json)}\n".encode())
     except BrokenPipeError:
         return True

@@ -12,12 +12,12 @@ from escrowctl.topics.topic import TOPICS, read_topic
 _COLUMNS, _INDENT = 80, 9
 _AFTER_SUMMARY = "Every command also takes the options that OPTIONS below describes."
 _GLYPHS = {"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti", '"': "\\(dq"}
-"""What troff would print as another character, or not at all."""
+"""Characters that troff would print as another one, or not at all."""
 _HEADING = re.compile(r"[A-Z][A-Z ,]+")
 
 
 def render(nodes: list[Node]) -> str:
-    """Return the page. `nodes` is the tree, its root first: the root's options are those of every command."""
+    """Return the page. `nodes` is the tree, its root first. Every command has the options of the root."""
     root, *others = nodes
     lines = [
         f'.TH ESCROWCTL 1 "" "escrowctl {__version__}" "User Commands"',
@@ -67,7 +67,7 @@ def _flow(text: str) -> Iterator[str]:
 
 
 def _keep(lines: list[str]) -> Iterator[str]:
-    """Yield lines that stay as they are, indented as far as a page of 80 columns has room."""
+    """Yield lines that troff must not fill, indented as far as 80 columns allow."""
     if lines:
         kept = textwrap.dedent("\n".join(lines)).split("\n")
         indent = min(_INDENT, _COLUMNS - max(map(len, kept)))
@@ -75,6 +75,6 @@ def _keep(lines: list[str]) -> Iterator[str]:
 
 
 def _escape(text: str) -> str:
-    """Return a text that troff prints as it is: `-` stays the character that shells read."""
+    """Return the text escaped so that troff prints it unchanged: `-` stays the character that shells read."""
     escaped = "".join(_GLYPHS.get(character, character) for character in text)
     return f"\\&{escaped}" if escaped.startswith(".") else escaped

@@ -1,7 +1,7 @@
 """The shared options: understood before and after every command, registered on the invoked one only.
 
-Typer takes an option only where it is declared. Declaring these on every command of the tree would
-cost each start some 30 ms, so a command adds them to its own when it is parsed or asked for help.
+Typer takes an option only from the command that declares it. Declaring these on every command of the
+tree would cost each start some 30 ms. So a command adds them when it is parsed or prints its help.
 """
 
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,7 +32,7 @@ FIELD_NAMES = (
     *("type", "resource", "forward"),
     *("batch", "verb", "source", "rows", "outcome", "done", "failed", "unknown", "not_sent"),
 )
-"""What `--fields` may name: the located fields of records, and the columns of the journal and of batches."""
+"""Names for `--fields`: the located fields of records, and the columns of the journal and of batches."""
 
 
 _SHARED_OPTIONS = "Shared options (--json, -p NAME, --sandbox, ...): escrowctl help options"
@@ -59,7 +59,7 @@ class SharedOptions:
         self.no_input = False
         self.version = False
         self.given: set[str] = set()
-        """Names of those with a value that were given so far."""
+        """Names of the options with a value that were given so far."""
 
 
 def _session_in(context: Any) -> "_Session":
@@ -73,7 +73,7 @@ def _keep(context: Any, option: Any, value: Any) -> None:
         return
     options = _session_in(context).options
     if option.name in options.given:
-        # Once before the command and once after it is twice, too.
+        # Once before the command and once after it also counts as twice.
         raise _given_twice(option)
     if not option.is_flag:
         options.given.add(option.name)
@@ -178,7 +178,7 @@ class _Sharing:
         return self._with_shared
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse an option with a value that is given twice: which of them is meant cannot be known."""
+        """Refuse an option with a value that is given twice: it is ambiguous which value is meant."""
         _session_in(ctx).command = ctx.command_path
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))  # type: ignore[attr-defined] # as above
         for option in order:
@@ -192,14 +192,14 @@ class SharedCommand(_Sharing, TyperCommand):
     """A command that understands the shared options too."""
 
     def collect_usage_pieces(self, _ctx: Any) -> list[str]:
-        """Return what follows the command's name; an argument is optional where its metavar has brackets."""
+        """Return the words after the command's name. An argument is optional if its metavar has brackets."""
         return ["[OPTIONS]", *(str(one.metavar) for one in self.params if one.param_type_name == "argument")]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write its own arguments and options as one list, and where the shared options are."""
+        """Write the command's arguments and options as one list, and a line that names the shared options."""
         with formatter.section("Options"):
             parameters: list[Any] = self.params
-            # That an argument is required is in the usage line.
+            # The usage line says which arguments are required.
             if rows := [
                 (one.metavar, one.help) if one.param_type_name == "argument" else one.get_help_record(ctx)
                 for one in parameters
@@ -212,7 +212,7 @@ class SharedGroup(_Sharing, TyperGroup):
     """A group that understands the shared options."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands, and where the shared options are."""
+        """Write the commands, and a line that names the shared options."""
         self.format_commands(ctx, formatter)
         formatter.write_paragraph()
         formatter.write_text(_SHARED_OPTIONS)

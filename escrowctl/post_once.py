@@ -1,4 +1,4 @@
-"""One POST to an application on this machine, within one deadline: events are delivered and forwarded by it."""
+"""One POST to an application on this machine, within one deadline. It delivers and forwards events."""
 
 import re
 import socket
@@ -11,7 +11,7 @@ _END = b"\r\n\r\n"
 
 
 class Target(NamedTuple):
-    """Where a POST goes: an http URL on this machine; `path` includes the query."""
+    """The target of a POST: an http URL on this machine. `path` includes the query."""
 
     host: str
     port: int
@@ -19,7 +19,7 @@ class Target(NamedTuple):
 
     @property
     def netloc(self) -> str:
-        """Host and port, as the Host header has them."""
+        """Host and port, in the form of the Host header."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def __str__(self) -> str:
@@ -27,7 +27,7 @@ class Target(NamedTuple):
 
 
 class PostError(Exception):
-    """There is no reply; the message says why."""
+    """No valid reply was received; the message says why."""
 
 
 def post_once(
@@ -35,7 +35,7 @@ def post_once(
 ) -> int:
     """Send a POST once and return the status of the reply. Raises PostError.
 
-    All of it takes at most `seconds`. No redirect is followed, and no body of a reply is read.
+    The call takes at most `seconds`. It follows no redirect and reads no body of a reply.
     """
     end = monotonic() + seconds
 
@@ -60,14 +60,14 @@ def post_once(
 def _write_request(target: Target, headers: Iterable[tuple[str, str]], body: bytes) -> bytes:
     own = [("Host", target.netloc), ("Content-Length", str(len(body))), ("Connection", "close")]
     head = "".join(f"{name}: {value}\r\n" for name, value in (*own, *headers))
-    # WSGI decodes header values as Latin-1: so encoded, they are the bytes that arrived.
+    # WSGI decodes header values as Latin-1. Encoding restores the bytes that arrived.
     return f"POST {target.path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body
 
 
 def _read_status(connection: socket.socket, left: Callable[[], float]) -> int:
     """Return the status of a complete answer. Raises OSError, and ValueError if it is not HTTP.
 
-    An answer that breaks off in its headers proves nothing. Answers of 1xx come before the real one.
+    An answer without complete headers proves nothing. 1xx answers are skipped: the final one follows.
     """
     head = b""
     while len(head) <= _MAX_HEAD_BYTES:

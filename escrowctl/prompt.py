@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 _MAX_ANSWER = 8192
 _MAX_ECHO = 80
-"""How many characters of a wrong answer are shown again."""
+"""The maximum of characters of a wrong answer that are shown."""
 
 
 def confirmation_needed(why: str, flag: str, hint: str = "") -> EscrowctlError:
-    """Return the error of a write that cannot be confirmed here: `CONFIRMATION_NEEDED`; `flag` confirms it."""
+    """Return the `CONFIRMATION_NEEDED` error of a write. Its hint names `flag`, which confirms without a question."""
     confirm = f"to confirm without a question: repeat the command with {flag}"
     return not_sent(ErrorCode.CONFIRMATION_NEEDED, f"{why}.", hint=(confirm, hint))
 
@@ -32,7 +32,7 @@ class Prompt:
 
     @property
     def obstacle(self) -> str | None:
-        """Why no question can be asked, to follow "and"; None where one can."""
+        """The reason why no question can be asked, to follow "but"; None if questions are possible."""
         runtime = self._runtime
         if self._options.no_input:
             return "--no-input is set"
@@ -43,14 +43,14 @@ class Prompt:
         return None if runtime.stdin.isatty() and runtime.stderr.isatty() else "there is no terminal"
 
     def confirm(self, lines: list[str], word: str, *, why: str, declined: str, hint: str = "") -> None:
-        """Show what is to be done and have `word` typed.
+        """Show `lines`, which describe the write, and ask the operator to type `word`.
 
-        Raises EscrowctlError (exit 3), with the `hint`: `declined`, saying what was typed if it was anything, or
-        `confirmation_needed` where no question can be asked.
+        Raises EscrowctlError with the `hint`: `DECLINED` for any other answer, which the message quotes;
+        `CONFIRMATION_NEEDED` if no question can be asked.
         """
         if absent := self.obstacle:
             raise confirmation_needed(f"{why}, but {absent}", "--yes", hint)
-        # What was typed before the question is no answer to it.
+        # Text typed before the question is no answer to it.
         forget_typed(self._runtime.stdin)
         try:
             answer = self._ask(lines).strip()
@@ -64,14 +64,14 @@ class Prompt:
             raise not_sent(ErrorCode.DECLINED, f"{why_not}.", hint=hint)
 
     def ask(self, *lines: str) -> str:
-        """Ask for a line of text and return it stripped; call only where `obstacle` is None.
+        """Ask for a line of text and return it stripped. Call only if `obstacle` is None.
 
-        Raises EscrowctlError `declined` (exit 3) where the answer is an end of input.
+        Raises EscrowctlError `DECLINED` if the input ends without an answer.
         """
         return _given(self._ask(list(lines))).strip()
 
     def ask_secret(self, *lines: str) -> str:
-        """Ask for a line that is not shown while it is typed, and return it unchanged; else as `ask`."""
+        """Ask for a line without echo and return it unchanged. Raises `DECLINED`, or `BAD_VALUE` if echo stays on."""
         stdin = self._runtime.stdin
         try:
             with self._signals.let_through(), without_echo(stdin):

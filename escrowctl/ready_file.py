@@ -1,4 +1,4 @@
-"""The file by which a server of escrowctl tells other programs that it can be called, and where."""
+"""The file that a server of escrowctl writes once it accepts calls. It tells other programs the address."""
 
 import contextlib
 import json
@@ -13,14 +13,14 @@ _MAX_BYTES = 4096
 
 
 def refuse_other_file(path: Path, *, keys: frozenset[str]) -> None:
-    """Raise `ErrorCode.BAD_VALUE` where something other than an older ready file, an object with these keys, exists."""
+    """Raise `ErrorCode.BAD_VALUE` if `path` exists and is not an older ready file: a JSON object with these keys."""
     if os.path.lexists(path) and not _is_ready_file(_read(path), keys):
         raise bad_value(f"--ready-file {path} exists and is not a ready file of escrowctl: name another file.")
 
 
 @contextlib.contextmanager
 def announced_in(path: Path, text: str) -> Iterator[None]:
-    """Write the file, 0600, for the length of the block; delete it only if its content has not changed.
+    """Write the file, 0600. After the block, delete it if its content has not changed.
 
     Raises `ErrorCode.STATE_UNUSABLE` if it cannot be written.
     """
@@ -39,7 +39,7 @@ def announced_in(path: Path, text: str) -> Iterator[None]:
 
 
 def _read(path: Path) -> bytes:
-    """Return the content of a file; empty for a link, for anything unreadable and for anything large."""
+    """Return the content of a file; empty if it is a link, is unreadable or is too large."""
     try:
         return read_regular(path, limit=_MAX_BYTES, follow=False)[0]
     except OSError:

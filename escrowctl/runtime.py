@@ -18,7 +18,7 @@ from escrowctl.errors import bad_value
 
 
 class _ClosedStream(io.StringIO):
-    """A stream that was closed before the program began (`>&-`): Python has None there."""
+    """Replaces None, which Python has for a stream closed before the program began (`>&-`)."""
 
     def write(self, _text: str) -> int:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
@@ -29,7 +29,7 @@ def _utc_now() -> datetime:
 
 
 def _draw() -> float:
-    # As random.random() does, without what importing it costs.
+    # The same as random.random(), without the cost of importing random.
     return int.from_bytes(os.urandom(7)) / 2**56
 
 
@@ -38,13 +38,13 @@ def _new_uuid() -> str:
 
 
 _RUN_MARK = len("01234567-89ab-")
-"""Characters of a request id that name the run."""
+"""The number of leading characters that request ids of one run share."""
 
 
 class Runtime:
-    """What one run uses of the outside world. `now` is for display and records, `monotonic` for deadlines.
+    """The outside world of one run. `now` is for display and records, `monotonic` for deadlines.
 
-    `chance` draws from 0 (included) to 1. `called` are the words that this program was started with, before its line.
+    `chance` returns a random number, 0 <= n < 1. `called`: the words that started the program, without its arguments.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class Runtime:
         return self.new_uuid()[:_RUN_MARK]
 
     def new_request_id(self) -> str:
-        """Return a UUID for one request. Those of one run begin alike: see `are_of_one_run`."""
+        """Return a UUID for one request. Those of one run share a prefix: see `are_of_one_run`."""
         return self._run_mark + self.new_uuid()[_RUN_MARK:]
 
     @cached_property
     def program(self) -> tuple[str, ...]:
-        """The words that start this program again: its name, or its path where PATH finds another file or none.
+        """The words that start this program again: its name if PATH finds this file, else its path.
 
-        A link is another file than its target: a virtual environment's python is a link to the system's.
+        A link and its target count as different: a virtual environment's python is a link to the system's.
         """
         path, *rest = self._called
         name = Path(path).name
@@ -100,13 +100,13 @@ def are_of_one_run(one: str, other: str) -> bool:
 
 
 def read_call() -> tuple[str, ...]:
-    """Return the words before the command line's own: the program's path, or `python -m escrowctl`."""
+    """Return the words before the arguments: the program's path, or `python -m escrowctl`."""
     path = sys.argv[0]
     return (sys.orig_argv[0], "-m", "escrowctl") if Path(path).name == "__main__.py" else (path,)
 
 
 def forbid_core_dumps() -> None:
-    """Forbid core dumps of this process, where the system allows it."""
+    """Forbid core dumps of this process, if the system allows that."""
     import resource  # noqa: PLC0415 - for those who hold a key
 
     with suppress(OSError, ValueError):
@@ -115,10 +115,10 @@ def forbid_core_dumps() -> None:
 
 @contextmanager
 def without_echo(stdin: TextIO) -> Iterator[None]:
-    """Keep the terminal from showing what is typed into `stdin` for the length of the block.
+    """Turn echo off for the terminal at `stdin` during the block.
 
-    Raises EscrowctlError (exit 2) for a terminal where echo cannot be turned off. A stream that is no file
-    shows nothing by itself.
+    Raises EscrowctlError `BAD_VALUE` if echo cannot be turned off. A stream without a file descriptor has
+    no echo: nothing is done.
     """
     import termios  # noqa: PLC0415 - for those who are asked for a key
 
@@ -141,7 +141,7 @@ def without_echo(stdin: TextIO) -> Iterator[None]:
 
 
 def timestamp(moment: datetime) -> str:
-    """Return RFC 3339 in UTC with milliseconds, the form in which times are stored and printed."""
+    """Return RFC 3339 text in UTC with milliseconds, the form of stored and printed times."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -149,7 +149,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def ago(earlier: str, now: datetime) -> str:
-    """Return how long ago a timestamp was, in its largest full unit: `20 s ago`, `3 min ago`; or `in 2 h`."""
+    """Return the age of a timestamp in its largest full unit: `20 s ago`, `3 min ago`; or `in 2 h`."""
     seconds = int((now - datetime.fromisoformat(earlier)).total_seconds())
     size, unit = next(((size, unit) for size, unit in _UNITS if abs(seconds) >= size), (1, "s"))
     length = f"{abs(seconds) // size} {unit}"
@@ -163,12 +163,12 @@ def takes_text(stream: TextIO) -> bool:
     try:
         return bool(select.select((), (stream.fileno(),), (), 0)[1])
     except (OSError, ValueError):
-        # It is no file.
+        # It has no file descriptor.
         return True
 
 
 def forget_typed(stdin: TextIO) -> None:
-    """Drop what was typed into a terminal and not read yet; a stream that is no terminal keeps what it has."""
+    """Discard unread input of a terminal. Other streams keep theirs."""
     import termios  # noqa: PLC0415 - for those who are asked
 
     with suppress(OSError, ValueError, termios.error):

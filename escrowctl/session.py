@@ -1,6 +1,6 @@
-"""What a command is given: the service, the client, the journal, and ways to show and ask.
+"""The context of a command: the service, the client, the journal, the console and the prompt.
 
-Nothing costly is imported or opened until a command asks for it.
+Nothing costly is imported or opened until a command uses it.
 """
 
 import shlex
@@ -69,22 +69,22 @@ class Session:
         return Console(
             *(runtime.stdout, runtime.stderr, runtime.environ, self.options),
             now=runtime.now,
-            # Where no key is known yet, nothing is imported to find that out.
+            # If no key is known yet, asking for keys imports nothing.
             keys=lambda: self.__dict__.get("keys", ()),
         )
 
     @cached_property
     def prompt(self) -> "Prompt":
-        """Asking the person at the terminal."""
+        """Questions to the person at the terminal."""
         from escrowctl.prompt import Prompt
 
         return Prompt(self.runtime, self.signals, self.options, self.console)
 
     def show(self, view: "View", *, done: str | None = None, facts: "Mapping[str, object] | None" = None) -> None:
-        """Show one view. `done` and `facts` say what has happened already, should it turn out unprintable.
+        """Show one view. `done` and `facts` describe a write that was done, for the error if printing fails.
 
-        Raises EscrowctlError (exit 2) where ids were asked for and a reply of any shape, that was only
-        read, has none.
+        Raises EscrowctlError: `RESULT_NOT_PRINTED` after a write that was done; `BAD_VALUE` for `-q` and a
+        read of any shape without an id.
         """
         if done is None and view.whole and self.options.quiet and not self.options.fields and view.items != ():
             view.require_ids()
@@ -101,15 +101,15 @@ class Session:
 
     @cached_property
     def keys(self) -> "KnownKeys":
-        """The API keys that are known: nothing on stderr quotes one."""
+        """The known API keys: no output on stderr contains one."""
         from escrowctl.config.keys import KnownKeys
 
         return KnownKeys(self.words, self.runtime.environ)
 
     def keep_secret(self, secret: "Secret") -> None:
-        """Remember a key, so that nothing shows it and no dump of this process holds it.
+        """Remember a key, so that no output shows it, and forbid core dumps, which would contain it.
 
-        Raises EscrowctlError (exit 2) where it is on the command line, or in a variable that is not for keys.
+        Raises EscrowctlError: `BAD_VALUE` if it is on the command line, `BAD_CONFIG` if in a variable not for keys.
         """
         from escrowctl.runtime import forbid_core_dumps
 
@@ -118,31 +118,31 @@ class Session:
         self.keys.refuse_misplaced()
 
     def learn_stored_keys(self) -> None:
-        """Remember every key that is stored, unless the service is known: what follows could quote one."""
+        """Remember every stored key, so that a later message cannot quote one. Skipped if the service is known."""
         from escrowctl.config.file import CONFIG_NAME
 
         keys = self.keys
         if self.options.sandbox or "service" in self.__dict__:
             return
         with suppress(EscrowctlError):
-            # A key in the place of the config file's name hides the file that is meant.
+            # If a key was typed as the config file's name, the default file must be read too.
             for config in {self.folders.config / CONFIG_NAME, self.resolver.config_path}:
                 keys.learn_files(config, self.resolver.credentials.path)
 
     @cached_property
     def names(self) -> "Names":
-        """What the shells offer at TAB."""
+        """The names that shells offer at TAB."""
         from escrowctl.completion.cache import Names
 
         return Names(lambda: self.folders.cache, sandbox=self.options.sandbox)
 
     def remember(self, kind: str, found: "Mapping[str | None, JsonValue]") -> None:
-        """Store ids (`transaction`, `user`) and their statuses, where these are known, for the shells to offer."""
+        """Store ids of a kind (`transaction`, `user`) for the shells to offer. Maps id to status, or None."""
         if self.options.base_url is None:
             self.names.add_ids(kind, found, self.service)
 
     def remember_profiles(self, *, default: str | None = None) -> None:
-        """Store the profiles of the default config file for the shells to offer, and which of them is the default."""
+        """Store the profiles of the default config file, and the name of its default one, for the shells to offer."""
         with suppress(EscrowctlError):
             if (config := self.resolver.config) is not None and self.options.config is None:
                 self.names.set_profiles(config.profiles, default or config.default_profile)
@@ -153,7 +153,7 @@ class Session:
 
     @contextmanager
     def accounting_for(self, done: str | None, facts: "Mapping[str, object] | None" = None) -> Iterator[None]:
-        """Raise `RESULT_NOT_PRINTED`, which says what is `done`, where the result of a write cannot be printed."""
+        """Raise `RESULT_NOT_PRINTED`, which quotes `done`, if the block cannot print the result of a write."""
         try:
             yield
         except Exception as error:
@@ -170,21 +170,21 @@ class Session:
 
     @property
     def invocation(self) -> Invocation:
-        """How a pasteable hint starts."""
+        """The start of a command to paste."""
         from escrowctl.invocation import read_invocation
 
         return read_invocation(self.runtime, self.options)
 
     @cached_property
     def folders(self) -> "Folders":
-        """The config, state and cache folders of this run; each is looked up when it is first needed."""
+        """The config, state and cache folders of this run; each is looked up at its first use."""
         from escrowctl.config.folders import Folders
 
         return Folders(self.runtime.environ)
 
     @cached_property
     def line(self) -> "LineValues":
-        """What the shared options say about the service."""
+        """The values of the shared options that select the service."""
         from escrowctl.config.settings import LineValues
 
         options = self.options
@@ -192,16 +192,16 @@ class Session:
 
     @cached_property
     def resolver(self) -> "Resolver":
-        """Finds settings and where they come from; not for `--sandbox`, which has fixed ones."""
+        """Finds settings and their sources. Not for `--sandbox`, whose settings are fixed."""
         from escrowctl.config.settings import Resolver
 
         return Resolver(self.line, self.runtime.environ, self.folders)
 
     @cached_property
     def service(self) -> "Service":
-        """The service of this run, announced once where it is live or the sandbox.
+        """The service of this run. A note announces it once if it is live or the sandbox.
 
-        Raises EscrowctlError: 4 where nothing is configured, 2 where values are bad or contradict.
+        Raises EscrowctlError: `NOT_CONFIGURED`, `KEY_MISSING`; `BAD_VALUE`, `BAD_CONFIG` for bad or conflicting values.
         """
         if self.options.sandbox:
             service = self._sandbox_service()
@@ -222,14 +222,14 @@ class Session:
 
     @cached_property
     def reader(self) -> "Reader":
-        """What reads from this run's service."""
+        """The reader for this run's service."""
         from escrowctl.client.reader import Reader
 
         return Reader(self.service, self._connection, self._retry, self.runtime, self.signals)
 
     @contextmanager
     def open_reader(self, service: "Service") -> "Iterator[Reader]":
-        """Read from a service that is not this run's, on a connection closed afterwards."""
+        """Yield a reader for another service than this run's. Its connection is closed after the block."""
         from escrowctl.client.reader import Reader
 
         self.keep_secret(service.key)
@@ -238,7 +238,7 @@ class Session:
 
     @cached_property
     def writer(self) -> "Writer":
-        """What sends writes to this run's service, and records them; it opens the journal."""
+        """Sends writes to this run's service and records them. Creating it opens the journal."""
         from escrowctl.writes.writer import Writer
 
         self.guard_live_writes()
@@ -254,7 +254,7 @@ class Session:
 
     @cached_property
     def pipeline(self) -> "Pipeline":
-        """What carries out writes at this run's service."""
+        """Carries out writes at this run's service."""
         # First: it imports httpx. Beneath more frames, the interpreter would map and unmap a stack page 400 times.
         reader = self.reader
         from escrowctl.writes.pipeline import Pipeline
@@ -263,16 +263,16 @@ class Session:
 
     @cached_property
     def journal(self) -> "Journal":
-        """The journal of this run, created if need be; raises `journal_unusable`, also where another is required."""
+        """The journal of this run, created if needed. Raises `JOURNAL_UNUSABLE`, also if settings require another."""
         return self.open_journal(reading=False)
 
     @cached_property
     def journal_to_read(self) -> "Journal":
-        """The same journal to read only: nothing is created, and it may be on a read-only disk."""
+        """The same journal, only for reading: nothing is created, and the disk may be read-only."""
         return self.open_journal(reading=True)
 
     def journal_to_list(self) -> "Journal":
-        """Return the journal to read, if it is complete (else 17); a note says that there is none yet."""
+        """Return the journal to read, with a note if there is none. Raises `JOURNAL_UNUSABLE` if it is incomplete."""
         journal = self.journal_to_read
         journal.require_complete()
         if not journal.storage.is_there:
@@ -280,13 +280,13 @@ class Session:
         return journal
 
     def deliver_events(self) -> None:
-        """Deliver what a sandbox in this process has to send; it takes a few seconds at most."""
+        """Deliver the events of a sandbox in this process. Takes a few seconds at most."""
         deliver = getattr(self.__dict__.get("_sandbox"), "deliver", None)
         if deliver is not None:
             deliver()
 
     def close(self) -> None:
-        """Close what was opened; what is used afterwards is opened again."""
+        """Close the connection, journals, sandbox and console. A later use opens them again."""
         for name in ("_connection", "journal", "journal_to_read", "_sandbox", "console"):
             opened = self.__dict__.pop(name, None)
             if opened is not None and hasattr(opened, "close"):
@@ -303,7 +303,7 @@ class Session:
         return self.opener(self.service, self.console.draw_wait)()
 
     def guard_live_writes(self) -> None:
-        """Refuse (17) a live write of a job whose journal has no history; warn where its locks may not be shared."""
+        """Check for live writes: a CI job without history raises `JOURNAL_UNUSABLE`, unshared locks cause a warning."""
         self.require_history(self.service)
         if not self.service.live:
             return
@@ -313,7 +313,7 @@ class Session:
             self.console.warn("unshared_locks", f"the journal's folder {why}")
 
     def require_history(self, service: "Service") -> None:
-        """Refuse (17) a live service's writes in a CI job whose journal knows none, unless that journal is required."""
+        """Raise `JOURNAL_UNUSABLE` in a CI job whose journal has no write to this live service and is not pinned."""
         if not (service.live and self.runtime.environ.get("CI")) or self._pins:
             return
         from escrowctl.writes.intents import require_history
@@ -323,13 +323,13 @@ class Session:
 
     @cached_property
     def _pins(self) -> tuple[tuple[str, str], ...]:
-        """The journal ids that settings require, but not of the sandbox."""
+        """The journal ids that settings require; none for the sandbox."""
         from escrowctl.config.pins import find_pins
 
         return () if self.options.sandbox else find_pins(self.resolver, self.line, self.runtime.environ)
 
     def open_journal(self, *, reading: bool, required: bool = True) -> "Journal":
-        """Open the journal that is here, for the caller to close; not `required`: even if settings require another."""
+        """Open this machine's journal; the caller closes it. `required=False`: even if settings require another."""
         from escrowctl.journal.opening import open_journal
 
         now, pins = self.runtime.now, self._pins if required else ()
@@ -349,7 +349,7 @@ class Session:
 
     @cached_property
     def _sandbox(self) -> "Sandbox | ServedSandbox":
-        """The sandbox: opened here, or the one that `sandbox serve` has opened elsewhere."""
+        """The sandbox: in this process, or in the process of `sandbox serve`."""
         from escrowctl.sandbox.ownership import find_server
         from escrowctl.sandbox.service import open_sandbox
 
@@ -365,7 +365,7 @@ class Session:
         return describe_sandbox(self.line.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
 
     def opener(self, service: "Service", draw: "DrawWait | None" = None) -> "Callable[[], Connection]":
-        """Return what opens connections to a service, each for one thread; `draw` where only one works."""
+        """Return a function that opens a connection, for use in one thread. `draw` only if a single thread works."""
         from escrowctl.client.connection import connect, connect_in_process, make_service_context
 
         app = getattr(self._sandbox, "app", None) if service.sandbox else None
@@ -394,7 +394,7 @@ class Session:
         return Trace(self.console.trace, warn, whole=self.options.debug, now=self.runtime.now)
 
     def _ways_on(self) -> tuple[Hint, ...]:
-        """The ways on where nothing is configured; a decision about real money is none about the sandbox's journal."""
+        """The hints if nothing is configured. No --sandbox for `journal`: its journal does not record real money."""
         login = command("auth login", "with an account", bare=True)
         rehearsed = Hint(shlex.join([*self.runtime.program, "--sandbox", *self.words]), "without an account")
         return (login,) if self.command.split()[1:2] == ["journal"] else (login, rehearsed)

@@ -1,8 +1,8 @@
 """SIGINT, SIGTERM and SIGHUP: held while a write is in progress, let through while the program only waits.
 
-A handler that raises could do so between a request's last byte and the record of it. So signals
-raise `Stopped` only outside `held()`, or inside `let_through()`; in between they are remembered and
-raised when the innermost `held()` block ends.
+An exception between the last byte of a request and its record would lose the outcome. So signals raise
+`Stopped` only outside `held()`, or inside `let_through()`. At other times they are remembered, and raised
+when the outermost `held()` block ends.
 """
 
 import signal
@@ -28,11 +28,11 @@ class Signals:
 
     @contextmanager
     def installed(self, *, for_good: bool) -> Iterator[None]:
-        """Handle them inside the block; afterwards put back what was there before.
+        """Handle the signals inside the block; afterwards restore the previous handlers.
 
-        A signal that is ignored at the start stays ignored: a shell sets SIGINT so for a background job
-        of a script (POSIX.1-2017, XCU 2.11).
-        `for_good`: the process ends next, and a late signal must not change the code it ends with.
+        A signal that is ignored at the start stays ignored: a shell does that with SIGINT for a background
+        job of a script (POSIX.1-2017, XCU 2.11).
+        `for_good`: the process ends next. Ignore signals afterwards: a late one must not change the exit code.
         """
         ignored = {number for number in _CODES if signal.getsignal(number) is signal.SIG_IGN}
         before = {number: signal.signal(number, self._handle) for number in _CODES.keys() - ignored}
@@ -44,10 +44,10 @@ class Signals:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep signals back for the length of the block; a remembered one is raised at its end.
+        """Hold signals back during the block. Raise `Stopped` for a remembered one at its end.
 
-        When the block itself fails, its error is raised, because it says more than a signal, and signals
-        are held until it has been reported: call `resume` then, where the program goes on.
+        If the block itself fails, its error is raised, because it says more than a signal. Signals stay held
+        until that error has been reported. If the program goes on, call `resume` then.
         """
         outer, self._holding = self._holding, True
         yield
@@ -56,7 +56,7 @@ class Signals:
             self.raise_pending()
 
     def hold(self) -> None:
-        """Keep signals back from here on."""
+        """Hold signals back from here on."""
         self._holding = True
 
     def resume(self) -> None:
@@ -75,11 +75,11 @@ class Signals:
             self._holding = outer
 
     def remember(self, stopped: Stopped) -> None:
-        """Raise a stop later that was caught where something must be reported first."""
+        """Raise a caught `Stopped` again later, after the caller has reported its result."""
         self.pending = stopped.code
 
     def take(self) -> ErrorCode | None:
-        """Return a signal that was held back, once: who takes it ends what it does, and says so."""
+        """Return a signal that was held back, once. The caller must end its work and report that."""
         code, self.pending = self.pending, None
         return code
 
@@ -91,7 +91,7 @@ class Signals:
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         code = _CODES[signal.Signals(number)]
         if number == signal.SIGHUP:
-            # One hang-up sends it several times: the kernel does, and the shell.
+            # One hang-up sends it several times: from the kernel and from the shell.
             signal.signal(number, signal.SIG_IGN)
         if self._holding:
             self.pending = code

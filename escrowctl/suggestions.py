@@ -1,4 +1,4 @@
-"""The line that was probably meant: other programs' words, another order, a typo."""
+"""Suggest the line that was probably meant: words of other programs, another order, a typo."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,20 +24,20 @@ _VERBS = (
     ("unset", "delete", "remove", "rm", "drop"),
     ("serve", "start", "run"),
 )
-"""Verbs that mean the same: a word means the verb of its first group that the noun has."""
+"""Groups of verbs with the same meaning. The first group that has a word decides its meaning."""
 
 _ARGUMENT = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./-]{0,39}", re.ASCII)
 """An argument that a suggestion may repeat."""
 
 NEAR = 0.75
-"""How alike a typo is: less would take "secret" for "create", a write."""
+"""The least similarity of a typo. A lower one would take "secret" for "create", a write."""
 
 Tree = Mapping[str, Sequence[str]]
 """The verbs of each noun, and no verbs for each command without a noun."""
 
 
 def suggest_line(words: Sequence[str], tree: Tree) -> str | None:
-    """Return the command that was probably meant, with the arguments before the first option; None: nothing is near."""
+    """Return the command that was probably meant, with the arguments before the first option; None if none is near."""
     words = [*takewhile(lambda word: not word.startswith("-"), words)]
     first, second, *_ = *words, ""
     noun, later = _find_noun(first, tree), _find_noun(second, tree)
@@ -52,7 +52,7 @@ def suggest_line(words: Sequence[str], tree: Tree) -> str | None:
 
 
 def suggest_json(words: Sequence[str], option: str) -> list[str] | None:
-    """Return a line that asked for JSON by another program's option, such as `--output json`, as it is here."""
+    """Return the line with `--json` in place of another program's option, such as `--output json`; None if not JSON."""
     at = next((number for number, word in enumerate(words) if word.startswith(option)), len(words))
     asked = " ".join(words[at : at + 2]).removeprefix(option).lstrip("= ")
     if not asked.startswith("json"):
@@ -66,7 +66,7 @@ def _find_noun(word: str, tree: Tree) -> str:
 
 
 def _find_verb(word: str, verbs: Sequence[str]) -> str | None:
-    """Return the verb that a word means: itself, or one that means the same."""
+    """Return the verb that a word means: the word itself, or a synonym."""
     same = next((group for group in _VERBS if word in group), ())
     return word if word in verbs else next((verb for verb in same if verb in verbs), None)
 
@@ -76,6 +76,6 @@ def _find_near_verb(word: str, verbs: Sequence[str]) -> str | None:
 
 
 def _join(noun: str, verb: str, rest: Sequence[str]) -> str:
-    # What follows `auth` may be a key: it is not shown again.
+    # A word after `auth` may be a key: it is not shown again.
     typed = () if noun == "auth" else filter(_ARGUMENT.fullmatch, rest)
     return " ".join((noun, verb, *typed))

@@ -1,4 +1,4 @@
-"""`escrowctl api`: any GET of the service, and the writes that no command knows."""
+"""`escrowctl api`: any GET of the service, and writes without a command of their own."""
 
 from typing import Annotated, Literal
 
@@ -33,7 +33,7 @@ def call(
       escrowctl api GET /users/usr_PAYER001 --json
       escrowctl api POST /notes --data '{"text": "checked"}'
     """
-    # The help of the tree imports this module; what calls need is imported where one is made.
+    # The help of the tree imports this module: the imports of a call are not at its top.
     from escrowctl.commands.raw import call_path  # noqa: PLC0415
     from escrowctl.commands.writing import check_options  # noqa: PLC0415
 

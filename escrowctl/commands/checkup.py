@@ -1,4 +1,4 @@
-"""The checks of `escrowctl doctor` in their order, how they are shown, and what of them is stored."""
+"""The checks of `escrowctl doctor` in their order; shows the findings and stores settings."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -29,9 +29,9 @@ _WAY, _ANSWERS = ("tcp", "tls"), ("prefix", "access", "clock")
 
 
 def check_up(session: Session, tx: str | None, *, save: bool) -> None:
-    """Make every check, show the findings, and store what is certain where `save` says so.
+    """Make every check and show the findings. If `save`, store the settings that are certain.
 
-    Raises EscrowctlError `ErrorCode.CHECK_FAILED` where a check failed, and as `parse_id`.
+    Raises EscrowctlError: `CHECK_FAILED` if a check failed, `BAD_VALUE` if `tx` is no id.
     """
     if tx is not None:
         parse_id(tx)
@@ -56,7 +56,7 @@ def check_up(session: Session, tx: str | None, *, save: bool) -> None:
 
 
 class _Checkup:
-    """All checks of one run, each made if what it needs is known; `found` are settings that are certain."""
+    """All checks of one run. A check is skipped if its inputs are unknown. `found`: settings that are certain."""
 
     def __init__(self, session: Session, tx: str | None) -> None:
         self._session = session
@@ -67,7 +67,7 @@ class _Checkup:
         self.found: dict[str, str] = {}
 
     def run(self) -> Iterator[Finding]:
-        """Yield every finding, from the files here to the record at the service."""
+        """Yield every finding, from the local files to the record at the service."""
         yield from self._check_sandbox() if self._session.options.sandbox else self._check_settings()
         yield from self._check_service()
         yield from self._check_journal()
@@ -86,7 +86,7 @@ class _Checkup:
         return not self._session.options.sandbox and self._choice is not None and self._choice.profile_name is not None
 
     def save(self, findings: list[Finding]) -> dict[str, str]:
-        """Store what was found and return it; change the findings accordingly."""
+        """Store the found settings and return them. Update the findings accordingly."""
         if not self.found or self._choice is None or self._choice.profile_name is None:
             return {}
         try:
@@ -137,14 +137,14 @@ class _Checkup:
             yield from settings.check_settings(lambda: list_settings(resolver, self._session.line, environ))
 
     def _check_choice(self, choice: "Choice") -> Iterator[Finding]:
-        """Find the key of the chosen service, and with it the service."""
+        """Check the key of the chosen service. If there is one, build the service."""
         resolver = self._session.resolver
         finding, found = settings.find_key(resolver, choice)
         yield finding
         if found is None:
             return
         self._session.keep_secret(found.key)
-        # What it may raise is what proxy and settings are checked for.
+        # The checks of proxy and settings report the same errors.
         with contextlib.suppress(EscrowctlError):
             self._service = resolver.build_service(choice, found)
         if self._service is not None:
@@ -240,12 +240,12 @@ class _Checkup:
 
 
 def _show(session: Session, findings: Sequence[Finding]) -> None:
-    """Show the findings; those of a table have their hints as separate lines, which can be copied."""
+    """Show the findings. Below a table, hints are separate lines, which can be copied."""
     options = session.options
     shown = [one for one in findings if not (options.quiet and one.verdict in _IN_ORDER)]
     views = tuple(_view(session, one) for one in shown)
     checks: list[JsonValue] = [view.document for view in views]
-    # -q decides what is shown; it is not a matter of ids.
+    # -q has selected the findings above; it must not print ids here.
     options.quiet = False
     has_cells = options.json or options.raw or options.csv or not session.runtime.stdout.isatty()
     is_table = options.table or not has_cells
@@ -259,7 +259,7 @@ def _show(session: Session, findings: Sequence[Finding]) -> None:
 
 
 def _view(session: Session, finding: Finding) -> View:
-    # Each alone: hints that are lines together are aligned.
+    # One call each: hints of one call would be aligned with each other.
     hints = [line for hint in finding.hints for line in hint_lines((hint,), session.invocation)]
     star = session.keys.star
     document: dict[str, JsonValue] = {

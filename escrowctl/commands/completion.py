@@ -110,7 +110,7 @@ def _render(context: typer.Context, shell: str) -> str:
 
 
 def _place(shell: str, environ: Mapping[str, str]) -> Path:
-    """Return where a shell looks: the user folder of bash-completion(1) or fish, a site-functions folder for zsh."""
+    """Return the path that a shell searches: a user folder of bash-completion(1) or fish, or zsh's site-functions."""
     match shell:
         case "bash" if environ.get("BASH_COMPLETION_USER_DIR"):
             return base_folder(environ, "BASH_COMPLETION_USER_DIR", "") / "completions" / "escrowctl"

@@ -41,7 +41,7 @@ def path(context: typer.Context) -> None:
 
 
 def find_paths(session: Session) -> dict[str, str]:
-    """Return the paths of config, credentials, state, cache and journal; a key that is in one is not shown."""
+    """Return the paths of config, credentials, state, cache and journal. API keys in them are starred."""
     from escrowctl.journal.opening import FILE_NAME as JOURNAL  # noqa: PLC0415 - help does not pay for the journal
 
     folders = session.folders
@@ -157,7 +157,7 @@ def unset(context: typer.Context, key: _Name) -> None:
             '"profiles" is the table of all profiles: name one, such as profiles.NAME.', hint=command("auth status")
         )
     editor, place = open_editor(session), tuple(key.split("."))
-    # What the file has under its full name can be removed, known or not: it may be a typo.
+    # Any full name in the file can be removed, even an unknown one: it may be a typo.
     if find(editor.read(), place) is None:
         place = _place(session, key)
     editor.unset(place)
@@ -172,7 +172,7 @@ def unset(context: typer.Context, key: _Name) -> None:
 
 
 def _journal_id(session: Session, journal: Path) -> str | None:
-    """Return the journal's id; None where there is no journal yet, and with a note where it cannot be read."""
+    """Return the journal's id. None if there is no journal yet, or, with a note, if it cannot be read."""
     if session.options.sandbox or not os.path.lexists(journal):
         return None
     try:
@@ -193,7 +193,7 @@ def _settings(session: Session) -> list[Setting]:
 
 
 def _starred(session: Session, setting: Setting) -> Setting:
-    """Return a setting with stars for keys: one may be in it by mistake."""
+    """Return a setting with API keys starred: it may contain one by mistake."""
     return Setting(setting.setting, session.keys.star(setting.value), text_of(session.keys.star(setting.origin)))
 
 
@@ -233,7 +233,7 @@ def _refuse_sandbox(session: Session) -> None:
 
 
 def open_editor(session: Session) -> ConfigEditor:
-    """Return what changes config.toml; raises EscrowctlError as `KnownKeys.refuse_misplaced`."""
+    """Return the editor of config.toml. Raises `BAD_VALUE` or `BAD_CONFIG` if a key is on the line or in a variable."""
     session.learn_stored_keys()
     session.keys.refuse_misplaced()
     return ConfigEditor(session.resolver.config_path, session.runtime)

@@ -1,4 +1,4 @@
-"""`escrowctl doctor`: check the set-up and the way to the service, and say what to correct."""
+"""`escrowctl doctor`: check the set-up and the connection to the service, and report corrections."""
 
 from typing import Annotated
 

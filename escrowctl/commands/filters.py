@@ -1,4 +1,4 @@
-"""The filters of every list of writes or escrows: their options, and what they select."""
+"""The filters of every list of writes or escrows: their options and selections."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ OperationWord = Literal["create", "release", "update", "webhook", "call"]
 StateWord = Literal["in_flight", "done", "refused", "unknown", "not_sent", "not_applied", "unconfirmed"]
 
 PAGE = 1000
-"""How many entries are read at a time."""
+"""The number of entries read at a time."""
 
 StateOption = Annotated[
     StateWord | None, typer.Option("--state", metavar="STATE", help=f"Only {', '.join(get_args(StateWord))}.")
@@ -50,7 +50,7 @@ def select(
     reference: str | None = None,
     resource_id: str | None = None,
 ) -> Selection:
-    """Return the entries that the options ask for, `page` at a time. Raises BAD_VALUE for a time that is none."""
+    """Return the selection of entries for the options. Raises BAD_VALUE for bad times or an unknown profile."""
     now = session.runtime.now()
     first = timestamp(parse_moment(since, name="--since", now=now)) if since is not None else None
     end = timestamp(parse_moment(until, name="--until", now=now)) if until is not None else None
@@ -75,7 +75,7 @@ def _names_of(word: OperationWord) -> tuple[str, ...]:
 
 
 def _profile(session: Session) -> str | None:
-    """Return the profile that -p names; a name that nothing is known of is more likely a slip than an empty list."""
+    """Return the profile of -p. Raises BAD_VALUE for a name without profile and entries: it is likely a typo."""
     name = session.options.profile
     if name is None or session.journal_to_read.select(Selection(1, profile=name)):
         return name
@@ -86,7 +86,7 @@ def _profile(session: Session) -> str | None:
 
 
 class Filters:
-    """Which escrows to show; `statuses` are case-folded, empty: any. `undated` counts those without a usable time."""
+    """Which escrows to show. `statuses`: case-folded, empty: any. `undated` counts those without a valid time."""
 
     def __init__(self, statuses: frozenset[str], since: datetime | None, reference: str | None) -> None:
         self.statuses = statuses
@@ -98,11 +98,11 @@ class Filters:
         return bool(self.statuses or self.since or self.reference)
 
     def has_status(self, status: str | None) -> bool:
-        """Whether a status is one of those asked for; case does not matter."""
+        """Whether a status is one of `statuses`, in any case."""
         return not self.statuses or (status or "").casefold() in self.statuses
 
     def is_recent(self, created: str | None) -> bool:
-        """Whether a time of creation is late enough; one that cannot be read is counted, and is not."""
+        """Whether a time of creation is late enough. An unreadable one counts in `undated` and is not."""
         if self.since is None:
             return True
         moment = read_time(created)
@@ -110,9 +110,9 @@ class Filters:
         return moment is not None and moment >= self.since
 
     def note_left_out(self, session: Session, statuses: Sequence[str | None]) -> None:
-        """Report how many escrows were left out for what cannot be read of them; `statuses` are those of all.
+        """Report how many escrows were left out because of unreadable fields. `statuses`: of all listed escrows.
 
-        Raises EscrowctlError `ErrorCode.UNREADABLE_REPLY` where --status could compare none.
+        Raises EscrowctlError `ErrorCode.UNREADABLE_REPLY` if --status is given and no listed one has a status.
         """
         unstated = sum(one is None for one in statuses) if self.statuses else 0
         find = command("doctor --tx ID", "to find the field of the status")
@@ -128,7 +128,7 @@ class Filters:
 
 
 def check_filters(session: Session, status: str | None, since: str | None, reference: str | None) -> Filters:
-    """Return the filters; raises EscrowctlError (exit 2) for a bad value."""
+    """Return the filters. Raises EscrowctlError `BAD_VALUE`."""
     now = session.runtime.now()
     return Filters(
         frozenset(parse_statuses(status, name="--status")) if status is not None else frozenset(),
@@ -138,7 +138,7 @@ def check_filters(session: Session, status: str | None, since: str | None, refer
 
 
 def parse_statuses(text: str, *, name: str) -> list[str]:
-    """Return the statuses of a list with commas, case-folded; raises EscrowctlError (exit 2) for an empty one."""
+    """Return the statuses of a list with commas, case-folded. Raises EscrowctlError `BAD_VALUE` for an empty one."""
     statuses = [one.strip().casefold() for one in text.split(",")]
     if not all(statuses):
         raise bad_value(f'{name} "{text}" has an empty status: write one or more, such as held,disputed.')

@@ -27,7 +27,7 @@ def show(
     from escrowctl.man_page import render  # noqa: PLC0415
     from escrowctl.topics.topic import TOPICS, list_topics, read_topic  # noqa: PLC0415
 
-    # Quoted, the words of a command are one.
+    # The words of a command may be quoted as one argument.
     words = [word for given in topic or [] for word in given.split()]
     tree: Any = context.find_root().command
     if not words:
@@ -44,7 +44,7 @@ def show(
 
 
 def _help_of(context: typer.Context, words: "Sequence[str]") -> str | None:
-    """Return the help of a command; None where there is no such command."""
+    """Return the help of a command; None if there is no such command."""
     found: Any = context.find_root()
     for word in words:
         command = found.command.get_command(found, word) if hasattr(found.command, "get_command") else None

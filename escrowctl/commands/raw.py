@@ -1,4 +1,4 @@
-"""Calls typed by hand: any GET, and the writes that no command knows; the reply is shown as JSON."""
+"""Calls by path: any GET, and writes without a command of their own. The reply is shown as JSON."""
 
 from escrowctl.commands.writing import note_replayed, read_data, rehearse
 from escrowctl.config.service import Service
@@ -19,7 +19,7 @@ _COMMANDS = {"transaction": "tx create, tx release or tx update", "webhook": "we
 def call_path(
     session: Session, method: str, path: str, data: str | None, options: WriteOptions, *, yes: bool, dry_run: bool
 ) -> None:
-    """Call a path, and show the whole reply; `data` as `read_data` takes it."""
+    """Call a path and show the complete reply. `data`: the value of `--data`, see `read_data`."""
     service = session.service
     called = parse_call(method, path, prefix=service.api_prefix)
     operation = called.operation
@@ -70,7 +70,7 @@ def _write(
 
 
 def _view(document: JsonValue, operation: Operation, service: Service) -> View:
-    """Return the view of a whole reply: of a record, or of a list where it is one and no record itself."""
+    """Return the view of a complete reply, with `items` if it is a list and not a record."""
     noun, pointers = operation.noun, service.pointers
     record = make_record(document, pointers=pointers, noun=noun)
     items = list_of(record, noun=noun)

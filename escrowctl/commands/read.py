@@ -48,9 +48,9 @@ def get_users(
 
 
 def read_ids(arguments: list[str] | None, stdin: TextIO, *, noun: str = "transaction") -> tuple[list[str], bool]:
-    """Return the ids, and whether the answer is for several: `-` alone reads one id a line from stdin.
+    """Return the ids, and whether to show them as several. `-` alone reads one id a line from stdin.
 
-    Raises EscrowctlError (exit 2) for no id at all, or one that cannot be one.
+    Raises EscrowctlError `BAD_VALUE` for an invalid id, or without any id.
     """
     if not arguments:
         raise bad_value(f"no {noun} id is given: name one or more, or - to read them from standard input.")
@@ -68,7 +68,7 @@ def read_ids(arguments: list[str] | None, stdin: TextIO, *, noun: str = "transac
 
 
 def _id_lines(stdin: TextIO) -> Iterator[str]:
-    """Yield each line that is not blank; a line too long for an id is cut, and refused as one."""
+    """Yield each line that is not blank. A line too long for an id is split, and `parse_id` refuses it."""
     for number, line in enumerate(iter(partial(stdin.readline, _MAX_LINE), ""), start=1):
         if number > _MAX_LINES:
             raise bad_value(f"standard input has more than {_MAX_LINES} lines: give fewer ids at once.")
@@ -94,7 +94,7 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
 
 
 def show_list(session: Session, found: Records) -> None:
-    """Show a list: an array of the items as they came, or the located fields in fixed columns."""
+    """Show a list: an array of the items as received, or the located fields in fixed columns."""
     views = tuple(view_record(record, raw=session.options.raw) for record in found.items)
     session.console.show_listing(Listing(LOCATED, views, found.document if session.options.raw else None))
     session.remember("transaction", {view.id: view.named["status"] for view in views})
@@ -110,10 +110,10 @@ def _read(session: Session, operation: Operation, resource_id: str) -> Record:
 
 
 def _read_line(session: Session, operation: Operation, resource_id: str) -> View:
-    """Return a record as one of several; raises as `_require_asked` does."""
+    """Return a record as one of several. Raises EscrowctlError, `CHECK_FAILED` for another record than requested."""
     record, options = _read(session, operation, resource_id), session.options
     view = view_of_several(session, record, resource_id)
-    # As JSON, the line of the failure has the record.
+    # Under --json and --raw, the line of the failure has the record.
     show = (lambda: None) if options.json or options.raw else lambda: session.console.show_line(view)
     _require_asked(session, operation, resource_id, record, show=show)
     return view
@@ -122,9 +122,9 @@ def _read_line(session: Session, operation: Operation, resource_id: str) -> View
 def _require_asked(
     session: Session, operation: Operation, resource_id: str, record: Record, *, show: Callable[[], None]
 ) -> None:
-    """Raise `ErrorCode.CHECK_FAILED` if a record is not what was asked for, or `-q` prints no id of it.
+    """Raise `ErrorCode.CHECK_FAILED` if a record is not the requested one, or has no id for `-q`.
 
-    `show` shows it first, but not if `-q` prints ids: a script takes what is printed for the id that it asked for.
+    `show` shows it first, but not if `-q` prints ids: a script would take the output for the requested id.
     """
     options = session.options
     prints_ids = options.quiet and (not options.fields or "id" in options.fields)
@@ -146,6 +146,6 @@ def _require_asked(
 
 
 def view_of_several(session: Session, record: Record, resource_id: str) -> View:
-    """Return a record that was read as one of several."""
+    """Return the view of a record as one of several."""
     view = view_record(record, resource_id, raw=session.options.raw)
     return view._replace(document={"id": resource_id, "outcome": "read", "record": view.document}, outcome="read")

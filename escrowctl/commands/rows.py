@@ -1,4 +1,4 @@
-"""The one table of what was written from here: the columns of each list of it, and its rows."""
+"""The columns and rows of every list of journal entries or escrows."""
 
 import re
 
@@ -12,24 +12,24 @@ from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
 
 COLUMNS = ("entry", "sent", "operation", "state", "amount", "currency", "id", "reference", "profile")
-"""What a list of entries shows."""
+"""Columns of a list of entries."""
 
 REGISTER = ("id", "amount", "currency", "status", "created", "released", "reference", "entry")
-"""What a list of escrows shows."""
+"""Columns of a list of escrows."""
 
 _WHO = ("operator", "reason")
-"""Columns that CSV has too, and that `--fields` may name."""
+"""More columns for CSV and `--fields`."""
 
 SHEET = (
     *("entry", "sent_at", "operation", "state", "detail", "amount", "currency", "id", "reference", "reason"),
     *("profile", "service", "method", "url", "idempotency_key", "request_id", "operator", "attempt", "http_status"),
     *("settled_at", "batch", "line", "origin"),
 )
-"""What a spreadsheet of entries holds."""
+"""Columns of a spreadsheet of entries."""
 
 _OF_HISTORY = r"/history(/[0-9]{1,9}(/(at|state|detail))?)?"
 _DECIDED = ("applied", "not applied")
-"""How the details of operators' decisions begin, in journals of any age."""
+"""The first words of the details of operators' decisions, in journals of any age."""
 
 
 def show_entries(session: Session, entries: list[Entry]) -> None:
@@ -40,7 +40,7 @@ def show_entries(session: Session, entries: list[Entry]) -> None:
 
 
 def show_totals(session: Session, sums: dict[Group, Sums]) -> None:
-    """Show what writes add up to."""
+    """Show the sums of writes."""
     views = []
     for group, found in sums.items():
         known = BY_NAME.get(group.operation)
@@ -55,13 +55,13 @@ def show_totals(session: Session, sums: dict[Group, Sums]) -> None:
 
 
 def view_entry(entry: Entry) -> View:
-    """Return an entry with everything that is kept of it."""
+    """Return the view of an entry with all its stored data."""
     document = _document(entry)
     return View(document, entry.name, document, named=row_of(entry) | document, record=document)
 
 
 def view_resolved(entry: Entry) -> View:
-    """Return an entry as what became of it: `j197   create   2500 EUR   tx_88F2   applied, ...`."""
+    """Return the view of a resolved entry: `j197   create   2500 EUR   tx_88F2   applied, ...`."""
     document, money = _document(entry), entry.intent.money
     parts = (entry.name, entry.intent.verb, str(money or ""), entry.record_id or "", describe_state(entry))
     line = "   ".join(part for part in parts if part)
@@ -104,7 +104,7 @@ def _document(entry: Entry) -> dict[str, JsonValue]:
 
 
 def check_fields(session: Session) -> None:
-    """Raise `ErrorCode.BAD_VALUE` if `--fields` names what no entry can have."""
+    """Raise `ErrorCode.BAD_VALUE` if `--fields` names a field that no entry has."""
     names, pointers = [*COLUMNS, *_WHO], [f"/{name}" for name in VIEWED]
     for name in session.options.fields:
         if name not in names + pointers and not re.fullmatch(_OF_HISTORY, name):

@@ -13,11 +13,11 @@ _NOTHING_MORE_CAN_BE_SHOWN = (ErrorCode.RESULT_NOT_PRINTED, ErrorCode.OUTPUT_UNU
 def run_several(session: Session, ids: list[str], work: Callable[[str], View], *, verb: str | None = None) -> None:
     """Do `work` for each id in turn and show each line as it comes.
 
-    Under `--json` and `--raw` each line is an object with its `outcome`; elsewhere a failure goes to stderr and
-    the rows are lines. Goes on after a failure, but not after a signal, nor where a line cannot be
-    printed or the journal cannot be used. Raises EscrowctlError at the end, with counts that add up:
-    12 where any is unknown (it outranks a signal), else 15 where any failed. `verb` (`release`) says
-    that the work is a write, whose line must not get lost.
+    Under `--json` and `--raw` each line is an object with its `outcome`. In other formats a failure goes to stderr.
+    A failure does not end the loop. A signal, a line that cannot be printed and an unusable journal do.
+    Raises EscrowctlError at the end, with the counts: `SOME_UNKNOWN` if any outcome is unknown (even
+    after a signal), else `SOME_FAILED` if any failed. `verb`, such as `release`: the work is a write,
+    whose result must be reported even if its line cannot be printed.
     """
     run = _Run(session, work, verb)
     try:
@@ -50,7 +50,7 @@ class _Run:
 
     @property
     def ended(self) -> bool:
-        """Whether the last failure leaves nothing that could be done for the others."""
+        """Whether the last failure, an unusable journal, rules out work on the other ids."""
         return bool(self.failures) and self.failures[-1].code is ErrorCode.JOURNAL_UNUSABLE
 
     @property
@@ -59,11 +59,11 @@ class _Run:
 
     @property
     def accepted(self) -> int:
-        """How many were done, but are not (yet) what was asked for."""
+        """The number of writes that were done, but are not (yet) as requested."""
         return sum(error.outcome is Outcome.DONE for error in self.failures)
 
     def do(self, resource_id: str) -> None:
-        """Work on one id and show its line, or keep its failure."""
+        """Work on one id. Show its line, or store its failure."""
         session = self._session
         try:
             with session.signals.held():
@@ -86,7 +86,7 @@ class _Run:
             session.signals.resume()
 
     def describe(self, total: int) -> str:
-        """Return counts that add up to the total."""
+        """Return the counts by outcome as text. They add up to the total."""
         left = total - self.shown - len(self.failures)
         if self._verb is None:
             return f"{self.shown} read, {len(self.failures)} failed" + (f", {left} not read" if left else "")

@@ -1,4 +1,4 @@
-"""What several writes add up to, by currency, as lines above a question."""
+"""The sums of several writes by currency, as lines above a question."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,7 +11,7 @@ def count_escrows(count: int) -> str:
 
 
 def sum_lines(sums: Mapping[str, Sum], count: Callable[[int], str], *, unknown: str) -> list[str]:
-    """Return a line for each currency, what is added up by `count`; `unknown` names those under "", without money."""
+    """Return a line for each currency. `count` turns a number into text; `unknown` labels rows without money ("")."""
     counts = max((len(count(one.rows)) for one in sums.values()), default=0)
     amounts = max((len(f"{one.amount:,f}") for one in sums.values()), default=0)
     return [

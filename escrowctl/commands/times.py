@@ -1,4 +1,4 @@
-"""Durations and moments as they are typed."""
+"""Parse typed durations and moments."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,7 +10,7 @@ _FEW_SECONDS, _MANY_SECONDS = 90, 5400
 
 
 def parse_duration(text: str, *, name: str) -> timedelta:
-    """Return what `90s`, `10m`, `2h` or `7d` says; raises EscrowctlError (exit 2) otherwise, naming the option."""
+    """Return the duration of `90s`, `10m`, `2h` or `7d`. Raises `BAD_VALUE` for other text; `name` is the option."""
     duration = _read_duration(text)
     if duration is None:
         raise bad_value(f'{name} "{text}" is not a duration: write one such as 90s, 10m, 2h or 7d.')
@@ -20,7 +20,7 @@ def parse_duration(text: str, *, name: str) -> timedelta:
 def parse_moment(text: str, *, name: str, now: datetime) -> datetime:
     """Return the moment in UTC of `2026-11-21`, of an RFC 3339 time, or of `24h` ago.
 
-    Raises EscrowctlError (exit 2) otherwise.
+    Raises EscrowctlError `BAD_VALUE` for any other text.
     """
     try:
         if (duration := _read_duration(text)) is not None:
@@ -34,7 +34,7 @@ def parse_moment(text: str, *, name: str, now: datetime) -> datetime:
 
 
 def describe_duration(seconds: float) -> str:
-    """Return how long something takes: `41 s`, `3 min`, `1.5 h`."""
+    """Return a duration as text: `41 s`, `3 min`, `1.5 h`."""
     if seconds < _FEW_SECONDS:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < _MANY_SECONDS else f"{seconds / 3600:.1f} h"

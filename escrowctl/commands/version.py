@@ -1,4 +1,4 @@
-"""`escrowctl version`: what a bug report needs to know of this installation."""
+"""`escrowctl version`: the facts about this installation for a bug report."""
 
 import typer
 
@@ -16,7 +16,7 @@ def show(context: typer.Context) -> None:
       escrowctl version
       escrowctl version --json | jq -r .journal
     """
-    # The help of the tree imports this module; what the command needs is imported where it runs.
+    # The help of the tree imports this module: the imports of the command are not at its top.
     import platform  # noqa: PLC0415
 
     from escrowctl.commands.config import find_paths  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What the commands that write share: typed values, the dry run, the confirmation, and how a result is shown."""
+"""Shared by the commands that write: typed values, the dry run, the confirmation, and the result."""
 
 import json
 import re
@@ -33,7 +33,7 @@ _MADE_WHEN_SENT = "(created when sent)"
 
 
 def check_text(value: str | None, *, name: str) -> str | None:
-    """Return a text for the journal: not empty, one line, at most 500 characters."""
+    """Return a text for the journal: one line of 1 to 500 characters."""
     if value is None:
         return None
     if not fold_reference(value) or not value.isprintable() or len(value) > _MAX_TEXT:
@@ -44,9 +44,9 @@ def check_text(value: str | None, *, name: str) -> str | None:
 def check_options(
     idempotency_key: str | None, reason: str | None, duplicates: list[str] | None, *, reference: str | None = None
 ) -> WriteOptions:
-    """Return what an operator adds to a write; `duplicates` are names of journal entries.
+    """Return the checked options of a write. `duplicates`: names of journal entries.
 
-    Raises EscrowctlError `ErrorCode.BAD_VALUE`, also for a key that does not fit in a header.
+    Raises EscrowctlError `ErrorCode.BAD_VALUE`, also for an idempotency key that does not fit in a header.
     """
     if idempotency_key is not None and not re.fullmatch(rf"[!-~]{{1,{_MAX_KEY}}}", idempotency_key, re.ASCII):
         raise bad_value(f"--idempotency-key must be 1 to {_MAX_KEY} visible ASCII characters without spaces.")
@@ -59,8 +59,8 @@ def check_options(
 
 
 def read_data(value: str | None, stdin: TextIO) -> dict[str, JsonValue]:
-    """Return the JSON object that `--data` gives, as text, `@FILE`, or `@-` for `stdin`; read as strictly as
-    a reply.
+    """Return the JSON object of `--data`: text, `@FILE`, or `@-` for `stdin`. It is parsed as strictly as a reply.
+    Raises `BAD_VALUE` if it cannot be read or is no JSON object.
     """
     if value is None:
         return {}
@@ -76,9 +76,9 @@ def read_data(value: str | None, stdin: TextIO) -> dict[str, JsonValue]:
 
 
 def read_input(place: str, stdin: TextIO, *, before: str = "") -> bytes:
-    """Return the bytes of a file, or of `stdin` where the place is `-`; `before` is what is typed in front of it.
+    """Return the bytes of a file, or of `stdin` if `place` is `-`. `before`: the typed text in front, for messages.
 
-    Raises EscrowctlError `ErrorCode.BAD_VALUE` for what cannot be read, and for more than 16 MiB.
+    Raises EscrowctlError `ErrorCode.BAD_VALUE` if it cannot be read, or is larger than 16 MiB.
     """
     if place == "-":
         buffer = getattr(stdin, "buffer", None)
@@ -103,7 +103,7 @@ def read_input(place: str, stdin: TextIO, *, before: str = "") -> bytes:
 
 
 def _place(body: bytes, defect: Defect) -> str:
-    """Return ` at line 1, column 2` where a body stops being JSON; never what is there, which may be secret."""
+    """Return the position of the JSON error, such as ` at line 1, column 2`. No content: it may be secret."""
     if defect in (Defect.NOT_JSON, Defect.CUT_SHORT):
         try:
             json.loads(body.decode(), parse_int=str, parse_float=str)
@@ -113,7 +113,7 @@ def _place(body: bytes, defect: Defect) -> str:
 
 
 def check_currency(session: Session, text: str, *, name: str = "--currency") -> str:
-    """Return a currency code of ISO 4217 or of the profile; the profile is read only for a code that it may list."""
+    """Return a currency code of ISO 4217 or of the profile, which is read only if it may list the code."""
     listed = session.service.currencies if may_be_listed(text) else frozenset()
     try:
         return parse_currency(text, listed=listed, name=name)
@@ -124,16 +124,16 @@ def check_currency(session: Session, text: str, *, name: str = "--currency") -> 
 
 
 def rehearse(session: Session, request: "WriteRequest") -> None:
-    """Check a write as far as that needs no service, and show what would be sent; nothing is sent or recorded.
+    """Make all local checks of a write and show its request. Nothing is sent or recorded.
 
-    Raises EscrowctlError as the write would.
+    Raises the EscrowctlError of a failed check.
     """
-    # Its fields are not those of a record: --fields does not choose among them.
+    # A request does not have the fields of a record, so --fields must not select among them.
     session.show(view_rehearsed(session, request)._replace(named={}))
 
 
 def view_rehearsed(session: Session, request: "WriteRequest") -> View:
-    """Return what a request would send, without the key: method, URL, headers, body; raises as `rehearse` does."""
+    """Return the view of a request, key hidden: method, URL, headers, body. Raises the error of a failed check."""
     from escrowctl.writes.result import write_failure  # noqa: PLC0415 - help does not pay for HTTP
 
     known = session.writer.rehearse(request)
@@ -163,9 +163,9 @@ def view_rehearsed(session: Session, request: "WriteRequest") -> View:
 
 
 def ask_on_record(session: Session, operation: Operation, body: str | None, *, yes: bool) -> "Confirm":
-    """Return what asks for confirmation of a write on a record: its id is typed, or on a live service its amount.
+    """Return a function that confirms a write to a record. The operator types its id, on a live service its amount.
 
-    `body` is what will be sent, and is shown.
+    `body`: the request body, which the question shows.
     """
     verb, kind = operation.verb, kind_of(operation.name)
 
@@ -193,10 +193,10 @@ def ask_on_record(session: Session, operation: Operation, body: str | None, *, y
 
 
 def confirm_repetition(session: Session, request: "WriteRequest", *, yes: bool, rehearsed: bool = False) -> None:
-    """Ask before a create is repeated that was done a short while ago; on a test service, a note says so.
+    """Ask before an identical create is repeated within a short time. For a test service, only note it.
 
-    Raises EscrowctlError `DECLINED`, and `CONFIRMATION_NEEDED` where it cannot be asked and has no reference.
-    `rehearsed`: it is not asked where it could be.
+    Raises EscrowctlError `DECLINED`; `CONFIRMATION_NEEDED` if no question is possible and it has no reference.
+    `rehearsed`: if a question is possible, note it instead.
     """
     done = session.writer.find_done_lately(request)
     if done is None or done.number in request.options.allowed_duplicates:
@@ -205,7 +205,7 @@ def confirm_repetition(session: Session, request: "WriteRequest", *, yes: bool, 
     names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
     sentence = f"an identical create ({done.intent.money}) was done {when} ({names})"
     can_ask, has_reference = session.prompt.obstacle is None, request.options.reference is not None
-    # What refuses it in any case comes before the question.
+    # Checks that refuse the create in any case come before the question.
     session.writer.find_known(request)
     if yes or not session.service.live or (rehearsed if can_ask else has_reference):
         session.console.note("identical", sentence, important=session.service.live)
@@ -220,10 +220,10 @@ def confirm_repetition(session: Session, request: "WriteRequest", *, yes: bool, 
 
 
 def show_created(session: Session, result: "WriteResult", view: View) -> None:
-    """Show the record of what was created.
+    """Show the created record.
 
-    Raises EscrowctlError: `ID_UNKNOWN` where only the id was asked for and none was found, and
-    `CHECK_FAILED` where the record differs from what was sent.
+    Raises EscrowctlError: `ID_UNKNOWN` if `-q` needs the id and none was found,
+    `CHECK_FAILED` if the record differs from the request.
     """
     entry = result.sent
     done, status = entry.intent.done, entry.settlement.http_status
@@ -236,13 +236,13 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
 
 
 def record_of(result: "WriteResult") -> Record:
-    """Return the record that a create brought: it is not done without one."""
+    """Return the record of a create, which a done create always has."""
     assert result.record is not None, "a create without a record is unknown"
     return result.record
 
 
 def note_replayed(session: Session, result: "WriteResult") -> None:
-    """Report that an earlier command did it; of a once-only write that no reading verified, that it was accepted."""
+    """Report that an earlier command did the write, or only got it accepted if it is once-only and not verified."""
     if not result.replayed:
         return
     entry = result.sent
@@ -257,7 +257,7 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
 
 
 def _note_missing_id(session: Session, result: "WriteResult") -> None:
-    """Report that no id was found; where `-q` asks for it, raise `ErrorCode.ID_UNKNOWN`."""
+    """Report that no id was found. Raises `ErrorCode.ID_UNKNOWN` if `-q` needs it."""
     entry, record, options = result.sent, record_of(result), session.options
     status = entry.settlement.http_status
     if options.quiet and (not options.fields or "id" in options.fields):

@@ -3,15 +3,15 @@
     <cache>/complete/profile                   the profiles of config.toml
     <cache>/complete/default                   the default one: a line without -p uses its ids
     <cache>/complete/<profile>/transaction     ids seen in that profile, newest first
-    <cache>/complete/<profile>/unreleased      those of them that were not reported as released
+    <cache>/complete/<profile>/unreleased      those not reported as released
     <cache>/complete/<profile>/event           events received for that profile, newest first
     <cache>/complete/@default/..., @sandbox/...   without a profile, with --sandbox
     <cache>/complete/@default/entry, batch     names in the journal, which is one for all profiles
 
-The shells read these files themselves and start nothing. The names may come from a service, so only
-letters, digits, `_` and `-` are stored, and no `-` in front, where it would make an option of the
-name. The scripts check again: `compgen -W` would run `$(...)` found in its data. Nothing here may
-fail a command or make it wait.
+The shells read these files themselves and start no program. The names may come from a service. So only
+letters, digits, `_` and `-` are stored, and no `-` in front: it would make the name an option. The
+scripts check again: `compgen -W` would run `$(...)` found in its data. A failure here must not fail a
+command or make it wait.
 """
 
 import contextlib
@@ -28,16 +28,16 @@ MAX_NAMES = 500
 DEFAULT = "@default"
 SANDBOX = "@sandbox"
 IN_JOURNAL = frozenset({"entry", "batch"})
-"""Kinds whose names are those of the journal, the same for each profile."""
+"""Kinds of names in the journal; they are the same for each profile."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}", re.ASCII)
 _SCOPE = re.compile(r"[A-Za-z0-9_-]{1,64}|@default|@sandbox", re.ASCII)
 _MAX_BYTES = MAX_NAMES * 129
 
 
 class Names:
-    """What one run adds to the names that are offered; it never fails a command.
+    """Adds the names of one run to the cache. It never fails a command.
 
-    `find_folder` returns the cache folder, or raises EscrowctlError; `sandbox`: the run is the sandbox's.
+    `find_folder` returns the cache folder, or raises EscrowctlError. `sandbox`: the run uses the sandbox.
     """
 
     def __init__(self, find_folder: Callable[[], Path], *, sandbox: bool) -> None:
@@ -45,7 +45,7 @@ class Names:
         self._sandbox = sandbox
 
     def add_ids(self, kind: str, found: Mapping[str | None, object], service: Service) -> None:
-        """Put ids (`transaction`, `user`) first, those of `found`; it has the status of each, None where not known."""
+        """Put ids of a kind (`transaction`, `user`) first. `found` maps id to status, or to None if it is not known."""
         scope = self._scope(service.profile)
         self._add(scope, kind, found)
         if kind == "transaction":
@@ -53,7 +53,7 @@ class Names:
             self._add(scope, "unreleased", found, without=released)
 
     def add_events(self, names: Iterable[str], profile: str | None) -> None:
-        """Put names of received events first; `profile` is that of their service, if it has one."""
+        """Put names of received events first. `profile`: the profile of their service, or None."""
         self._add(self._scope(profile), "event", names)
 
     def add_in_journal(self, kind: str, names: Iterable[str | None]) -> None:
@@ -61,7 +61,7 @@ class Names:
         self._add(SANDBOX if self._sandbox else DEFAULT, kind, names)
 
     def set_profiles(self, names: Iterable[str], default: str | None) -> None:
-        """Store the names of the profiles, and no others, and which is the default."""
+        """Replace the names of the profiles, and the name of the default one."""
         self._write("profile", lambda _known: sorted(names))
         self._write("default", lambda _known: [] if default is None else [default])
 

@@ -1,6 +1,6 @@
 """The scripts for bash 4 and newer, zsh 5 and fish 3: one text a shell, with the command tree filled in.
 
-All words in them are the program's: none is ever expanded.
+All their words come from the program; the shell never expands one.
 """
 
 from escrowctl.completion.cache import IN_JOURNAL
@@ -235,7 +235,7 @@ _VALUES = {
     # A tab and no description: fish would put the option's own next to each value.
     "fish": (" -r -F", " -x -a '({})\\t'", " -x -a '{{{}}}\\t'", " -x"),
 }
-"""How a shell offers the values of an option: files, names from the cache, a closed list, nothing."""
+"""Shell -> its code that offers the values of an option: files, names from the cache, a list, nothing."""
 
 
 def render(shell: str, nodes: list[Node]) -> str:
@@ -258,7 +258,7 @@ def render(shell: str, nodes: list[Node]) -> str:
 
 
 def _values(shell: str, names: tuple[str, ...], nodes: list[Node]) -> str:
-    """Return how bash and zsh offer an option's values: where commands differ, by the command."""
+    """Return the code of bash or zsh that offers an option's values, by command if commands differ."""
     taking = {node.name: _value(shell, flag) for node in nodes for flag in node.flags if flag.names == names}
     usual = next(iter(taking.values()))
     others = [f"{_quoted(command)}) {value} ;;" for command, value in taking.items() if value != usual]
@@ -279,7 +279,7 @@ def _value(shell: str, flag: Flag) -> str:
 def _command_in_bash(node: Node) -> list[str]:
     words = " ".join(name for name, _ in node.words)
     flags = " ".join(name for flag in node.flags for name in flag.names)
-    # Readline completes file names only where nothing else is offered.
+    # Readline completes file names only if nothing else is offered.
     offers = [
         *([f"_escrowctl_offer {_quoted(words)}"] if words else []),
         *([_VALUES["bash"][0]] if node.takes_file else []),
@@ -309,7 +309,7 @@ def _command_in_zsh(node: Node) -> list[str]:
 
 
 def _command_in_fish(node: Node) -> list[str]:
-    """Return one `complete` a candidate, each with its help."""
+    """Return one `complete` line for each candidate, with its help."""
     condition = f"complete -c escrowctl -n {_quoted(' '.join(('__escrowctl_at', *node.path)))}"
     lines = [f"{condition} -a {name} -d {_quoted(_escaped(summary))}" for name, summary in node.words]
     if node.cached:
@@ -324,14 +324,14 @@ def _command_in_fish(node: Node) -> list[str]:
 
 
 def _place(kind: str) -> str:
-    """Return where bash and zsh read the names of a kind; `$scope` is the profile's folder."""
+    """Return the file in the cache that bash and zsh read for a kind. `$scope` is the profile's folder."""
     if kind in IN_JOURNAL:
         return f'"${{scope/#[^@]*/@default}}/{kind}"'
     return kind if kind == "profile" else f'"$scope/{kind}"'
 
 
 def _reader(kind: str) -> str:
-    """Return how fish reads the names of a kind."""
+    """Return the fish command that reads the names of a kind."""
     name = "in_journal" if kind in IN_JOURNAL else "cached" if kind == "profile" else "recent"
     return f"__escrowctl_{name} {kind}"
 

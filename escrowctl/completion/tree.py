@@ -40,9 +40,9 @@ _CACHED_ARGUMENTS = {
     ("journal", "ENTRY"): "entry",
     ("batch", "NAME"): "batch",
 }
-"""Where names from the cache are offered: option, or command or group and argument -> the kind (`completion.cache`).
+"""Maps option, or (command or group, argument), to the kind of names from the cache (`completion.cache`).
 
-An option may be that of one command; its cache comes before the choices of its name.
+An option key may include a command. Cached names come before the choices of the option.
 """
 
 SHELLS = {"bash": "bash 4 and newer", "zsh": "zsh 5", "fish": "fish 3"}
@@ -61,10 +61,10 @@ class Flag(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A command or group; `path` is what is typed, such as `("tx", "create")`.
+    """A command or group. `path` has its words, such as `("tx", "create")`.
 
-    `text` is its complete help, `usage` its first line, `arguments` their metavars and help, `words` what may
-    follow. `takes_file`: it has an argument FILE.
+    `text` is its complete help, `usage` the usage line, `arguments` their metavars and help, `words` the
+    candidates after it. `takes_file`: it has an argument FILE.
     """
 
     path: tuple[str, ...]
@@ -115,7 +115,7 @@ def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
 
 
 def _arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...]:
-    """Return the arguments of a command, where they are a closed list."""
+    """Return the possible arguments of a command, with summaries; empty if they are not a fixed list."""
     match path:
         case ("completion", "install"):
             return tuple(SHELLS.items())
@@ -134,7 +134,7 @@ def _settings(*, readable: bool) -> Iterator[tuple[str, str]]:
     from escrowctl.config.profiles import ALL_SETTINGS  # noqa: PLC0415 - it imports pydantic
 
     for name, field in ALL_SETTINGS.items():
-        # Caps are a table: each currency is a setting.
+        # Caps are a table: each of its currencies is a setting.
         if name != "caps":
             yield name, field.title or ""
     if readable:

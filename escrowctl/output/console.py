@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO, TypedDict
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, OutputClosedError
 from escrowctl.output.plain import fold, render_csv, render_rows, safe
 
-# Formats are loaded by whoever shows something: help and usage errors do not pay for them.
+# Formats are imported by the methods that use them: help and usage errors do not pay for them.
 if TYPE_CHECKING:
     from datetime import datetime
     from typing import Protocol
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     class OutputOptions(Protocol):
         """The options of the line that decide about output.
 
-        `color` is auto, always or never; `fields` are the only ones to show; `raw`: data is JSON,
-        even for a person. `table` and `csv` are forms for a pipe or a terminal: at most one of them, and
+        `color` is auto, always or never. If `fields` is not empty, only those are shown. `raw`: data is JSON,
+        even for a person. `table` and `csv` are for a pipe or a terminal: at most one of them, and
         neither with `json`, `raw` or `quiet`.
         """
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _MIN_WIDTH = 40
 _PLAIN = Invocation("escrowctl")
 _SHOWN_SECONDS = 1.0
-"""A wait that takes longer is drawn."""
+"""Waits are drawn from this length on."""
 _RED, _RESET = "\x1b[1;31m", "\x1b[0m"
 
 
@@ -52,9 +52,9 @@ class _Terminal(TypedDict):
 
 
 class Console:
-    """Writes for one run. Every method that writes data raises OutputClosedError, or EscrowctlError
-    `output_unusable` (17) where stdout cannot take it. `keys` returns the API keys that are known: nothing on
-    stderr quotes one.
+    """Writes the output of one run. Every method that writes data raises OutputClosedError if the pipe is closed,
+    and EscrowctlError `OUTPUT_UNUSABLE` if stdout cannot be written. `keys` returns the known API keys: no output
+    on stderr contains one.
     """
 
     def __init__(
@@ -79,11 +79,11 @@ class Console:
         self._line: DrawnLine | None = None
         for stream in (stdout, stderr):
             if isinstance(stream, TextIOWrapper):
-                # What the terminal's encoding lacks is shown by its code, not by a traceback.
+                # A character that the encoding lacks is shown by its code; it must not cause a traceback.
                 stream.reconfigure(errors="backslashreplace")
 
     def show(self, view: "View") -> None:
-        """Show one view in the format of this run; of a list, the fields of each item."""
+        """Show one view in the format of this run. If it is a list, columns show the fields of each item."""
         from escrowctl.output.view import Listing
 
         options, fields = self._options, self._options.fields
@@ -127,17 +127,17 @@ class Console:
             self.data(render_rows(view.row(listing.columns) for view in listing.views))
 
     def table_lines(self, listing: "Listing") -> list[str]:
-        """Return several views as the lines of a table, to be part of a question."""
+        """Return several views as the lines of a table, for use in a question."""
         from escrowctl.output import terminal
 
         text, _ = terminal.render_listing(listing, **(self._terminal() | {"color": False}))
         return text.splitlines()
 
     def show_line(self, view: "View") -> None:
-        """Show one of several views that come one by one.
+        """Show one of several views that arrive one by one.
 
-        At a terminal the first has a header above it and decides how wide the columns are: how wide
-        the others will be cannot be known yet.
+        At a terminal the first has a header above it. It decides the widths of the columns, because
+        those of the later views are not known yet.
         """
         if self._options.quiet:
             self._show_bare((view,))
@@ -207,7 +207,7 @@ class Console:
         hints: tuple[Hint, ...] = (),
         invocation: Invocation = _PLAIN,
     ) -> None:
-        """Write a note on stderr, once a run, with hints as of an error; `-q` hides all but what is important."""
+        """Write a note on stderr, once a run, with hints like an error. `-q` hides notes that are not important."""
         message = self._starred(message)
         if (self._options.quiet and not important) or message in self._said:
             return
@@ -220,17 +220,17 @@ class Console:
 
     @property
     def can_draw(self) -> bool:
-        """Whether a line can be drawn and taken back: stderr is a terminal with a cursor, for a person to read."""
+        """Whether a line can be drawn and erased: a person reads stderr at a terminal with a cursor."""
         is_for_program = self._options.json or self._options.quiet or self._environ.get("CI")
         return not is_for_program and self._stderr.isatty() and self._environ.get("TERM", "dumb") != "dumb"
 
     def draw_wait(self, text: str, seconds: float) -> None:
-        """Draw what is waited for, and for how long so far; not a wait of less than a second."""
+        """Draw the reason of a wait and its length so far, from one second on."""
         if seconds >= _SHOWN_SECONDS and self.can_draw:
             self.draw(f"{text}  {seconds:.0f} s")
 
     def draw(self, text: str) -> None:
-        """Put a text in the place of the last one that was drawn; the next line erases it."""
+        """Replace the last drawn text by a new one. The next written line erases it."""
         if self._line is None:
             from escrowctl.output.drawn_line import DrawnLine
 
@@ -238,18 +238,18 @@ class Console:
         self._line.draw(safe(self._starred(text)))
 
     def erase(self) -> None:
-        """Erase what is drawn, if anything, as soon as the terminal takes text."""
+        """Erase the drawn text, if any, as soon as the terminal takes text."""
         if self._line is not None:
             self._line.erase()
 
     def trace(self, message: str) -> None:
-        """Write what was sent and received, under `-v` and `--debug`."""
+        """Write a line about a request or reply, under `-v` and `--debug`."""
         if not (self._options.verbose or self._options.debug):
             return
         self._say_note("trace", self._starred(message))
 
     def error(self, error: EscrowctlError, invocation: Invocation) -> None:
-        """Write what went wrong, and what to type next; a hint's command starts with `invocation`."""
+        """Write an error with its hints. A hint's command starts with `invocation`."""
         from escrowctl.output.errors import error_document, error_lines, star_error
 
         for key in self._keys():
@@ -264,17 +264,17 @@ class Console:
         self._say("\n".join([colored, *others]))
 
     def report(self, text: str) -> None:
-        """Write a traceback or the like, line by line without keys."""
+        """Write a multi-line text, such as a traceback, without API keys."""
         self._say("\n".join(self._starred(line) for line in text.split("\n")))
 
     def ask(self, lines: list[str]) -> None:
-        """Write what is to be decided, and a mark where the answer goes."""
+        """Write the lines of a question, and a prompt for the answer."""
         for line in lines:
             self._say(safe(self._starred(line)))
         self._write_error("> ")
 
     def close(self) -> None:
-        """Drop a stream that cannot take its buffer: the interpreter's last flush would end the process with 120."""
+        """Drop a stream that cannot be flushed: the interpreter's last flush would end the process with code 120."""
         self._make_room()
         for stream in (self._stdout, self._stderr):
             try:
@@ -306,7 +306,7 @@ class Console:
             self.document(document)
 
     def _show_csv(self, columns: tuple[str, ...], views: "tuple[View, ...]") -> None:
-        """Write rows, after their header where it is not written yet."""
+        """Write rows; before the first ones, write the header."""
         lines = list(render_csv(columns, (view.row(columns) for view in views)))
         self.data("\n".join(lines[self._is_csv_begun :]))
         self._is_csv_begun = True
@@ -316,7 +316,7 @@ class Console:
         return self._options.table or self._stdout.isatty()
 
     def _show_bare(self, views: "tuple[View, ...]") -> None:
-        """Write what `-q` prints: a line of values for each view that has the chosen fields, or each id."""
+        """Write the output of `-q`: one line of values for each view with chosen fields, else each id."""
         fields = self._options.fields
         rows = [
             row
@@ -360,7 +360,7 @@ class Console:
 
     def _write_error(self, text: str) -> None:
         self._make_room()
-        # When stderr is closed, there is nowhere left to report that.
+        # If stderr is closed, the failure cannot be reported anywhere.
         with contextlib.suppress(OSError, ValueError):
             self._stderr.write(text)
             self._stderr.flush()
@@ -384,7 +384,7 @@ class Console:
         return stream.isatty() and environ.get("TERM") != "dumb"
 
     def _drop(self, stream: TextIO) -> None:
-        """Point a dead stream at nothing, so that the interpreter's last flush says nothing either."""
+        """Redirect a dead stream to os.devnull, so that the interpreter's last flush does not fail."""
         with contextlib.suppress(OSError, ValueError):
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, stream.fileno())

@@ -1,4 +1,4 @@
-"""A line of stderr that stays open: drawn again and again, and erased by the next line."""
+"""A progress line on stderr: redrawn in place, and erased before the next line."""
 
 import contextlib
 import os
@@ -11,10 +11,10 @@ _ERASE = "\r\x1b[K"
 
 
 class DrawnLine:
-    """What is drawn on a terminal now.
+    """The text now drawn on a terminal, without a line end.
 
-    Nothing is drawn or erased while the terminal takes no text (Ctrl-S): to wait for it would hold up the
-    request that the text is about.
+    While the terminal is stopped (Ctrl-S), nothing is drawn or erased: to wait for it would delay the request
+    that the text describes.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -22,7 +22,7 @@ class DrawnLine:
         self._is_drawn = False
 
     def draw(self, text: str) -> None:
-        """Put a text, made safe, in the place of the last one."""
+        """Replace the last text by this one, which must be `safe` already."""
         if not takes_text(self._stream):
             return
         try:
@@ -30,16 +30,16 @@ class DrawnLine:
         except (OSError, ValueError):
             width = _USUAL_WIDTH
         self._is_drawn = True
-        # A text that fills the line would begin the next one, where nothing takes it back.
+        # A text that fills the line would wrap into the next one, which is never erased.
         self._write(f"\r{text[: width - 1]}\x1b[K")
 
     def erase(self) -> None:
-        """Erase what is drawn, if anything; where the terminal takes no text now, the next text erases it."""
+        """Erase the drawn text, if any. If the terminal takes no text now, the next text erases it."""
         if self._is_drawn and takes_text(self._stream):
             self.make_room()
 
     def make_room(self) -> None:
-        """Erase what is drawn, if anything, for a text that is written next."""
+        """Erase the drawn text, if any, because other text is written next."""
         if self._is_drawn:
             self._is_drawn = False
             self._write(_ERASE)

@@ -1,4 +1,4 @@
-"""Errors as text: for a person by class word and pasteable hints, for a program as one JSON object."""
+"""Errors as text: for a person, lines with hints to paste; for a program, one JSON object."""
 
 from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.contract.redaction import star, star_value
@@ -7,13 +7,13 @@ from escrowctl.output.plain import safe
 
 _MAX_REPLY_CHARS = 1000
 _INDENT = 6
-"""The cells before a hint: `hint: `, or as many spaces."""
+"""Cells before a hint: `hint: `, or as many spaces."""
 
 
 def error_lines(error: EscrowctlError, invocation: Invocation, *, raw: bool, width: int | None) -> list[str]:
-    """Return the lines for a person: class word and sentence, the facts of an unknown, the hints.
+    """Return the lines for a person: the sentence after `error` or `unknown`, the facts of an unknown, the hints.
 
-    `raw`: the body of the service's reply is shown, all of it. `width`: of the terminal; None where there is none.
+    `raw`: show the complete body of the service's reply. `width`: of the terminal; None if there is none.
     """
     is_unknown = error.code is ErrorCode.OUTCOME_UNKNOWN
     lines = [f"{'unknown' if is_unknown else 'error'}: {safe(_sentences(error))}"]
@@ -23,16 +23,16 @@ def error_lines(error: EscrowctlError, invocation: Invocation, *, raw: bool, wid
 
 
 def marked_hints(hints: tuple[Hint, ...], invocation: Invocation, width: int | None) -> list[str]:
-    """Return hints as the lines below a sentence, for a person; `width` as in `error_lines`."""
+    """Return hints as the lines below a sentence, for a person. `width`: of the terminal; None if there is none."""
     lines = hint_lines(hints, invocation, width=width)
     return [f"{' ' * _INDENT if number else 'hint: '}{safe(line)}" for number, line in enumerate(lines)]
 
 
 def hint_lines(hints: tuple[Hint, ...], invocation: Invocation, *, width: int | None = None) -> list[str]:
-    """Return hints as lines; what follows the labels of several is aligned.
+    """Return hints as lines. With several hints, the texts after the labels are aligned.
 
-    If one is too long for a terminal of that `width`, each begins on the line below its label: the terminal would
-    break the command, which is to be copied, in the middle of a word.
+    If one is too long for a terminal of that `width`, each begins on the line below its label. Otherwise the
+    terminal would break a command, which is to be copied, in the middle of a word.
     """
     pairs = [(hint.label, _text_of(hint, invocation)) for hint in hints]
     gap = "  " if len(hints) > 1 else " "
@@ -50,7 +50,7 @@ def _text_of(hint: Hint, invocation: Invocation) -> str:
 
 
 def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
-    """Return an error that quotes an API key nowhere."""
+    """Return a copy of the error in which the API key is starred everywhere."""
     return EscrowctlError(
         error.code,
         star(error.message, key),
@@ -62,7 +62,7 @@ def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
 
 
 def error_document(error: EscrowctlError, invocation: Invocation) -> dict[str, JsonValue]:
-    """Return `{"error": {...}}`: the closed code, the sentences, and every fact the error carries."""
+    """Return `{"error": {...}}`: the code, the sentences, and every fact of the error."""
     body: dict[str, object] = {
         "code": error.code.value,
         "message": _sentences(error),
@@ -90,7 +90,7 @@ def _hint_of(hints: tuple[Hint, ...], invocation: Invocation) -> str | None:
 
 
 def _reply_lines(error: EscrowctlError, *, raw: bool, short: bool) -> list[str]:
-    """Return what the service replied, if it is to be shown (`short`: how JSON begins), and its id of the request."""
+    """Return the service's reply as lines (`short`: the beginning of JSON), and the service's id of the request."""
     body, own = error.facts.get("body"), error.facts.get("service_request_id")
     is_asked_for = "body" in error.facts and (raw or short)
     lines: list[str] = []
@@ -104,7 +104,7 @@ def _reply_lines(error: EscrowctlError, *, raw: bool, short: bool) -> list[str]:
 
 
 def _unknown_block(error: EscrowctlError) -> list[str]:
-    """Return what an operator quotes to the service's support: reply, time, request, key, entry."""
+    """Return the facts that an operator quotes to the service's support: time, request, key, entry."""
     facts = error.facts
     request = facts.get("request")
     lines = []

@@ -1,4 +1,4 @@
-"""One record at a terminal: a name and its value on each line, what is nested indented, arrays of objects as tables."""
+"""One record at a terminal: one name and value a line, nested values indented, arrays of objects as tables."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -24,7 +24,7 @@ from escrowctl.output.view import View, list_items
 _Items = list[tuple[str, JsonValue]]
 _INDENT = 2
 _DEEPEST = 8
-"""What is nested deeper is shown as JSON."""
+"""Values nested deeper are shown as JSON."""
 
 
 class _Line(NamedTuple):
@@ -38,7 +38,7 @@ class _Table(NamedTuple):
 
 
 def render_fields(view: View, *, now: datetime, width: int, color: bool) -> str:
-    """Return one record as two columns, long values folded, the id never cut; times say how long ago they were."""
+    """Return one record as two columns: long values folded, the id never cut, times with their age."""
     items = list(view.named.items()) if view.chosen else list_items(view.shown) or [("value", view.shown)]
     parts = list(_outline(items, 0, now, width))
     names = max(measure(part.name) for part in parts if isinstance(part, _Line))
@@ -55,7 +55,7 @@ def render_fields(view: View, *, now: datetime, width: int, color: bool) -> str:
 
 
 def _outline(items: _Items, depth: int, now: datetime, width: int) -> Iterator[_Line | _Table]:
-    """Yield the lines of what an object or an array of objects holds, and tables where they fit."""
+    """Yield the lines of an object or an array of objects. An array becomes a table if it fits."""
     for key, item in items:
         name = " " * _INDENT * depth + safe(key)
         nested = list_items(item) if depth < _DEEPEST else []
@@ -72,7 +72,7 @@ def _outline(items: _Items, depth: int, now: datetime, width: int) -> Iterator[_
 
 
 def _columns(value: JsonValue, now: datetime) -> list[Column]:
-    """Return the columns of an array of objects that hold nothing nested; none for anything else."""
+    """Return the columns of an array of objects; none if an object has nested values, or for any other value."""
     rows = [dict(list_items(item)) for _, item in list_items(value)] if isinstance(value, list) else []
     if any(isinstance(cell, dict | list) for row in rows for cell in row.values()):
         return []

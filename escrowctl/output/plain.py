@@ -1,4 +1,4 @@
-"""Plain text for pipes and files; and text from elsewhere, made harmless."""
+"""Plain text for pipes and files; also makes text from elsewhere safe to show."""
 
 import io
 import re
@@ -10,11 +10,11 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\0", "\uff1d", "\uff0b", "\u
 
 
 def safe(text: str) -> str:
-    """Return `text` with every character that does not print, or prints as nothing, shown as `\\u{1b}`.
+    """Return `text` with every invisible character shown by its code, such as `\\u{1b}`.
 
-    That covers C0, DEL and C1 controls, bidirectional and zero-width characters, line separators,
-    lone surrogates, fillers and variation selectors: what could move the cursor, hide text, end a
-    line or make two texts look the same (CVE-2021-25743, CVE-2021-42574 and kin).
+    These are C0, DEL and C1 controls, bidirectional and zero-width characters, line separators,
+    lone surrogates, fillers and variation selectors. They could move the cursor, hide text, end a
+    line or make two texts look the same (CVE-2021-25743, CVE-2021-42574 and similar).
     """
     if text.isascii() and text.isprintable():
         return text
@@ -22,9 +22,9 @@ def safe(text: str) -> str:
 
 
 def fold(line: str, width: int) -> str:
-    """Return a line of cells, which have two spaces between them, with no cell across the edge of a terminal.
+    """Fold a line, whose cells have two spaces between them, so that the terminal breaks no cell.
 
-    What has no room goes to another line, below the second cell. A cell that is wider than a line is not cut.
+    Cells without room go to another line, below the second cell. A cell wider than a line is not cut.
     """
     first, *others = re.findall(r"\S+(?: \S+)* *", line) or [line]
     lines = [first]
@@ -36,15 +36,15 @@ def fold(line: str, width: int) -> str:
 
 
 def render_rows(rows: Iterable[tuple[str, ...]]) -> str:
-    """Return a line for each row, its cells between tabs."""
+    """Return one line for each row, with tabs between the cells."""
     return "\n".join("\t".join(safe(cell) for cell in row) for row in rows)
 
 
 def render_csv(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    """Yield a line for the columns and one for each row, without line ends (RFC 4180).
+    """Yield a header line and one line for each row, without line ends (RFC 4180).
 
     A cell that a spreadsheet would calculate (OWASP ASVS 1.2.10, CWE-1236) gets an apostrophe before it,
-    which spreadsheets take for "text"; the JSON lines have it unchanged.
+    which spreadsheets read as "text". JSON output has it unchanged.
     """
     yield _line(columns)
     for row in rows:

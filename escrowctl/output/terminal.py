@@ -1,6 +1,6 @@
 """Views for a person at a terminal, by rich; cells are Text, so that data is never read as markup.
 
-Ids and amounts are complete; the other columns get the room that is left, by importance.
+Ids and amounts are always complete. The other columns share the remaining room, by importance.
 """
 
 import re
@@ -20,23 +20,23 @@ _WHOLE = frozenset({"id", "entry", "endpoint"})
 _AMOUNTS = frozenset({"amount"})
 _TIMES = frozenset({"created", "sent", "released", "next"})
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
-"""RFC 3339 section 5.6, as far as services write it."""
+"""RFC 3339 section 5.6, in the forms that services write."""
 
 GAP = 2
 """Cells between two columns."""
 
 _LEAST_IMPORTANT = ("profile", "reference", "created", "sent", "events", "operation")
-"""What goes first where there is no room; what is not among these stays, and so does what tells rows apart."""
+"""Columns hidden if there is no room, in this order. Others stay, and so do the ones that identify rows."""
 
 _COMFORT, NARROWEST = 24, 8
-"""How wide a column must be for it to be read without effort, and at all."""
+"""The widths in cells at which a column is easy to read, and readable at all."""
 
 _LONGEST_CODE = 8
-"""The longest text under `currency` that is put behind its amount."""
+"""The longest value of `currency` that may be appended to its amount."""
 
 
 class Column(NamedTuple):
-    """A column as it would be shown if there were room; `whole`: its cells are never folded; `right`: at the right."""
+    """A column, not folded yet. `whole`: its cells are never folded. `right`: its cells are aligned at the right."""
 
     name: str
     header: str
@@ -46,21 +46,21 @@ class Column(NamedTuple):
 
     @property
     def widest(self) -> int:
-        """How many terminal cells it takes to show it without folding anything."""
+        """The width in terminal cells without any folding."""
         return max(measure(text) for text in (self.header, *self.cells))
 
     def at_least(self, wanted: int) -> int:
-        """How many cells it takes at least, `wanted` of them where it is to be folded; a header folds between words."""
+        """Return the least width: its cells, at most `wanted` if they fold, or the longest word of its header."""
         cells = max(map(measure, self.cells))
         return max(*map(measure, self.header.split()), cells if self.whole else min(cells, wanted))
 
 
 def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) -> tuple[str, tuple[str, ...]]:
-    """Return a table with a header, and the names of the columns that there was no room for.
+    """Return a table with a header, and the names of the columns without room.
 
-    Ids and amounts are never cut, others are folded. The points of amounts are below each other; times
-    are shown as how long ago they were. Columns that were chosen are all
-    shown. A terminal too narrow for the ids gets longer lines: a complete id can be copied.
+    Ids and amounts are never cut; other cells are folded. Amounts are aligned at the decimal point. Times
+    are shown by their age. Chosen columns are never hidden. If the terminal is too narrow for the ids,
+    lines are longer than the terminal, so that complete ids can be copied.
     """
     everything = [make_column(name, [view.named.get(name) for view in listing.views], now) for name in listing.columns]
     columns, hidden = (everything, ()) if listing.chosen else fit(everything, width, _keys(everything, listing.keys))
@@ -68,7 +68,7 @@ def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) 
 
 
 def render_table(columns: list[Column], width: int, *, color: bool) -> str:
-    """Return a table with a header, wider than `width` where nothing could be folded any further."""
+    """Return a table with a header. It is wider than `width` if no column can be folded further."""
     from rich.table import Table
     from rich.text import Text
 
@@ -83,8 +83,8 @@ def render_table(columns: list[Column], width: int, *, color: bool) -> str:
 
 
 def render_row(view: View, widths: tuple[int, ...], now: datetime, *, color: bool) -> tuple[str, str, tuple[int, ...]]:
-    """Return one of several rows that come one by one: its header where it is the first (`widths` is empty), the
-    row, and the widths for the next. A cell that is wider than the first row's pushes the others aside.
+    """Return (header, row, widths for the next row) for rows that arrive one by one. The header is empty except for
+    the first row, for which `widths` is empty. A cell wider than its column moves the cells after it.
     """
     names = tuple(view.named)
     cells = [_prepare(name, [read_out(view.named[name])], now)[0] for name in names]
@@ -96,7 +96,7 @@ def render_row(view: View, widths: tuple[int, ...], now: datetime, *, color: boo
 
 
 def read_out(value: JsonValue) -> str:
-    """Return a value as a person reads it: an array of plain values with commas, the rest as `text_of` has it."""
+    """Return a value as text for a person: an array of plain values with commas, any other by `text_of`."""
     if isinstance(value, list) and value and not any(isinstance(item, dict | list) for item in value):
         return ", ".join(text_of(item) for item in value)
     return text_of(value)
@@ -108,7 +108,7 @@ def _pad(cells: list[str], widths: tuple[int, ...]) -> str:
 
 
 def make_column(name: str, values: list[JsonValue], now: datetime) -> Column:
-    """Return a column with its cells in the form that is easiest to read: amounts, counts and sums at the right."""
+    """Return a column with readable cells. Amounts, counts and sums are aligned at the right."""
     right = name in _AMOUNTS or (name not in _WHOLE and all(isinstance(value, Number) for value in values))
     cells = _prepare(name, [read_out(value) for value in values], now)
     shown = tuple(_align(cells) if right else cells)
@@ -116,25 +116,25 @@ def make_column(name: str, values: list[JsonValue], now: datetime) -> Column:
 
 
 def _header(name: str) -> str:
-    """Return a column's header: in words, but a JSON Pointer unchanged."""
+    """Return a column's header: its name in capitals, a JSON Pointer unchanged."""
     return name if name.startswith("/") else name.upper().replace("_", " ")
 
 
 def _placed(column: Column, width: int) -> Iterator[str]:
-    """Yield a column's cells where they are in its width."""
+    """Yield a column's cells, padded on the left if it is aligned at the right."""
     for cell in column.cells:
         yield " " * (width - measure(cell)) + cell if column.right else cell
 
 
 def _prepare(name: str, cells: list[str], now: datetime) -> list[str]:
-    """Return a column's cells in the form that is easiest to read; other values stay unchanged."""
+    """Return a column's cells in readable form; other values stay unchanged."""
     if name in _TIMES:
         return [relative(cell, now) or safe(cell) for cell in cells]
     return [safe(cell) for cell in cells]
 
 
 def _align(amounts: list[str]) -> list[str]:
-    """Return amounts with their points below each other; no digit is added or taken away."""
+    """Return amounts aligned at the decimal point. No digit is added or removed."""
     parts = [amount.partition(".") for amount in amounts]
     before = max(measure(whole) for whole, _, _ in parts)
     behind = max(len(point + fraction) for _, point, fraction in parts)
@@ -144,18 +144,18 @@ def _align(amounts: list[str]) -> list[str]:
 
 
 def relative(text: str, now: datetime) -> str | None:
-    """Return how long ago a timestamp was, or None for any other text."""
+    """Return the age of a timestamp as text, or None for any other text."""
     if not _TIMESTAMP.fullmatch(text):
         return None
     try:
         return ago(text, now)
     except ValueError:
-        # Shaped like a time, but no such day.
+        # It has the form of a time, but there is no such day.
         return None
 
 
 def print_block(block: object, *, width: int, color: bool) -> str:
-    """Return what rich prints of a renderable, without spaces at the ends of lines."""
+    """Return a renderable as the text that rich prints, without spaces at the ends of lines."""
     from rich.console import Console
 
     target = StringIO()
@@ -175,9 +175,9 @@ def print_block(block: object, *, width: int, color: bool) -> str:
 
 
 def fit(columns: list[Column], width: int, keys: Container[str]) -> tuple[list[Column], tuple[str, ...]]:
-    """Return the columns that `width` cells hold, and the names of those that it does not; `keys` all stay.
+    """Return the columns that fit into `width` cells, and the names of the others. `keys` are never removed.
 
-    Before anything goes, the currency is put behind the amount.
+    Before a column is removed, the currency is appended to the amount.
     """
     if needed(columns, _COMFORT) > width:
         columns = _with_currency_behind_amount(columns)
@@ -190,8 +190,8 @@ def fit(columns: list[Column], width: int, keys: Container[str]) -> tuple[list[C
 
 
 def _keys(columns: list[Column], names: tuple[str, ...]) -> frozenset[str]:
-    """Return the columns that tell the rows apart: all, where two rows are alike under `names` (unless given, the
-    first column).
+    """Return the columns that identify a row: `names`, or the first column if none of them is shown. Return all
+    columns if two rows are equal in those.
     """
     keys = [column for column in columns if column.name in names] or columns[:1]
     rows = list(zip(*(column.cells for column in keys), strict=True))
@@ -199,9 +199,9 @@ def _keys(columns: list[Column], names: tuple[str, ...]) -> frozenset[str]:
 
 
 def share(columns: list[Column], width: int) -> list[int]:
-    """Return how wide each column is: all of `width` is given away where anything needs it.
+    """Return the width of each column. Columns that need more share all of the remaining room.
 
-    Together they are wider than `width` where nothing could be folded any further.
+    The sum is more than `width` if no column can be folded further.
     """
     floor = _COMFORT if needed(columns, _COMFORT) <= width else NARROWEST
     widths = [column.at_least(floor) for column in columns]
@@ -217,14 +217,14 @@ def share(columns: list[Column], width: int) -> list[int]:
 
 
 def measure(text: str) -> int:
-    """Return how many cells of a terminal a text takes."""
+    """Return the width of a text in terminal cells."""
     from rich.cells import cell_len
 
     return cell_len(text)
 
 
 def needed(columns: list[Column], floor: int) -> int:
-    """Return how wide columns are together where those that fold are at least `floor` wide, if their cells are."""
+    """Return the total width of columns at their least widths for `floor`, gaps included."""
     return _sum(column.at_least(floor) for column in columns)
 
 

@@ -1,4 +1,4 @@
-"""What a command hands over to be shown: values, and no decision about format."""
+"""Values that a command passes to the console. They say nothing about the format."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,20 +11,19 @@ from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.output.plain import safe
 
 _MOST_NAME_CHARS = 200
-"""A dotted name is repeated for every field beneath it: below a longer one, an object is shown as JSON."""
+"""A dotted name is repeated for each field below it. An object with a longer name is shown as JSON."""
 _PLAIN_KEY = re.compile(r'[^\s."\\](?:[^."\\]*[^\s."\\])?')
-"""A key that a dotted name has unquoted: no dot, no quote, no backslash, no space at its ends."""
+"""A key that needs no quotes in a dotted name: no dot, quote or backslash, and no space at its ends."""
 
 
 class View(NamedTuple):
     """One record, or another result, to show.
 
-    `document` is what `--json` prints; `id` what `-q` prints (None: it is not known); `shown` is the
-    object whose names and values a pipe and a terminal show. `line`, if given, takes its place on a
-    terminal. `named` are the fields that columns and `--fields` go by; `record` is what the JSON
-    Pointers of `--fields` point into, and `outcome` is added to a line of several. `whole`: a
-    document of any shape, which is JSON unless a table or CSV is asked for; `items` are what is in it
-    where it is a list. `chosen`: `named` has what `--fields` names, each a line.
+    `--json` prints `document`; `-q` prints `id` (None: not known). A pipe and a terminal show the names and
+    values of `shown`; `line`, if given, replaces it on a terminal. `named` has the fields for columns and
+    `--fields`; JSON Pointers of `--fields` point into `record`. `outcome` is added to a line of several.
+    `whole`: a document of any shape, printed as JSON unless a table or CSV is requested; `items` are the
+    elements if it is a list. `chosen`: `named` has the fields of `--fields`, one a line.
     """
 
     document: JsonValue
@@ -40,30 +39,30 @@ class View(NamedTuple):
 
     @property
     def fields(self) -> tuple[tuple[str, str], ...]:
-        """The names and texts that a pipe shows."""
+        """The names and texts for a pipe."""
         if self.chosen:
             return tuple((name, text_of(value)) for name, value in self.named.items())
         return flatten(self.shown)
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """What `-q` prints: the id, or those of the items where it has none itself."""
+        """The ids that `-q` prints: its own, or those of the items if it has none itself."""
         views = (self,) if self.id is not None else self.items or ()
         return tuple(view.id for view in views if view.id is not None)
 
     def require_ids(self) -> None:
-        """Raise EscrowctlError (exit 2) where `-q` asks for ids, and nothing that was read has one."""
+        """Raise EscrowctlError `BAD_VALUE` if neither the view nor an item has an id, as `-q` requires."""
         if not self.ids:
             raise EscrowctlError(
                 ErrorCode.BAD_VALUE, "-q prints ids, and no field of this reply is known to be an id: leave -q out."
             )
 
     def holds(self, names: tuple[str, ...]) -> bool:
-        """Whether any of the JSON Pointers among these names points to something in the record itself."""
+        """Whether any JSON Pointer among these names points to a value other than null in the record itself."""
         return any(self._find(name) is not None for name in names if name.startswith("/"))
 
     def only(self, names: tuple[str, ...]) -> "View":
-        """Return the view of these fields alone, null where there is no such field."""
+        """Return a view of these fields only; missing ones are null."""
         chosen = {name: self._find(name) for name in names}
         outcome = {"outcome": self.outcome} if self.outcome is not None else {}
         return View(document={**outcome, **chosen}, id=self.id, shown=chosen, named=chosen, chosen=True)
@@ -81,8 +80,8 @@ class View(NamedTuple):
 class Listing(NamedTuple):
     """Several views under fixed columns.
 
-    `document` is what `--json` prints: unless given, an array of the views' documents. `keys` are the
-    columns that tell its rows apart (unless given, the first): no terminal is too narrow for them.
+    `--json` prints `document`: unless given, an array of the views' documents. `keys` are the columns that
+    identify a row (unless given, the first); they are shown on any terminal.
     `chosen`: the columns come from `--fields`.
     """
 
@@ -93,7 +92,7 @@ class Listing(NamedTuple):
     chosen: bool = False
 
     def only(self, names: tuple[str, ...]) -> "Listing":
-        """Return the listing of these fields alone."""
+        """Return a listing of these fields only."""
         return Listing(names, tuple(view.only(names) for view in self.views), chosen=True)
 
 
@@ -107,17 +106,17 @@ def view_record(record: Record, resource_id: str | None = None, *, raw: bool) ->
 
 
 def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:
-    """Return a record as dotted names and texts, in the record's order; nothing is left out.
+    """Return all of a record as dotted names and texts, in the record's order.
 
     Arrays of objects have numbers in their names, from 0; other arrays are JSON.
-    No two places have the same name: a key that could be taken for another, or for several (empty,
-    with a dot, with what does not print), is quoted, as JSON text.
+    Each name is unique: an ambiguous key (empty, with a dot, with invisible characters) is quoted, as
+    JSON text.
     """
     return tuple(_walk("", value))
 
 
 def text_of(value: JsonValue) -> str:
-    """Return a value as a cell shows it: text and number tokens unchanged, the rest as JSON."""
+    """Return a value as the text of a cell: text and number tokens unchanged, others as JSON."""
     match value:
         case str():
             return value
@@ -139,7 +138,7 @@ def _walk(prefix: str, value: JsonValue) -> Iterator[tuple[str, str]]:
 
 
 def list_items(value: JsonValue) -> list[tuple[str, JsonValue]]:
-    """Return what an object holds, by name (quoted if needed), or an array of objects, by number; else nothing."""
+    """Return the values of an object by name (quoted if needed), or of an array of objects by number; else none."""
     if isinstance(value, dict):
         return [(_name(key), item) for key, item in value.items()]
     if isinstance(value, list) and all(isinstance(item, dict) and item for item in value):

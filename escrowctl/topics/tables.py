@@ -1,4 +1,4 @@
-"""The tables of the topics, each made from the data that the program itself uses."""
+"""The tables of the topics, generated from the data that the program itself uses."""
 
 import textwrap
 from collections.abc import Iterable
@@ -34,17 +34,17 @@ _MOST_NAME_CHARS = 24
 
 
 def tabulate_exit_codes() -> str:
-    """Return the exit codes, from the enum that the program exits with."""
+    """Return the table of exit codes, from `ExitCode`."""
     return tabulate((f"{int(code):>3}", code.meaning) for code in ExitCode)
 
 
 def tabulate_variables() -> str:
-    """Return the environment variables."""
+    """Return the table of environment variables."""
     return tabulate(VARIABLES)
 
 
 def tabulate_options() -> str:
-    """Return the shared options, from those that every command parses."""
+    """Return the table of shared options, from the options that every command parses."""
     from escrowctl.options import make_shared_options  # noqa: PLC0415 - for one topic
 
     options = make_shared_options()
@@ -53,7 +53,7 @@ def tabulate_options() -> str:
 
 
 def tabulate_settings() -> str:
-    """Return the settings, from the model that checks config.toml."""
+    """Return the table of settings, from the model that checks config.toml."""
     from escrowctl.config.profiles import ALL_SETTINGS  # noqa: PLC0415 - it imports pydantic
 
     return tabulate((name, f"{field.title}{_say_default(field.default)}") for name, field in ALL_SETTINGS.items())
@@ -96,4 +96,4 @@ TABLES = {
     "environment": tabulate_variables,
     "exit-codes": tabulate_exit_codes,
 }
-"""Topic -> what makes its table."""
+"""Topic -> the function that makes its table."""

@@ -24,7 +24,7 @@ _TABLE = "@TABLE@\n"
 
 
 def list_topics(commands: Iterable[str]) -> str:
-    """Return the topics with their summaries, the names of the commands, and how to read all of it."""
+    """Return the topics with their summaries, the names of the commands, and the command that prints all of it."""
     return (
         f"Topics, to read with escrowctl help TOPIC:\n\n{tabulate(TOPICS.items())}\n"
         f"Commands, to read with escrowctl help COMMAND:\n\n{fold(' '.join(commands))}\n"

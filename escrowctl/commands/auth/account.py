@@ -24,9 +24,9 @@ _LONGEST_LABEL = 56
 
 
 class LoginAccount(NamedTuple):
-    """What a login is for: a service under a name. `mode` is test or live.
+    """The account of a login: a service under a name. `mode` is test or live.
 
-    `prefix_before` is that of the profile, which a typed one may replace; None for a new profile.
+    `prefix_before`: the API prefix in the profile, which a typed one may replace; None for a new profile.
     """
 
     name: str
@@ -38,7 +38,7 @@ class LoginAccount(NamedTuple):
 
 
 class Form:
-    """The questions of a login, each answered by the line, the profile, the environment or the terminal."""
+    """The values of a login. Each comes from the line, the profile, the environment or a question."""
 
     def __init__(self, session: Session, mode: str | None, api_prefix: str | None) -> None:
         self._session = session
@@ -50,8 +50,8 @@ class Form:
         self._profiles = config.profiles if config else {}
 
     def fill(self) -> LoginAccount:
-        """Return the account; raises EscrowctlError `ErrorCode.BAD_VALUE` or `BAD_CONFIG` for values that are
-        missing, wrong or contradict each other.
+        """Return the account. Raises EscrowctlError `ErrorCode.BAD_VALUE` or `BAD_CONFIG` for values that are
+        missing, wrong or contradictory.
         """
         if self._name is not None:
             check_profile_name(self._name)
@@ -138,7 +138,7 @@ class Form:
 
 
 def refuse_sandbox(session: Session) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_VALUE` with `--sandbox`: it has no keys to manage."""
+    """Raise EscrowctlError `ErrorCode.BAD_VALUE` with `--sandbox`, which has no keys to manage."""
     if session.options.sandbox:
         raise bad_value("auth manages the API keys of real services: leave --sandbox out.")
 
@@ -146,8 +146,8 @@ def refuse_sandbox(session: Session) -> None:
 def require_same(account: LoginAccount, profile: Profile | None) -> None:
     """Refuse to turn an existing profile into another account: its key would be lost.
 
-    Raises EscrowctlError `ErrorCode.BAD_VALUE`, also where the profile's prefix changed since the account
-    was filled in.
+    Raises EscrowctlError `ErrorCode.BAD_VALUE`, also if another process changed the profile's prefix since
+    `Form.fill`.
     """
     if profile is None:
         return
@@ -186,14 +186,14 @@ def require_same(account: LoginAccount, profile: Profile | None) -> None:
 def ask_until(
     session: Session, ask: Callable[[], _A], read: Callable[[_A], _T], *, again: Container[ErrorCode] = _MISTYPED
 ) -> _T:
-    """Return what `read` makes of an answer; where it refuses one with a code in `again`, ask up to three times."""
+    """Return the answer, parsed by `read`. If `read` raises a code in `again`, ask again, up to three times."""
     for _ in range(_MAX_ANSWERS - 1):
         try:
             return read(ask())
         except EscrowctlError as error:
             if error.code not in again:
                 raise
-            # What is mistyped needs no other advice than the message.
+            # For a typing mistake the message is enough: no hint.
             hints = () if error.code in _MISTYPED else error.hints
             session.console.error(EscrowctlError(error.code, error.message, hint=hints), session.invocation)
     return read(ask())
@@ -208,7 +208,7 @@ def check_profile_name(name: str) -> None:
 
 
 def suggest_name(origin: Origin, mode: str) -> str:
-    """Return `acme-test` for https://api.acme.com: the label before the public suffix, as far as that is known."""
+    """Return a profile name, such as `acme-test` for https://api.acme.com: a guess at the registered label."""
     if origin.is_loopback:
         return f"local-{mode}"
     labels = origin.host.split(".")[:-1]

@@ -58,7 +58,7 @@ def login(
         try:
             store, made_default = _store(session, account, key, keyring=keyring)
         except EscrowctlError as error:
-            # It is also true after the request of the check.
+            # The effect says only that nothing was stored: the check may have sent a request.
             raise EscrowctlError(
                 error.code, error.message, hint=error.hints, effect=NOTHING_STORED, facts=error.facts
             ) from error
@@ -66,7 +66,7 @@ def login(
 
 
 def _take_key(session: Session, account: LoginAccount, *, check: bool) -> Secret:
-    """Return a key that can be stored; at a terminal, ask again where the service refuses one."""
+    """Return a key that can be stored. At a terminal, ask again if the service refuses one."""
 
     def accept(key: Secret) -> Secret:
         session.keep_secret(key)
@@ -112,7 +112,7 @@ def _ask_for_key(session: Session, account: LoginAccount) -> Secret:
 
 
 def _explain_refusal(error: EscrowctlError, account: LoginAccount) -> EscrowctlError:
-    """Return why a key was not stored, and how to go on."""
+    """Return the error for a key that was not stored, with hints."""
     origin, api_prefix = account.origin, account.api_prefix
     reason = error.message.removesuffix(".")
     unchecked = "to store the key without a check: repeat the command with --no-check"
@@ -138,10 +138,10 @@ def _explain_refusal(error: EscrowctlError, account: LoginAccount) -> EscrowctlE
 
 
 def _store(session: Session, account: LoginAccount, key: Secret, *, keyring: bool) -> tuple[str, bool]:
-    """Store key and profile, both or neither; return where the key is, and whether the profile is the default now.
+    """Store key and profile, both or neither. Return the place of the key, and whether the profile became the default.
 
-    One lock is held while the files are read and both are written: of two logins under one name, the
-    second reads what the first wrote, and is refused if it is for another account.
+    One lock is held while the files are read and both are written. So of two logins under one name, the
+    second reads the profile of the first, and is refused if it is for another account.
     """
     credentials, editor = session.resolver.credentials, _editor(session)
     origin = str(account.origin)
@@ -169,7 +169,7 @@ def _store(session: Session, account: LoginAccount, key: Secret, *, keyring: boo
 
 
 def _note_replaced(session: Session, profile: str, origin: str) -> None:
-    """Note that a profile's earlier key is replaced, and what that means for the results of creates."""
+    """Note that a profile's earlier key is replaced, and the effect on idempotency keys."""
     is_named = find(_editor(session).read(), ("profiles", profile, "account")) is not None
     hint = command(f"config set profiles.{profile}.account NAME", "to name the account of this key", bare=True)
     session.console.note(
@@ -186,9 +186,9 @@ def _editor(session: Session) -> ConfigEditor:
 
 
 def _plan(session: Session, account: LoginAccount, tables: dict[str, Any]) -> list[Change]:
-    """Return the changes to the current file; the profile becomes the default where there is none.
+    """Return the changes to the current file. If there is no default profile, this one becomes it.
 
-    Raises EscrowctlError as `require_same`.
+    Raises EscrowctlError: `BAD_VALUE` if the profile is of another account, `BAD_CONFIG` for an invalid file.
     """
     profile = validate_config(session.resolver.config_path, tables).profiles.get(account.name)
     require_same(account, profile)
@@ -203,7 +203,7 @@ def _plan(session: Session, account: LoginAccount, tables: dict[str, Any]) -> li
 
 
 def _take_back(session: Session, account: LoginAccount, before: Mapping[str, Any], *, in_keyring: bool) -> None:
-    """Undo what was stored of a login that then failed, as far as possible."""
+    """Remove the stored parts of a failed login, as far as possible."""
     credentials = session.resolver.credentials
     if credentials.read() != before:
         credentials.restore(before)

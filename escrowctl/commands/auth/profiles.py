@@ -24,7 +24,7 @@ _SHOWN = ("base_url", "mode", "key_source", "state")
 
 
 class _Row(NamedTuple):
-    """One account: where its key is, whether it can be used, and whether the service accepts it."""
+    """One account, with the source of its key. `state`: usable, accepted by the service, or why not."""
 
     name: str
     default: bool = False
@@ -187,7 +187,7 @@ def _row_of(session: Session, name: str) -> _Row:
     resolver = session.resolver
     row = _Row(name, default=resolver.config is not None and resolver.config.default_profile == name)
     if resolver.config is None or name not in resolver.config.profiles:
-        # An unknown name is a mistake, not a state.
+        # An unknown name is an error, not a state: raise it.
         resolver.choose_profile(name)
     try:
         choice = resolver.choose_profile(name)
@@ -196,7 +196,7 @@ def _row_of(session: Session, name: str) -> _Row:
             return _with_key(row, found)
         stored = resolver.credentials.find(name)
     except EscrowctlError as error:
-        # One account's problem does not hide the others.
+        # A problem with one account must not hide the others.
         return row._replace(state=_reason(error))
     return row._replace(
         state=f"the stored key is for {stored.origin}, not for this profile's base URL" if stored else "no key"
@@ -247,7 +247,7 @@ def _checked(session: Session, row: _Row) -> _Row:
 
 
 def _view(session: Session, row: _Row) -> View:
-    # Any of it may contain a key by mistake.
+    # Each value may contain a key by mistake.
     star = session.keys.star
     document: dict[str, JsonValue] = {
         "profile": star(row.name),

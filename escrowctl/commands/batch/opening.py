@@ -1,4 +1,4 @@
-"""What a batch command opens: the file of rows, checked as a whole, and the lock of the one that runs it."""
+"""Open the inputs of a batch command: the file of rows, checked completely, and the lock of the batch."""
 
 import io
 import os
@@ -18,7 +18,7 @@ from escrowctl.session import Session
 
 @contextmanager
 def checked_file(session: Session, kind: RowKind, file: str) -> Iterator[CheckedFile]:
-    """Yield a file's rows; raises EscrowctlError (exit 2) with every line that is wrong."""
+    """Yield a file's rows. Raises EscrowctlError `BAD_VALUE`, which lists the flawed lines."""
     name = "standard input" if file == "-" else file
     try:
         with _opened(session, file) as source:
@@ -48,7 +48,7 @@ def checked_file(session: Session, kind: RowKind, file: str) -> Iterator[Checked
 def _opened(session: Session, file: str) -> Iterator[BinaryIO]:
     if file == "-":
         stdin = session.runtime.stdin
-        # A stream without bytes beneath it: what it reads is small.
+        # A text stream without a byte buffer: its content is small.
         yield getattr(stdin, "buffer", None) or io.BytesIO(stdin.read().encode("utf-8", "surrogateescape"))
         return
     try:
@@ -61,9 +61,9 @@ def _opened(session: Session, file: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def running_alone(session: Session, lock: str, find: Callable[[], Batch | None]) -> Iterator[Batch | None]:
-    """Hold a batch's lock, and yield the batch as it then is, if there is one yet.
+    """Hold a batch's lock. Yield the batch as read under the lock, or None if there is none yet.
 
-    Raises EscrowctlError `ErrorCode.BUSY` at once where another process runs it.
+    Raises EscrowctlError `ErrorCode.BUSY` at once if another process runs it.
     """
     if not session.journal.hold(lock):
         batch = find()

@@ -1,4 +1,4 @@
-"""What is done about rows that were sent before: refused, left out, or repeated on purpose."""
+"""Treat rows that were sent before: refuse them, leave them out, or repeat them on purpose."""
 
 import shlex
 from collections import defaultdict
@@ -17,7 +17,7 @@ _MOST_NAMED = 5
 
 
 class Chosen(NamedTuple):
-    """What the operator says of rows that are done: leave them out; `run_key`: send those of other runs once more."""
+    """The operator's choice for done rows: `skip_done` leaves them out; `run_key` repeats those of other runs."""
 
     skip_done: bool
     run_key: str | None = None
@@ -26,10 +26,10 @@ class Chosen(NamedTuple):
 def choose_rows(
     session: Session, checked: CheckedFile, found: Overlaps, chosen: Chosen
 ) -> tuple[dict[int, tuple[int, ...]], set[int]]:
-    """Return, by line, the entries of other runs that rows repeat; and the lines to leave out, which are done.
+    """Return two results: a map from line to the entries of other runs that it repeats; the lines to leave out.
 
-    Raises EscrowctlError: `ALREADY_DONE` where rows are done and the operator chose nothing, or where what is done
-    is not what the row says; and as `_refuse_open`.
+    Raises EscrowctlError `ALREADY_DONE` if rows are done without `skip_done`, or done otherwise than the file says;
+    `EARLIER_UNKNOWN`, `BUSY` or `CONFLICT` for rows that may have been sent, or that another batch may still send.
     """
     _refuse_open(checked, found)
     _refuse_different(session, checked, found)
@@ -64,19 +64,19 @@ def _done_already(session: Session, checked: CheckedFile, found: Overlaps) -> Es
 
 
 def _sender(entry: Entry) -> str:
-    # The name of another journal's batch may be that of one here.
+    # Batches of two journals may have the same name.
     return "another journal" if entry.origin else entry.intent.batch or "a single command"
 
 
 def _refuse_different(session: Session, checked: CheckedFile, found: Overlaps) -> None:
-    """Refuse rows whose entries are done otherwise than the rows say, with every line of them."""
+    """Raise `ALREADY_DONE`, with every such line, if entries were done otherwise than their rows say."""
     done: defaultdict[int, list[Entry]] = defaultdict(list)
     for line, entry in found.done:
         done[line].append(entry)
     flaws = []
     for line, row in checked:
         differences = [(entry, _find_difference(session, checked.kind, row, entry)) for entry in done.get(line, ())]
-        # One that is what the row says is enough: other runs may have done it otherwise.
+        # One matching entry is enough: other runs may have done the row otherwise.
         if differences and all(why for _, why in differences):
             entry, why = differences[0]
             flaws.append((line, f"{entry.name} is done, {why}"))
@@ -94,7 +94,7 @@ def _refuse_different(session: Session, checked: CheckedFile, found: Overlaps) -
 
 
 def _find_difference(session: Session, kind: RowKind, row: RowContent, entry: Entry) -> str:
-    """Return in what an entry is not what a row says; empty: nothing."""
+    """Return the difference between an entry and its row, as text; empty if there is none."""
     if entry.settlement.remark is not None:
         return f"but {entry.settlement.remark}"
     was, now = entry.intent.money, row.money
@@ -105,9 +105,9 @@ def _find_difference(session: Session, kind: RowKind, row: RowContent, entry: En
 
 
 def _refuse_open(checked: CheckedFile, found: Overlaps) -> None:
-    """Raise EscrowctlError for rows that may have happened, may yet be sent by another batch, or may be another's.
+    """Refuse rows with an open earlier write, whatever the operator chose.
 
-    `EARLIER_UNKNOWN`, `BUSY` or `CONFLICT`: nothing skips those.
+    Raises `EARLIER_UNKNOWN` (outcome unknown), `BUSY` (in flight), or `CONFLICT` (similar entry, or in another batch).
     """
     key = checked.kind.key
     same = f"same {key if checked.has_keys else 'row'}"

@@ -1,4 +1,4 @@
-"""What an operator sees of a run while it runs."""
+"""Show the progress of a run to the operator."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ _SLOW = 10.0
 
 
 class Progress:
-    """A bar on a terminal, elsewhere a line every 30 seconds; and what is worth a line at once."""
+    """A bar on a terminal, elsewhere a line every 30 seconds. Important events get a line at once."""
 
     def __init__(self, session: Session, batch: Batch, *, rows: int, size: int) -> None:
         self._session = session
@@ -30,16 +30,16 @@ class Progress:
         self._rows = rows
         self._size = size
         self._now: Callable[[], float] = session.runtime.monotonic
-        # What -v prints comes from another process, between two drawings.
+        # With -v, another process prints lines between two drawings.
         self._is_drawn = session.console.can_draw and not (session.options.verbose or session.options.debug)
         self._last = self._now()
         self._seen: list[tuple[float, int]] = [(self._last, 0)]
         self._notes = 0
         self.reasons: dict[int, str] = {}
-        """Why rows were not sent, by line."""
+        """Line -> the reason why its row was not sent."""
 
     def show_canary(self, line: int, entry: Entry, *, goes_on: bool) -> None:
-        """Say what the first row came to, and whether the others follow."""
+        """Report the outcome of the first row, and whether the others follow."""
         settlement = entry.settlement
         status = f"HTTP {settlement.http_status}" if settlement.http_status is not None else settlement.detail
         what = ", ".join(filter(None, (status, _describe(self._session, entry), settlement.remark)))
@@ -48,7 +48,7 @@ class Progress:
         self._say("canary", f"line {line}: {what}{follows}", word="canary", important=settlement.remark is not None)
 
     def show_progress(self, tally: Tally) -> None:
-        """Draw the bar anew, or write a line, if it is time to."""
+        """Redraw the bar, or write a line, if the interval has passed."""
         now = self._now()
         if now - self._last < (_REDRAWN_SECONDS if self._is_drawn else _TOLD_SECONDS):
             return
@@ -64,35 +64,35 @@ class Progress:
             self._console.note("progress", f"{self._batch.name}: {text}")
 
     def show_stopping(self, sending: int) -> None:
-        """Say what the first signal does, and what a second one would do."""
+        """Report the effect of the first signal, and of a second one."""
         rows = "row" if sending == 1 else "rows"
         again = f"press Ctrl-C again to stop now and leave {'it' if sending == 1 else 'them'} unknown"
         self._say("stopping", f"finishing {sending} {rows} in flight; {again}", word="stopping")
 
     def note_unsent(self, line: int, error: EscrowctlError, outcome: Outcomes) -> None:
-        """Say why a row is not sent."""
+        """Report why a row is not sent, and store the reason."""
         if len(self.reasons) < _MOST_REASONS:
             self.reasons[line] = error.message
         was_not = "is unknown, and was not sent again" if outcome is Outcomes.UNKNOWN else "was not sent"
         self._note("unsent", f"line {line} {was_not}: {error.message}")
 
     def note_unrecorded(self, line: int, error: EscrowctlError) -> None:
-        """Say why it is not on record what became of a row."""
+        """Report why the outcome of a row could not be recorded."""
         self._note("unrecorded", f"line {line}: what became of it could not be recorded: {error.message}")
 
     def note_remark(self, line: int, entry: Entry, remark: str) -> None:
-        """Say in what a row that is done differs."""
+        """Report the difference of a done row."""
         self._note("remark", f"line {line} ({entry.name}): {remark}")
 
     def note_defect(self, name: str, frames: str) -> None:
-        """Have a defect reported at the end, once; under --debug with where it was raised."""
+        """Add the first defect to the report at the end. Under --debug, show its frames now."""
         if self._session.options.debug:
             self._console.report(frames.rstrip())
         if not self._session.defects:
             self._session.defects.append(RuntimeError(f"{name} in the process that sends"))
 
     def end(self) -> None:
-        """Remove the bar, and what the terminal shows of a Ctrl-C."""
+        """Erase the bar, with the `^C` that the terminal echoes."""
         self._console.erase()
 
     def _note(self, code: str, text: str) -> None:
@@ -116,7 +116,7 @@ class Progress:
 
 
 def _describe(session: Session, entry: Entry) -> str:
-    """Return the id and status that the reply names."""
+    """Return the id and status in the reply, as text."""
     reply = read_reply((entry.settlement.reply or "").encode())
     pointers = session.service.pointers
     record = (

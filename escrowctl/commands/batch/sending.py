@@ -173,7 +173,7 @@ def resume(
 
 
 def _start(session: Session, kind: RowKind, file: str, how: How, chosen: Chosen) -> None:
-    """Make a file into a batch and send it; the same file again resumes the batch that it is."""
+    """Create a batch from a file and send it. If the file already has a batch, resume that one."""
     service = session.service
     if file == "-" and not (how.yes or how.dry_run):
         raise confirmation_needed(
@@ -208,7 +208,7 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
 
     sums = _sums_without(checked, left_out)
     count = sum(one.rows for one in sums.values())
-    # What is expected is the file, also where some of it is done: the same line then resumes it too.
+    # --expect-* counts the complete file, even if rows are done: so the same command line also resumes it.
     how.require_expected(checked.rows, checked.sums)
     if not count:
         _note_all_done(session, how, checked.rows)
@@ -245,7 +245,7 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
 def _resume(
     session: Session, batch: Batch, how: How, *, file: CheckedFile | None = None, skips_done: bool = False
 ) -> None:
-    """Send what a batch has not sent; where it is resumed by its `file`, the file is what is expected."""
+    """Send the unsent rows of a batch. If it is resumed by its `file`, --expect-* counts that complete file."""
     service = session.service
     if batch.dropped:
         raise not_sent(
@@ -287,7 +287,7 @@ def _resume(
 
 
 def _send(session: Session, batch: Batch, how: How, count: int) -> None:
-    """Run a batch, and show what became of it."""
+    """Run a batch and show its outcomes."""
     runtime, service = session.runtime, session.service
     session.names.add_in_journal("batch", [batch.name])
     connect, is_here = session.opener(service), session.is_in_process
@@ -319,7 +319,7 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
 
 
 def _keep_reasons(session: Session, batch: Batch, progress: Progress) -> None:
-    """Keep why rows were not sent; the run counts as it is where that cannot be written."""
+    """Store why rows were not sent. If that fails, only note it: the result of the run does not change."""
     try:
         keep_reasons(session.journal, batch, progress.reasons)
     except EscrowctlError as error:
@@ -328,7 +328,7 @@ def _keep_reasons(session: Session, batch: Batch, progress: Progress) -> None:
 
 
 def _require_under_caps(session: Session, kind: RowKind, sums: dict[str, Sum]) -> None:
-    """Raise `ErrorCode.CAPPED` where the rows together are above a cap: nothing of them is sent then."""
+    """Raise `ErrorCode.CAPPED`, before anything is sent, if the sum of the rows is above a cap."""
     service = session.service
     if not service.caps:
         return
@@ -339,7 +339,7 @@ def _require_under_caps(session: Session, kind: RowKind, sums: dict[str, Sum]) -
         row = RowContent("x", f"{found.amount:f}", currency)
         request = request_row(kind, row, service)
         request = request._replace(money=Money(Number(f"{found.amount:f}"), currency))
-        # A batch without a line: all of its rows.
+        # A batch but no line: the intent is for all rows together.
         intents.append(make_intent(service, request, "", operator="")._replace(batch="b0"))
     session.journal.refuse_over_caps(intents, service.caps)
 
@@ -367,7 +367,7 @@ def _note_all_done(session: Session, how: How, rows: int) -> None:
 
 
 def _show_plan(session: Session, batch: Batch, sums: dict[str, Sum], lines: list[str]) -> None:
-    """End a dry run: all that is known here was checked."""
+    """Show the plan of a dry run. All checks on this machine have passed."""
     if session.options.json:
         rows = Number(str(sum(one.rows for one in sums.values())))
         totals: JsonValue = {code: Number(f"{one.amount:f}") for code, one in sums.items() if code}

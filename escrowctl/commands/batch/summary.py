@@ -1,4 +1,4 @@
-"""What became of a batch: shown as a table or as one document, and as the error and exit code that follow from it."""
+"""The outcomes of a batch: shown as a table or one document, and turned into the error of the command."""
 
 import shlex
 from collections import defaultdict
@@ -60,12 +60,12 @@ def show_summary(session: Session, summary: Summary) -> None:
 
 
 def save_results(journal: Journal, batch: Batch, path: Path) -> str:
-    """Write the results file, and return what to say of it; raises OSError."""
+    """Write the results file. Return the text of a note about it. Raises OSError."""
     return f"wrote {path} ({count_rows(write_results(journal, batch, path))})"
 
 
 class RunReport(NamedTuple):
-    """What to report of a run: the error of one in which not every row is done as asked, and which rows why."""
+    """The report of a run. `error` is None if every row is done as requested; `reasons` are for the other rows."""
 
     summary: Summary
     error: EscrowctlError | None
@@ -73,13 +73,13 @@ class RunReport(NamedTuple):
 
 
 def judge(session: Session, batch: Batch) -> RunReport:
-    """Return what to report of a run that has ended; all that the journal has of it is read here."""
+    """Return the report of a run that has ended. This reads all that it needs from the journal."""
     summary = sum_up(session.journal, batch)
     return RunReport(summary, _find_error(session, summary), list_reasons(session, summary))
 
 
 def report(session: Session, judged: RunReport, ending: Ending, results: Path | None) -> None:
-    """Show what a run came to; raises EscrowctlError or Stopped where not every row is done as asked."""
+    """Show the outcomes. Raises `judged.error` if a row is not done as requested, or Stopped after a signal."""
     summary, verdict, reasons = judged
     batch = summary.batch
     try:
@@ -112,7 +112,7 @@ def _save_or_warn(session: Session, batch: Batch, path: Path, *, is_fatal: bool)
     try:
         session.console.note("results", save_results(session.journal, batch, path))
     except (OSError, EscrowctlError) as error:
-        # It was sent, also where nothing can be read or written now.
+        # The rows were sent, even if the journal or the file fails now.
         reason = error.message if isinstance(error, EscrowctlError) else f"{error.strerror or error}."
         why = f"{path} could not be written: {reason}"
         again = command(f"batch show {batch.name} --results {batch.name}{path.suffix}", "to write it here")
@@ -128,7 +128,7 @@ def _save_or_warn(session: Session, batch: Batch, path: Path, *, is_fatal: bool)
 
 
 def cut_short(batch: Batch, tally: Tally, error: EscrowctlError) -> EscrowctlError:
-    """Return the error of a run of which rows have ended, and that could not go on: with what it has come to."""
+    """Return the error of a run that failed after some rows had ended, with the counts so far."""
     counts = {"done": tally.done, "failed": tally.failed, "unknown": tally.unknown, "not sent": tally.not_sent}
     counted = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
     return EscrowctlError(
@@ -141,7 +141,7 @@ def cut_short(batch: Batch, tally: Tally, error: EscrowctlError) -> EscrowctlErr
 
 
 def finished_before(session: Session, summary: Summary) -> EscrowctlError:
-    """Return the refusal of a file that has nothing left to send."""
+    """Return the error for a file without unsent rows: `ALREADY_DONE`, or `EARLIER_UNKNOWN`."""
     batch, counts = summary.batch, _describe(summary, Outcomes)
     unknown = summary.count(Outcomes.UNKNOWN)
     when = ago(batch.made_at, session.runtime.now())
@@ -156,7 +156,7 @@ def finished_before(session: Session, summary: Summary) -> EscrowctlError:
 
 
 def _find_error(session: Session, summary: Summary) -> EscrowctlError | None:
-    """Return what a batch ends with where not every row is done as asked: 12, 15, or 16 where some are otherwise."""
+    """Return the error of a batch; None if all rows are done as requested. `CHECK_FAILED`: done, but otherwise."""
     batch, name = summary.batch, summary.batch.name
     failed, unknown, left = (summary.count(one) for one in (Outcomes.FAILED, Outcomes.UNKNOWN, Outcomes.NOT_SENT))
     otherwise = f", {summary.remarks:,} done otherwise than asked, or not confirmed" if summary.remarks else ""
@@ -179,7 +179,7 @@ def _find_error(session: Session, summary: Summary) -> EscrowctlError | None:
 
 
 def list_hints(session: Session, summary: Summary) -> tuple[Hint, ...]:
-    """Return what to do about the rows of a batch that are not done as asked."""
+    """Return the next commands for the rows of a batch that are not done as requested."""
     batch, name = summary.batch, summary.batch.name
     hints: list[Hint] = []
     if summary.remarks:
@@ -198,7 +198,7 @@ def list_hints(session: Session, summary: Summary) -> tuple[Hint, ...]:
 
 
 def describe_rest(summary: Summary) -> str:
-    """Return how many rows are not done, and what they are."""
+    """Return the counts of rows that are not done, by outcome, as text."""
     return _describe(summary, (Outcomes.UNKNOWN, Outcomes.FAILED, Outcomes.NOT_SENT))
 
 
@@ -221,7 +221,7 @@ def _rejects_file(batch: Batch) -> str:
 
 
 def _hints_for_unsent(session: Session, batch: Batch) -> list[Hint]:
-    """Return how the rest is sent, or given up; rows that were throttled need a setting first."""
+    """Return the commands that send or drop the rest. Before throttled rows are sent, a setting is needed."""
     resume = command(f"batch resume {batch.name}", "to send what is not sent")
     drop = command(f"batch drop {batch.name}", "to give up or correct what is not sent")
     refused = [entry.settlement for entry in _entries(session, batch, State.REFUSED)]
@@ -233,7 +233,7 @@ def _hints_for_unsent(session: Session, batch: Batch) -> list[Hint]:
 
 
 def _advise_throttled(session: Session) -> tuple[Hint, ...]:
-    """Return which setting sends throttled rows again; none where it is set, or where no service is configured."""
+    """Return a hint for the setting that repeats throttled rows; none if it is set or no service is configured."""
     try:
         service = session.service
     except EscrowctlError:
@@ -242,7 +242,7 @@ def _advise_throttled(session: Session) -> tuple[Hint, ...]:
 
 
 def note_unread(session: Session, summary: Summary) -> None:
-    """Note how many rows count as done that were accepted, and that no reading has confirmed."""
+    """Note how many done rows were only accepted: no reading has confirmed them."""
     batch = summary.batch
     if summary.unread:
         session.console.note(
@@ -259,7 +259,7 @@ def note_unread(session: Session, summary: Summary) -> None:
 
 
 def _advise_reading(session: Session, batch: Batch) -> tuple[Hint, ...]:
-    """Return how a reading confirms a row, and what must be set for that; nothing where no service is configured."""
+    """Return hints for confirming rows by reading, with a missing setting first. None without a service."""
     try:
         service = session.service
     except EscrowctlError:
@@ -272,7 +272,7 @@ def _advise_reading(session: Session, batch: Batch) -> tuple[Hint, ...]:
 
 
 class Reason(StrEnum):
-    """What rows are listed for: the word before the list."""
+    """Why rows are listed. The value is the word before the list."""
 
     UNKNOWN = "unknown"
     FAILED = "failed"
@@ -281,13 +281,13 @@ class Reason(StrEnum):
 
 
 def explain(session: Session, reasons: list[tuple[Reason, str]]) -> None:
-    """Say which rows are not done as asked, and why."""
+    """Report the rows that are not done as requested, with the reasons."""
     for reason, text in reasons:
         session.console.note(reason.name.lower(), text, word=reason.value, important=True)
 
 
 def list_reasons(session: Session, summary: Summary) -> list[tuple[Reason, str]]:
-    """Return which rows are not done as asked, and why, a line for each reason."""
+    """Return the rows that are not done as requested, one line for each explanation."""
     counts = (*(summary.count(one) for one in (Outcomes.UNKNOWN, Outcomes.FAILED, Outcomes.NOT_SENT)), summary.remarks)
     return [
         (reason, text)
@@ -298,7 +298,7 @@ def list_reasons(session: Session, summary: Summary) -> list[tuple[Reason, str]]
 
 
 def _list_lines(session: Session, batch: Batch, reason: Reason) -> Iterator[str]:
-    """Name the rows that are listed for a reason: those with the same explanation in one line."""
+    """Yield one line for each explanation under a reason, with all rows that share it."""
     lines: defaultdict[str, list[str]] = defaultdict(list)
     for entry in _entries(session, batch, *_STATES[reason]):
         if (why := _why(entry, reason)) is not None:
@@ -311,7 +311,7 @@ def _list_lines(session: Session, batch: Batch, reason: Reason) -> Iterator[str]
 
 
 def _why(entry: Entry, reason: Reason) -> str | None:
-    """Return why an entry is listed; None: it is not."""
+    """Return why an entry is listed; None if it is not."""
     if reason is Reason.REMARK:
         return entry.settlement.remark
     is_put_off = outcome_of(entry) is Outcomes.NOT_SENT

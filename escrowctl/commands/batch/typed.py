@@ -1,4 +1,4 @@
-"""The options of the commands that send a batch, and what they mean together."""
+"""The options of the commands that send a batch, and their checks."""
 
 import re
 from decimal import Decimal
@@ -34,9 +34,9 @@ CheckOption = Annotated[bool, typer.Option("--dry-run", help="Check all that is 
 
 
 class How(NamedTuple):
-    """How to send a batch: `size` requests at once, at most `rate` rows a second (None: any number).
+    """How to send a batch: `size` requests at once, at most `rate` rows a second (None: no limit).
 
-    `expected` is the number of rows, `totals` what they add up to by currency, where the operator says so.
+    `expected` is the number of rows (None: not given), `totals` their sums by currency (empty: not given).
     """
 
     yes: bool
@@ -48,7 +48,7 @@ class How(NamedTuple):
     dry_run: bool
 
     def require_expected(self, count: int, sums: dict[str, Sum]) -> None:
-        """Raise `ErrorCode.EXPECTATION_FAILED` where these rows are not what is expected."""
+        """Raise `ErrorCode.EXPECTATION_FAILED` if the number or the sums of the rows are not as expected."""
         if self.expected is not None and self.expected != count:
             raise not_sent(
                 ErrorCode.EXPECTATION_FAILED, f"--expect-count {self.expected}, but there are {count_rows(count)}."
@@ -83,7 +83,7 @@ def check_options(
     results: str | None,
     dry_run: bool,
 ) -> How:
-    """Return what was typed; raises EscrowctlError `ErrorCode.BAD_VALUE`."""
+    """Return the checked options. Raises EscrowctlError `ErrorCode.BAD_VALUE`."""
     if not 1 <= concurrency <= _MOST_CONNECTIONS:
         raise bad_value(f"--concurrency {concurrency} is out of range: 1 to {_MOST_CONNECTIONS}.")
     if rps is not None and not 0 < rps <= _MOST_RATE:

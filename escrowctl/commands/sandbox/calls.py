@@ -25,8 +25,8 @@ def sandbox_session(context: typer.Context) -> Session:
 def administer(session: Session, method: str, path: str, body: JsonValue = None) -> dict[str, JsonValue]:
     """Make a call about the sandbox itself, in-process or to its server, and return the reply.
 
-    It is no write of the interface: no journal, no guard. Raises EscrowctlError by the status of a refusal, and
-    `ErrorCode.NO_CONNECTION` if the server is gone.
+    It is not a write of the interface: no journal, no guard. Raises EscrowctlError: its code depends on the status
+    of the reply, or is `ErrorCode.NO_CONNECTION` without a reply.
     """
     from escrowctl.client.http import SUCCESS, Evidence, Request, make_headers  # noqa: PLC0415 - for those who ask
     from escrowctl.config.service import LIST_LIMIT  # noqa: PLC0415

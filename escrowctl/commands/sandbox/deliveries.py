@@ -103,7 +103,7 @@ def clock(
 
 
 def _advance(session: Session, seconds: int) -> dict[str, JsonValue]:
-    """Advance the clock and return it when everything has happened: a server sends events while it answers."""
+    """Advance the clock. Wait until all due events have happened, then return the clock."""
     found = administer(session, "POST", "/sandbox/clock", {"advance_seconds": Number(str(seconds))})
     while found["advancing_to"] is not None:
         session.runtime.sleep(_LOOK_SECONDS)
@@ -123,7 +123,7 @@ def _show_event(session: Session, event_id: str, *, replay: bool) -> None:
 
 
 def _show_sent(session: Session, event: dict[str, JsonValue]) -> None:
-    """Show an event that is on its way, in one line for a person, and the command that shows its deliveries."""
+    """Show an event that is being sent: one line for a person, and the command that lists its deliveries."""
     event_id, sent = str(event["id"]), _items(event["deliveries"])
     line = f"{event_id}   {event['event']}   {event['transaction']}"
     where = f"on its way to {len(sent)} endpoint{'s' if len(sent) > 1 else ''}" if sent else "no endpoint gets it"

@@ -1,4 +1,4 @@
-"""`escrowctl sandbox`: the built-in service, for other programs, looked into, and emptied."""
+"""`escrowctl sandbox serve`, `status` and `reset`: the built-in service."""
 
 import contextlib
 import os
@@ -122,9 +122,9 @@ def reset(
 
 
 def _run(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool:
-    """Serve until a signal; both are how a server is meant to end. Return whether it was Ctrl-C.
+    """Serve until SIGINT or SIGTERM, the normal ends of a server. Return whether it was Ctrl-C.
 
-    Raises the error that ended the delivery of events: without it a sandbox is not served.
+    Raises the error that ended the delivery of events: the sandbox is not served without deliveries.
     """
     from escrowctl.sandbox.faults import carry_out  # noqa: PLC0415 - for those who serve
 
@@ -140,7 +140,7 @@ def _run(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool
 
 
 def _report_defect(session: Session, error: Exception) -> None:
-    """Warn of an attempt that a defect ended, once for each kind; the first gets its crash report at the end."""
+    """Warn, once for each kind, that a defect ended an attempt. The first gets a crash report at the end."""
     session.console.note(
         "delivery",
         f"an event could not be sent because of an internal error ({type(error).__name__}). Others are sent",
@@ -177,7 +177,7 @@ def _status_view(session: Session) -> View:
     served = find_server(session.sandbox_folder)
     at, pid = (served.base_url, served.pid) if served else (None, None)
     document = {"store": str(session.sandbox_folder), "served_at": at, "pid": pid, **found}
-    # Each under the name by which it is set: fault.create, variant.prefix.
+    # The keys are the names of `sandbox set`: fault.create, variant.prefix.
     shown = {name: value for name, value in document.items() if name != "settings"}
     settings = found["settings"]
     assert isinstance(settings, dict), "as above"

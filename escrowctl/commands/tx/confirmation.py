@@ -1,4 +1,4 @@
-"""One confirmation for several once-only writes: the records as read in a table, their sums, one question."""
+"""One confirmation for several once-only writes: a table of the records, their sums, one question."""
 
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -21,27 +21,27 @@ _COLUMNS = ("id", "amount", "currency", "status")
 
 
 class Inspected:
-    """The records of several ids, each as read once, or why it cannot be written to."""
+    """The records of several ids, each read once; or the error why an id cannot be written to."""
 
     def __init__(self) -> None:
         self.records: dict[str, Located | None] = {}
-        """The record of each id that can be written to; None: it could not be read, and need not be."""
+        """Id -> its record, for ids that can be written to; None if it could not be read and need not be."""
         self.refused: dict[str, EscrowctlError] = {}
 
     def require_unchanged(self, resource_id: str, found: Located | None) -> bool:
-        """Confirm a write of what was shown; raises `ErrorCode.EXPECTATION_FAILED` where the record is another now."""
+        """Confirm a write to a shown record. Raises `ErrorCode.EXPECTATION_FAILED` if the record has changed since."""
         if resource_id not in self.records:
             why = "it was not among those to confirm"
             raise not_sent(ErrorCode.EXPECTATION_FAILED, f"{resource_id} changed since escrowctl asked: {why}.")
         require_unchanged(resource_id, self.records[resource_id], found)
-        # It was read after the question: nothing can have changed since.
+        # `found` was read after the question: it needs no further check.
         return False
 
 
 def inspect_all(
     session: Session, operation: Operation, ids: list[str], how: RecordOptions, options: WriteOptions
 ) -> Inspected:
-    """Read the record of each id; raises EscrowctlError where the journal cannot be used."""
+    """Read the record of each id. Raises EscrowctlError `JOURNAL_UNUSABLE`; other errors go into `refused`."""
     found = Inspected()
     for one in ids:
         try:
@@ -54,9 +54,9 @@ def inspect_all(
 
 
 def confirm_all(session: Session, operation: Operation, inspected: Inspected) -> "Confirm":
-    """Show the records and ask once: the number of writes is typed.
+    """Show the records and ask once: the operator types the number of writes.
 
-    Raises EscrowctlError `ErrorCode.DECLINED` or `CONFIRMATION_NEEDED` where they are not confirmed.
+    Raises EscrowctlError `ErrorCode.DECLINED` or `CONFIRMATION_NEEDED` if they are not confirmed.
     """
     count, service, verb = len(inspected.records), session.service, operation.verb
     if count:

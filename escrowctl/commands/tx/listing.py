@@ -1,4 +1,4 @@
-"""`escrowctl tx list` (undocumented): escrows as the service lists them, page by page where its replies lead on."""
+"""`escrowctl tx list` (undocumented): the service's list of escrows, with more pages if replies lead to them."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -66,10 +66,10 @@ def list_transactions(
 
 
 def _read(session: Session, filters: Filters, limit: int | None, *, everything: bool) -> list[Record]:
-    """Return what passes the filters, and note what may be missing.
+    """Return the records that pass the filters, and note possibly missing ones.
 
-    Raises `ErrorCode.UNREADABLE_REPLY` where `everything` is wanted and a page does not lead to the next one, and as
-    `Filters.note_left_out` does.
+    Raises `ErrorCode.UNREADABLE_REPLY` if `everything` is requested and a page does not lead to the next one, or if
+    --status is given and no record has a status.
     """
     from escrowctl.client.pages import read_pages  # noqa: PLC0415 - help does not pay for HTTP
 
@@ -108,12 +108,12 @@ def _note_undocumented(session: Session, *, is_cut: bool, searched: bool = False
         if searched
         else "the service has more escrows than these; --all lists them all"
     )
-    # A sum or a list made of ids alone must not be taken for complete.
+    # Important: a script must not take a cut list of ids, or its sum, for complete.
     session.console.note("observed", f"GET /transactions is an undocumented call: {lacks}", important=is_cut)
 
 
 def _make_filter(session: Session, filters: Filters) -> Callable[[Record], bool]:
-    """Return what tells whether an escrow is to be shown; its reference is in the profile's field or in the journal."""
+    """Return the predicate of the filters. References are in the profile's reference field or in the journal."""
     field = session.service.reference_field
     named = frozenset[str]()
     if filters.reference is not None:

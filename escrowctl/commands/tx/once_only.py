@@ -1,4 +1,4 @@
-"""What the once-only writes to a record share: their options, the write to each id, and what is shown of it."""
+"""Shared by the once-only writes to a record: their options, the write to each id, and the result."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def read_targets(
     session: Session, operation: Operation, ids: list[str] | None, *, asks: bool, key: str | None
 ) -> tuple[list[str], bool]:
-    """Return the ids, and whether they are several; raises BAD_VALUE, or CONFIRMATION_NEEDED where it `asks`."""
+    """Return the ids, and whether they are several. Raises BAD_VALUE; CONFIRMATION_NEEDED for stdin if it `asks`."""
     wanted, several = read_ids(ids, session.runtime.stdin)
     if ids == ["-"] and asks:
         raise confirmation_needed("ids come from standard input, so escrowctl cannot ask for confirmation", "--yes")
@@ -49,7 +49,7 @@ def check_record_options(
     skip_done: bool,
     deadline: str | None,
 ) -> RecordOptions:
-    """Return typed options checked; `deadline` None: it is not waited for. Raises EscrowctlError (exit 2)."""
+    """Return the checked options. `deadline` None: do not wait. Raises EscrowctlError `BAD_VALUE`."""
     seconds = None
     if deadline is not None:
         seconds = parse_duration(deadline, name="--deadline").total_seconds()
@@ -75,7 +75,7 @@ def write_each(
     yes: bool,
     dry_run: bool,
 ) -> None:
-    """Do a once-only write to each id and show what became of it; on a dry run, show each request."""
+    """Do a once-only write to each id and show its result. On a dry run, show each request."""
     if dry_run:
         _rehearse_each(session, operation, ids, how, options, several=several)
         return
@@ -128,7 +128,7 @@ def write_each(
 def _rehearse_each(
     session: Session, operation: Operation, ids: list[str], how: RecordOptions, options: WriteOptions, *, several: bool
 ) -> None:
-    """Show the request for each id, checked as far as that needs no reading; `--expect-*` say what caps count."""
+    """Show the request for each id, after all checks on this machine. Caps count the money of `--expect-*`."""
     amount, currency = how.expected_amount, how.expected_currency
     money = Money(amount, currency) if amount is not None and currency is not None else None
 
@@ -161,14 +161,14 @@ def _confirmation(
     together: bool,
     yes: bool,
 ) -> "tuple[Confirm, Mapping[str, EscrowctlError]]":
-    """Return what confirms each write, and the ids that are refused already; `together`: all were asked about here."""
+    """Return the function that confirms each write, and the refused ids. `together`: ask once here, for all."""
     if not together:
         return ask_on_record(session, operation, how.body, yes=yes), {}
     from escrowctl.commands.tx.confirmation import confirm_all, inspect_all  # noqa: PLC0415 - for several ids alone
 
     inspected = inspect_all(session, operation, ids, how, options)
     confirm = confirm_all(session, operation, inspected)
-    # What is done already is no failure where that is wanted: the write itself reports it.
+    # With skip_done, an id that is already done is no failure: the write itself reports it.
     refused = {
         one: error
         for one, error in inspected.refused.items()
@@ -178,7 +178,7 @@ def _confirmation(
 
 
 def require_proving_statuses(session: Session, operation: Operation, *, needed_by: str) -> frozenset[str]:
-    """Return the statuses that prove a write, case-folded; raises EscrowctlError (exit 2) where none is known."""
+    """Return the statuses that prove a write, case-folded. Raises EscrowctlError `BAD_VALUE` if none is configured."""
     service, done = session.service, operation.done
     statuses = kind_of(operation.name).proving_statuses(service)
     if not statuses:
@@ -194,7 +194,7 @@ def _how_verified(result: "WriteResult") -> str:
 
 
 def note_result(session: Session, operation: Operation, resource_id: str, result: "WriteResult") -> None:
-    """Note what a result leaves open: what was not sent now, refused first, or not confirmed."""
+    """Note if a write was not sent now, was refused first, or is not confirmed."""
     note, entry, verb, done = session.console.note, result.entry, operation.verb, operation.done
     if entry is None:
         note(
@@ -230,7 +230,7 @@ def _how_skipped(operation: Operation, resource_id: str, result: "WriteResult") 
 def _why_open(
     session: Session, operation: Operation, resource_id: str, result: "WriteResult"
 ) -> tuple[str, tuple[Hint, ...]]:
-    """Return why escrowctl cannot confirm it, and how to set what its status means."""
+    """Return why escrowctl cannot confirm a write, and hints that set the meaning of its status."""
     status, done = result.status_after, operation.done
     again = command(f"tx get {resource_id}", "to check again")
     if status is None:

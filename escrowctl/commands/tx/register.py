@@ -1,4 +1,4 @@
-"""The register: the escrows that were created or released from here, as this journal knows them."""
+"""The register: the escrows created or released from here, according to this journal."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -24,11 +24,11 @@ _ENDS_THE_READING = (ErrorCode.NO_CONNECTION, ErrorCode.NOT_AUTHENTICATED)
 
 
 class Escrow(NamedTuple):
-    """One escrow: the write that created it, if there is one here, and the newest write to it.
+    """One escrow. `first`: its create, or else its release. `last`: the newest write to it.
 
-    `status` is the last one that the service is known to have reported; "unknown" where a write may have changed
-    it, "accepted" where all that is known is that its release was accepted. `released` is when a release was
-    recorded that a status proves. `is_own`: its writes were sent under this run's account.
+    `status` is the last reported one. It is "unknown" if a write may have changed it, and
+    "accepted" if the release was accepted but is not proven. `released`: the time when a proven release was
+    recorded. `is_own`: its writes were sent under this run's account.
     """
 
     id: str | None
@@ -42,11 +42,11 @@ class Escrow(NamedTuple):
     is_own: bool = True
 
     def is_older_than(self, age: timedelta, now: datetime) -> bool:
-        """Whether more than `age` has passed since it was first written to from here."""
+        """Whether more than `age` has passed since the first write to it from here."""
         return now - datetime.fromisoformat(self.first.sent_at) > age
 
     def view(self) -> View:
-        """Return its row: that of the first write, with what is known of the escrow."""
+        """Return its row: the cells of the first write, with the current data of the escrow."""
         row = row_of(self.first) | {
             "id": self.id,
             "amount": self.amount,
@@ -60,7 +60,7 @@ class Escrow(NamedTuple):
 
 
 def entries_here(session: Session, selection: Selection) -> Iterator[Entry]:
-    """Yield the entries of a selection that are at this run's service, newest first; none of another account."""
+    """Yield the selected entries for this run's service, newest first, without those of another account."""
     names, account = session.service.names, account_of(session.service)
     for entry in session.journal_to_list().all(selection):
         if entry.intent.is_known_as(names) and not account.is_other(entry.intent.account):
@@ -68,14 +68,14 @@ def entries_here(session: Session, selection: Selection) -> Iterator[Entry]:
 
 
 def show_register(session: Session, filters: Filters, *, limit: int | None, is_read: bool, over: str | None) -> None:
-    """Show the escrows that pass the filters; `is_read`: each with what the service says of it now.
+    """Show the escrows that match the filters. `is_read`: read each one at the service first.
 
-    `over`: only those that hold money for longer than this duration. Raises `ErrorCode.CHECK_FAILED` where there
-    are any, and `ErrorCode.SOME_FAILED` where some could not be read.
+    `over`: only those that hold money for longer than this duration; raises `ErrorCode.CHECK_FAILED` if there are
+    any. Raises `ErrorCode.SOME_FAILED` if some could not be read.
     """
     now, age = session.runtime.now(), parse_duration(over, name="--over") if over is not None else None
     if age is not None:
-        # Without a journal, nothing would be found, and the check would pass.
+        # Without a journal the check would find nothing and pass.
         session.journal_to_read.require_written()
     found = [
         one
@@ -107,9 +107,9 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, is_r
 
 
 def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow], int]:
-    """Return the escrows as the service describes them now, and how many it does not describe: these stay as known.
+    """Read each escrow at the service. Return all, unread ones unchanged, and the number of unread ones.
 
-    Raises EscrowctlError where none can be read.
+    Raises EscrowctlError `NO_CONNECTION` or `NOT_AUTHENTICATED`: then none can be read.
     """
     found, unread = [], 0
     for escrow in escrows:
@@ -130,7 +130,7 @@ def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow],
 
 
 def _list_escrows(session: Session) -> list[Escrow]:
-    """Return every escrow that was, or may have been, created or released from here, newest first."""
+    """Return every escrow that was or may have been created or released from here, newest first."""
     kinds = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
     writes: dict[str, dict[str, Entry]] = {}
     for entry in entries_here(session, Selection(PAGE, states=POSSIBLE_STATES, operations=kinds)):
@@ -142,7 +142,7 @@ def _list_escrows(session: Session) -> list[Escrow]:
 
 
 def _refresh(session: Session, escrow: Escrow) -> Escrow:
-    """Return an escrow with what the service says of it now; raises as `Reader.read_escrow` does."""
+    """Return an escrow with its current data, if it has an id and is own. Raises EscrowctlError if unreadable."""
     if escrow.id is None or not escrow.is_own:
         return escrow
     located = session.reader.read_escrow(escrow.id).located
@@ -162,7 +162,7 @@ def _make_escrow(service: Service, create: Entry | None, release: Entry | None) 
     first = create or release
     assert first is not None, "a group has a write"
     last = release or first
-    # What another API key did is no claim of this one: those ids may be another account's.
+    # The writes of another API key may be to escrows of another account.
     account = account_of(service)
     is_own = account.is_same(first.intent.account) and account.is_same(last.intent.account)
     is_open = first.is_open or last.is_open or not is_own
@@ -183,7 +183,7 @@ def _make_escrow(service: Service, create: Entry | None, release: Entry | None) 
 
 
 def _status_of(service: Service, last: Entry) -> str | None:
-    """Return the status that the newest write of an escrow brought."""
+    """Return the status of an escrow after its newest write."""
     if last.intent.is_once_only and last.settlement.verified:
         return last.intent.done
     reply = read_reply((last.settlement.reply or "").encode())
@@ -195,13 +195,13 @@ def _status_of(service: Service, last: Entry) -> str | None:
         )
     if not last.intent.is_once_only:
         return status
-    # That it is released, only a reading shows.
+    # Only a reading proves a release.
     is_claim = status is None or kind_of(last.intent.operation).is_proven_by(status, service)
     return _ACCEPTED if is_claim else status
 
 
 def _may_hold(service: Service, last: Entry, status: str | None) -> bool:
-    """Whether an escrow with this status may hold money: it says neither released nor, before any release, failed."""
+    """Whether an escrow may hold money: not if its status is released, or failed without a release from here."""
     if kind_of(RELEASE_TRANSACTION.name).is_proven_by(status, service):
         return False
     return last.intent.is_once_only or (status or "").casefold() not in service.failed

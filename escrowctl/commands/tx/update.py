@@ -85,7 +85,7 @@ def update(
 
 
 def _view(session: Session, resource_id: str, result: "WriteResult") -> View:
-    """Return the record in the reply; where the reply was empty, as it reads now."""
+    """Return the record of the reply; if the reply was empty, the record as read afterwards."""
     record = result.record or result.after
     if record is None:
         return View({"id": resource_id}, resource_id, {"id": resource_id})

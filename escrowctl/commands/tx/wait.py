@@ -1,4 +1,4 @@
-"""`escrowctl tx wait` and `tx watch`: reading escrows again and again. Nothing is written."""
+"""`escrowctl tx wait` and `tx watch`: poll escrows. They only read."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -24,7 +24,7 @@ from escrowctl.suggestions import NEAR
 
 _RELEASED = RELEASE_TRANSACTION.done
 _MAY_PASS = (ErrorCode.READ_FAILED, ErrorCode.UNREADABLE_REPLY, ErrorCode.NO_CONNECTION, ErrorCode.RATE_LIMITED)
-"""Why an escrow may be unreadable for a while only."""
+"""Errors of a reading that may be temporary: the escrow is read again."""
 _MOST_NAMED = 5
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")]
@@ -111,7 +111,7 @@ def watch(
 
 
 class _Change(NamedTuple):
-    """A reading whose status is not that of the reading before (None: there was none)."""
+    """A reading with another status than the one before. `before` is None for the first reading."""
 
     id: str
     before: str | None
@@ -119,14 +119,14 @@ class _Change(NamedTuple):
     record: Record
 
     def is_one_of(self, statuses: frozenset[str]) -> bool:
-        """Whether the status is one of these; case does not matter."""
+        """Whether the status is one of these, in any case."""
         return self.status.casefold() in statuses
 
     def __str__(self) -> str:
         return f"{self.before} -> {self.status}" if self.before is not None else self.status
 
     def view(self, at: str) -> View:
-        """Return it as a line of several."""
+        """Return the change as one line of several."""
         named: dict[str, JsonValue] = {
             "at": at,
             "id": self.id,
@@ -138,7 +138,7 @@ class _Change(NamedTuple):
 
 
 class _Following:
-    """Reads escrows in rounds, until each of them has ended or `seconds` have passed (None: for ever)."""
+    """Reads escrows in rounds, until `end` was called for each or `seconds` have passed (None: for ever)."""
 
     def __init__(self, session: Session, ids: list[str], doing: str, seconds: float | None, *, every: float) -> None:
         session.service.refuse_key(*ids)
@@ -149,7 +149,7 @@ class _Following:
         self._pace = PollInterval(session.runtime, session.signals, seconds, every=every, tick=self._draw)
 
     def changes(self) -> Iterator[_Change]:
-        """Yield each reading that shows another status; raises EscrowctlError where reading on is of no use."""
+        """Yield each reading with another status. Raises EscrowctlError for a failure that is not temporary."""
         while True:
             for resource_id in [*self.left]:
                 record = self._read(resource_id)
@@ -161,16 +161,16 @@ class _Following:
                 return
 
     def end(self, resource_id: str) -> None:
-        """Read an escrow no more."""
+        """Stop reading an escrow."""
         self.left.remove(resource_id)
 
     def describe(self, change: _Change) -> str:
-        """Return a change as a sentence, with how long it took."""
+        """Return a change as a sentence, with the time since the start."""
         after = f" after {describe_duration(self._pace.passed)}" if change.before is not None else ""
         return f"{change.id}: {change}{after}"
 
     def _read(self, resource_id: str) -> Record | None:
-        """Return a record; None, with a note, if it cannot be read now. Raises as `require_escrow` does."""
+        """Return a record; None, with a note, if it cannot be read now. Raises EscrowctlError if not temporary."""
         try:
             record = self._session.reader.read(GET_TRANSACTION, resource_id, decides=True)
         except EscrowctlError as error:
@@ -190,7 +190,7 @@ class _Following:
 
 
 def _read_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:
-    """Return the statuses; "released" are those that mean it in the profile: raises EscrowctlError without any."""
+    """Return the statuses. "released" becomes the profile's released statuses: raises `BAD_VALUE` if none is set."""
     statuses = set(parse_statuses(text, name=name))
     for typed in sorted(statuses - {_RELEASED}):
         if get_close_matches(typed, [_RELEASED], cutoff=NEAR):
@@ -203,7 +203,7 @@ def _read_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:
 
 
 def _expired(session: Session, following: _Following, deadline: str, goals: str | None) -> EscrowctlError:
-    """Return the error of a deadline that passed: the status of each escrow, and how to wait for that one."""
+    """Return the `WAIT_EXPIRED` error: the status of each escrow, and a hint how to wait for it."""
     left, statuses = following.left, following.statuses
     known = [f"the status of {one} is {statuses.get(one, 'not known')}" for one in left[:_MOST_NAMED]]
     more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
@@ -213,7 +213,7 @@ def _expired(session: Session, following: _Following, deadline: str, goals: str 
         words = ",".join(found)
         hints.append(Hint(f"repeat the command with --for {words}", f"if {words} is what you wait for"))
         if _RELEASED in parse_statuses(goals, name="--for") and not session.service.sandbox:
-            # Which status means it is never suggested: a wrong one would report what did not happen.
+            # Never suggest a status that means released: a wrong one would report a false release.
             purpose = f"to change which statuses mean released (now {', '.join(sorted(session.service.released))})"
             hints += advise_setting(session.service, "status.released", "STATUS,...", purpose)
     return EscrowctlError(

@@ -90,7 +90,7 @@ def register_url(session: Session, url: str) -> View:
 
 
 def find_endpoint(session: Session, url: str) -> tuple[View | None, int]:
-    """Return the endpoint that has this URL, as the service lists it, and how many were read."""
+    """Return the listed endpoint with this URL, or None; and the number of endpoints read."""
     from escrowctl.client.pages import read_pages  # noqa: PLC0415 - help does not pay for HTTP
 
     count = 0
@@ -120,7 +120,7 @@ def _run(session: Session, request: WriteRequest) -> "WriteResult":
 
 
 def view_webhook(session: Session, record: Record) -> View:
-    """Return the view of an endpoint's record, its address and events found under their usual names."""
+    """Return the view of an endpoint. Its URL and events are found under their usual names."""
     view = view_record(record, raw=session.options.raw)
     service, value = session.service, record.value
     fields = value if isinstance(value, dict) else {}
@@ -137,7 +137,7 @@ def _first(fields: dict[str, JsonValue], names: tuple[str, ...]) -> JsonValue:
 def make_body(
     session: Session, url: str | None, events: Sequence[str] = (), data: Mapping[str, JsonValue] = MappingProxyType({})
 ) -> JsonValue:
-    """Return what was given, under the names that the profile says, and nothing else; raises EscrowctlError (2)."""
+    """Return the request body: the given values under the profile's field names. Raises EscrowctlError `BAD_VALUE`."""
     if url is None and not data:
         raise bad_value("webhook create needs --url, or the complete request body in --data.")
     given: dict[str, JsonValue] = {}
@@ -155,7 +155,7 @@ def make_body(
 
 
 def check_url(url: str) -> str:
-    """Return an absolute http or https URL; raises EscrowctlError `ErrorCode.BAD_VALUE` for anything else."""
+    """Return an absolute http or https URL. Raises EscrowctlError `ErrorCode.BAD_VALUE` for any other text."""
     if not url.isascii() or not url.isprintable() or " " in url or len(url) > _MAX_URL_CHARS:
         raise bad_value(f"--url must be at most {_MAX_URL_CHARS} visible ASCII characters without spaces.")
     try:
@@ -175,7 +175,7 @@ def _check_event(event: str) -> str:
 
 
 def _note_secret(session: Session, result: "WriteResult", *, is_shown: bool) -> None:
-    """Report where the secret is stored: in any case where it is not shown, or not stored."""
+    """Report the file of the secret. `-q` does not hide that if the secret is not shown or not stored."""
     reply = record_of(result).document
     secret = find_secret(reply)
     if result.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
@@ -196,7 +196,7 @@ def _note_secret(session: Session, result: "WriteResult", *, is_shown: bool) -> 
 
 
 def _shows(session: Session, result: "WriteResult", view: View) -> bool:
-    """Whether a secret is shown; one without a usual name is only where the whole reply is."""
+    """Whether a secret is shown. One without a usual name is shown only with the complete reply."""
     options, record = session.options, record_of(result)
     secret = find_secret(record.document)
     if options.quiet and not options.fields:

@@ -1,4 +1,4 @@
-"""How events are shown: one line each."""
+"""Views of events and attempts: one line each."""
 
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.output.view import View
@@ -10,7 +10,7 @@ _MISSING = "-"
 
 
 def view_event(event: Event, *, at: str, result: str = "", forward: JsonValue = None) -> View:
-    """Return the line of an event: `at` is the time to show, `result` what was done with it, `forward` that as JSON."""
+    """Return the view of an event. `at`: the time to show; `result`: the outcome as text; `forward`: as JSON."""
     kind, resource, status = event.summary
     if event.shares_id:
         result = f"{result}, id {event.sent_id} has another body too".removeprefix(", ")
@@ -26,7 +26,7 @@ def view_event(event: Event, *, at: str, result: str = "", forward: JsonValue = 
     }
     counted: dict[str, JsonValue] = {"arrivals": Number(str(event.arrivals)), "sent_id": event.sent_id}
     document = named | {"verified": event.verified, **counted, "forward": forward}
-    # What is as it should be needs no word where the line is short of room.
+    # The line has little room: "verified" is left out if there is a result.
     last = result if event.verified and result else f"{is_verified}, {result}" if result else is_verified
     cells = (f"{event.name:<12}", f"{kind or _MISSING:<20}", f"{resource or _MISSING:<11}", f"{status or _MISSING:<8}")
     line = "  ".join((f"{at[11:19]}Z", *cells, last))
@@ -34,7 +34,7 @@ def view_event(event: Event, *, at: str, result: str = "", forward: JsonValue = 
 
 
 def view_attempt(attempt: Attempt, *, at: str) -> View:
-    """Return the line of an attempt to forward an event."""
+    """Return the view of an attempt to forward an event."""
     number, delay = attempt.number, attempt.delay
     parts = [describe_reply(attempt.reply)]
     if attempt.state is ForwardState.FAILED:
@@ -48,11 +48,11 @@ def view_attempt(attempt: Attempt, *, at: str) -> View:
 
 
 def describe_reply(reply: Reply) -> str:
-    """Return what came of one attempt: `200, 9 ms`, or why there is no status."""
+    """Return the result of one attempt as text: `200, 9 ms`, or why there is no status."""
     return reply.fault if reply.status is None else f"{reply.status}, {reply.seconds * 1000:.0f} ms"
 
 
 def document_of(reply: Reply) -> dict[str, JsonValue]:
-    """Return what came of one attempt as JSON."""
+    """Return the result of one attempt as JSON."""
     status = Number(str(reply.status)) if reply.status is not None else None
     return {"http_status": status, "fault": reply.fault or None, "ms": Number(f"{reply.seconds * 1000:.0f}")}

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 _DEFAULT_PORT = 4600
 _READY_KEYS = frozenset({"url", "pid"})
 _KEPT = timedelta(days=30)
-"""How long an event is stored that was forwarded, or is not to be."""
+"""How long to store an event that needs no more forwarding."""
 _LAST_SECONDS = 2.0
-"""How long the end waits for an attempt in progress."""
+"""How long to wait at the end for an attempt in progress."""
 
 
 def listen(
@@ -86,7 +86,7 @@ def listen(
 
 
 class _Wanted(NamedTuple):
-    """What the line asks for."""
+    """The options of the line."""
 
     port: int
     target: Target | None
@@ -98,18 +98,18 @@ class _Wanted(NamedTuple):
 
 
 def _listen(session: Session, sender: EventSource, wanted: _Wanted, ending: contextlib.ExitStack) -> ExitCode:
-    """Serve until a signal, and return the code that it ends the program with."""
-    # The scheme is checked before anything is registered.
+    """Serve until a signal. Return the signal's exit code."""
+    # Check the scheme before registering an endpoint.
     sender.verifier([])
     spool = ending.enter_context(sender.open_spool())
     from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - for those who listen
 
     host = urlsplit(wanted.url).hostname if wanted.url is not None else None
-    # Its port is known; nothing is answered yet.
+    # From here its port is known. It does not answer yet.
     server = LoopbackServer(wanted.port, hosts=frozenset({host} if host else ()))
     ending.callback(server.close)
     endpoint = _register(session, server.base_url, wanted) if wanted.registers else None
-    # The sandbox is free again for other commands, and for `sandbox serve`.
+    # Free the sandbox for other commands, and for `sandbox serve`.
     session.close()
     if count := spool.remove_old(timestamp(session.runtime.now() - _KEPT)):
         what = f"{count} stored {'event' if count == 1 else 'events'}, older than {_KEPT.days} days"
@@ -151,7 +151,7 @@ def _listen(session: Session, sender: EventSource, wanted: _Wanted, ending: cont
 
 
 class _Forwarding(NamedTuple):
-    """Where events go: the thread that sends them, and the attempts that are not shown yet."""
+    """The target of events, the thread that sends them, and the attempts not shown yet."""
 
     target: Target
     forwarder: Forwarder
@@ -159,7 +159,7 @@ class _Forwarding(NamedTuple):
 
 
 class _Run:
-    """Shows what arrives and what is forwarded, and counts it."""
+    """Shows and counts received events and forwarding attempts."""
 
     def __init__(
         self, session: Session, receiver: Receiver, forwarding: _Forwarding | None, *, profile: str | None
@@ -172,7 +172,7 @@ class _Run:
         self._refusals = Refusals(session)
 
     def turn(self) -> bool:
-        """Show what is new; return whether a signal has come. Raises what ended the forwarding."""
+        """Show new arrivals and attempts. Return whether a signal has come. Raises the error that ended forwarding."""
         arrived = self._receiver.take()
         for arrival in arrived:
             self._show_arrival(arrival)
@@ -190,9 +190,9 @@ class _Run:
         return self._session.signals.pending is not None
 
     def end(self, spool: Spool) -> ExitCode:
-        """Stop forwarding, say what became of all, and return the code of the signal.
+        """Stop forwarding, report the counts, and return the signal's exit code.
 
-        Raises EscrowctlError `ErrorCode.NOT_FORWARDED` where some events were not accepted.
+        Raises EscrowctlError `ErrorCode.NOT_FORWARDED` if the application has not accepted some events.
         """
         if self._forwarding is not None:
             self._forwarding.forwarder.stop(seconds=_LAST_SECONDS)
@@ -231,7 +231,7 @@ class _Run:
             self._forwarding.forwarder.wake()
             return
         if event.arrivals > 1:
-            # What became of it when it was received first was counted then.
+            # Its outcome was counted when it was received first.
             self._counts["repeated"] += 1
             result = f"received {event.arrivals} times"
         else:
@@ -247,7 +247,7 @@ class _Run:
 
 
 def _register(session: Session, here: str, wanted: _Wanted) -> "View":
-    """Return the endpoint with this URL: an existing one, else a new one; asks first, unless in the sandbox."""
+    """Return the endpoint with this URL, registered if there is none. Ask before that, except in the sandbox."""
     service = session.service
     if wanted.url is None and not (service.sandbox or service.origin.is_loopback):
         raise bad_value(f"--register needs --url: {service.origin} cannot reach {here}.")
@@ -273,7 +273,7 @@ def _register(session: Session, here: str, wanted: _Wanted) -> "View":
 
 
 def _forward(session: Session, sender: EventSource, target: Target, ending: contextlib.ExitStack) -> _Forwarding:
-    """Prepare to forward; raises `ErrorCode.BUSY` where another process forwards to the same target."""
+    """Prepare to forward. Raises `ErrorCode.BUSY` if another process forwards to the same target."""
     locks = LockFile(sender.spool_path.with_suffix(".lock"))
     ending.callback(locks.close)
     if not locks.hold(f"{sender.identity}\n{target}"):

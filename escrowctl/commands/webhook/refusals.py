@@ -1,4 +1,4 @@
-"""Requests that `webhook listen` did not take: shown, and counted where they are many."""
+"""Requests that `webhook listen` refused: shown, or only counted if there are many."""
 
 from collections import Counter
 
@@ -7,11 +7,11 @@ from escrowctl.session import Session
 from escrowctl.webhooks.receiver import Arrival
 
 _SECONDS = 10.0
-"""How far apart two lines about requests that were refused alike are."""
+"""The least time between two lines about refusals of the same kind."""
 
 
 class Refusals:
-    """Shows what was not taken: the first of its kind at once, others counted, so that a scanner fills no screen."""
+    """Shows refused requests: the first of a kind at once, others as a count, so that a scanner fills no screen."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -20,18 +20,18 @@ class Refusals:
         self._next: dict[str, float] = {}
 
     def add(self, arrival: Arrival) -> None:
-        """Count one."""
+        """Count a refused request."""
         self._counts[arrival.refusal] += 1
         self._reasons[arrival.refusal] = arrival.reason
 
     def show(self) -> None:
-        """Show a line for each kind whose last line is long enough ago."""
+        """Show a line for each kind with new refusals, if its last line is long enough ago."""
         runtime = self._session.runtime
         moment = runtime.monotonic()
         for refusal in [kind for kind in self._counts if self._next.get(kind, moment) <= moment]:
             count = self._counts.pop(refusal)
             times = f", {count} times" if count > 1 else ""
-            # With its time, as the line of an event: the console shows the same message only once.
+            # The time makes the message unique: the console shows the same message only once.
             at = f"{timestamp(runtime.now())[11:19]}Z"
             self._session.console.warn("refused", f"{refusal} at {at}{times}: {self._reasons[refusal]}")
             self._next[refusal] = moment + _SECONDS

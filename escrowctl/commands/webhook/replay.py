@@ -69,12 +69,12 @@ def replay(
 
 
 class _Signer(NamedTuple):
-    """Signs again by the secret that an event was signed with."""
+    """Signs an event again, with the secret that it was signed with."""
 
     verifiers: tuple[tuple[bytes, Verifier], ...]
 
     def sign(self, event: Event, now: datetime) -> Delivery:
-        """Return the delivery to send. One that is not verified stays as it is: a signature would vouch for it."""
+        """Return the delivery to send. An unverified one stays unchanged: a signature would vouch for it."""
         for secret, verifier in self.verifiers:
             try:
                 verifier.check(event.delivery, now=event.received_at)
@@ -95,7 +95,7 @@ class _Replay:
         self._times = times
 
     def send(self, event: Event) -> list[Reply]:
-        """Send an event, and return the replies that do not accept it."""
+        """Send an event. Return the replies that do not accept it."""
         runtime = self._session.runtime
         delivery = self._signer.sign(event, runtime.now()) if self._signer else event.delivery
         replies = [send(self._target, delivery, monotonic=runtime.monotonic) for _ in range(self._times)]
@@ -115,7 +115,7 @@ class _Replay:
 def _choose(
     session: Session, spool: Spool, target: Target, names: list[str], since: datetime | None, *, unverified: bool
 ) -> list[Event]:
-    """Return the events to send, oldest first; raises EscrowctlError before anything is sent."""
+    """Return the events to send. Raises `NOT_FOUND`, `BAD_VALUE`, or `BAD_SIGNATURE` for an unverified one."""
     if names:
         chosen = [find_event(spool, name) for name in dict.fromkeys(names)]
         for event in chosen:

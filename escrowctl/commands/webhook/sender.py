@@ -1,4 +1,4 @@
-"""Whose events they are: how the service signs them, its secrets, and where its events are stored. No key is needed."""
+"""The service that sends events: its signing scheme, its secrets and its stored events. Needs no API key."""
 
 import contextlib
 from collections.abc import Iterator
@@ -27,17 +27,17 @@ UnverifiedOption = Annotated[bool, typer.Option("--unverified", help="Forward ev
 
 
 class NamedSecret(NamedTuple):
-    """The text of a signing secret, and where it is from."""
+    """The text of a signing secret, and its source."""
 
     text: str
     source: str
 
 
 class EventSource:
-    """The service that events come from, with the secrets that are known for it."""
+    """The service that sends the events, and its known secrets."""
 
     def __init__(self, session: Session, secret_file: Path | None) -> None:
-        """Find it as `--sandbox`, the line, the environment or the default profile name it; there may be none.
+        """Find the service: from `--sandbox`, the line, the environment or the default profile. There may be none.
 
         Raises EscrowctlError `ErrorCode.BAD_CONFIG` and `STATE_UNUSABLE`.
         """
@@ -47,18 +47,18 @@ class EventSource:
 
     @property
     def spool_path(self) -> Path:
-        """The file of its events."""
+        """The file of the stored events."""
         return self._folder / _FILE_NAME
 
     @contextlib.contextmanager
     def open_spool(self) -> Iterator[Spool]:
-        """Open its events; raises EscrowctlError `ErrorCode.STATE_UNUSABLE`, for what happens in the block too."""
+        """Open the stored events. Raises `ErrorCode.STATE_UNUSABLE`, also for errors of the store in the block."""
         spool = Spool(self.spool_path, self.identity)
         with contextlib.closing(spool), spool.translating():
             yield spool
 
     def find_secrets(self) -> list[NamedSecret]:
-        """Return the secrets in the file or the variable, else those that are stored; nothing on stderr quotes one.
+        """Return the secrets of the file or the variable, else the stored ones. Output on stderr contains none of them.
 
         Raises EscrowctlError `ErrorCode.BAD_CONFIG` and `KEY_MISSING` for a file or a variable that cannot be used.
         """
@@ -67,12 +67,12 @@ class EventSource:
         return found
 
     def verifier(self, secrets: list[NamedSecret]) -> Verifier:
-        """Return what checks events with these secrets; raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
+        """Return a verifier of events with these secrets. Raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
         is_signed = self.webhooks.scheme != UNSIGNED
         return Verifier(self.webhooks, [self.read(secret) for secret in secrets] if is_signed else [])
 
     def read(self, secret: NamedSecret) -> bytes:
-        """Return a secret as a key; raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
+        """Return a secret as key bytes. Raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
         return read_secret(secret.text, self.webhooks.scheme, source=secret.source)
 
     @property
@@ -84,7 +84,7 @@ class EventSource:
         return session.folders.state
 
     def _stored(self) -> Iterator[NamedSecret]:
-        """Yield the secrets in stored replies, with a warning for what the scheme cannot use: it may be no secret."""
+        """Yield the secrets in stored replies. Warn of a value that the scheme cannot use: it may be no secret."""
         for text in SigningSecrets(self._folder).list_secrets(self.identity):
             secret = NamedSecret(text, "a stored reply")
             try:
@@ -95,7 +95,7 @@ class EventSource:
                 yield secret
 
     def _given(self) -> list[NamedSecret]:
-        """Return the secrets of the file, else of the variable, which --sandbox ignores."""
+        """Return the secrets of the file, else of the variable. --sandbox ignores the variable."""
         text, source = None, "--secret-file"
         if self._secret_file is not None:
             text = read_private_text(self._secret_file, source=source)
@@ -134,7 +134,7 @@ def no_secret() -> EscrowctlError:
 
 
 def _find_service(session: Session) -> tuple[str, str | None, WebhookSettings]:
-    """Return the service's identity, its profile if it has one, and how it signs."""
+    """Return the service's identity, its profile or None, and its signing settings."""
     if session.options.sandbox:
         return session.service.identity, None, session.service.webhooks
     try:

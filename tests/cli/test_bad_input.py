@@ -197,9 +197,6 @@ LINES = (
     Line("sandbox move tx_DISPUTED held", 7),
     Line("sandbox reset", 3),
     Line("sandbox reset", 3, "no\n", terminal=True),
-    Line("tx get tx_1", 2, environ={"ESCROWCTL_PROFILE": KEY, "ESCROWCTL_API_KEY": KEY}),
-    Line("tx get tx_1", 2, environ={"ESCROWCTL_BASE_URL": f"https://h/{KEY}", "ESCROWCTL_API_KEY": KEY}),
-    Line("auth login --base-url https://a.example.com --mode test -p sk_test_0123456789abcdef --no-check", 2, KEY),
 )
 
 

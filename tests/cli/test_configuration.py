@@ -154,27 +154,6 @@ def test_missing_key_hint_names_the_unused_key_of_the_environment(run: Run) -> N
     assert "export ESCROWCTL_BASE_URL=https://b.example.com" in result.err
 
 
-def test_the_sandbox_is_sealed(run: Run, serve: Serve, home: Path) -> None:
-    server = serve(json_reply(HELD))
-    _configure(home, {"A": server, "B": server}, "a")
-    hostile = {
-        E_URL: server.base_url,
-        E_KEY: KEY_ENV,
-        E_PROFILE: "a",
-        "ESCROWCTL_CONFIG": str(home / "config.toml"),
-        "ESCROWCTL_MODE": "nonsense",
-        "ESCROWCTL_CA_BUNDLE": "/nowhere",
-        "HTTP_PROXY": server.base_url,
-        "HTTPS_PROXY": server.base_url,
-        "ALL_PROXY": server.base_url,
-    }
-
-    made = run("--sandbox", *CREATE, "--json", environ=hostile)
-
-    assert (made.code, made.json["status"], server.seen) == (0, "held", [])
-    assert run("--sandbox", "tx", "get", made.json["id"], "--json").json == made.json
-
-
 @pytest.mark.parametrize("proxy", ["http://u:hunter2@[bad", "socks5://u:hunter2@h:1080"])
 def test_unusable_proxy_is_reported_without_its_password(run: Run, proxy: str) -> None:
     environ = {E_URL: "https://escrow.example.com", E_KEY: KEY_ENV, "HTTPS_PROXY": proxy}
@@ -198,14 +177,6 @@ def test_special_config_file_is_refused_without_waiting(run: Run, home: Path, ki
     lines = (("tx", "get", "tx_1"), ("config", "set", "profiles.a.base_url", "https://a.example.com"))
 
     assert [run(*words).code for words in lines] == [2, 2]
-
-
-def test_both_ways_to_start_are_named_without_configuration(run: Run) -> None:
-    result = run(*CREATE)
-
-    assert (result.code, result.out) == (4, "")
-    assert "escrowctl auth login" in result.err
-    assert "escrowctl --sandbox tx create --amount 100 --currency USD" in result.err
 
 
 def test_the_prefix_of_the_profile_is_the_only_one_tried(run: Run, serve: Serve, home: Path) -> None:

@@ -247,17 +247,6 @@ def test_ci_job_without_a_history_is_warned(profile: Profile, run: Run) -> None:
     assert "history" not in checks(run("doctor"))
 
 
-def test_sandbox_is_checked_as_a_service(run: Run, home: Path) -> None:
-    run("--sandbox", *CREATE)
-
-    result = run("--sandbox", "doctor")
-
-    assert result.code == 0
-    assert [checks(result)[name] for name in ("key", "prefix", "access", "journal")] == ["ok"] * 4
-    assert checks(result)["tcp"] == "skipped"
-    assert not (home / "state" / "journal.db").exists()
-
-
 def test_live_profile_that_can_confirm_no_release_is_warned_of(profile: Profile, run: Run) -> None:
     profile('mode = "live"', behave=service())
 

@@ -89,8 +89,6 @@ NO_MESSAGES = {
     ("webhooks/receiver.py", "503 Service"): "a status line",
     ("webhooks/signing.py", "it was verified"): "an assertion",
     ("webhooks/spool.py", "JOIN forwards"): "SQL",
-    ("webhooks/spool.py", "journal_mode"): "SQL",
-    ("webhooks/spool.py", "synchronous ="): "SQL",
     ("webhooks/spool.py", "trusted_schema"): "SQL",
     ("commands/webhook/listen.py", "it was queued"): "an assertion",
 }

@@ -15,18 +15,12 @@ from e2e.script import Program, clean_environment
 
 from escrowctl.sandbox.ledger import Balance, check_ledger
 from escrowctl.sandbox.service import Sandbox, open_sandbox
+from sandbox.racer import client_of
 
-BASE = "http://sandbox.invalid/api/v1"
 RACER = Path(__file__).with_name("racer.py")
 
 Connect = Callable[[Sandbox], httpx.Client]
 Start = Callable[..., subprocess.Popen[str]]
-
-
-def client_of(sandbox: Sandbox) -> httpx.Client:
-    """Return a client with the sandbox's key, over the real WSGI path."""
-    headers = {"Authorization": f"Bearer {sandbox.key}"}
-    return httpx.Client(transport=httpx.WSGITransport(app=sandbox.app), base_url=BASE, headers=headers)
 
 
 def fetch_document(sandbox: Sandbox) -> dict[str, Any]:

@@ -5,12 +5,20 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from escrowctl.sandbox.service import open_sandbox
-from sandbox.conftest import client_of
+import httpx
+
+from escrowctl.sandbox.service import Sandbox, open_sandbox
 
 
 def clock() -> datetime:
     return datetime.now(UTC)
+
+
+def client_of(sandbox: Sandbox) -> httpx.Client:
+    """Return a client with the sandbox's key, over the real WSGI path."""
+    headers = {"Authorization": f"Bearer {sandbox.key}"}
+    transport = httpx.WSGITransport(app=sandbox.app)
+    return httpx.Client(transport=transport, base_url="http://sandbox.invalid/api/v1", headers=headers)
 
 
 def report(*words: object) -> None:

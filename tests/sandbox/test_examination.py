@@ -10,6 +10,8 @@ from sandbox.broken import FAULTS, Fault
 from sandbox.conftest import balances
 from sandbox.examiner import Examination, examine
 
+pytestmark = pytest.mark.filterwarnings("ignore:send_bytes:DeprecationWarning")
+
 SEED = 8
 
 SHORT = ("--max-examples", "10")

@@ -9,7 +9,7 @@ from sandbox.serving import serving_here
 
 pytestmark = pytest.mark.filterwarnings("ignore:send_bytes:DeprecationWarning")
 
-CREATE = ("tx", "create", "--currency", "USD", "--json")
+CREATE = ("tx", "create", "--amount", "100", "--currency", "USD", "--json")
 
 # Fault of a create -> exit code, error code, and whether the escrow exists.
 OUTCOMES: dict[str, tuple[int, str | None, bool]] = {
@@ -24,7 +24,7 @@ OUTCOMES: dict[str, tuple[int, str | None, bool]] = {
 }
 
 
-def create_under(fault: str, run: Run, amount: str) -> tuple[Result, bool]:
+def create_under(fault: str, run: Run, reference: str) -> tuple[Result, bool]:
     """Create once under a fault; return the result, and whether there is one escrow more."""
 
     def count() -> int:
@@ -32,7 +32,7 @@ def create_under(fault: str, run: Run, amount: str) -> tuple[Result, bool]:
 
     before = count()
     assert run("sandbox", "set", f"fault.create={fault},3x").code == 0
-    ended = run("--sandbox", "--timeout", "1", *CREATE, "--amount", amount)
+    ended = run("--sandbox", "--timeout", "1", *CREATE, "--reference", reference)
     return ended, count() > before
 
 
@@ -41,10 +41,10 @@ def create_under(fault: str, run: Run, amount: str) -> tuple[Result, bool]:
 def test_fault_has_its_outcome_in_process_and_over_a_socket(fault: str, home: Path, run: Run) -> None:
     code, error, exists = OUTCOMES[fault]
 
-    in_process = create_under(fault, run, "100")
+    in_process = create_under(fault, run, "a")
     run("sandbox", "set", "fault.create=off")
     with serving_here(home):
-        served = create_under(fault, run, "101")
+        served = create_under(fault, run, "b")
 
     for ended, made in (in_process, served):
         assert (ended.code, ended.error["code"] if error else None, made) == (code, error, exists)

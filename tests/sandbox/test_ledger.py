@@ -16,7 +16,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multip
 
 from escrowctl.sandbox.ledger import Balance
 from escrowctl.sandbox.service import Sandbox, open_sandbox
-from sandbox.conftest import balances, client_of
+from sandbox.conftest import balances
+from sandbox.racer import client_of
 
 UNIT = Decimal("0.0001")
 

@@ -27,7 +27,8 @@ from wire_server import Seen, hang_up, http_reply, reset
 from wire_server import serving as serving_wire
 
 from escrowctl.sandbox.service import open_sandbox
-from sandbox.conftest import balances, client_of, rows
+from sandbox.conftest import balances, rows
+from sandbox.racer import client_of
 from sandbox.serving import SECONDS, Served, call, serving
 from sandbox.test_delivery import signature
 

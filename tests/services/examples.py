@@ -173,7 +173,7 @@ UNPOINTED = ExampleService(
             0,
             "/escrowState\tAWAITING_DEPOSIT\n",
         ),
-        Expected("tx release A-10977 --yes", 10, "", "--allow-unreadable"),
+        Expected("tx release A-10977 --yes --expect-amount 100", 10, "", "doctor --tx A-10977"),
         Expected(
             "tx release A-10977 --yes --allow-unreadable --json",
             0,

@@ -112,22 +112,6 @@ def test_wait_follows_retry_after_within_bounds(
     assert (clock.slept, len(server.seen)) == (waits, len(waits) + 1)
 
 
-def test_each_retry_is_reported_with_its_wait(service_and_run: ServiceAndRun) -> None:
-    _, run = service_and_run(
-        in_turn(json_reply(b"", "429 Later", "Retry-After: 30"), json_reply(b"", "503 Busy"), json_reply(HELD))
-    )
-
-    result = run(*GET, **Clock().injected)
-
-    assert (result.code, result.err.splitlines()) == (
-        0,
-        [
-            "note: the service replied 429; retrying in 30 s, attempt 2 of 3",
-            "note: the service replied 503; retrying in 1 s, attempt 3 of 3",
-        ],
-    )
-
-
 def test_wait_that_is_too_long_is_reported_instead(service_and_run: ServiceAndRun) -> None:
     _, run = service_and_run(json_reply(b"", "429 Later", "Retry-After: 3600"))
 

@@ -1,12 +1,10 @@
 """`journal init --from`: a new journal in the place of one that is refused, lost, or of an earlier format."""
 
 import json
-import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-import internals
 import pytest
 from conftest import Result, Run, ServiceAndRun
 from wire_server import WireServer, hang_up
@@ -279,43 +277,3 @@ def test_broken_chain_is_exported_up_to_the_break(
     (tmp_path / "e.jsonl").write_text(exported.out)
     elsewhere = {"ESCROWCTL_HOME": str(tmp_path / "elsewhere")}
     assert run("journal", "import", str(tmp_path / "e.jsonl"), environ=elsewhere).code == 0
-
-
-@pytest.mark.parametrize("head", ["there", "missing"])
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("step", internals.SUCCESSION_STEPS)
-def test_replacing_that_is_killed_leaves_the_old_journal_or_is_completed(
-    journal_of_two: tuple[WireServer, Run],
-    state: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    step: str,
-    moment: str,
-    head: str,
-) -> None:
-    server, run = journal_of_two
-    if head == "missing":
-        remove_head(state)
-    exported = export(run, tmp_path / "e.jsonl", code=0 if head == "there" else 17)
-    original = internals.read(step)
-
-    def killed(*words: object, **named: object) -> None:
-        if moment == "after":
-            original(*words, **named)
-        os.kill(os.getpid(), 9)
-
-    if (child := os.fork()) == 0:
-        monkeypatch.setattr(step, killed)
-        replaced(run, exported)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -9
-
-    code = run(*OTHER).code
-    if code == 0:
-        assert len(server.writes) == 3
-        assert run(*RELEASE).code == 7
-        return
-    assert (code, len(server.writes)) == (17, 2)
-    assert replaced(run, exported).code == 0
-    assert [run(*line).code for line in (RELEASE, UNKNOWN, OTHER, ("journal", "verify"))] == [7, 12, 0, 0]
-    assert len(server.writes) == 3

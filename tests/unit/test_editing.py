@@ -90,20 +90,6 @@ def test_one_setting_changes_and_the_rest_of_the_text_stays(
     assert edit(tmp_path, BEFORE, (name, value)) == BEFORE.replace(old, new)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("timeout", 5), ("reply.status", "/escrowState"), ("webhook.url_field", "endpoint"), ("caps.USD", "5")],
-)
-@pytest.mark.parametrize("profile", ["acme-test", "acme-live"])
-def test_added_setting_leaves_every_comment(tmp_path: Path, profile: str, name: str, value: Any) -> None:
-    after = edit(tmp_path, BEFORE, (f"profiles.{profile}.{name}", value))
-
-    expected = tomllib.loads(BEFORE)
-    _apply(expected["profiles"][profile], name, value)
-    assert tomllib.loads(after) == expected
-    assert _comments(after) == _comments(BEFORE)
-
-
 SCATTERED = """\
 # top
 [profiles.a]
@@ -133,14 +119,6 @@ def test_profile_is_removed_from_any_layout(tmp_path: Path, name: str) -> None:
     del expected["profiles"][name]
     assert tomllib.loads(after) == expected
     assert after.startswith("# top\n")
-
-
-def test_profile_in_several_places_is_changed(tmp_path: Path) -> None:
-    after = edit(tmp_path, SCATTERED, ("profiles.a.mode", "test"), ("profiles.a.reply.status", "/status"))
-
-    expected = tomllib.loads(SCATTERED)
-    expected["profiles"]["a"] |= {"mode": "test", "reply": {"id": "/id", "status": "/status"}}
-    assert tomllib.loads(after) == expected
 
 
 @pytest.mark.parametrize(

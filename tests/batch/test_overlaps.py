@@ -17,17 +17,6 @@ from escrowctl.journal.model import Selection, Settlement
 RUN = ("--yes", "--json")
 
 
-def test_same_file_again_is_done(start: Start, rows: WriteRows) -> None:
-    service, run = start()
-    path = str(rows(5))
-    run("create", path, *RUN)
-
-    again = run("create", path, *RUN)
-    dry = run("create", path, "--dry-run")
-
-    assert (again.code, again.error["code"], dry.code, len(service.received)) == (7, "already_done", 7, 5)
-
-
 def test_same_file_again_resumes(start: Start, rows: WriteRows) -> None:
     service, run = start(lambda number, _seen: "401 No" if number > 3 else "")
     path = str(rows(9))
@@ -51,15 +40,6 @@ def test_another_order_is_another_file_whose_rows_are_done(start: Start, rows: W
     assert (refused.code, refused.error["lines"]) == (7, [2, 3])
     assert (skipped.code, counts_of(skipped), again.code) == (0, (1, 0, 0, 0), 0)
     assert service.applied == {"1": 1, "2": 1, "3": 1}
-
-
-def test_all_rows_done_is_success_where_they_may_be_left_out(start: Start, rows: WriteRows) -> None:
-    service, run = start()
-    run("create", str(rows(2)), *RUN)
-
-    result = run("create", str(rows(1, name="part.csv")), "--yes", "--skip-done")
-
-    assert (result.code, len(service.received)) == (0, 2)
 
 
 def test_new_run_key_sends_done_rows_again_once(start: Start, rows: WriteRows) -> None:

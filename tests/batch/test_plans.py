@@ -105,19 +105,6 @@ def test_run_keys_that_look_alike_are_one(start: Start, rows: WriteRows) -> None
     assert ("created again: 2 rows" in rehearsed.err, "run key a; ended" in shown.err) == (True, True)
 
 
-def test_done_row_with_another_amount_is_not_left_out(start: Start, rows: WriteRows) -> None:
-    service, run = start()
-    run("create", str(rows(1)), *RUN)
-    changed = rows(text="reference,amount,currency\nA-1,79,EUR\nA-2,1,EUR\n", name="changed.csv")
-
-    result = run("create", str(changed), *RUN, "--skip-done")
-    shown = run("create", str(changed), "--yes", "--skip-done")
-
-    assert (result.code, shown.code, len(service.received)) == (7, 7, 1)
-    assert "  line 2  j1 is done, with 100 EUR; the file says 79 EUR" in shown.err
-    assert result.error["flaws"] == [{"line": 2, "why": "j1 is done, with 100 EUR; the file says 79 EUR"}]
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [

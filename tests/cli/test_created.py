@@ -219,23 +219,7 @@ def test_stored_reply_of_a_webhook_is_not_judged_again(profile: Profile, run: Ru
     assert run("journal", "resolve", "j1").code == 12
 
 
-# Reads are not held to it
-
-
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        (b'{"id":"tx_1","error":"card declined","code":"ESC-1","success":false}', 0),
-        (b'{"ref":"tx_1","code":1}', 16),
-        (b'{"message":"hello"}', 16),
-    ],
-)
-def test_read_of_a_record_with_an_error_field_shows_it(body: bytes, code: int, service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(json_reply(body))
-
-    result = run("tx", "get", "tx_1", "--json")
-
-    assert (result.code, result.json) == (code, json.loads(body))
+# Other money than was created
 
 
 @pytest.mark.parametrize(

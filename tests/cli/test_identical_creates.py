@@ -1,17 +1,14 @@
 """A create that was done a moment ago, and is typed again: asked about, refused or noted."""
 
-import json
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from itertools import count
 from typing import Any
 
 import pytest
-from batch.conftest import WriteRows, rows
+from batch.conftest import rows
 from conftest import NOW, Run
-from wire_server import Seen, hang_up, http_reply
+from wire_server import hang_up
 
 from cli.conftest import Profile
 from cli.replies import CREATE, HELD, holding, in_turn, json_reply
@@ -102,22 +99,6 @@ def test_identical_create_on_a_test_service_is_noted_at_a_terminal(profile: Prof
     result = run(*CREATE, terminal=True, now=lambda: LATER)
 
     assert (result.code, "an identical create (100 USD) was done 14 min ago (j1, tx_1)" in result.err) == (0, True)
-
-
-def test_many_other_creates_do_not_hide_an_identical_one(profile: Profile, run: Run, rows: WriteRows) -> None:
-    numbers = count(1)
-
-    def create(seen: Seen, connection: socket.socket) -> None:
-        record = json.loads(seen.body) | {"id": f"tx_{next(numbers)}", "status": "held"}
-        connection.sendall(http_reply("200 OK", json.dumps(record).encode()))
-
-    profile('mode = "live"', behave=create)
-    assert run(*CREATE, now=lambda: NOW).code == 0
-    assert run("batch", "create", str(rows(205, first=2)), "--yes", now=lambda: LATER).code == 0
-
-    result = run(*CREATE, terminal=True, stdin="no\n", now=lambda: LATER)
-
-    assert (result.code, "(j1, tx_1)" in result.err) == (3, True)
 
 
 def test_question_is_asked_after_the_wait_for_an_identical_create(

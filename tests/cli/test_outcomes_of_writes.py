@@ -152,15 +152,6 @@ def test_a_refusal_is_a_refusal_and_not_sent_again(
     assert journal() == [(f"{line[1]}_transaction", "refused")]
 
 
-def test_half_a_character_in_a_refusal_leaves_it_a_refusal(service_and_run: ServiceAndRun, journal: Journal) -> None:
-    server, run = service_and_run(json_reply(rb'{"detail":"\udc00"}', "400 Bad Request"))
-
-    result = run(*CREATE, "--json")
-
-    assert (result.code, result.error["code"], len(server.writes)) == (8, "refused", 1)
-    assert journal() == [("create_transaction", "refused")]
-
-
 def test_refusal_text_is_escaped_and_cut(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(b"\x1b[2J\xe2\x80\xae" + b"x" * 5000, "400 Bad Request"))
 

@@ -62,8 +62,11 @@ def by_path(*, listed: Behave, one: Behave, write: Behave = hang_up) -> Behave:
     return by_method(GET=read, POST=write, PUT=write, DELETE=write)
 
 
+UnknownWrite = Callable[..., tuple[WireServer, Run]]
+
+
 @pytest.fixture
-def unknown_write(service_and_run: ServiceAndRun) -> Callable[..., tuple[WireServer, Run]]:
+def unknown_write(service_and_run: ServiceAndRun) -> UnknownWrite:
     """Start a server on which one write has become unknown, as j1."""
 
     def start(line: tuple[str, ...], behave: Behave, **keywords: Any) -> tuple[WireServer, Run]:
@@ -79,9 +82,7 @@ def unknown_write(service_and_run: ServiceAndRun) -> Callable[..., tuple[WireSer
 # Reading
 
 
-def test_create_stays_unknown_when_only_its_amount_is_found(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
-) -> None:
+def test_create_stays_unknown_when_only_its_amount_is_found(unknown_write: UnknownWrite, journal: Journal) -> None:
     listed = listing(item("tx_88F2"), item("tx_other", 7))
     server, run = unknown_write(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
 
@@ -96,7 +97,7 @@ def test_create_stays_unknown_when_only_its_amount_is_found(
 
 @pytest.mark.parametrize("place", [{"idempotencyKey": KEY}, {"meta": {"request": {"key": KEY}}}, {"keys": ["x", KEY]}])
 def test_a_create_whose_key_a_record_carries_is_settled(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, place: dict[str, Any]
+    unknown_write: UnknownWrite, journal: Journal, place: dict[str, Any]
 ) -> None:
     listed = listing(item("tx_other"), item("tx_88F2", **place))
     server, run = unknown_write(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
@@ -124,7 +125,7 @@ def test_a_create_whose_key_a_record_carries_is_settled(
     ids=["a key of the operator's own", "part of a text", "two carry it", "none"],
 )
 def test_listing_without_the_key_in_one_record_proves_nothing(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, items: tuple[dict[str, Any], ...]
+    unknown_write: UnknownWrite, journal: Journal, items: tuple[dict[str, Any], ...]
 ) -> None:
     own = ("--idempotency-key", "order-1") if items and items[0].get("key") == "order-1" else ()
     line = (*CREATE, *own)
@@ -151,7 +152,7 @@ def test_a_release_that_reads_as_released_is_settled(run: Run, serve: Any, write
     "behave", [json_reply(HELD), json_reply(b"", "404 No"), json_reply(b"", "500 Oh"), hang_up, json_reply(b"<html>")]
 )
 def test_any_other_reading_of_a_release_proves_nothing(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, behave: Behave
+    unknown_write: UnknownWrite, journal: Journal, behave: Behave
 ) -> None:
     server, run = unknown_write(RELEASE, writes_meet(hang_up, reads=in_turn(json_reply(HELD), behave)))
 
@@ -196,7 +197,7 @@ BEFORE, AFTER = "2026-11-21T03:00:00Z", "2026-11-21T03:12:45Z"
 
 
 def test_escrow_that_was_there_before_is_not_the_result_of_a_create(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: UnknownWrite, journal: Journal
 ) -> None:
     earlier = item("tx_7", created_at=BEFORE)
     one = json_reply(json.dumps(earlier).encode())
@@ -218,9 +219,7 @@ def test_escrow_that_was_there_before_is_not_the_result_of_a_create(
         *("0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"),
     ],
 )
-def test_escrow_that_was_not_certainly_there_before_is_offered(
-    created: str | int, unknown_write: Callable[..., tuple[WireServer, Run]]
-) -> None:
+def test_escrow_that_was_not_certainly_there_before_is_offered(created: str | int, unknown_write: UnknownWrite) -> None:
     since = item("tx_7", created_at=created)
     _, run = unknown_write(CREATE, by_path(listed=listing(since, item("tx_6", created_at=BEFORE)), one=hang_up))
 
@@ -230,7 +229,7 @@ def test_escrow_that_was_not_certainly_there_before_is_offered(
 
 
 def test_escrow_created_shortly_before_is_shown_as_older_and_not_filled_in(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: UnknownWrite, journal: Journal
 ) -> None:
     older = item("tx_7", created_at="2026-11-21T03:08:30Z")
     server, run = unknown_write(CREATE, by_path(listed=listing(older), one=json_reply(json.dumps(older).encode())))
@@ -249,9 +248,7 @@ def test_escrow_created_shortly_before_is_shown_as_older_and_not_filled_in(
     [{"escrowRef": "tx_7", "money": {"val": 100, "cur": "USD"}}, {"id": "tx_7", "amount": "ten", "currency": "USD"}],
     ids=["unknown names", "no amount"],
 )
-def test_list_that_cannot_be_read_proves_nothing(
-    unknown_write: Callable[..., tuple[WireServer, Run]], record: dict[str, Any]
-) -> None:
+def test_list_that_cannot_be_read_proves_nothing(unknown_write: UnknownWrite, record: dict[str, Any]) -> None:
     _, run = unknown_write(CREATE, by_path(listed=listing(record, item("tx_6", 5)), one=hang_up))
 
     looked = run("journal", "resolve", "j1", "--json")
@@ -285,7 +282,7 @@ def test_create_that_differs_is_not_called_done(service_and_run: ServiceAndRun) 
 
 
 def test_operator_decision_applied_is_recorded_after_reading_the_id(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: UnknownWrite, journal: Journal
 ) -> None:
     one = json_reply(HELD.replace(b"tx_1", b"tx_88F2"))
     server, run = unknown_write(CREATE, by_path(listed=listing(), one=one))
@@ -300,7 +297,7 @@ def test_operator_decision_applied_is_recorded_after_reading_the_id(
 
 
 def test_operator_decision_without_a_user_name_records_the_uid(
-    unknown_write: Callable[..., tuple[WireServer, Run]], monkeypatch: pytest.MonkeyPatch
+    unknown_write: UnknownWrite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
@@ -314,35 +311,23 @@ def test_operator_decision_without_a_user_name_records_the_uid(
     assert last["detail"] == f"{DECIDED_APPLIED} (uid={os.geteuid()}: desk ticket 5512)"
 
 
+@pytest.mark.parametrize("keys", [(), ("--idempotency-key", "order-1")], ids=["a new key", "the same key"])
 def test_operator_decision_not_applied_allows_the_same_command(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: UnknownWrite, journal: Journal, keys: tuple[str, ...]
 ) -> None:
     write = in_turn(hang_up, json_reply(HELD))
-    server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
-    assert run(*CREATE).code == 12
+    server, run = unknown_write((*CREATE, *keys), by_path(listed=listing(), one=json_reply(HELD), write=write))
+    assert run(*CREATE, *keys).code == 12
 
     result = run("journal", "resolve", "j1", "--not-applied", *WHY)
 
     assert (result.code, server.writes) == (0, [])
     assert journal() == [("create_transaction", "not_applied")]
-    assert (run(*CREATE).code, len(server.writes)) == (0, 1)
+    assert (run(*CREATE, *keys).code, len(server.writes)) == (0, 1)
+    assert (server.writes[0].header("Idempotency-Key") == "order-1") == bool(keys)
 
 
-def test_key_of_a_write_not_applied_is_used_again(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
-) -> None:
-    keyed = (*CREATE, "--idempotency-key", "order-1")
-    write = in_turn(hang_up, json_reply(HELD))
-    server, run = unknown_write(keyed, by_path(listed=listing(), one=json_reply(HELD), write=write))
-    run("journal", "resolve", "j1", "--not-applied", *WHY)
-
-    assert (run(*keyed).code, [seen.header("Idempotency-Key") for seen in server.writes]) == (0, ["order-1"])
-    assert journal() == [("create_transaction", "done")]
-
-
-def test_create_sent_again_after_a_wrong_decision_is_reported_as_done_twice(
-    unknown_write: Callable[..., tuple[WireServer, Run]],
-) -> None:
+def test_create_sent_again_after_a_wrong_decision_is_reported_as_done_twice(unknown_write: UnknownWrite) -> None:
     create = (*CREATE, "--reference", "R-1")
     write = in_turn(hang_up, json_reply(HELD.replace(b"tx_1", b"tx_2")))
     server, run = unknown_write(create, by_path(listed=listing(), one=json_reply(HELD), write=write))
@@ -365,7 +350,7 @@ def test_create_sent_again_after_a_wrong_decision_is_reported_as_done_twice(
     ],
 )
 def test_decision_that_a_read_contradicts_needs_allow_unreadable(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, one: Behave, code: int
+    unknown_write: UnknownWrite, journal: Journal, one: Behave, code: int
 ) -> None:
     _, run = unknown_write(CREATE, by_path(listed=listing(), one=one))
     line = ("journal", "resolve", "j1", "--applied", "--id", "tx_2", *WHY)
@@ -378,9 +363,7 @@ def test_decision_that_a_read_contradicts_needs_allow_unreadable(
     assert journal() == [("create_transaction", "done")]
 
 
-def test_not_applied_is_refused_when_a_record_has_the_key(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
-) -> None:
+def test_not_applied_is_refused_when_a_record_has_the_key(unknown_write: UnknownWrite, journal: Journal) -> None:
     listed = listing(item("tx_88F2", metadata={"key": KEY}))
     server, run = unknown_write(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
     line = ("journal", "resolve", "j1", "--not-applied", *WHY)
@@ -394,15 +377,9 @@ def test_not_applied_is_refused_when_a_record_has_the_key(
     assert journal() == [("create_transaction", "not_applied")]
 
 
-@pytest.mark.parametrize(
-    ("echoed", "code", "sentence"),
-    [
-        (b"tx_1", 7, "--id tx_1 is refused: j1 "),
-        (b"tx_9", 10, "TX_1 could not be read: the service answered for TX_1 with the id tx_9"),
-    ],
-)
+@pytest.mark.parametrize(("echoed", "code"), [(b"tx_1", 7), (b"tx_9", 10)])
 def test_resolved_create_gets_the_id_that_the_record_echoes(
-    service_and_run: ServiceAndRun, journal: Journal, echoed: bytes, code: int, sentence: str
+    service_and_run: ServiceAndRun, journal: Journal, echoed: bytes, code: int
 ) -> None:
     write, one = in_turn(json_reply(HELD), hang_up), json_reply(HELD.replace(b"tx_1", echoed))
     _, run = service_and_run(by_path(listed=listing(), one=one, write=write))
@@ -411,7 +388,6 @@ def test_resolved_create_gets_the_id_that_the_record_echoes(
     result = run("journal", "resolve", "j2", "--applied", "--id", "TX_1", *WHY, "--json")
 
     assert result.code == code
-    assert result.error["message"].startswith(sentence)
     assert journal() == [("create_transaction", "done"), ("create_transaction", "unknown")]
 
 
@@ -443,7 +419,7 @@ def test_one_escrow_cannot_settle_two_creates(service_and_run: ServiceAndRun, jo
     ],
 )
 def test_contradictory_resolve_options_read_and_record_nothing(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, line: tuple[str, ...], code: int
+    unknown_write: UnknownWrite, journal: Journal, line: tuple[str, ...], code: int
 ) -> None:
     server, run = unknown_write(CREATE, hang_up)
 
@@ -464,9 +440,7 @@ def test_settled_entry_is_shown_and_takes_no_other_decision(service_and_run: Ser
     assert (refused.code, refused.error["code"], len(server.seen)) == (7, "already_done", 1)
 
 
-def test_entry_is_settled_only_at_its_own_service(
-    unknown_write: Callable[..., tuple[WireServer, Run]], serve: Any, run: Run
-) -> None:
+def test_entry_is_settled_only_at_its_own_service(unknown_write: UnknownWrite, serve: Any, run: Run) -> None:
     unknown_write(CREATE, hang_up)
     other = serve(json_reply(HELD))
     around = {"ESCROWCTL_BASE_URL": other.base_url, "ESCROWCTL_API_KEY": "sk_test_1"}
@@ -493,7 +467,7 @@ def test_applied_is_refused_when_the_release_reads_held(profile: Profile, run: R
 
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 def test_not_applied_without_a_read_needs_allow_unreadable(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, line: tuple[str, ...]
+    unknown_write: UnknownWrite, journal: Journal, line: tuple[str, ...]
 ) -> None:
     refused = json_reply(b"", "404 No")
     one = in_turn(json_reply(HELD), refused) if line == RELEASE else refused
@@ -517,7 +491,7 @@ def test_not_applied_without_a_read_needs_allow_unreadable(
     ids=["the key is in the request", "another amount", "another currency"],
 )
 def test_key_with_another_explanation_proves_nothing(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, data: str, record: dict[str, Any]
+    unknown_write: UnknownWrite, journal: Journal, data: str, record: dict[str, Any]
 ) -> None:
     line = (*CREATE, "--data", data, "--idempotency-key", KEY)
     _, run = unknown_write(line, by_path(listed=listing(record), one=json_reply(HELD)))
@@ -559,9 +533,7 @@ def test_repeated_command_prints_what_resolve_found(service_and_run: ServiceAndR
     assert len(server.writes) == 1
 
 
-def test_key_in_a_reason_or_id_is_refused(
-    unknown_write: Callable[..., tuple[WireServer, Run]], home: Path, journal: Journal
-) -> None:
+def test_key_in_a_reason_or_id_is_refused(unknown_write: UnknownWrite, home: Path, journal: Journal) -> None:
     server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD)))
 
     told = run("journal", "resolve", "j1", "--not-applied", "--reason", f"oops {API_KEY}", "--json")
@@ -573,9 +545,7 @@ def test_key_in_a_reason_or_id_is_refused(
     assert journal() == [("create_transaction", "unknown")]
 
 
-def test_read_does_not_overwrite_a_newer_record(
-    unknown_write: Callable[..., tuple[WireServer, Run]], home: Path, journal: Journal
-) -> None:
+def test_read_does_not_overwrite_a_newer_record(unknown_write: UnknownWrite, home: Path, journal: Journal) -> None:
     word = ("journal", "resolve", "j1", "--applied", "--id", "tx_9", "--allow-unreadable", *WHY)
 
     def list_late(seen: Any, connection: Any) -> None:
@@ -592,9 +562,7 @@ def test_read_does_not_overwrite_a_newer_record(
     assert (shown["state"], shown["id"]) == ("done", "tx_9")
 
 
-def test_signal_during_a_resolve_reports_the_state_of_the_entry(
-    unknown_write: Callable[..., tuple[WireServer, Run]],
-) -> None:
+def test_signal_during_a_resolve_reports_the_state_of_the_entry(unknown_write: UnknownWrite) -> None:
     def interrupt(_seen: Any, _connection: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.5)
@@ -654,7 +622,7 @@ def test_entry_is_settled_after_its_profile_changed(
 
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 def test_resend_is_confirmed_and_sent_once_with_the_same_key(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, line: tuple[str, ...]
+    unknown_write: UnknownWrite, journal: Journal, line: tuple[str, ...]
 ) -> None:
     write = in_turn(hang_up, json_reply(HELD))
     server, run = unknown_write(
@@ -695,35 +663,22 @@ def test_resent_release_is_confirmed_by_a_reading(
     assert ("not confirmed" in result.out + result.err) == (state == "unconfirmed" and code == 0)
 
 
-@pytest.mark.parametrize(("answer", "code"), [("no\n", 3), ("", 3)])
-def test_declining_leaves_it_unknown(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, answer: str, code: int
-) -> None:
-    server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD)))
-
-    result = run("journal", "resolve", "j1", "--resend", *WHY, stdin=answer, terminal=True)
-
-    assert (result.code, server.writes) == (code, [])
-    assert journal() == [("create_transaction", "unknown")]
-
-
-def test_without_a_terminal_sending_it_again_needs_yes(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+def test_resend_that_is_declined_or_cannot_be_asked_about_needs_yes(
+    unknown_write: UnknownWrite, journal: Journal
 ) -> None:
     write = in_turn(hang_up, json_reply(HELD))
     server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
+    resend = ("journal", "resolve", "j1", "--resend", *WHY)
 
-    assert (run("journal", "resolve", "j1", "--resend", *WHY).code, server.writes) == (3, [])
-    resent = run("journal", "resolve", "j1", "--resend", "--yes", *WHY)
-    assert (resent.code, len(server.writes)) == (0, 1)
-    # The second proves nothing about the first.
-    assert "note: j1 was sent before" in resent.err
+    refused = [run(*resend), run(*resend, stdin="no\n", terminal=True), run(*resend, terminal=True)]
+
+    assert ([result.code for result in refused], server.writes) == ([3, 3, 3], [])
+    assert journal() == [("create_transaction", "unknown")]
+    assert (run(*resend, "--yes").code, len(server.writes)) == (0, 1)
 
 
 @pytest.mark.parametrize("second", [json_reply(b"", "400 No"), json_reply(b"", "409 No"), hang_up])
-def test_resend_that_is_not_done_settles_nothing(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, second: Behave
-) -> None:
+def test_resend_that_is_not_done_settles_nothing(unknown_write: UnknownWrite, journal: Journal, second: Behave) -> None:
     """The first may have been applied, with any result of the second."""
     write = in_turn(hang_up, second)
     server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
@@ -733,16 +688,12 @@ def test_resend_that_is_not_done_settles_nothing(
 
 
 @pytest.mark.parametrize(
-    ("one", "code", "sentence"),
-    [
-        (HELD.replace(b"100", b"5000"), 3, "j1 was sent for 100 USD, but tx_1 now has 5000 USD."),
-        (HELD.replace(b"tx_1", b"tx_9"), 10, "the service answered for tx_1 with the id tx_9"),
-        (b"<html>", 10, "get transaction tx_1: the service replied 200"),
-    ],
+    ("one", "code"),
+    [(HELD.replace(b"100", b"5000"), 3), (HELD.replace(b"tx_1", b"tx_9"), 10), (b"<html>", 10)],
     ids=["another amount", "another escrow", "unreadable"],
 )
 def test_release_is_resent_only_while_it_is_as_confirmed(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, one: bytes, code: int, sentence: str
+    unknown_write: UnknownWrite, journal: Journal, one: bytes, code: int
 ) -> None:
     reads = in_turn(json_reply(HELD), json_reply(one))
     server, run = unknown_write(RELEASE, writes_meet(in_turn(hang_up, json_reply(HELD)), reads=reads))
@@ -751,13 +702,12 @@ def test_release_is_resent_only_while_it_is_as_confirmed(
     result = run(*line, "--json")
 
     assert (result.code, server.writes) == (code, [])
-    assert result.error["message"].startswith(sentence)
     assert journal() == [("release_transaction", "unknown")]
     assert (run(*line, "--allow-unreadable").code, len(server.writes)) == (0, 1)
 
 
 def test_release_that_may_be_in_progress_is_not_sent_again_unasked(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: UnknownWrite, journal: Journal
 ) -> None:
     reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", b"processing")))
     server, run = unknown_write(RELEASE, writes_meet(in_turn(hang_up, json_reply(b"")), reads=reads))
@@ -783,9 +733,7 @@ def test_release_in_progress_is_sent_again_where_the_service_deduplicates(profil
     assert len({seen.header("Idempotency-Key") for seen in server.writes}) == 1
 
 
-def test_write_changed_during_confirmation_is_not_resent(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
-) -> None:
+def test_write_changed_during_confirmation_is_not_resent(unknown_write: UnknownWrite, journal: Journal) -> None:
     reads = in_turn(json_reply(HELD), json_reply(HELD), json_reply(HELD.replace(b"100", b"5000")))
     server, run = unknown_write(RELEASE, writes_meet(hang_up, reads=reads))
 
@@ -808,7 +756,7 @@ def test_read_only_profile_refuses_a_resend_without_asking(profile: Profile, run
     assert "Type" not in result.err
 
 
-def test_write_stored_as_hashes_cannot_be_resent(unknown_write: Callable[..., tuple[WireServer, Run]]) -> None:
+def test_write_stored_as_hashes_cannot_be_resent(unknown_write: UnknownWrite) -> None:
     server, run = unknown_write(("webhook", "create", "--url", "https://hooks.example.net/x"), hang_up)
 
     result = run("journal", "resolve", "j1", "--resend", "--yes", *WHY, "--json")
@@ -817,7 +765,7 @@ def test_write_stored_as_hashes_cannot_be_resent(unknown_write: Callable[..., tu
     assert "--allow-duplicate j1" in result.error["hint"]
 
 
-def test_the_reply_that_settles_is_read_strictly(unknown_write: Callable[..., tuple[WireServer, Run]]) -> None:
+def test_the_reply_that_settles_is_read_strictly(unknown_write: UnknownWrite) -> None:
     """A list that cannot be read settles nothing and breaks nothing."""
     _, run = unknown_write(CREATE, by_path(listed=json_reply(b'{"a":NaN}'), one=json_reply(HELD)))
 
@@ -888,7 +836,7 @@ def test_release_recorded_as_applied_without_proof_may_be_overturned(
 
 
 def test_not_applied_is_confirmed_where_an_escrow_matches_and_can_be_put_right(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: UnknownWrite, journal: Journal
 ) -> None:
     server, run = unknown_write(CREATE, by_path(listed=listing(item("tx_88F2")), one=json_reply(HELD)))
     line = ("journal", "resolve", "j1", "--not-applied", *WHY)

@@ -164,11 +164,3 @@ def test_unreadable_record_is_updated_only_with_allow_unreadable(service_and_run
 
     assert (refused.code, sent.code, len(server.writes)) == (10, 0, 1)
     assert "--allow-unreadable" in refused.err
-
-
-def test_the_sandbox_answers_as_was_observed(run: Run) -> None:
-    made = run("--sandbox", "tx", "create", "--amount", "5", "--currency", "USD", "-q")
-
-    result = run("--sandbox", "tx", "update", made.out.strip(), "--data", "{}", "--yes", "--json")
-
-    assert (result.code, result.error["http_status"]) == (8, 400)

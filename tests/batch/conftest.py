@@ -1,6 +1,8 @@
 """Fixtures of the batch tests: a file of rows, a service that counts, and lines that are run against it."""
 
+import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,8 @@ import pytest
 from conftest import KEY, Result, Run, Serve
 
 from batch.services import Answer, BatchService, as_usual
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.opening import open_journal
 
 Start = Callable[..., tuple[BatchService, Run]]
 WriteRows = Callable[..., Path]
@@ -71,3 +75,13 @@ def counts_of(result: Result) -> tuple[int, int, int, int]:
     found = (document["done"], document["failed"], document["unknown"], document["not_sent"])
     assert sum(found) == document["rows"], document
     return found
+
+
+def open_elsewhere(home: Path) -> Journal:
+    """Return the journal as another process would have it."""
+    return open_journal(home / "state", now=lambda: datetime.now(UTC))
+
+
+def find_children() -> list[int]:
+    """Return this process's children, oldest first."""
+    return [int(child) for child in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()]

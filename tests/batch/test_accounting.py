@@ -10,12 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from conftest import KEY
 from wire_server import Seen
 
-from batch.conftest import Clock, Start, WriteRows, counts_of
+from batch.conftest import Clock, Start, WriteRows, counts_of, find_children, open_elsewhere
 from batch.services import as_usual
-from batch.test_rare import find_children, open_elsewhere
 from escrowctl.batch.crew import Crew
 from escrowctl.batch.pace import Lead
 from escrowctl.batch.plan import find_batch
@@ -318,18 +316,6 @@ def test_amounts_of_rows_without_one_are_not_taken_from_the_others(start: Start,
 
     # Of those that were not begun, some have no amount that is known: none is shown for them.
     assert f"not sent\t8\t{100 * (begun - len(service.applied))}\n" in result.out
-
-
-def test_flawed_rows_are_counted_once(start: Start, rows: WriteRows) -> None:
-    _, run = start()
-    twice = run("create", str(rows(text=f"reference,amount,currency\n{KEY},1,EUR\n{KEY},2,EUR\n")), "--yes")
-    many = run("create", str(rows(text="amount,currency\n" + "x,eur\n" * 900)), "--yes")
-
-    both = run("create", str(rows(text="reference,amount,currency\n" + "A-1,x,eur\n" * 900)), "--yes")
-
-    assert "900 of 900 rows cannot be sent" in both.err
-    assert (twice.code, "2 of 2 rows cannot be sent" in twice.err) == (2, True)
-    assert "900 of 900 rows cannot be sent; the first " in many.err
 
 
 def test_too_many_processes_are_refused(start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch) -> None:

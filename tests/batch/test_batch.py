@@ -12,8 +12,9 @@ import pytest
 from conftest import Run
 from wire_server import Seen
 
-from batch.conftest import Clock, Start, WriteRows, counts_of
+from batch.conftest import Clock, Start, WriteRows, counts_of, open_elsewhere
 from batch.services import Answer
+from escrowctl.batch.plan import find_batch
 
 RUN = ("--yes", "--json")
 
@@ -23,24 +24,15 @@ def after(count: int, status: str | None, *, until: int = 10**6) -> Answer:
     return lambda number, _seen: status if count < number <= until else ""
 
 
-def test_each_row_is_created_once(start: Start, rows: WriteRows) -> None:
+def test_each_row_is_created_once_and_is_an_entry(start: Start, rows: WriteRows) -> None:
     service, run = start()
 
     result = run("create", str(rows(20)), *RUN)
 
+    first = run("journal", "show", "j1", "--json").json
     assert (result.code, counts_of(result)) == (0, (20, 0, 0, 0)), result.err
     assert (sorted(service.applied), set(service.applied.values())) == ([str(100 + n) for n in range(20)], {1})
-
-
-def test_each_row_is_an_entry_of_the_journal(start: Start, rows: WriteRows) -> None:
-    _, run = start()
-    run("create", str(rows(3)), *RUN)
-
-    entries = run("journal", "list", "--json").json
-    first = run("journal", "show", entries[-1]["entry"], "--json").json
-
-    assert [(one["reference"], one["state"]) for one in reversed(entries)] == [(f"A-{n}", "done") for n in (1, 2, 3)]
-    assert (first["batch"], first["line"], first["amount"]) == ("b1", 2, 100)
+    assert (first["reference"], first["batch"], first["line"], first["amount"]) == ("A-1", "b1", 2, 100)
     assert run("journal", "verify").code == 0
 
 
@@ -108,20 +100,6 @@ def test_five_rows_that_end_alike_stop_the_run(
     assert (result.code, done) == (code, counts[0])
     assert 0 <= (failed + unknown) - (counts[1] + counts[2]) <= 2
     assert len(service.received) == 30 - left
-
-
-def test_unknown_rows_beyond_five_are_counted(start: Start, rows: WriteRows) -> None:
-    _, run = start(after(2, "500 Internal Server Error"))
-    run("create", str(rows(30)), *RUN, "--concurrency", "1")
-
-    # The first row of the next run is unknown too.
-    resumed = run("resume", "b1", *RUN)
-
-    assert (resumed.code, counts_of(resumed)[2] > 5, " more: the service replied 500" in resumed.err) == (
-        12,
-        True,
-        True,
-    )
 
 
 @pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
@@ -285,21 +263,11 @@ def test_batch_is_shown_and_listed(start: Start, rows: WriteRows) -> None:
 
 
 def test_other_process_that_runs_it_is_named_at_once(start: Start, rows: WriteRows, home: Path) -> None:
-    from escrowctl.journal.sqlite.locks import LockFile
-
     _, run = start(lambda number, _seen: "401 No" if number > 1 else "")
     path = str(rows(5))
     run("create", path, *RUN)
-    from datetime import UTC, datetime
-
-    from escrowctl.batch.plan import find_batch
-    from escrowctl.journal.opening import open_journal
-
-    journal = open_journal(home / "state", now=lambda: datetime.now(UTC))
-    lock = find_batch(journal, "b1").lock
-    journal.close()
-    elsewhere = LockFile(home / "state" / "journal.lock")
-    assert elsewhere.hold(lock)
+    elsewhere = open_elsewhere(home)
+    assert elsewhere.hold(find_batch(elsewhere, "b1").lock)
 
     codes = [run("resume", "b1", *RUN).code, run("create", path, *RUN).code, run("drop", "b1", "--yes").code]
 
@@ -374,3 +342,33 @@ def test_sandbox_takes_a_batch(run: Run, rows: WriteRows) -> None:
     result = run("--sandbox", "batch", "create", str(rows(12)), *RUN)
 
     assert (result.code, counts_of(result)) == (0, (12, 0, 0, 0)), result.err
+
+
+def test_drop_is_confirmed_by_the_number_of_rows(start: Start, rows: WriteRows) -> None:
+    _, run = start(lambda number, _seen: "401 No" if number > 1 else "")
+    run("create", str(rows(5)), *RUN)
+
+    codes = [
+        run("drop", "b1").code,
+        run("drop", "b1", stdin="yes\n", terminal=True).code,
+        run("drop", "b1", stdin="4\n", terminal=True).code,
+    ]
+
+    assert (codes, run("drop", "b9", "--yes").code) == ([3, 3, 0], 6)
+
+
+def test_batch_without_rows_to_send_is_not_dropped(start: Start, rows: WriteRows) -> None:
+    _, run = start()
+    run("create", str(rows(2)), *RUN)
+
+    result = run("drop", "b1", "--yes")
+
+    assert (result.code, run("list").out.split("\t")[-1].strip()) == (7, "ended")
+
+
+def test_service_that_throttles_for_ever_stops_the_run(start: Start, rows: WriteRows) -> None:
+    _, run = start(lambda number, _seen: "429 Too Many Requests" if number > 2 else "", "retry_throttled = true")
+
+    result = run("create", str(rows(9)), *RUN, "--concurrency", "1", **Clock().injected)
+
+    assert (result.code, counts_of(result)[0], "refuses every row for now" in result.err) == (15, 2, True)

@@ -7,25 +7,14 @@ from typing import Any
 import pytest
 from conftest import KEY, Run
 
-from batch.conftest import Start, WriteRows, counts_of
+from batch.conftest import Start, WriteRows, counts_of, open_elsewhere
 from batch.services import BatchService, as_usual
-from batch.test_rare import open_elsewhere
 from escrowctl.batch.overlaps import Overlaps, find_overlaps
+from escrowctl.batch.plan import find_batch
 from escrowctl.errors import Outcome
 from escrowctl.journal.model import Selection, Settlement
 
 RUN = ("--yes", "--json")
-
-
-def test_same_file_again_is_done(start: Start, rows: WriteRows) -> None:
-    service, run = start()
-    path = str(rows(5))
-    run("create", path, *RUN)
-
-    again = run("create", path, *RUN)
-    dry = run("create", path, "--dry-run")
-
-    assert (again.code, again.error["code"], dry.code, len(service.received)) == (7, "already_done", 7, 5)
 
 
 def test_same_file_again_resumes(start: Start, rows: WriteRows) -> None:
@@ -51,15 +40,6 @@ def test_another_order_is_another_file_whose_rows_are_done(start: Start, rows: W
     assert (refused.code, refused.error["lines"]) == (7, [2, 3])
     assert (skipped.code, counts_of(skipped), again.code) == (0, (1, 0, 0, 0), 0)
     assert service.applied == {"1": 1, "2": 1, "3": 1}
-
-
-def test_all_rows_done_is_success_where_they_may_be_left_out(start: Start, rows: WriteRows) -> None:
-    service, run = start()
-    run("create", str(rows(2)), *RUN)
-
-    result = run("create", str(rows(1, name="part.csv")), "--yes", "--skip-done")
-
-    assert (result.code, len(service.received)) == (0, 2)
 
 
 def test_new_run_key_sends_done_rows_again_once(start: Start, rows: WriteRows) -> None:
@@ -266,3 +246,53 @@ def test_resolved_rows_count_and_go_on(start: Start, rows: WriteRows) -> None:
 
     assert (result.code, counts_of(result), counts_of(shown)) == (12, (2, 0, 1, 0), (2, 0, 0, 1))
     assert (resumed.code, counts_of(resumed), service.applied["101"]) == (0, (3, 0, 0, 0), 1)
+
+
+def test_row_that_another_process_sends_now_is_named_so(start: Start, rows: WriteRows, home: Path) -> None:
+    _, run = start()
+    run("tx", "create", "--amount", "1", "--currency", "EUR", "--reference", "A-1", "--dry-run")
+    run("journal", "list")
+    run("tx", "create", "--amount", "1", "--currency", "EUR", "--reference", "X")
+    elsewhere = open_elsewhere(home)
+    first = elsewhere.find(1)
+    assert first is not None
+    elsewhere.begin(first.intent._replace(reference="A-1", idempotency_key="k"), request_id="r")
+
+    busy = run("create", str(rows(2)), *RUN)
+    elsewhere.close()
+    unknown = run("create", str(rows(2)), *RUN)
+
+    assert (busy.code, unknown.code) == (7, 12)
+
+
+def test_file_that_another_process_starts_now_is_busy(start: Start, rows: WriteRows, home: Path) -> None:
+    service, run = start()
+    path = str(rows(3))
+    run("create", path, *RUN)
+    elsewhere = open_elsewhere(home)
+    lock = find_batch(elsewhere, "b1").lock
+    assert elsewhere.hold(f"{lock}march")
+
+    busy = run("create", path, *RUN, "--run-key", "march")
+
+    elsewhere.close()
+    assert (busy.code, busy.error["code"], len(service.received)) == (7, "busy", 3)
+
+
+def test_file_without_references_is_completed_in_a_new_journal(
+    start: Start, rows: WriteRows, home: Path, tmp_path: Path
+) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > 2 else "")
+    path = str(rows(text="amount,currency\n100,EUR\n101,EUR\n102,EUR\n"))
+    run("create", path, *RUN, "--concurrency", "1")
+    export = tmp_path / "export.jsonl"
+    export.write_text(run("journal", "export").out)
+    (home / "state" / "journal.db").rename(tmp_path / "lost.db")
+    run("journal", "init", "--from", str(export), "--yes")
+    service.answer, sent = as_usual, len(service.received)
+
+    again, skipping = run("create", path, *RUN), run("create", path, "--skip-done", *RUN)
+    other = str(rows(text="amount,currency\n102,EUR\n"))
+
+    assert (again.code, skipping.code, counts_of(skipping)) == (7, 0, (1, 0, 0, 0))
+    assert (run("create", other, *RUN).code, len(service.received)) == (0, sent + 2)

@@ -5,10 +5,11 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from conftest import Run
+from conftest import KEY, Run
 
-from batch.conftest import Start, WriteRows
+from batch.conftest import Start, WriteRows, counts_of
 from batch.services import as_usual
+from escrowctl.batch.plan import make_batch
 
 RUN = ("--yes", "--json")
 
@@ -104,19 +105,6 @@ def test_run_keys_that_look_alike_are_one(start: Start, rows: WriteRows) -> None
     assert ("created again: 2 rows" in rehearsed.err, "run key a; ended" in shown.err) == (True, True)
 
 
-def test_done_row_with_another_amount_is_not_left_out(start: Start, rows: WriteRows) -> None:
-    service, run = start()
-    run("create", str(rows(1)), *RUN)
-    changed = rows(text="reference,amount,currency\nA-1,79,EUR\nA-2,1,EUR\n", name="changed.csv")
-
-    result = run("create", str(changed), *RUN, "--skip-done")
-    shown = run("create", str(changed), "--yes", "--skip-done")
-
-    assert (result.code, shown.code, len(service.received)) == (7, 7, 1)
-    assert "  line 2  j1 is done, with 100 EUR; the file says 79 EUR" in shown.err
-    assert result.error["flaws"] == [{"line": 2, "why": "j1 is done, with 100 EUR; the file says 79 EUR"}]
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -189,3 +177,88 @@ def test_full_temporary_folder_is_named(start: Start, rows: WriteRows, monkeypat
 
 def open_full(*_words: object, **_keywords: object) -> object:
     return Path("/dev/full").open("w+")
+
+
+def test_name_that_another_process_took_meanwhile_is_not_taken_again(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = start()
+    run("create", str(rows(2)), *RUN)
+    # What the command shows before it asks is stale by the time it stores.
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "escrowctl.commands.batch.sending.make_batch",
+            lambda *words, **named: make_batch(*words, **named)._replace(name="b1"),
+        )
+        result = run("create", str(rows(2, first=3, name="other.csv")), *RUN)
+
+    assert (result.code, result.json["batch"], "this batch is b2" in result.err) == (0, "b2", True)
+    assert [one["done"] for one in run("list", "--json").json] == [2, 2]
+
+
+@pytest.mark.parametrize("reference", [(), ("--reference", "A-1")], ids=["without", "with"])
+def test_row_whose_api_key_was_refused_stays_in_its_batch(
+    reference: tuple[str, ...], start: Start, rows: WriteRows
+) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number == 1 else "")
+    run("create", str(rows(text="amount,currency,reference\n100,EUR,A-1\n200,EUR,A-2\n")), *RUN)
+    key = run("journal", "show", "j1", "--json").json["idempotency_key"]
+
+    by_hand = run("tx", "create", "--amount", "100", "--currency", "EUR", "--idempotency-key", key, *reference)
+    resumed = run("resume", "b1", *RUN)
+
+    assert (by_hand.code, "batch resume b1" in by_hand.err) == (7, True)
+    assert (resumed.code, counts_of(resumed), len(service.received)) == (0, (2, 0, 0, 0), 3)
+
+
+def test_batch_of_another_key_is_not_resumed(start: Start, rows: WriteRows, home: Path) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > 1 else "")
+    run("create", str(rows(5)), *RUN)
+    (home / "a.key").write_text("sk_test_another_0123456789")
+    service.answer, sent = as_usual, len(service.received)
+
+    other = run("resume", "b1", *RUN)
+    (home / "a.key").write_text(KEY)
+    same = run("resume", "b1", *RUN)
+
+    assert (other.code, same.code, len(service.received) - sent) == (7, 0, 4)
+
+
+def test_account_named_in_the_hint_resumes_with_another_key(start: Start, rows: WriteRows, home: Path) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > 1 else "", 'account = "acme"')
+    run("create", str(rows(5)), *RUN)
+    config = home / "config.toml"
+    config.write_text(config.read_text().replace('account = "acme"', ""))
+    (home / "a.key").write_text("sk_test_another_0123456789")
+    service.answer = as_usual
+
+    refused = run("resume", "b1", *RUN)
+    followed = [run("config", "set", "account", "acme").code, run("resume", "b1", *RUN).code]
+
+    assert (refused.code, "config set account acme" in refused.err, followed) == (7, True, [0, 0])
+
+
+def test_unfinished_file_is_rehearsed_and_confirmed(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > 1 else "")
+    path = str(rows(5))
+    run("create", path, *RUN)
+    sent = len(service.received)
+
+    codes = [
+        run("create", path, "--dry-run").code,
+        run("resume", "b1").code,
+        run("resume", "b1", "--yes", "--expect-count", "9").code,
+        # The file is expected, or what is left of it.
+        run("create", path, "--dry-run", "--expect-count", "5", "--expect-total", "EUR=510").code,
+        run("resume", "b1", "--dry-run", "--expect-count", "5").code,
+    ]
+
+    assert (codes, len(service.received)) == ([0, 3, 3, 0, 3], sent)
+
+
+def test_rows_without_amounts_have_no_total(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+
+    result = run("release", str(rows(text="id\ntx_1\n")), "--yes", "--expect-total", "EUR=100")
+
+    assert (result.code, service.received) == (3, [])

@@ -11,10 +11,9 @@ from pathlib import Path
 from e2e.script import SECONDS, Program, clean_environment
 from wire_server import Seen, serving
 
-from batch.conftest import Start, WriteRows, counts_of
+from batch.conftest import Start, WriteRows, counts_of, open_elsewhere
 from batch.services import Answer, BatchService, as_usual
 from batch.test_kills import prepare
-from batch.test_rare import open_elsewhere
 
 RUN = ("--yes", "--json")
 

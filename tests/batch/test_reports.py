@@ -12,6 +12,7 @@ from wire_server import Seen
 from batch.conftest import Clock, Start, WriteRows, counts_of
 from batch.services import as_usual
 from escrowctl.journal.journal import Journal
+from escrowctl.journal.sqlite.storage import SqliteStorage
 
 RUN = ("--yes", "--json")
 IDS = "id\n" + "".join(f"tx_{number}\n" for number in range(1, 31))
@@ -166,7 +167,6 @@ def test_journal_that_fails_while_rows_are_fetched_accounts_for_all(
     start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service, run = start()
-    from escrowctl.journal.sqlite.storage import SqliteStorage
 
     planned, calls = SqliteStorage.planned, [0]
 
@@ -322,3 +322,48 @@ def test_thread_that_cannot_be_started_is_said_before_a_row_is_begun(
 
     assert (result.code, "Use a lower number" in result.error["message"], service.received) == (2, True, [])
     assert counts_of(shown) == (0, 0, 0, 3)
+
+
+def test_release_without_a_status_that_proves_it_is_done(start: Start, rows: WriteRows, home: Path) -> None:
+    _, run = start()
+    config = home / "config.toml"
+    config.write_text(config.read_text().replace('status.released = ["released"]', ""))
+
+    result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN)
+
+    assert (result.code, counts_of(result), "not_confirmed" in result.err) == (0, (2, 0, 0, 0), True)
+    assert ["config set status.released" in result.err, "journal resolve ENTRY" in result.err] == [True, True]
+
+
+@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+def test_progress_is_reported(start: Start, rows: WriteRows, *, terminal: bool) -> None:
+    _, run = start()
+
+    words = ("create", str(rows(60)), "--yes", "--rps", "1")
+    result = run(*words, terminal=terminal, environ={"TERM": "xterm"}, **Clock(speed=3).injected)
+
+    assert result.code == 0
+    shown = "[####" if terminal else "note: b1: "
+    assert (shown in result.err, "failed 0   unknown 0" in result.err, " left" in result.err) == (True, True, True)
+
+
+def test_results_that_cannot_be_written_are_reported(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+
+    result = run("create", str(rows(3)), "--yes", "--results", "/proc/x.csv")
+
+    assert (result.code, "could not be written" in result.err, len(service.received)) == (12, True, 3)
+    assert run("show", "b1", "--results", "/proc/x.csv").code == 17
+
+
+def test_last_row_created_otherwise_than_sent_is_a_failed_check(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    service.reports = lambda amount: 1 if amount == 102 else amount
+
+    result = run("create", str(rows(3)), *RUN, "--concurrency", "1")
+    again = run("create", str(rows(3)), *RUN, "--skip-done")
+    shown = run("show", "b1")
+
+    assert (result.code, counts_of(result)) == (16, (3, 0, 0, 0))
+    assert ("line 4 (j3): its amount is 1" in result.err, "line 4 (j3): its amount is 1" in shown.err) == (True, True)
+    assert again.code == 7

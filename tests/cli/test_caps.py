@@ -1,16 +1,12 @@
 """Caps: counted per operation, currency and UTC day, reserved with the intent, and never freed by a clock."""
 
-import os
 import shutil
-import socket
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from conftest import Run
-from wire_server import Behave, Seen, hang_up
+from wire_server import Behave, hang_up
 
 from cli.conftest import Profile
 from cli.replies import HELD, holding, in_turn, json_reply
@@ -39,32 +35,12 @@ def test_creates_are_sent_up_to_the_cap_and_no_further(profile: Profile, run: Ru
     ]
 
 
-def test_cap_refusal_shows_the_total_and_how_to_list_it(profile: Profile, run: Run) -> None:
-    server = profile('caps.USD = "150"')
-    run(*create("100"), now=lambda: DAY)
-
-    result = run(*create("50.01"), "--json", now=lambda: DAY)
-
-    assert (result.code, result.out, len(server.writes)) == (5, "", 1)
-    assert result.error == {
-        "code": "capped",
-        "message": "the profile a caps creates at 150 USD a day (UTC). Counted since 2026-11-21: 100 USD (done or "
-        "unknown, as often as it was sent). This create is 50.01 USD. Nothing was sent.",
-        "hint": "to see what counts: escrowctl journal list --since 2026-11-21 --operation create",
-        "http_status": None,
-        "request_id": None,
-        "outcome": "not_sent",
-        "exit_code": 5,
-    }
-
-
 def test_currency_without_a_cap_is_refused_under_caps(profile: Profile, run: Run) -> None:
     server = profile('caps.EUR = "5000"')
 
     result = run(*create("1"), "--json")
 
     assert (result.code, server.writes, result.error["code"]) == (5, [], "capped")
-    assert result.error["message"] == "the profile a has caps, but no cap for USD, so USD is refused. Nothing was sent."
 
 
 def test_operations_and_currencies_are_counted_apart(profile: Profile, run: Run) -> None:
@@ -81,7 +57,6 @@ def test_a_release_counts_with_the_amount_that_its_record_has(profile: Profile, 
     result = run("tx", "release", "tx_1", "--yes", "--json")
 
     assert (result.code, server.writes, result.error["code"]) == (5, [], "capped")
-    assert "caps releases at 99.99 USD" in result.error["message"]
 
 
 def test_write_of_unknown_amount_is_refused_under_caps(profile: Profile, run: Run) -> None:
@@ -91,8 +66,6 @@ def test_write_of_unknown_amount_is_refused_under_caps(profile: Profile, run: Ru
     foreign = run("api", "POST", "/refunds", "--data", '{"amount":1,"currency":"USD"}', "--yes", "--json")
 
     assert ([release.code, foreign.code], server.writes) == ([5, 5], [])
-    assert "cannot tell the amount of this release" in release.error["message"]
-    assert "cannot tell the amount of this POST call" in foreign.error["message"]
 
 
 def test_update_counts_only_when_it_sets_an_amount(profile: Profile, run: Run) -> None:
@@ -123,7 +96,6 @@ def test_negative_amount_does_not_free_the_cap(profile: Profile, run: Run) -> No
     result = run("tx", "release", "tx_1", "--yes", "--json")
 
     assert (result.code, server.writes) == (5, [])
-    assert "is -1000000 USD: it must be above zero." in result.error["message"]
 
 
 def test_day_with_an_amount_that_is_not_known_is_refused_under_caps(profile: Profile, run: Run) -> None:
@@ -139,7 +111,6 @@ def test_day_with_an_amount_that_is_not_known_is_refused_under_caps(profile: Pro
     refused = run("tx", "release", "tx_3", "--yes", "--json", now=lambda: DAY)
 
     assert (earlier, without, refused.code, server.writes) == (0, 0, 5, [])
-    assert "an earlier release since 2026-11-21 (UTC) has no known amount" in refused.error["message"]
     assert (releasing(3, NEXT), run("journal", "verify").code) == (0, 0)
 
 
@@ -161,7 +132,6 @@ def test_refused_write_without_an_amount_makes_up_for_no_other(profile: Profile,
     again = run(*refused, now=lambda: DAY)
 
     assert (counted, again.code, len(server.writes)) == (0, 5, 3)
-    assert "has no known amount" in again.err
 
 
 def test_resent_write_counts_as_often_as_it_was_sent(profile: Profile, run: Run) -> None:
@@ -232,14 +202,6 @@ def test_write_dated_in_the_future_counts_until_then(profile: Profile, run: Run)
     refused, later = run(*create("2"), "--json", now=lambda: DAY), run(*create("2"), now=lambda: AFTER)
 
     assert (refused.code, later.code, len(server.writes)) == (5, 0, 2)
-    assert "Counted since 2026-11-21: 99 USD" in refused.error["message"]
-
-
-def test_identical_unknown_create_is_reported_before_the_cap(profile: Profile, run: Run) -> None:
-    profile('caps.USD = "100"', behave=hang_up)
-    assert run(*create("100")).code == 12
-
-    assert run(*create("100"), "--json").error["code"] == "earlier_unknown"
 
 
 def test_a_retry_of_one_write_counts_once(profile: Profile, run: Run) -> None:
@@ -248,35 +210,6 @@ def test_a_retry_of_one_write_counts_once(profile: Profile, run: Run) -> None:
 
     assert run(*create("100")).code == 0
     assert len(server.writes) == 2
-
-
-@pytest.mark.thorough
-def test_eight_processes_at_once_stay_under_the_cap(profile: Profile, home: Path) -> None:
-    """Reserved inside the intent's commit: no other process can send between the check and the request."""
-    import threading
-
-    everybody = threading.Barrier(3, timeout=20)
-    hold = holding()
-
-    def behave(seen: Seen, connection: socket.socket) -> None:
-        everybody.wait()
-        hold(seen, connection)
-
-    server = profile('caps.USD = "300"', behave=behave)
-    environ = {"PATH": os.defpath, "HOME": str(home), "ESCROWCTL_HOME": str(home)}
-
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", "escrowctl", *create("100"), "--reference", f"r{number}"],
-            env=environ,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for number in range(8)
-    ]
-    codes = sorted(process.wait(60) for process in running)
-
-    assert (codes, len(server.writes)) == ([0, 0, 0, 5, 5, 5, 5, 5], 3)
 
 
 def test_imported_write_counts_as_often_as_it_was_sent(profile: Profile, run: Run, home: Path, tmp_path: Path) -> None:

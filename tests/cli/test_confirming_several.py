@@ -1,10 +1,11 @@
 """Several releases are shown in one table and confirmed once; each is read again before it is released."""
 
+import json
 import socket
 
 import pytest
 from conftest import Run, ServiceAndRun
-from wire_server import Behave, Seen, WireServer, http_reply
+from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
 
 from cli.conftest import Profile
 from cli.replies import in_turn, json_reply
@@ -102,14 +103,6 @@ def test_escrow_that_cannot_be_released_is_named_before_the_question(service_and
     assert [seen.target[-4:] for seen in server.seen].count("tx_2") == 1
 
 
-def test_no_question_is_asked_where_nothing_can_be_released(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(json_reply(b"{}", "404 Not Found"))
-
-    result = run(*ASK, terminal=True)
-
-    assert (result.code, "> " in result.err, server.writes) == (15, False, [])
-
-
 def then(resource_id: str, *statuses: bytes) -> Behave:
     """Answer reads of an escrow with these statuses in turn, the last one for ever."""
     return in_turn(*(json_reply(record(resource_id, status)) for status in statuses))
@@ -140,10 +133,29 @@ def test_escrow_that_becomes_held_after_the_question_is_not_released(profile: Pr
     assert released(server) == ["tx_1", "tx_3"]
 
 
-def test_escrow_without_an_amount_is_counted_apart(service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(escrows(tx_2=json_reply(b'{"id":"tx_2","status":"held"}')))
+@pytest.mark.parametrize("terminal", [False, True])
+def test_release_of_ids_from_stdin_needs_yes(service_and_run: ServiceAndRun, *, terminal: bool) -> None:
+    server, run = service_and_run(json_reply(record("tx_1")))
 
-    result = run("tx", "release", "tx_1", "tx_2", stdin="2\n", terminal=True)
+    result = run("tx", "release", "-", "--json", stdin="tx_1\ntx_2\n", terminal=terminal)
 
-    assert result.code == 0
-    assert "  amount unknown: 1 escrow\n  USD   1 escrow   100\n" in result.err
+    assert (result.code, result.out, server.seen) == (3, "", [])
+    assert result.error["code"] == "confirmation_needed"
+
+
+@pytest.mark.parametrize(
+    ("puts", "code", "outcomes"),
+    [
+        ([hang_up, hang_up], 12, ["unknown", "unknown"]),
+        ([json_reply(b"{}", "400 No"), json_reply(b"")], 15, ["refused", "done"]),
+        ([json_reply(b"{}", "400 No"), hang_up], 12, ["refused", "unknown"]),
+    ],
+)
+def test_each_release_of_several_has_its_own_outcome(
+    puts: list[Behave], code: int, outcomes: list[str], service_and_run: ServiceAndRun
+) -> None:
+    _server, run = service_and_run(by_method(GET=escrows(), PUT=in_turn(*puts)))
+
+    result = run("tx", "release", "tx_1", "tx_2", "--yes", "--json")
+
+    assert (result.code, [json.loads(line)["outcome"] for line in result.out.splitlines()]) == (code, outcomes)

@@ -5,20 +5,14 @@ import socket
 from typing import Any
 
 import pytest
-from conftest import KEY, Result, Run, ServiceAndRun
+from conftest import KEY, Run, ServiceAndRun
 from wire_server import Behave, Seen, hang_up, http_reply
 
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, RELEASE, in_turn, json_reply, writes_meet
-from escrowctl.writes.outcome import judge_stored
 
 UNNAMED = b'{"escrowNo":"A-10977","escrowState":"AWAITING_DEPOSIT","value":{"amt":100.00,"ccy":"USD"}}'
 KEYED = (*CREATE, "--idempotency-key", "order-8841-key")
-
-
-def hints(result: Result) -> list[str]:
-    hint: str = result.error["hint"]
-    return hint.splitlines()
 
 
 # No id
@@ -27,28 +21,11 @@ def hints(result: Result) -> list[str]:
 def test_create_without_an_id_is_unknown_and_shows_the_reply(profile: Profile, run: Run, journal: Journal) -> None:
     server = profile(behave=json_reply(UNNAMED))
 
-    result = run("-p", "a", *CREATE)
+    result = run("-p", "a", *CREATE, "--json")
 
     assert (result.code, result.out, len(server.writes)) == (12, "", 1)
-    assert result.err.startswith(
-        "unknown: the create was sent, and the service replied 200, but escrowctl found no id in the reply. "
-        "The escrow may or may not exist. escrowctl sent the create once.\n"
-        f"  reply            {UNNAMED.decode()}\n"
-        "  sent             "
-    )
-    assert result.err.endswith(
-        "hint: if the field /escrowNo is the id:  escrowctl -p a config set reply.id /escrowNo\n"
-        "      then resolve j1:                   escrowctl -p a journal resolve j1\n"
-    )
+    assert (result.error["outcome"], result.error["body"]) == ("unknown", json.loads(UNNAMED))
     assert journal() == [("create_transaction", "unknown")]
-
-
-def test_unknown_create_has_the_reply_in_its_json_error(profile: Profile, run: Run) -> None:
-    profile(behave=json_reply(UNNAMED))
-
-    error = run(*CREATE, "--json").error
-
-    assert (error["code"], error["outcome"], error["body"]) == ("outcome_unknown", "unknown", json.loads(UNNAMED))
 
 
 def test_unknown_create_is_settled_once_the_profile_names_the_id(profile: Profile, run: Run) -> None:
@@ -57,11 +34,10 @@ def test_unknown_create_is_settled_once_the_profile_names_the_id(profile: Profil
     first = run(*KEYED)
 
     saved = run("config", "set", "reply.id", "/escrowNo")
-    settled = run("journal", "resolve", "j1", terminal=True, environ={"NO_COLOR": "1"})
+    settled = run("journal", "resolve", "j1", "-q")
     replayed = run(*KEYED, "-q")
 
     assert [first.code, saved.code, settled.code, replayed.code] == [12, 0, 0, 0]
-    assert settled.out == "j1   create   100 USD   A-10977   done, 200; the service then reported A-10977\n"
     assert replayed.out == "A-10977\n"
     # The stored reply was judged, and what it names was read; nothing was sent again.
     assert [seen.method for seen in server.seen] == ["POST", "GET"]
@@ -81,25 +57,8 @@ def test_create_recorded_with_a_wrong_id_is_put_right(profile: Profile, run: Run
     again = run(*keyed)
 
     assert (first.out, refused.code, refused.out, unread.code) == ("9011\n", 16, "", 16)
-    assert "names tx_11" in unread.error["message"]
     assert (resolved.code, again.code, again.out, len(server.writes)) == (0, 0, "tx_11\n", 1)
     assert journal() == [("create_transaction", "done")]
-
-
-def test_create_with_a_wrong_id_that_cannot_be_read_is_put_right_by_a_decision(profile: Profile, run: Run) -> None:
-    record = b'{"id":9011,"ref":"tx_11","status":"held","amount":100,"currency":"USD"}'
-    profile(behave=writes_meet(json_reply(record), reads=json_reply(b"", "403 Forbidden")))
-    keyed = (*CREATE, "--idempotency-key", "order-1", "-q")
-    run(*keyed)
-    run("config", "set", "reply.id", "/ref")
-    decision = ("journal", "resolve", "j1", "--applied", "--id", "tx_11", "--reason", "ticket 5512")
-
-    unread, decided = run("journal", "resolve", "j1", "--json"), run(*decision, "--json")
-
-    assert (unread.code, "--applied --id tx_11" in unread.error["hint"]) == (16, True)
-    assert (decided.code, "--allow-unreadable" in decided.error["hint"]) == (5, True)
-    assert run(*decision, "--allow-unreadable").code == 0
-    assert run(*keyed).out == "tx_11\n"
 
 
 @pytest.mark.parametrize(
@@ -120,15 +79,6 @@ def test_id_that_is_hidden_in_the_stored_reply_is_no_other_one(
 
     assert (first.code, again.code, looked.code, len(server.writes)) == (0, 0, 0, 1)
     assert first.out == again.out != ""
-
-
-def test_create_of_another_service_is_shown_where_this_one_finds_another_id(profile: Profile, run: Run) -> None:
-    record = json_reply(b'{"id":9011,"ref":"tx_11","status":"held","amount":100,"currency":"USD"}')
-    profile(behave=record)
-    assert run(*CREATE).code == 0
-    profile('reply.id = "/ref"', behave=record)
-
-    assert run("journal", "resolve", "j1").code == 0
 
 
 def test_field_that_is_no_id_settles_nothing(profile: Profile, run: Run, journal: Journal) -> None:
@@ -152,28 +102,6 @@ def test_field_that_is_no_id_settles_nothing(profile: Profile, run: Run, journal
     )
 
 
-def test_id_of_an_envelope_that_a_reading_lacks_is_found_in_the_record(profile: Profile, run: Run) -> None:
-    made = json_reply(b'{"result":{"escrow_no":"esc_1"}}', "201 Created")
-    others = json_reply(b'{"escrow_no":"esc_2","value":100}')
-    reads = in_turn(others, json_reply(b'{"escrow_no":"esc_1","value":100}'))
-    profile(behave=writes_meet(made, reads=reads))
-    assert run(*CREATE).code == 12
-    run("config", "set", "reply.id", "/result/escrow_no")
-
-    wrong, right = run("journal", "resolve", "j1"), run("journal", "resolve", "j1")
-
-    assert (wrong.code, "esc_1 was read, but the record does not have this id" in wrong.err) == (12, True)
-    assert (right.code, run("journal", "show", "j1", "--json").json["id"]) == (0, "esc_1")
-
-
-def test_sandbox_has_no_settings_to_advise(run: Run) -> None:
-    run("sandbox", "set", "variant.fields=foreign")
-
-    unknown = run("--sandbox", *CREATE, "--json")
-
-    assert (unknown.code, "config set" in unknown.error["hint"]) == (12, False)
-
-
 @pytest.mark.parametrize("pointer", ["/ref", "/data/ref"])
 def test_id_pointer_counts_from_the_record_or_from_the_reply(pointer: str, profile: Profile, run: Run) -> None:
     profile(f'reply.id = "{pointer}"', behave=json_reply(b'{"data":{"ref":"A-1","status":"held"}}'))
@@ -181,26 +109,14 @@ def test_id_pointer_counts_from_the_record_or_from_the_reply(pointer: str, profi
     assert [run(*CREATE, "-q").out, run("tx", "get", "A-1", "-q").out] == ["A-1\n", "A-1\n"]
 
 
-def test_id_pointer_at_the_top_level_overrides_an_envelope(profile: Profile, run: Run) -> None:
-    profile('reply.id = "/escrowNo"', behave=json_reply(b'{"escrowNo":"A-1","data":{"fee":1}}'))
-
-    result = run(*CREATE, "--json")
-
-    assert (result.code, result.json) == (0, {"escrowNo": "A-1", "data": {"fee": 1}})
-
-
 @pytest.mark.parametrize(
     ("body", "pointer"),
     [
-        (b'{"escrowNo":"A-10977"}', "/escrowNo"),
         (b'{"data":{"no":"A-10977"},"took":3}', "/no"),
-        (b'{"escrowNo":"A-10977","data":{"fee":1}}', "/escrowNo"),
-        (b'{"a/b":{"c~d":"A-10977"}}', "/c~0d"),
+        (b'{"a/b":{"c~d":"A-10977"}}', "'/c~0d'"),
         (b'{"at":"2026-11-21T03:12:44Z","no":"A-10977","state":"NEW","amt":"100.00"}', "/no"),
         (b'{"id":"tx_1","code":"ESC-1","status":"held"}', "/id"),
         (b'{"first":"A-1","second":"B-2"}', "/FIELD"),
-        (b'{"number":10977}', "/FIELD"),
-        (b"{}", "/FIELD"),
     ],
 )
 def test_hint_names_the_one_field_that_would_prove_the_create(
@@ -208,46 +124,14 @@ def test_hint_names_the_one_field_that_would_prove_the_create(
 ) -> None:
     profile(behave=json_reply(body))
 
-    first, then = hints(run(*CREATE, "--json"))
-
-    assert first.split("escrowctl ")[1] == f"config set reply.id {pointer if '~' not in pointer else repr(pointer)}"
-    assert then.split("escrowctl ")[1] == "journal resolve j1"
+    assert f"config set reply.id {pointer}\n" in run(*CREATE, "--json").error["hint"]
 
 
-@pytest.mark.parametrize(
-    "body", [b'{"error":"no","ref":"A-1"}', b'{"success":false,"id":"tx_1"}', b'{"message":"A-1"}']
-)
-def test_hint_of_an_error_names_no_field(body: bytes, profile: Profile, run: Run) -> None:
-    profile(behave=json_reply(body))
-
-    assert hints(run(*CREATE, "--json")) == ["resolve j1 before you repeat the create: escrowctl journal resolve j1"]
-
-
-def test_hint_without_a_profile_leads_to_one_first(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(json_reply(UNNAMED))
-
-    found = [" ".join(hint.split()) for hint in hints(run(*CREATE, "--json"))]
-
-    login = f"escrowctl auth login -p NAME --base-url {server.base_url}"
-    assert found == [
-        f"if the field /escrowNo is the id, first create a profile: {login}",
-        "then, with ESCROWCTL_PROFILE=NAME: escrowctl config set reply.id /escrowNo -p NAME",
-        "then resolve j1: escrowctl journal resolve j1",
-    ]
-
-
-SAID_NO = [
-    *('"error_code":"INSUFFICIENT_FUNDS","error_message":"no"', '"errorCode":"E1"', '"errorMessage":"no"'),
-    *('"type":"error"', '"object":"error"', '"title":"No","detail":"no funds"', '"succeeded":false'),
-    *('"result":"error"', '"outcome":"rejected"', '"failure":{"why":"no"}', '"exception":"no"', '"fault":"no"'),
-    '"violations":[{"field":"amount"}]',
-]
-
-
-@pytest.mark.parametrize("said", SAID_NO)
+@pytest.mark.parametrize("said", ['"error_code":"NO_FUNDS"', '"type":"error"', '"title":"No","detail":"no funds"'])
 def test_reply_that_looks_like_an_error_outranks_its_id(
     said: str, service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
+    """Which replies look so: unit/test_contract.py."""
     reply = json_reply(b'{"id":"tx_1",%s}' % said.encode())
     server, run = service_and_run(writes_meet(reply))
 
@@ -293,7 +177,6 @@ def test_code_field_is_data_when_the_profile_finds_the_id(profile: Profile, run:
 
     run("config", "set", "reply.id", "/id")
     assert (first.code, run("journal", "resolve", "j1").code) == (12, 0)
-    assert 'the reply looks like an error (field "code").' in first.err
 
 
 def test_stored_reply_with_the_id_of_another_create_settles_nothing(profile: Profile, run: Run) -> None:
@@ -305,7 +188,6 @@ def test_stored_reply_with_the_id_of_another_create_settles_nothing(profile: Pro
     first, second = run("journal", "resolve", "j1"), run("journal", "resolve", "j2")
 
     assert (first.code, second.code) == (0, 12)
-    assert "found: the stored reply has the id M-1, which j1 created\n" in second.err
 
 
 # Ids that are none of the service's
@@ -334,7 +216,6 @@ def test_echoed_id_proves_nothing(body: bytes, line: tuple[str, ...], service_an
     result = run(*CREATE, *line, "--json")
 
     assert (result.code, result.out) == (12, "")
-    assert "was also in the request, so it proves nothing." in result.error["message"]
 
 
 @pytest.mark.parametrize(
@@ -419,20 +300,6 @@ def test_location_that_names_no_escrow_here_proves_nothing(
     _server, run = service_and_run(located(place, body, status))
 
     assert run(*KEYED).code == 12
-
-
-def test_reply_of_many_texts_is_judged_a_few_times(profile: Profile, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    judged: list[object] = []
-
-    def count(service: Any, entry: Any) -> Any:
-        judged.append(entry)
-        return judge_stored(service, entry)
-
-    monkeypatch.setattr("escrowctl.writes.create.judge_stored", count)
-    texts = ",".join(f'"f{number}":"x{number}y"' for number in range(500))
-    profile(behave=json_reply(f"{{{texts}}}".encode()))
-
-    assert (run(*CREATE).code, len(judged) < 30) == (12, True)
 
 
 @pytest.mark.parametrize("name", ["fault", "failure", "duplicate_of", "user"])

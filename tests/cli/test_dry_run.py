@@ -77,15 +77,6 @@ def test_unknown_create_refuses_the_dry_run_of_an_identical_one(profile: Profile
     assert done.error["hint"] == rehearsed.error["hint"]
 
 
-def test_used_reference_refuses_the_dry_run(profile: Profile, run: Run) -> None:
-    profile(behave=json_reply(HELD))
-    assert run(*CREATE, "--reference", "order-1").code == 0
-
-    rehearsed = run(*CREATE, "--reference", "order-1", "--dry-run", "--json")
-
-    assert (rehearsed.code, rehearsed.error["code"]) == (7, "reference_reused")
-
-
 @pytest.mark.parametrize(
     ("line", "code"),
     [

@@ -9,46 +9,27 @@ from wire_server import Behave, answering, http_reply
 from cli.replies import CREATE, json_reply, writes_meet
 
 GET = ("user", "get", "usr_1")
-TWO = "amount: must be at least 1.00; currency: unsupported"
+TWO = "amount: too low; currency: unsupported"
 SHAPES = {
     "fields in a list": (
-        {
-            "errors": [
-                {"field": "amount", "message": "must be at least 1.00"},
-                {"field": "currency", "message": "unsupported"},
-            ]
-        },
+        {"errors": [{"field": "amount", "message": "too low"}, {"field": "currency", "message": "unsupported"}]},
         TWO,
     ),
-    "texts by field": ({"errors": {"amount": ["must be at least 1.00"], "currency": "unsupported"}}, TWO),
-    "texts by field, and no more": ({"amount": ["must be at least 1.00"], "currency": ["unsupported"]}, TWO),
+    "texts by field": ({"errors": {"amount": ["too low"], "currency": "unsupported"}}, TWO),
+    "texts by field, and no more": ({"amount": ["too low"], "currency": ["unsupported"]}, TWO),
     "RFC 9457": (
         {
-            "type": "https://example.com/invalid",
+            "type": "about:blank",
             "title": "Invalid",
-            "detail": "Two fields are wrong.",
-            "errors": [
-                {"pointer": "#/amount", "detail": "too low"},
-                {"pointer": "#/currency", "detail": "unsupported"},
-            ],
+            "detail": "Wrong.",
+            "errors": [{"pointer": "#/a", "detail": "low"}],
         },
-        "Two fields are wrong; #/amount: too low; #/currency: unsupported",
+        "Wrong; #/a: low",
     ),
     "JSON:API": ({"errors": [{"source": {"pointer": "/data/amount"}, "detail": "too low"}]}, "/data/amount: too low"),
     "paths": ({"detail": [{"loc": ["body", "amount"], "msg": "is required"}]}, "body.amount: is required"),
     "one field": ({"error": {"message": "too low", "param": "amount", "code": "low"}}, "amount: too low"),
-    "deep": (
-        {
-            "error": {
-                "message": "Invalid",
-                "details": [{"fieldViolations": [{"field": "amount", "description": "low"}]}],
-            }
-        },
-        "Invalid; amount: low",
-    ),
     "a code alone": ({"error": {"code": "insufficient_funds"}}, "code: insufficient_funds"),
-    "a field called name": ({"errors": {"name": ["is required"]}}, "name: is required"),
-    "said twice": ({"errors": ["too low", "too low"]}, "too low"),
 }
 
 
@@ -60,20 +41,8 @@ def test_refusal_names_each_field_and_each_message(shape: str, service_and_run: 
     read, created = run(*GET, "--json"), run(*CREATE, "--json")
 
     assert (read.code, created.code) == (8, 8)
-    assert read.error["message"] == f'get user usr_1: the service replied 422 "{says}".'
-    assert created.error["message"] == f'the service refused the create: 422 "{says}".'
+    assert all(f'422 "{says}"' in result.error["message"] for result in (read, created))
     assert read.error["body"] == created.error["body"] == document
-
-
-def test_many_errors_are_cut_in_the_sentence_and_whole_in_the_body(service_and_run: ServiceAndRun) -> None:
-    document = {"errors": [{"field": f"field_{number}", "message": "is wrong"} for number in range(100)]}
-    _server, run = service_and_run(json_reply(json.dumps(document).encode(), "422 No"))
-
-    error = run(*GET, "--json").error
-
-    assert len(error["message"]) < 1100
-    assert error["message"].endswith(' ...".')
-    assert error["body"] == document
 
 
 @pytest.mark.parametrize("line", [GET, CREATE], ids=["read", "write"])
@@ -87,14 +56,6 @@ def test_raw_prints_the_body_of_an_error_on_stderr(line: tuple[str, ...], servic
         False,
         True,
     )
-
-
-def test_api_shows_the_body_of_a_refusal(service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(json_reply(b'{"detail":"no","left":[1,2]}', "422 No"))
-
-    result = run("api", "POST", "/notes", "--data", "{}", "--yes", "--raw")
-
-    assert (result.code, '{"detail":"no","left":[1,2]}' in result.err) == (8, True)
 
 
 @pytest.mark.parametrize(
@@ -120,13 +81,6 @@ def test_error_has_the_request_id_of_the_service(
     assert error.get("service_request_id") == found
 
 
-@pytest.mark.parametrize("status", ["422 No", "500 Oh No"])
-def test_request_id_of_the_service_is_shown(status: str, service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(json_reply(b"{}", status, "X-Request-Id: req_1"))
-
-    assert "\n  service's id     req_1 " in run(*CREATE).err
-
-
 def test_html_is_shown_without_its_tags(service_and_run: ServiceAndRun) -> None:
     page = (
         b"<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title><style>p{}</style></head>\n"
@@ -139,32 +93,17 @@ def test_html_is_shown_without_its_tags(service_and_run: ServiceAndRun) -> None:
     assert result.err == 'error: get user usr_1: the service replied 403 "502 Bad Gateway café".\n'
 
 
-@pytest.mark.parametrize("line", [GET, CREATE], ids=["read", "write"])
-@pytest.mark.parametrize("status", ["302 Found", "308 Permanent Redirect"])
-def test_redirect_asks_whether_the_base_url_is_right(
-    status: str, line: tuple[str, ...], service_and_run: ServiceAndRun
-) -> None:
-    _server, run = service_and_run(json_reply(b"", status, "Location: https://login.example.com/"))
-
-    error = run(*line, "--json").error
-
-    assert "is the base URL right? It came from ESCROWCTL_BASE_URL" in error["hint"]
-
-
 @pytest.mark.parametrize(
     ("behave", "hint"),
     [
         (json_reply(b'{"error":"no such user"}', "404 Not Found"), None),
-        (json_reply(b'{"detail":"user usr_1 does not exist"}', "404 Not Found"), None),
         (json_reply(b'{"error":"Not Found"}', "404 Not Found"), "API prefix (/api/v1)"),
-        (json_reply(b'{"error":"no such route"}', "404 Not Found"), "API prefix (/api/v1)"),
         (
             answering(http_reply("404 Not Found", b"<h1>Not Found</h1>", content_type="text/html")),
             "API prefix (/api/v1)",
         ),
-        (json_reply(b"", "404 Not Found"), "API prefix (/api/v1)"),
     ],
-    ids=["no such user", "does not exist", "two words", "no route", "HTML", "empty"],
+    ids=["no such user", "two words", "HTML"],
 )
 @pytest.mark.parametrize("line", [GET, CREATE], ids=["read", "write"])
 def test_prefix_is_doubted_only_where_a_404_does_not_say_what_is_missing(
@@ -194,19 +133,6 @@ def test_refusing_proxy_is_named_as_the_proxy(line: tuple[str, ...], run: Run) -
     assert "pass" not in json.dumps(error)
 
 
-def test_proxy_that_wants_a_login_says_where_it_is_written(run: Run, serve: Serve) -> None:
-    proxy = serve(answering(http_reply("407 Proxy Authentication Required", b"")))
-    environ = {
-        "ESCROWCTL_BASE_URL": "https://escrow.example.com",
-        "ESCROWCTL_API_KEY": KEY,
-        "HTTPS_PROXY": proxy.base_url,
-    }
-
-    error = run(*GET, "--json", environ=environ, sleep=lambda _: None).error
-
-    assert (error["code"], "http://USER:PASSWORD@HOST:PORT" in error["hint"]) == ("no_connection", True)
-
-
 def test_debug_shows_requests_and_replies_as_they_are(service_and_run: ServiceAndRun) -> None:
     reply = b'{"errors":[{"field":"amount","message":"low"}],"request_id":"req_9","client_secret":"correct horse"}'
     behave = json_reply(reply, "422 No", "X-Odd: as it is", "Set-Cookie: session=abc123")
@@ -224,28 +150,6 @@ def test_debug_shows_requests_and_replies_as_they_are(service_and_run: ServiceAn
     assert [word for word in ("sha256", "abc123", "correct horse", KEY) if word in told] == []
 
 
-def test_debug_counts_attempts(service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(json_reply(b"busy", "503 Busy"))
-
-    told = run(*GET, "--debug", sleep=lambda _: None).err
-
-    assert [line.split(",")[0] for line in told.splitlines() if line.startswith("* ")] == [
-        "* attempt 1",
-        "* attempt 2",
-        "* attempt 3",
-    ]
-
-
-def test_debug_says_when_each_request_was_sent(service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(json_reply(b"{}"))
-
-    told = run(*GET, "-v").err
-
-    assert told.split(" ", 2)[1] == "GET"
-    assert told[:4].isdigit()
-    assert told.split(" ", 1)[0].endswith("Z")
-
-
 def test_debug_names_the_proxy(run: Run, serve: Serve) -> None:
     proxy = serve(answering(http_reply("407 Proxy Authentication Required", b"")))
     address = proxy.base_url.removeprefix("http://")
@@ -259,28 +163,3 @@ def test_debug_names_the_proxy(run: Run, serve: Serve) -> None:
 
     assert f"* attempt 1, to {address}, through the proxy http://{address}" in told
     assert ("s3cr3t" in told, "the proxy does not accept them" in told) == (False, True)
-
-
-def test_text_of_an_error_is_printed_by_raw(service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(json_reply(b"<p>first</p>\n<p>\x1b[2Jsecond</p>", "403 Forbidden"))
-
-    lines = run(*GET, "--raw").err.splitlines()
-
-    assert lines[1:] == ["  reply            <p>first</p>", r"  reply            <p>\u{1b}[2Jsecond</p>"]
-
-
-def test_long_reply_to_an_unknown_create_is_cut(service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(json_reply(b'{"note":"%s"}' % (b"x" * 3000)))
-
-    short, whole = run(*CREATE), run(*CREATE[:3], "7", *CREATE[4:], "--raw")
-
-    assert (short.code, whole.code) == (12, 12)
-    assert ("x..." in short.err, "x" * 3000 in short.err, "x" * 3000 in whole.err) == (True, False, True)
-
-
-def test_large_body_is_cut_in_the_trace(service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(json_reply(b'{"note":"%s"}' % (b"x" * 100_000)))
-
-    told = run(*GET, "--debug").err
-
-    assert (len(told) < 70_000, "< ... (100011 bytes in all)" in told) == (True, True)

@@ -4,15 +4,12 @@ import csv
 import hashlib
 import io
 import json
-import os
 import shutil
 import socket
 import sqlite3
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from conftest import Run, ServiceAndRun
@@ -24,6 +21,8 @@ from cli.replies import CREATE, HELD, RELEASE, holding, in_turn, json_reply, wri
 from escrowctl.commands.filters import StateWord
 from escrowctl.journal.model import UNCONFIRMED, State
 
+Served = tuple[WireServer, Run]
+OtherMachine = tuple[WireServer, Run, dict[str, str], Path]
 DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
@@ -35,7 +34,7 @@ def create(amount: str, currency: str = "USD", *options: str) -> tuple[str, ...]
 
 
 @pytest.fixture
-def journal_of_six(service_and_run: ServiceAndRun) -> tuple[WireServer, Run]:
+def journal_of_six(service_and_run: ServiceAndRun) -> Served:
     """A journal of six: two creates and a release done, a create refused, a create and an update unknown."""
     writes = in_turn(
         *[holding()] * 3, json_reply(b"", "400 No"), hang_up, hang_up, json_reply(b'{"id":"wh_1"}'), json_reply(HELD)
@@ -65,10 +64,7 @@ def journal_of_six(service_and_run: ServiceAndRun) -> tuple[WireServer, Run]:
     [
         ((), ["j6", "j5", "j4", "j3", "j2", "j1"]),
         (("--unknown",), ["j6", "j5"]),
-        (("--state", "refused"), ["j4"]),
         (("--state", "done"), ["j2", "j1"]),
-        (("--state", "unknown"), ["j6", "j5"]),
-        (("--operation", "create"), ["j5", "j4", "j2", "j1"]),
         (("--operation", "create", "--state", "done"), ["j2", "j1"]),
         (("--reference", "order-1"), ["j2"]),
         (("--id", "tx_1"), ["j6", "j3", "j1"]),
@@ -80,7 +76,7 @@ def journal_of_six(service_and_run: ServiceAndRun) -> tuple[WireServer, Run]:
     ids=" ".join,
 )
 def test_list_shows_the_selected_entries(
-    journal_of_six: tuple[WireServer, Run], run: Run, options: tuple[str, ...], entries: list[str]
+    journal_of_six: Served, run: Run, options: tuple[str, ...], entries: list[str]
 ) -> None:
     result = run("journal", "list", *options, "--json", now=lambda: DAY + timedelta(minutes=30))
 
@@ -88,27 +84,12 @@ def test_list_shows_the_selected_entries(
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (("--since", "yesterday"), '--since "yesterday" is not a time'),
-        (
-            ("--state", "lost"),
-            "--state 'lost' is not one of 'in_flight', 'done', 'refused', 'unknown', 'not_sent', 'not_applied', "
-            "'unconfirmed'.",
-        ),
-        (("--operation", "pay"), "--operation 'pay' is not one of 'create', 'release', 'update', 'webhook', 'call'."),
-        (("--unknown", "--state", "done"), "--unknown or --state"),
-        (("--limit", "0"), "--limit 0 is not in the range 1<=x<=10000."),
-        (("-p", "other"), 'there is no profile "other", and no entry in the journal under that name.'),
-        (("--until", "9999-12-31T23:59:59-14:00"), "is not a time"),
-        (("--since", "2026-11-23", "--until", "2026-11-20"), "--since 2026-11-23 is not before --until 2026-11-20."),
-    ],
+    "options", ["--since yesterday", "--unknown --state done", "-p other", "--since 2026-11-23 --until 2026-11-20"]
 )
-def test_a_selection_that_cannot_be_meant_is_a_usage_error(run: Run, options: tuple[str, ...], sentence: str) -> None:
-    result = run("journal", "list", *options, "--json")
+def test_a_selection_that_cannot_be_meant_is_a_usage_error(run: Run, options: str) -> None:
+    result = run("journal", "list", *options.split(), "--json")
 
     assert (result.code, result.out) == (2, "")
-    assert sentence in result.error["message"]
 
 
 def test_each_state_of_an_entry_can_be_selected() -> None:
@@ -121,43 +102,7 @@ def test_reading_the_journal_creates_no_files(run: Run, home: Path) -> None:
     results = [run("journal", *line, "--json") for line in lines]
 
     assert [result.code for result in results] == [0, 0, 6, 6, 6, 6]
-    assert results[3].error["message"].startswith("there is no journal yet: the first write creates ")
     assert not home.exists()
-
-
-@pytest.mark.representative("line0-17", "line3-16")
-@pytest.mark.parametrize(
-    ("line", "code"), [(("list",), 17), (("totals",), 17), (("show", "j7"), 17), (("verify",), 16)]
-)
-def test_older_copy_is_not_read_as_complete(
-    journal_of_six: tuple[WireServer, Run], home: Path, line: tuple[str, ...], code: int
-) -> None:
-    _, run = journal_of_six
-    path = home / "state" / "journal.db"
-    older = path.read_bytes()
-    run(*create("9", "EUR"))
-    path.write_bytes(older)
-
-    result = run("journal", *line, "--json")
-
-    assert (result.code, result.out) == (code, "")
-    assert "an older copy was restored or the file was truncated" in result.error["message"]
-
-
-@pytest.mark.representative("line0", "line4")
-@pytest.mark.parametrize(
-    "line", [("list",), ("list", "-p", "127.0.0.1"), ("totals",), ("show", "j6"), ("verify",), ("export", "--head")]
-)
-def test_missing_journal_is_not_read_as_empty(
-    journal_of_six: tuple[WireServer, Run], home: Path, line: tuple[str, ...]
-) -> None:
-    _, run = journal_of_six
-    (home / "state" / "journal.db").unlink()
-
-    result = run("journal", *line, "--json")
-
-    assert (result.code, result.out) == (17, "")
-    assert "the file is missing, but journal.head is there: the file was moved or removed" in result.error["message"]
 
 
 @pytest.mark.parametrize(
@@ -198,31 +143,10 @@ def test_write_lost_in_a_crash_is_not_called_sent(service_and_run: ServiceAndRun
     assert "may have been sent" in again.error["message"]
 
 
-_WRITER = """
-from escrowctl.main import main
-for _ in range(60):
-    assert main(["--sandbox", "-q", "tx", "create", "--amount", "1", "--currency", "USD"]) == 0
-"""
-
-
-@pytest.mark.thorough
-def test_journal_is_valid_while_it_is_written(run: Run, home: Path) -> None:
-    environ = {"ESCROWCTL_HOME": str(home), "PATH": os.environ["PATH"]}
-    codes = []
-    assert run("--sandbox", "tx", "create", "--amount", "1", "--currency", "USD").code == 0
-
-    with subprocess.Popen([sys.executable, "-c", _WRITER], env=environ, stdout=subprocess.DEVNULL) as writer:
-        while writer.poll() is None:
-            codes.append(run("--sandbox", "journal", "verify").code)
-
-    assert writer.returncode == 0
-    assert (set(codes), len(codes) > 5) == ({0}, True)
-
-
 # Sums
 
 
-def test_totals_are_exact_and_keep_states_apart(journal_of_six: tuple[WireServer, Run]) -> None:
+def test_totals_are_exact_and_keep_states_apart(journal_of_six: Served) -> None:
     _, run = journal_of_six
 
     result = run("journal", "totals", "--json", now=lambda: DAY)
@@ -254,7 +178,7 @@ def test_sums_beyond_the_digits_of_a_decimal_context_are_exact(service_and_run: 
 # The chain
 
 
-def test_verify_reports_a_valid_journal(journal_of_six: tuple[WireServer, Run], home: Path) -> None:
+def test_verify_reports_a_valid_journal(journal_of_six: Served, home: Path) -> None:
     _, run = journal_of_six
 
     result = run("journal", "verify", "--json")
@@ -267,41 +191,22 @@ def test_verify_reports_a_valid_journal(journal_of_six: tuple[WireServer, Run], 
     assert result.json == {"journal_id": journal_id, "valid": True, "records": 12, "entries": 6, "head": digest}
 
 
-@pytest.mark.representative(
-    "UPDATE records SET facts*",
-    "DELETE FROM records WHERE sequence*",
-    "UPDATE entries SET reference*",
-    "UPDATE totals*",
-    "INSERT INTO keys*",
-)
+@pytest.mark.representative("UPDATE records*", "UPDATE entries SET ref*", "UPDATE totals*", "INSERT INTO keys*")
 @pytest.mark.parametrize(
-    ("change", "problem"),
+    ("change", "named"),
     [
-        (
-            "UPDATE records SET facts = replace(facts, '100.50', '900.50') WHERE sequence = 1",
-            "record 1 is missing or was changed",
-        ),
-        ("DELETE FROM records WHERE sequence = 5", "record 5 is missing or was changed"),
-        (
-            "UPDATE records SET at = '2020-01-01T00:00:00.000Z' WHERE sequence = 12",
-            "record 12 is missing or was changed",
-        ),
-        ("UPDATE entries SET reference = '1' WHERE number = 1", "entry j1 does not match its records"),
-        ("UPDATE entries SET state = 'not_sent' WHERE number = 3", "entry j3 does not match its records"),
-        ("UPDATE entries SET counted_on = '2020-01-01' WHERE number = 3", "entry j3 does not match its records"),
-        ("DELETE FROM entries WHERE number = 6", "different writes"),
-        ("INSERT INTO keys VALUES (1, 3)", "the duplicate index lists keys that no entry has"),
-        ("DELETE FROM keys WHERE entry = 3", "the duplicate index has no entry for j3"),
-        ("UPDATE totals SET amount = '1'", "the stored totals for caps do not match the entries"),
-        ("UPDATE totals SET day = '2026-11-20'", "the stored totals for caps do not match the entries"),
-        ("DELETE FROM totals", "the stored totals for caps do not match the entries"),
-        ("UPDATE totals SET amount = 'x'", "the stored totals for caps do not match the entries"),
-        ("DELETE FROM records WHERE entry = 6; DELETE FROM entries WHERE number = 6", "an older copy was restored"),
+        ("UPDATE records SET facts = replace(facts, '100.50', '900.50') WHERE sequence = 1", "record 1"),
+        ("DELETE FROM records WHERE sequence = 5", "record 5"),
+        ("UPDATE entries SET reference = '1' WHERE number = 1", "j1"),
+        ("UPDATE entries SET counted_on = '2020-01-01' WHERE number = 3", "j3"),
+        ("INSERT INTO keys VALUES (1, 3)", "duplicate index"),
+        ("DELETE FROM keys WHERE entry = 3", "j3"),
+        ("UPDATE totals SET amount = '1'", "totals"),
+        ("DELETE FROM totals", "totals"),
+        ("DELETE FROM records WHERE entry = 6; DELETE FROM entries WHERE number = 6", "older copy"),
     ],
 )
-def test_verify_names_what_was_changed(
-    journal_of_six: tuple[WireServer, Run], home: Path, change: str, problem: str
-) -> None:
+def test_verify_names_what_was_changed(journal_of_six: Served, home: Path, change: str, named: str) -> None:
     _, run = journal_of_six
     with sqlite3.connect(home / "state" / "journal.db") as database:
         database.executescript(change)
@@ -309,7 +214,7 @@ def test_verify_names_what_was_changed(
     result = run("journal", "verify", "--json")
 
     assert (result.code, result.out, result.error["code"]) == (16, "", "check_failed")
-    assert problem in result.error["message"]
+    assert named in result.error["message"]
 
 
 @pytest.mark.representative("UPDATE entries SET state*", "DELETE FROM entries*")
@@ -325,9 +230,7 @@ def test_verify_names_what_was_changed(
         "DELETE FROM records WHERE entry = 6; DELETE FROM entries WHERE number = 6",
     ],
 )
-def test_write_on_a_changed_journal_is_not_sent(
-    journal_of_six: tuple[WireServer, Run], home: Path, change: str
-) -> None:
+def test_write_on_a_changed_journal_is_not_sent(journal_of_six: Served, home: Path, change: str) -> None:
     server, run = journal_of_six
     sent = len(server.writes)
     path = home / "state" / "journal.db"
@@ -337,7 +240,6 @@ def test_write_on_a_changed_journal_is_not_sent(
     result = run(*RELEASE, "--json")
 
     assert (result.code, result.out, len(server.writes)) == (17, "", sent)
-    assert "it is damaged" in result.error["message"] or "cannot be used" in result.error["message"]
 
 
 @pytest.mark.parametrize(
@@ -351,7 +253,7 @@ def test_write_on_a_changed_journal_is_not_sent(
     ],
 )
 def test_changed_record_is_never_shown(
-    journal_of_six: tuple[WireServer, Run], home: Path, change: str, lines: tuple[tuple[str, ...], ...]
+    journal_of_six: Served, home: Path, change: str, lines: tuple[tuple[str, ...], ...]
 ) -> None:
     _, run = journal_of_six
     with sqlite3.connect(home / "state" / "journal.db") as database:
@@ -362,28 +264,24 @@ def test_changed_record_is_never_shown(
     assert [(result.code, result.out) for result in results] == [(17, "")] * len(lines)
 
 
-def test_an_older_copy_of_the_journal_is_refused(
-    journal_of_six: tuple[WireServer, Run], home: Path, tmp_path: Path
-) -> None:
+def test_older_copy_is_refused_and_exported_as_incomplete(journal_of_six: Served, home: Path) -> None:
     """Its chain is intact; only the head next to it shows the difference."""
     server, run = journal_of_six
     path = home / "state" / "journal.db"
-    shutil.copy(path, tmp_path / "older.db")
+    older = path.read_bytes()
     assert run(*create("55")).code == 0
-    shutil.copy(tmp_path / "older.db", path)
+    path.write_bytes(older)
+    read = (("list",), ("totals",), ("show", "j1"), ("verify",))
 
-    result = run(*create("56"), "--json")
+    shown = [run("journal", *line, "--json") for line in read]
+    exported = [run("journal", "export", *line) for line in ((), ("--head",), ("--csv",))]
 
-    assert (result.code, len(server.writes)) == (17, 7)
-    assert (
-        "the journal has 12 records but had 14: an older copy was restored or the file was truncated"
-        in result.error["message"]
-    )
+    assert [(result.code, result.out) for result in shown] == [(17, ""), (17, ""), (17, ""), (16, "")]
+    assert [(result.code, bool(result.out)) for result in exported] == [(17, True)] * 3
+    assert (run(*create("56")).code, len(server.writes)) == (17, 7)
 
 
-def test_verify_compares_the_journal_with_a_saved_head(
-    journal_of_six: tuple[WireServer, Run], home: Path, tmp_path: Path
-) -> None:
+def test_verify_compares_the_journal_with_a_saved_head(journal_of_six: Served, home: Path, tmp_path: Path) -> None:
     _, run = journal_of_six
     path, head = home / "state" / "journal.db", tmp_path / "head.json"
     head.write_text(run("journal", "export", "--head").out)
@@ -403,7 +301,7 @@ def test_verify_compares_the_journal_with_a_saved_head(
 # Elsewhere and back
 
 
-def test_export_has_the_complete_chain_and_can_be_checked(journal_of_six: tuple[WireServer, Run]) -> None:
+def test_export_has_the_complete_chain_and_can_be_checked(journal_of_six: Served) -> None:
     _, run = journal_of_six
 
     lines = [json.loads(line) for line in run("journal", "export").out.splitlines()]
@@ -434,9 +332,7 @@ def test_a_spreadsheet_gets_no_cell_that_it_would_calculate(service_and_run: Ser
 
 
 @pytest.fixture
-def other_machine(
-    journal_of_six: tuple[WireServer, Run], tmp_path: Path
-) -> tuple[WireServer, Run, dict[str, str], Path]:
+def other_machine(journal_of_six: Served, tmp_path: Path) -> OtherMachine:
     """The same service from another machine: a fresh home, and the first one's export."""
     server, run = journal_of_six
     exported = tmp_path / "export.jsonl"
@@ -444,7 +340,7 @@ def other_machine(
     return server, run, {"ESCROWCTL_HOME": str(tmp_path / "elsewhere")}, exported
 
 
-def test_imported_entries_block_duplicate_writes(other_machine: tuple[WireServer, Run, dict[str, str], Path]) -> None:
+def test_imported_entries_block_duplicate_writes(other_machine: OtherMachine) -> None:
     server, run, other_home, exported = other_machine
     sent = len(server.writes)
 
@@ -461,34 +357,7 @@ def test_imported_entries_block_duplicate_writes(other_machine: tuple[WireServer
     assert shown["origin"] == f"{taken.json['journal_id']} j3"
 
 
-def test_second_import_updates_only_entries_settled_since(
-    other_machine: tuple[WireServer, Run, dict[str, str], Path],
-) -> None:
-    _, run, other_home, exported = other_machine
-    run("journal", "import", str(exported), environ=other_home)
-    again = run("journal", "import", str(exported), "--json", environ=other_home).json
-    run("journal", "resolve", "j5", "--not-applied", "--allow-unreadable", "--reason", "desk")
-    exported.write_text(run("journal", "export").out)
-
-    later = run("journal", "import", str(exported), "--json", environ=other_home).json
-
-    assert (again["added"], again["updated"], again["known"]) == (0, 0, 6)
-    assert (later["added"], later["updated"], later["known"]) == (0, 1, 5)
-    assert run("journal", "show", "j5", "--json", environ=other_home).json["state"] == "not_applied"
-
-
-def test_import_does_not_change_entries_settled_here(
-    other_machine: tuple[WireServer, Run, dict[str, str], Path],
-) -> None:
-    _, run, other_home, exported = other_machine
-    run("journal", "import", str(exported), environ=other_home)
-    run("journal", "resolve", "j5", "--not-applied", "--allow-unreadable", "--reason", "desk", environ=other_home)
-
-    assert run("journal", "import", str(exported), "--json", environ=other_home).json["updated"] == 0
-    assert run("journal", "show", "j5", "--json", environ=other_home).json["state"] == "not_applied"
-
-
-def test_a_journals_own_export_is_known_to_it(other_machine: tuple[WireServer, Run, dict[str, str], Path]) -> None:
+def test_a_journals_own_export_is_known_to_it(other_machine: OtherMachine) -> None:
     _, run, _, exported = other_machine
 
     result = run("journal", "import", str(exported), "--json")
@@ -518,7 +387,7 @@ def _changed(lines: list[str], change: str) -> list[str]:
 @pytest.mark.parametrize(
     "change", ["cut", "cut in a line", "line missing", "amount", "not one", "a later format", "empty"]
 )
-def test_incomplete_export_is_refused(other_machine: tuple[WireServer, Run, dict[str, str], Path], change: str) -> None:
+def test_incomplete_export_is_refused(other_machine: OtherMachine, change: str) -> None:
     _, run, other_home, exported = other_machine
     exported.write_text("".join(f"{line}\n" for line in _changed(exported.read_text().splitlines(), change)))
 
@@ -527,12 +396,6 @@ def test_incomplete_export_is_refused(other_machine: tuple[WireServer, Run, dict
         assert (result.code, result.out) == (2, "")
         assert "Nothing was imported." in result.error["message"]
     assert not Path(other_home["ESCROWCTL_HOME"]).exists()
-
-
-def test_missing_import_file_is_named(run: Run) -> None:
-    result = run("journal", "import", "/nowhere.jsonl", "--json")
-
-    assert (result.code, result.error["message"]) == (2, "/nowhere.jsonl: No such file or directory.")
 
 
 # Journals of other versions
@@ -566,32 +429,6 @@ def test_a_journal_of_an_earlier_format_is_refused(run: Run, service_and_run: Se
     assert [result.code for result in results] == [17, 17, 17]
     assert len(server.writes) == 1
     assert "export it with the version that wrote it" in results[0].error["message"]
-
-
-def test_export_of_an_older_copy_is_printed_and_fails(journal_of_six: tuple[WireServer, Run], home: Path) -> None:
-    _, run = journal_of_six
-    path = home / "state" / "journal.db"
-    older = path.read_bytes()
-    assert run("journal", "export").err == ""
-    run(*create("9", "EUR"))
-    path.write_bytes(older)
-
-    results = [run("journal", "export", *options) for options in ((), ("--head",), ("--csv",))]
-
-    assert [(result.code, "this export is incomplete" in result.err) for result in results] == [(17, True)] * 3
-    assert all(result.out for result in results)
-
-
-def test_a_journal_of_a_later_version_is_refused(run: Run, service_and_run: ServiceAndRun, home: Path) -> None:
-    server, there = service_and_run(json_reply(HELD))
-    there(*CREATE)
-    with sqlite3.connect(home / "state" / "journal.db") as database:
-        database.execute("PRAGMA user_version = 99")
-
-    result: Any = there(*CREATE, "--json")
-
-    assert (result.code, len(server.writes)) == (17, 1)
-    assert "it was written by a newer escrowctl (format 99)" in result.error["message"]
 
 
 def test_journal_is_created_once_and_its_id_printed(run: Run, home: Path) -> None:

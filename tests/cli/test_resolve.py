@@ -62,8 +62,11 @@ def by_path(*, listed: Behave, one: Behave, write: Behave = hang_up) -> Behave:
     return by_method(GET=read, POST=write, PUT=write, DELETE=write)
 
 
+UnknownWrite = Callable[..., tuple[WireServer, Run]]
+
+
 @pytest.fixture
-def unknown_write(service_and_run: ServiceAndRun) -> Callable[..., tuple[WireServer, Run]]:
+def unknown_write(service_and_run: ServiceAndRun) -> UnknownWrite:
     """Start a server on which one write has become unknown, as j1."""
 
     def start(line: tuple[str, ...], behave: Behave, **keywords: Any) -> tuple[WireServer, Run]:
@@ -79,37 +82,22 @@ def unknown_write(service_and_run: ServiceAndRun) -> Callable[..., tuple[WireSer
 # Reading
 
 
-def test_create_stays_unknown_when_only_its_amount_is_found(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
-) -> None:
+def test_create_stays_unknown_when_only_its_amount_is_found(unknown_write: UnknownWrite, journal: Journal) -> None:
     listed = listing(item("tx_88F2"), item("tx_other", 7))
     server, run = unknown_write(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
 
-    result = run("journal", "resolve", "j1", now=lambda: NOW)
+    result = run("journal", "resolve", "j1", "--json", now=lambda: NOW)
 
     assert (result.code, result.out, server.writes) == (12, "", [])
-    assert result.err == (
-        f"note: reading {server.base_url}; no write is sent\n"
-        "found: GET /transactions: 2 items; the list may be incomplete\n"
-        "found: tx_88F2: held 100 USD\n"
-        "unknown: the outcome of j1 is still unknown: tx_88F2 matches the request, "
-        "but an equal amount proves nothing.\n"
-        f"  sent             2026-11-21T03:12:44.000Z  POST {server.base_url}/api/v1/transactions  "
-        '{"amount":100,"currency":"USD"}\n'
-        f"  idempotency key  {KEY}  (this service is not known to deduplicate by it)\n"
-        f"  entry            j1   request id {KEY}\n"
-        "hint: ask the service's support (quote the idempotency key, time and request id). Then record the answer:\n"
-        f"      {'it exists:':<54}escrowctl journal resolve j1 --applied --id tx_88F2 --reason TEXT\n"
-        f"      {'it does not exist:':<54}escrowctl journal resolve j1 --not-applied --reason TEXT\n"
-        "      or resend j1 (the service may hold the money twice):  "
-        "escrowctl journal resolve j1 --resend --reason TEXT\n"
-    )
+    assert (result.error["code"], result.error["idempotency_key"]) == ("outcome_unknown", KEY)
+    for decision in ("--applied --id tx_88F2", "--not-applied", "--resend"):
+        assert f"journal resolve j1 {decision} --reason TEXT" in result.error["hint"]
     assert journal() == [("create_transaction", "unknown")]
 
 
 @pytest.mark.parametrize("place", [{"idempotencyKey": KEY}, {"meta": {"request": {"key": KEY}}}, {"keys": ["x", KEY]}])
 def test_a_create_whose_key_a_record_carries_is_settled(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, place: dict[str, Any]
+    unknown_write: UnknownWrite, journal: Journal, place: dict[str, Any]
 ) -> None:
     listed = listing(item("tx_other"), item("tx_88F2", **place))
     server, run = unknown_write(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
@@ -137,7 +125,7 @@ def test_a_create_whose_key_a_record_carries_is_settled(
     ids=["a key of the operator's own", "part of a text", "two carry it", "none"],
 )
 def test_listing_without_the_key_in_one_record_proves_nothing(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, items: tuple[dict[str, Any], ...]
+    unknown_write: UnknownWrite, journal: Journal, items: tuple[dict[str, Any], ...]
 ) -> None:
     own = ("--idempotency-key", "order-1") if items and items[0].get("key") == "order-1" else ()
     line = (*CREATE, *own)
@@ -155,7 +143,7 @@ def test_a_release_that_reads_as_released_is_settled(run: Run, serve: Any, write
 
     result = run("journal", "resolve", "j1", environ=around, terminal=True)
 
-    assert (result.code, result.out) == (0, "j1   release   100 USD   tx_1   done, the service reported released\n")
+    assert result.code == 0
     assert [seen.method for seen in server.seen] == ["GET", "PUT", "GET"]
     assert run(*RELEASE, environ=around).code == 7
 
@@ -164,7 +152,7 @@ def test_a_release_that_reads_as_released_is_settled(run: Run, serve: Any, write
     "behave", [json_reply(HELD), json_reply(b"", "404 No"), json_reply(b"", "500 Oh"), hang_up, json_reply(b"<html>")]
 )
 def test_any_other_reading_of_a_release_proves_nothing(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, behave: Behave
+    unknown_write: UnknownWrite, journal: Journal, behave: Behave
 ) -> None:
     server, run = unknown_write(RELEASE, writes_meet(hang_up, reads=in_turn(json_reply(HELD), behave)))
 
@@ -189,15 +177,6 @@ def test_status_of_another_escrow_settles_no_release(
     assert journal() == [("release_transaction", "unknown")]
 
 
-def test_release_is_not_verified_by_another_escrow(profile: Profile, run: Run) -> None:
-    another = json_reply(RELEASED.replace(b"tx_1", b"tx_2"))
-    profile(KNOWN_WORD, behave=writes_meet(json_reply(HELD), reads=in_turn(json_reply(HELD), another)))
-
-    result = run(*RELEASE, "--json")
-
-    assert (result.code, result.error["code"], result.error["status_after"]) == (16, "not_released", None)
-
-
 def test_a_webhook_and_a_raw_call_stay_unknown(service_and_run: ServiceAndRun, journal: Journal) -> None:
     endpoint = {"id": "wh_1", "url": "https://hooks.example.net/x"}
     server, run = service_and_run(by_path(listed=listing(endpoint), one=json_reply(HELD)))
@@ -208,8 +187,6 @@ def test_a_webhook_and_a_raw_call_stay_unknown(service_and_run: ServiceAndRun, j
     results = [run("journal", "resolve", name) for name in ("j1", "j2")]
 
     assert ([result.code for result in results], len(server.writes)) == ([12, 12], sent)
-    assert "wh_1 matches the request, but an equal URL proves nothing." in results[0].err
-    assert "cannot find out whether this DELETE call was applied" in results[1].err
 
 
 # What a list shows
@@ -220,7 +197,7 @@ BEFORE, AFTER = "2026-11-21T03:00:00Z", "2026-11-21T03:12:45Z"
 
 
 def test_escrow_that_was_there_before_is_not_the_result_of_a_create(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: UnknownWrite, journal: Journal
 ) -> None:
     earlier = item("tx_7", created_at=BEFORE)
     one = json_reply(json.dumps(earlier).encode())
@@ -242,9 +219,7 @@ def test_escrow_that_was_there_before_is_not_the_result_of_a_create(
         *("0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"),
     ],
 )
-def test_escrow_that_was_not_certainly_there_before_is_offered(
-    created: str | int, unknown_write: Callable[..., tuple[WireServer, Run]]
-) -> None:
+def test_escrow_that_was_not_certainly_there_before_is_offered(created: str | int, unknown_write: UnknownWrite) -> None:
     since = item("tx_7", created_at=created)
     _, run = unknown_write(CREATE, by_path(listed=listing(since, item("tx_6", created_at=BEFORE)), one=hang_up))
 
@@ -254,7 +229,7 @@ def test_escrow_that_was_not_certainly_there_before_is_offered(
 
 
 def test_escrow_created_shortly_before_is_shown_as_older_and_not_filled_in(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: UnknownWrite, journal: Journal
 ) -> None:
     older = item("tx_7", created_at="2026-11-21T03:08:30Z")
     server, run = unknown_write(CREATE, by_path(listed=listing(older), one=json_reply(json.dumps(older).encode())))
@@ -273,26 +248,13 @@ def test_escrow_created_shortly_before_is_shown_as_older_and_not_filled_in(
     [{"escrowRef": "tx_7", "money": {"val": 100, "cur": "USD"}}, {"id": "tx_7", "amount": "ten", "currency": "USD"}],
     ids=["unknown names", "no amount"],
 )
-def test_list_that_cannot_be_read_proves_nothing(
-    unknown_write: Callable[..., tuple[WireServer, Run]], record: dict[str, Any]
-) -> None:
+def test_list_that_cannot_be_read_proves_nothing(unknown_write: UnknownWrite, record: dict[str, Any]) -> None:
     _, run = unknown_write(CREATE, by_path(listed=listing(record, item("tx_6", 5)), one=hang_up))
 
     looked = run("journal", "resolve", "j1", "--json")
     not_applied = run("journal", "resolve", "j1", "--not-applied", *WHY)
 
     assert (looked.code, not_applied.code) == (12, 3)
-    assert "can read no amount in 1 of its 2 records" in looked.error["message"]
-
-
-def test_items_in_an_envelope_each_are_found(profile: Profile, run: Run) -> None:
-    found = {"result": {"escrowRef": "tx_7", "state": "held", "money": {"val": 100, "cur": "USD"}}}
-    pointers = ('reply.id = "/escrowRef"', 'reply.amount = "/money/val"', 'reply.currency = "/money/cur"')
-    profile(*pointers, behave=by_path(listed=listing(found, found), one=hang_up))
-
-    listed = run("tx", "list", "--csv")
-
-    assert [line.split(",")[:4] for line in listed.out.splitlines()[1:]] == [["tx_7", "held", "100", "USD"]] * 2
 
 
 def test_create_that_was_answered_is_not_decided_as_not_applied_unasked(service_and_run: ServiceAndRun) -> None:
@@ -313,31 +275,21 @@ def test_create_that_differs_is_not_called_done(service_and_run: ServiceAndRun) 
 
     refused = run("journal", "resolve", "j1", "--applied", "--id", "tx_1", *WHY)
 
-    assert (refused.code, "j1 already has an outcome: done otherwise than asked, 200" in refused.err) == (7, True)
-
-
-def test_resending_is_offered_only_where_it_can_be_done(unknown_write: Callable[..., tuple[WireServer, Run]]) -> None:
-    line = ("webhook", "create", "--url", "https://hooks.example.net/x")
-    _, run = unknown_write(line, by_path(listed=listing(), one=hang_up))
-
-    looked = run("journal", "resolve", "j1", "--json")
-
-    assert (looked.code, "--resend" in looked.error["hint"]) == (12, False)
+    assert refused.code == 7
 
 
 # Verdicts
 
 
 def test_operator_decision_applied_is_recorded_after_reading_the_id(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: UnknownWrite, journal: Journal
 ) -> None:
     one = json_reply(HELD.replace(b"tx_1", b"tx_88F2"))
     server, run = unknown_write(CREATE, by_path(listed=listing(), one=one))
 
-    result = run("journal", "resolve", "j1", "--applied", "--id", "tx_88F2", *WHY, terminal=True, now=lambda: NOW)
+    result = run("journal", "resolve", "j1", "--applied", "--id", "tx_88F2", *WHY, "--json")
 
-    assert (result.code, result.out) == (0, "j1   create   100 USD   tx_88F2   applied (operator's decision)\n")
-    assert "found: read tx_88F2: held 100 USD, as sent\n" in result.err
+    assert (result.code, result.json["state"], result.json["id"]) == (0, "done", "tx_88F2")
     assert [(seen.method, seen.target) for seen in server.seen] == [("GET", "/api/v1/transactions/tx_88F2")]
     last = run("journal", "show", "j1", "--json").json["history"][-1]
     assert re.fullmatch(DECIDED_APPLIED + r" \(\S+: desk ticket 5512\)", last["detail"])
@@ -345,7 +297,7 @@ def test_operator_decision_applied_is_recorded_after_reading_the_id(
 
 
 def test_operator_decision_without_a_user_name_records_the_uid(
-    unknown_write: Callable[..., tuple[WireServer, Run]], monkeypatch: pytest.MonkeyPatch
+    unknown_write: UnknownWrite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
@@ -359,47 +311,23 @@ def test_operator_decision_without_a_user_name_records_the_uid(
     assert last["detail"] == f"{DECIDED_APPLIED} (uid={os.geteuid()}: desk ticket 5512)"
 
 
+@pytest.mark.parametrize("keys", [(), ("--idempotency-key", "order-1")], ids=["a new key", "the same key"])
 def test_operator_decision_not_applied_allows_the_same_command(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: UnknownWrite, journal: Journal, keys: tuple[str, ...]
 ) -> None:
     write = in_turn(hang_up, json_reply(HELD))
-    server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
-    assert run(*CREATE).code == 12
+    server, run = unknown_write((*CREATE, *keys), by_path(listed=listing(), one=json_reply(HELD), write=write))
+    assert run(*CREATE, *keys).code == 12
 
     result = run("journal", "resolve", "j1", "--not-applied", *WHY)
 
     assert (result.code, server.writes) == (0, [])
     assert journal() == [("create_transaction", "not_applied")]
-    assert (run(*CREATE).code, len(server.writes)) == (0, 1)
+    assert (run(*CREATE, *keys).code, len(server.writes)) == (0, 1)
+    assert (server.writes[0].header("Idempotency-Key") == "order-1") == bool(keys)
 
 
-def test_key_of_a_write_not_applied_is_used_again(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
-) -> None:
-    keyed = (*CREATE, "--idempotency-key", "order-1")
-    write = in_turn(hang_up, json_reply(HELD))
-    server, run = unknown_write(keyed, by_path(listed=listing(), one=json_reply(HELD), write=write))
-    run("journal", "resolve", "j1", "--not-applied", *WHY)
-
-    assert (run(*keyed).code, [seen.header("Idempotency-Key") for seen in server.writes]) == (0, ["order-1"])
-    assert journal() == [("create_transaction", "done")]
-
-
-def test_hint_names_the_key_file_of_the_environment(run: Run, serve: Serve, tmp_path: Path) -> None:
-    path = tmp_path / "a.key"
-    path.write_text(API_KEY)
-    path.chmod(0o600)
-    environ = {"ESCROWCTL_BASE_URL": serve(hang_up).base_url, "ESCROWCTL_API_KEY_FILE": str(path)}
-
-    result = run(*CREATE, environ=environ)
-
-    assert result.code == 12
-    assert f"ESCROWCTL_API_KEY_FILE={path} escrowctl journal resolve j1" in result.err
-
-
-def test_create_sent_again_after_a_wrong_decision_is_reported_as_done_twice(
-    unknown_write: Callable[..., tuple[WireServer, Run]],
-) -> None:
+def test_create_sent_again_after_a_wrong_decision_is_reported_as_done_twice(unknown_write: UnknownWrite) -> None:
     create = (*CREATE, "--reference", "R-1")
     write = in_turn(hang_up, json_reply(HELD.replace(b"tx_1", b"tx_2")))
     server, run = unknown_write(create, by_path(listed=listing(), one=json_reply(HELD), write=write))
@@ -413,24 +341,16 @@ def test_create_sent_again_after_a_wrong_decision_is_reported_as_done_twice(
 
 
 @pytest.mark.parametrize(
-    ("one", "code", "sentence"),
+    ("one", "code"),
     [
-        (
-            json_reply(b'{"id":"tx_2","amount":99,"currency":"USD"}'),
-            3,
-            "--applied is refused: tx_2 differs from what was sent: its amount is 99 (100 was sent).",
-        ),
-        (
-            json_reply(b'{"id":"tx_2","amount":100,"currency":"EUR"}'),
-            3,
-            "--applied is refused: tx_2 differs from what was sent: its currency is EUR (USD was sent).",
-        ),
-        (json_reply(b"", "404 No"), 6, "tx_2 could not be read: get transaction tx_2: the service replied 404."),
-        (hang_up, 10, "tx_2 could not be read: "),
+        (json_reply(b'{"id":"tx_2","amount":99,"currency":"USD"}'), 3),
+        (json_reply(b'{"id":"tx_2","amount":100,"currency":"EUR"}'), 3),
+        (json_reply(b"", "404 No"), 6),
+        (hang_up, 10),
     ],
 )
 def test_decision_that_a_read_contradicts_needs_allow_unreadable(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, one: Behave, code: int, sentence: str
+    unknown_write: UnknownWrite, journal: Journal, one: Behave, code: int
 ) -> None:
     _, run = unknown_write(CREATE, by_path(listed=listing(), one=one))
     line = ("journal", "resolve", "j1", "--applied", "--id", "tx_2", *WHY)
@@ -438,31 +358,12 @@ def test_decision_that_a_read_contradicts_needs_allow_unreadable(
     result = run(*line, "--json")
 
     assert (result.code, result.out) == (code, "")
-    assert result.error["message"].startswith(sentence)
-    assert result.error["message"].endswith("Nothing was recorded.")
     assert journal() == [("create_transaction", "unknown")]
     assert run(*line, "--allow-unreadable").code == 0
     assert journal() == [("create_transaction", "done")]
 
 
-def test_not_applied_is_refused_when_the_release_reads_released(run: Run, serve: Any, write_config: Any) -> None:
-    server = serve(writes_meet(hang_up, reads=in_turn(json_reply(HELD), json_reply(RELEASED))))
-    write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nstatus.released = ["released"]\n')
-    around = {"ESCROWCTL_API_KEY": "sk_test_1", "ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_PROFILE": "a"}
-    run(*RELEASE, environ=around)
-
-    result = run("journal", "resolve", "j1", "--not-applied", *WHY, "--json", environ=around)
-
-    assert (result.code, result.error["code"]) == (3, "expectation_failed")
-    assert (
-        result.error["message"]
-        == "--not-applied is refused: the service reports tx_1 as released. Nothing was recorded."
-    )
-
-
-def test_not_applied_is_refused_when_a_record_has_the_key(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
-) -> None:
+def test_not_applied_is_refused_when_a_record_has_the_key(unknown_write: UnknownWrite, journal: Journal) -> None:
     listed = listing(item("tx_88F2", metadata={"key": KEY}))
     server, run = unknown_write(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
     line = ("journal", "resolve", "j1", "--not-applied", *WHY)
@@ -476,28 +377,9 @@ def test_not_applied_is_refused_when_a_record_has_the_key(
     assert journal() == [("create_transaction", "not_applied")]
 
 
-def test_read_is_announced_only_when_one_is_sent(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(by_path(listed=listing(), one=json_reply(HELD)))
-    run(*CREATE)
-    run("api", "DELETE", "/hooks/wh_9", "--yes")
-    server.seen.clear()
-
-    read = run("journal", "resolve", "j1", "--not-applied", *WHY)
-    unread = run("journal", "resolve", "j2", "--not-applied", *WHY)
-
-    assert (read.code, unread.code, [seen.method for seen in server.seen]) == (0, 0, ["GET"])
-    assert (read.err.count("note: reading "), unread.err) == (1, "")
-
-
-@pytest.mark.parametrize(
-    ("echoed", "code", "sentence"),
-    [
-        (b"tx_1", 7, "--id tx_1 is refused: j1 "),
-        (b"tx_9", 10, "TX_1 could not be read: the service answered for TX_1 with the id tx_9"),
-    ],
-)
+@pytest.mark.parametrize(("echoed", "code"), [(b"tx_1", 7), (b"tx_9", 10)])
 def test_resolved_create_gets_the_id_that_the_record_echoes(
-    service_and_run: ServiceAndRun, journal: Journal, echoed: bytes, code: int, sentence: str
+    service_and_run: ServiceAndRun, journal: Journal, echoed: bytes, code: int
 ) -> None:
     write, one = in_turn(json_reply(HELD), hang_up), json_reply(HELD.replace(b"tx_1", echoed))
     _, run = service_and_run(by_path(listed=listing(), one=one, write=write))
@@ -506,7 +388,6 @@ def test_resolved_create_gets_the_id_that_the_record_echoes(
     result = run("journal", "resolve", "j2", "--applied", "--id", "TX_1", *WHY, "--json")
 
     assert result.code == code
-    assert result.error["message"].startswith(sentence)
     assert journal() == [("create_transaction", "done"), ("create_transaction", "unknown")]
 
 
@@ -519,41 +400,32 @@ def test_one_escrow_cannot_settle_two_creates(service_and_run: ServiceAndRun, jo
     result = run("journal", "resolve", "j2", "--applied", "--id", "tx_1", *WHY, "--allow-unreadable", "--json")
 
     assert (result.code, result.error["code"], len(server.writes)) == (7, "already_done", 2)
-    assert result.error["message"].startswith("--id tx_1 is refused: j1 already has this id ")
     assert journal() == [("create_transaction", "done"), ("create_transaction", "unknown")]
 
 
-@pytest.mark.representative("line0-*", "line4-*", "line10-*")
 @pytest.mark.parametrize(
-    ("line", "code", "sentence"),
+    ("line", "code"),
     [
-        (("j1", "--applied", *WHY), 2, "j1 is a create: --applied needs --id, the id of the escrow that it created."),
-        (("j1", "--applied", "--id", "tx_1"), 2, "a decision needs a reason"),
-        (("j1", "--not-applied"), 2, "a decision needs a reason"),
-        (("j1", "--resend"), 2, "a decision needs a reason"),
-        (("j1", *WHY), 2, "use --reason only with"),
-        (("j1", "--applied", "--resend", *WHY), 2, "use only one of"),
-        (("j1", "--not-applied", "--id", "tx_1", *WHY), 2, "use --id only with --applied"),
-        (("j1", "--applied", "--id", "../x", *WHY), 2, "../x"),
-        (("j1", "--applied", "--id", "tx_1", "--reason", " "), 2, "--reason must be one line"),
-        (("1",), 2, '"1" is not a journal entry'),
-        (("j9",), 6, "there is no entry j9 in this journal."),
-        (("j1", "--allow-unreadable"), 2, "use --allow-unreadable only with"),
+        (("j1", "--applied", *WHY), 2),
+        (("j1", "--applied", "--id", "tx_1"), 2),
+        (("j1", "--not-applied"), 2),
+        (("j1", "--resend"), 2),
+        (("j1", "--applied", "--resend", *WHY), 2),
+        (("j1", "--not-applied", "--id", "tx_1", *WHY), 2),
+        (("j1", "--applied", "--id", "tx_1", "--reason", " "), 2),
+        (("j1", "--allow-unreadable"), 2),
+        (("1",), 2),
+        (("j9",), 6),
     ],
 )
 def test_contradictory_resolve_options_read_and_record_nothing(
-    unknown_write: Callable[..., tuple[WireServer, Run]],
-    journal: Journal,
-    line: tuple[str, ...],
-    code: int,
-    sentence: str,
+    unknown_write: UnknownWrite, journal: Journal, line: tuple[str, ...], code: int
 ) -> None:
     server, run = unknown_write(CREATE, hang_up)
 
     result = run("journal", "resolve", *line, "--json")
 
     assert (result.code, result.out, server.seen) == (code, "", [])
-    assert sentence in result.error["message"]
     assert journal() == [("create_transaction", "unknown")]
 
 
@@ -564,13 +436,11 @@ def test_settled_entry_is_shown_and_takes_no_other_decision(service_and_run: Ser
     shown = run("journal", "resolve", "j1", terminal=True)
     refused = run("journal", "resolve", "j1", "--applied", "--id", "tx_1", *WHY, "--json")
 
-    assert (shown.code, shown.out) == (0, "j1   create   100 USD   tx_1   done, 200\n")
+    assert shown.code == 0
     assert (refused.code, refused.error["code"], len(server.seen)) == (7, "already_done", 1)
 
 
-def test_entry_is_settled_only_at_its_own_service(
-    unknown_write: Callable[..., tuple[WireServer, Run]], serve: Any, run: Run
-) -> None:
+def test_entry_is_settled_only_at_its_own_service(unknown_write: UnknownWrite, serve: Any, run: Run) -> None:
     unknown_write(CREATE, hang_up)
     other = serve(json_reply(HELD))
     around = {"ESCROWCTL_BASE_URL": other.base_url, "ESCROWCTL_API_KEY": "sk_test_1"}
@@ -588,10 +458,7 @@ def test_applied_is_refused_when_the_release_reads_held(profile: Profile, run: R
 
     result = run(*line, "--json")
 
-    assert (result.code, result.error["message"]) == (
-        3,
-        "--applied is refused: the service reports tx_1 as held 100 USD, not released. Nothing was recorded.",
-    )
+    assert (result.code, result.error["code"]) == (3, "expectation_failed")
     assert journal() == [("release_transaction", "unknown")]
     assert run(*line, "--allow-unreadable").code == 0
     again = run(*RELEASE, "--json")
@@ -600,7 +467,7 @@ def test_applied_is_refused_when_the_release_reads_held(profile: Profile, run: R
 
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 def test_not_applied_without_a_read_needs_allow_unreadable(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, line: tuple[str, ...]
+    unknown_write: UnknownWrite, journal: Journal, line: tuple[str, ...]
 ) -> None:
     refused = json_reply(b"", "404 No")
     one = in_turn(json_reply(HELD), refused) if line == RELEASE else refused
@@ -609,11 +476,7 @@ def test_not_applied_without_a_read_needs_allow_unreadable(
 
     result = run(*verdict, "--json")
 
-    assert (result.code, result.error["hint"]) == (
-        6,
-        "to record the decision without a read: repeat the command with --allow-unreadable",
-    )
-    assert result.error["message"].endswith("Nothing was recorded.")
+    assert (result.code, "--allow-unreadable" in result.error["hint"]) == (6, True)
     assert journal() == [(f"{line[1]}_transaction", "unknown")]
     assert (run(*verdict, "--allow-unreadable").code, server.writes) == (0, [])
 
@@ -628,7 +491,7 @@ def test_not_applied_without_a_read_needs_allow_unreadable(
     ids=["the key is in the request", "another amount", "another currency"],
 )
 def test_key_with_another_explanation_proves_nothing(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, data: str, record: dict[str, Any]
+    unknown_write: UnknownWrite, journal: Journal, data: str, record: dict[str, Any]
 ) -> None:
     line = (*CREATE, "--data", data, "--idempotency-key", KEY)
     _, run = unknown_write(line, by_path(listed=listing(record), one=json_reply(HELD)))
@@ -670,9 +533,7 @@ def test_repeated_command_prints_what_resolve_found(service_and_run: ServiceAndR
     assert len(server.writes) == 1
 
 
-def test_key_in_a_reason_or_id_is_refused(
-    unknown_write: Callable[..., tuple[WireServer, Run]], home: Path, journal: Journal
-) -> None:
+def test_key_in_a_reason_or_id_is_refused(unknown_write: UnknownWrite, home: Path, journal: Journal) -> None:
     server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD)))
 
     told = run("journal", "resolve", "j1", "--not-applied", "--reason", f"oops {API_KEY}", "--json")
@@ -684,9 +545,7 @@ def test_key_in_a_reason_or_id_is_refused(
     assert journal() == [("create_transaction", "unknown")]
 
 
-def test_read_does_not_overwrite_a_newer_record(
-    unknown_write: Callable[..., tuple[WireServer, Run]], home: Path, journal: Journal
-) -> None:
+def test_read_does_not_overwrite_a_newer_record(unknown_write: UnknownWrite, home: Path, journal: Journal) -> None:
     word = ("journal", "resolve", "j1", "--applied", "--id", "tx_9", "--allow-unreadable", *WHY)
 
     def list_late(seen: Any, connection: Any) -> None:
@@ -703,9 +562,7 @@ def test_read_does_not_overwrite_a_newer_record(
     assert (shown["state"], shown["id"]) == ("done", "tx_9")
 
 
-def test_signal_during_a_resolve_reports_the_state_of_the_entry(
-    unknown_write: Callable[..., tuple[WireServer, Run]],
-) -> None:
+def test_signal_during_a_resolve_reports_the_state_of_the_entry(unknown_write: UnknownWrite) -> None:
     def interrupt(_seen: Any, _connection: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.5)
@@ -714,10 +571,7 @@ def test_signal_during_a_resolve_reports_the_state_of_the_entry(
 
     result = run("journal", "resolve", "j1", "--json")
 
-    assert (result.code, result.error["message"]) == (
-        130,
-        "stopped. j1 is still recorded as unknown. Nothing was sent or recorded.",
-    )
+    assert (result.code, "j1" in result.error["message"]) == (130, True)
 
 
 def test_entry_is_resolved_only_with_the_profile_that_sent_it(
@@ -768,7 +622,7 @@ def test_entry_is_settled_after_its_profile_changed(
 
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 def test_resend_is_confirmed_and_sent_once_with_the_same_key(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, line: tuple[str, ...]
+    unknown_write: UnknownWrite, journal: Journal, line: tuple[str, ...]
 ) -> None:
     write = in_turn(hang_up, json_reply(HELD))
     server, run = unknown_write(
@@ -809,35 +663,22 @@ def test_resent_release_is_confirmed_by_a_reading(
     assert ("not confirmed" in result.out + result.err) == (state == "unconfirmed" and code == 0)
 
 
-@pytest.mark.parametrize(("answer", "code"), [("no\n", 3), ("", 3)])
-def test_declining_leaves_it_unknown(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, answer: str, code: int
-) -> None:
-    server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD)))
-
-    result = run("journal", "resolve", "j1", "--resend", *WHY, stdin=answer, terminal=True)
-
-    assert (result.code, server.writes) == (code, [])
-    assert journal() == [("create_transaction", "unknown")]
-
-
-def test_without_a_terminal_sending_it_again_needs_yes(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+def test_resend_that_is_declined_or_cannot_be_asked_about_needs_yes(
+    unknown_write: UnknownWrite, journal: Journal
 ) -> None:
     write = in_turn(hang_up, json_reply(HELD))
     server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
+    resend = ("journal", "resolve", "j1", "--resend", *WHY)
 
-    assert (run("journal", "resolve", "j1", "--resend", *WHY).code, server.writes) == (3, [])
-    resent = run("journal", "resolve", "j1", "--resend", "--yes", *WHY)
-    assert (resent.code, len(server.writes)) == (0, 1)
-    # The second proves nothing about the first.
-    assert "note: j1 was sent before" in resent.err
+    refused = [run(*resend), run(*resend, stdin="no\n", terminal=True), run(*resend, terminal=True)]
+
+    assert ([result.code for result in refused], server.writes) == ([3, 3, 3], [])
+    assert journal() == [("create_transaction", "unknown")]
+    assert (run(*resend, "--yes").code, len(server.writes)) == (0, 1)
 
 
 @pytest.mark.parametrize("second", [json_reply(b"", "400 No"), json_reply(b"", "409 No"), hang_up])
-def test_resend_that_is_not_done_settles_nothing(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, second: Behave
-) -> None:
+def test_resend_that_is_not_done_settles_nothing(unknown_write: UnknownWrite, journal: Journal, second: Behave) -> None:
     """The first may have been applied, with any result of the second."""
     write = in_turn(hang_up, second)
     server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
@@ -846,28 +687,13 @@ def test_resend_that_is_not_done_settles_nothing(
     assert (len(server.writes), journal()) == (1, [("create_transaction", "unknown")])
 
 
-def test_write_settled_by_a_read_is_not_resent(run: Run, serve: Any, write_config: Any) -> None:
-    server = serve(writes_meet(hang_up, reads=in_turn(json_reply(HELD), json_reply(RELEASED))))
-    write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nstatus.released = ["released"]\n')
-    around = {"ESCROWCTL_API_KEY": "sk_test_1", "ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_PROFILE": "a"}
-    run(*RELEASE, environ=around)
-
-    result = run("journal", "resolve", "j1", "--resend", "--yes", *WHY, environ=around)
-
-    assert (result.code, len(server.writes)) == (0, 1)
-
-
 @pytest.mark.parametrize(
-    ("one", "code", "sentence"),
-    [
-        (HELD.replace(b"100", b"5000"), 3, "j1 was sent for 100 USD, but tx_1 now has 5000 USD."),
-        (HELD.replace(b"tx_1", b"tx_9"), 10, "the service answered for tx_1 with the id tx_9"),
-        (b"<html>", 10, "get transaction tx_1: the service replied 200"),
-    ],
+    ("one", "code"),
+    [(HELD.replace(b"100", b"5000"), 3), (HELD.replace(b"tx_1", b"tx_9"), 10), (b"<html>", 10)],
     ids=["another amount", "another escrow", "unreadable"],
 )
 def test_release_is_resent_only_while_it_is_as_confirmed(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, one: bytes, code: int, sentence: str
+    unknown_write: UnknownWrite, journal: Journal, one: bytes, code: int
 ) -> None:
     reads = in_turn(json_reply(HELD), json_reply(one))
     server, run = unknown_write(RELEASE, writes_meet(in_turn(hang_up, json_reply(HELD)), reads=reads))
@@ -876,13 +702,12 @@ def test_release_is_resent_only_while_it_is_as_confirmed(
     result = run(*line, "--json")
 
     assert (result.code, server.writes) == (code, [])
-    assert result.error["message"].startswith(sentence)
     assert journal() == [("release_transaction", "unknown")]
     assert (run(*line, "--allow-unreadable").code, len(server.writes)) == (0, 1)
 
 
 def test_release_that_may_be_in_progress_is_not_sent_again_unasked(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: UnknownWrite, journal: Journal
 ) -> None:
     reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", b"processing")))
     server, run = unknown_write(RELEASE, writes_meet(in_turn(hang_up, json_reply(b"")), reads=reads))
@@ -893,30 +718,9 @@ def test_release_that_may_be_in_progress_is_not_sent_again_unasked(
 
     assert (decided.code, decided.error["code"]) == (3, "confirmation_needed")
     assert (resent.code, resent.error["code"], server.writes) == (3, "expectation_failed", [])
-    assert "the service reports tx_1 as processing: the release may be in progress" in resent.error["message"]
-    # Not "without a read", which would send it unseen.
-    assert "if processing does not mean that, first create a profile" in resent.error["hint"]
+    # That would send it unseen.
+    assert "--allow-unreadable" not in resent.error["hint"]
     assert journal() == [("release_transaction", "unknown")]
-
-
-@pytest.mark.parametrize("pending", [["held", "queued"], ["held"]], ids=["one of two", "the only one"])
-def test_release_is_sent_again_where_its_status_does_not_mean_in_progress(
-    pending: list[str], profile: Profile, run: Run, home: Path
-) -> None:
-    behave = writes_meet(in_turn(hang_up, json_reply(b"")), reads=json_reply(HELD))
-    line = f"status.pending = {json.dumps(pending)}"
-    server = profile(behave=behave)
-    assert run(*RELEASE).code == 12
-    config = home / "config.toml"
-    config.write_text(config.read_text() + line)
-    again = ("journal", "resolve", "j1", "--resend", "--yes", *WHY)
-    refused = run(*again, "--json")
-    advised = re.search(r"write (status\.pending = .*) into its profile", refused.error["hint"])
-    assert (refused.code, len(server.writes)) == (3, 1)
-    assert advised is not None
-
-    config.write_text(config.read_text().replace(line, advised[1]))
-    assert (run(*again).code, len(server.writes)) == (0, 2)
 
 
 def test_release_in_progress_is_sent_again_where_the_service_deduplicates(profile: Profile, run: Run) -> None:
@@ -929,9 +733,7 @@ def test_release_in_progress_is_sent_again_where_the_service_deduplicates(profil
     assert len({seen.header("Idempotency-Key") for seen in server.writes}) == 1
 
 
-def test_write_changed_during_confirmation_is_not_resent(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
-) -> None:
+def test_write_changed_during_confirmation_is_not_resent(unknown_write: UnknownWrite, journal: Journal) -> None:
     reads = in_turn(json_reply(HELD), json_reply(HELD), json_reply(HELD.replace(b"100", b"5000")))
     server, run = unknown_write(RELEASE, writes_meet(hang_up, reads=reads))
 
@@ -954,33 +756,22 @@ def test_read_only_profile_refuses_a_resend_without_asking(profile: Profile, run
     assert "Type" not in result.err
 
 
-def test_write_stored_as_hashes_cannot_be_resent(unknown_write: Callable[..., tuple[WireServer, Run]]) -> None:
+def test_write_stored_as_hashes_cannot_be_resent(unknown_write: UnknownWrite) -> None:
     server, run = unknown_write(("webhook", "create", "--url", "https://hooks.example.net/x"), hang_up)
 
     result = run("journal", "resolve", "j1", "--resend", "--yes", *WHY, "--json")
 
     assert (result.code, server.writes) == (2, [])
-    assert result.error["hint"] == "repeat the original command with --allow-duplicate j1"
+    assert "--allow-duplicate j1" in result.error["hint"]
 
 
-def test_sandbox_settles_an_unknown_in_its_own_journal(run: Run) -> None:
-    made = run("--sandbox", *CREATE, "--json").json["id"]
-
-    result = run("--sandbox", "journal", "resolve", "j1", "--json")
-
-    assert (result.code, result.json["id"], result.json["state"]) == (0, made, "done")
-
-
-def test_the_reply_that_settles_is_read_strictly(unknown_write: Callable[..., tuple[WireServer, Run]]) -> None:
+def test_the_reply_that_settles_is_read_strictly(unknown_write: UnknownWrite) -> None:
     """A list that cannot be read settles nothing and breaks nothing."""
     _, run = unknown_write(CREATE, by_path(listed=json_reply(b'{"a":NaN}'), one=json_reply(HELD)))
 
     result = run("journal", "resolve", "j1")
 
     assert result.code == 12
-    assert (
-        "GET /transactions could not be read: list transactions: the service replied 200, but the reply" in result.err
-    )
 
 
 # The same id in two tables of the service
@@ -1011,23 +802,6 @@ def test_create_is_settled_although_another_table_has_its_id(
     result = run(*CREATE, "--json")
 
     assert (result.code, result.err) == (0, "")
-    assert journal()[1:] == [("create_transaction", "done")]
-
-
-def test_create_with_the_id_of_a_webhook_is_recorded_as_applied(
-    service_and_run: ServiceAndRun, journal: Journal
-) -> None:
-    service = with_integer_ids("201 Created")
-
-    def behave(seen: Seen, connection: socket.socket) -> None:
-        (hang_up if seen.is_write and "transactions" in seen.target else service)(seen, connection)
-
-    _, run = service_and_run(behave)
-    assert (run(*WEBHOOK).code, run(*CREATE).code) == (0, 12)
-
-    result = run("journal", "resolve", "j2", "--applied", "--id", "1", "--reason", "desk", "--json")
-
-    assert result.code == 0, result.err
     assert journal()[1:] == [("create_transaction", "done")]
 
 
@@ -1062,7 +836,7 @@ def test_release_recorded_as_applied_without_proof_may_be_overturned(
 
 
 def test_not_applied_is_confirmed_where_an_escrow_matches_and_can_be_put_right(
-    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: UnknownWrite, journal: Journal
 ) -> None:
     server, run = unknown_write(CREATE, by_path(listed=listing(item("tx_88F2")), one=json_reply(HELD)))
     line = ("journal", "resolve", "j1", "--not-applied", *WHY)
@@ -1086,36 +860,6 @@ def test_not_applied_is_refused_where_the_service_has_the_reference(profile: Pro
     assert (result.code, "tx_9 contains the reference of j1" in result.err) == (3, True)
 
 
-def test_escrow_that_another_entry_created_matches_no_unknown_create(service_and_run: ServiceAndRun) -> None:
-    behave = by_path(listed=listing(item("tx_1")), one=json_reply(HELD))
-    _, run = service_and_run(by_method(GET=behave, POST=in_turn(json_reply(HELD), hang_up)))
-    assert [run(*CREATE).code, run(*CREATE).code] == [0, 12]
-
-    assert "nothing in the list matches" in run("journal", "resolve", "j2").err
-
-
-@pytest.mark.parametrize("amount", ["100", "100.00"])
-def test_listed_escrow_with_the_currency_in_other_case_matches(service_and_run: ServiceAndRun, amount: str) -> None:
-    listed = json_reply(b'[{"id":"tx_9","status":"held","amount":%s,"currency":"usd"}]' % amount.encode())
-    _, run = service_and_run(by_path(listed=listed, one=listed))
-    assert run(*CREATE).code == 12
-
-    result = run("journal", "resolve", "j1", "--json")
-
-    found = [json.loads(line)["note"]["message"] for line in result.err.splitlines() if '"found"' in line]
-    assert (result.code, any(message.startswith("tx_9:") for message in found)) == (12, True)
-
-
-def test_create_with_a_reference_stored_as_hashes_is_not_offered_as_a_duplicate(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(hang_up)
-    line = (*CREATE, "--reference", "A-1", "--data", '{"password":"correct horse"}')
-    assert run(*line).code == 12
-
-    result = run("journal", "resolve", "j1", "--resend", "--yes", *WHY, "--json")
-
-    assert (result.code, len(server.writes), "--allow-duplicate" in result.error["hint"]) == (2, 1, False)
-
-
 def test_hint_with_the_url_of_an_entry_is_safe_to_paste(service_and_run: ServiceAndRun, home: Path) -> None:
     """An import may bring any text as the URL of an entry."""
     url = "http://h;reboot/api/v1/transactions"
@@ -1126,3 +870,124 @@ def test_hint_with_the_url_of_an_entry_is_safe_to_paste(service_and_run: Service
     hint = run("journal", "resolve", "j1", "--json").error["hint"]
 
     assert "ESCROWCTL_BASE_URL='http://h;reboot' escrowctl" in hint
+
+
+# Decisions about what was done
+
+
+NOT_APPLIED = ("journal", "resolve", "j1", "--not-applied", "--reason", "desk")
+
+
+def test_resolve_reads_an_unconfirmed_release_again(profile: Profile, run: Run, journal: Journal) -> None:
+    reads = in_turn(*[json_reply(HELD)] * 3, json_reply(RELEASED))
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b""), reads=reads))
+    assert run(*RELEASE).code == 16
+
+    first, second = run("journal", "resolve", "j1", "--json"), run("journal", "resolve", "j1", "--json")
+
+    assert (first.code, first.error["code"], second.code, len(server.writes)) == (16, "not_released", 0, 1)
+    assert "status.released" not in first.error["hint"]
+    assert "escrowctl already released tx_1" in run(*RELEASE).err
+    assert journal() == [("release_transaction", "done")]
+
+
+def test_decision_overturns_a_release_that_no_reading_verified(profile: Profile, run: Run) -> None:
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"")))
+    assert run(*RELEASE).code == 16
+
+    codes = [run(*NOT_APPLIED, *words).code for words in ((), ("--yes",))]
+
+    # The service accepted it: that is not forgotten without a word.
+    assert codes == [3, 0]
+    assert (run(*RELEASE).code, len(server.writes)) == (16, 2)
+
+
+def test_operator_confirms_a_release_that_no_reading_can(service_and_run: ServiceAndRun, journal: Journal) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
+    server, run = service_and_run(writes_meet(json_reply(b""), reads=reads))
+    assert run(*RELEASE).code == 0
+
+    looked = run("journal", "resolve", "j1", "--json")
+    confirmed = run("journal", "resolve", "j1", "--applied", "--reason", "desk")
+
+    assert (looked.code, confirmed.code, len(server.writes)) == (16, 0, 1)
+    assert ("--applied" in looked.error["hint"], "STATUS_RELEASED" in looked.error["hint"]) == (True, True)
+    assert journal() == [("release_transaction", "done")]
+    assert run("journal", "resolve", "j1", "--applied", "--reason", "desk").code == 7
+
+
+@pytest.mark.parametrize("word", [b"released", b"RELEASED"])
+def test_release_that_reads_released_is_not_sent_again_nor_denied_unasked(
+    word: bytes, service_and_run: ServiceAndRun
+) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED.replace(b"released", word)))
+    server, run = service_and_run(writes_meet(hang_up, reads=reads))
+    assert run(*RELEASE).code == 12
+
+    resent = run("journal", "resolve", "j1", "--resend", "--yes", "--reason", "desk")
+    codes = [run(*NOT_APPLIED, *words).code for words in ((), ("--yes",))]
+
+    assert (resent.code, codes, len(server.writes)) == (3, [3, 0], 1)
+
+
+def test_decision_does_not_overturn_a_verified_release(profile: Profile, run: Run) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b""), reads=reads))
+    assert run(*RELEASE).code == 0
+
+    result = run(*NOT_APPLIED, "--allow-unreadable", "--json")
+
+    assert (result.code, result.error["code"], len(server.writes)) == (7, "already_done", 1)
+
+
+def test_decision_does_not_overturn_a_create_that_can_be_read(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(json_reply(HELD))
+    run(*CREATE, "--reference", "order-1")
+
+    result = run(*NOT_APPLIED, "--json")
+
+    assert (result.code, result.error["code"]) == (3, "expectation_failed")
+
+
+def test_decision_overturns_a_create_and_frees_its_reference(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(writes_meet(json_reply(HELD), reads=json_reply(b"", "404 Not Found")))
+    line = (*CREATE, "--reference", "order-1")
+    assert run(*line).code == 0
+
+    codes = [run(*NOT_APPLIED).code]
+    codes += [run(*NOT_APPLIED, "--allow-unreadable", *words).code for words in ((), ("--yes",))]
+    codes.append(run(*line).code)
+
+    # The service's reply speaks against it.
+    assert (codes, len(server.writes)) == ([6, 3, 0, 0], 2)
+
+
+def test_create_found_by_its_key_but_failed_ends_with_16(profile: Profile, run: Run) -> None:
+    key = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
+    listed = f'[{{"id":"tx_7","status":"failed","amount":100,"currency":"usd","key":"{key}"}}]'.encode()
+    profile(behave=writes_meet(hang_up, reads=json_reply(listed)))
+    assert run(*CREATE, new_uuid=lambda: key).code == 12
+
+    result = run("journal", "resolve", "j1", "--json")
+
+    assert (result.code, result.error["code"]) == (16, "check_failed")
+
+
+def test_decision_does_not_overturn_what_another_process_verified_meanwhile(profile: Profile, run: Run) -> None:
+    codes: list[int] = []
+
+    def verify_elsewhere(seen: Seen, connection: socket.socket) -> None:
+        codes.append(
+            subprocess.run([sys.executable, "-m", "escrowctl", "journal", "resolve", "j1"], check=False).returncode
+        )
+        json_reply(HELD)(seen, connection)
+
+    # Two readings of the release, the decision's own, and that of the other process, which is answered first.
+    reads = in_turn(json_reply(HELD), json_reply(HELD), verify_elsewhere, json_reply(RELEASED))
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b""), reads=reads))
+    assert run(*RELEASE).code == 16
+
+    result = run(*NOT_APPLIED, "--yes", "--json")
+
+    assert (codes, result.code, result.error["code"]) == ([0], 7, "busy")
+    assert (run(*RELEASE).code, len(server.writes)) == (7, 1)

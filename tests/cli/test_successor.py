@@ -1,12 +1,10 @@
 """`journal init --from`: a new journal in the place of one that is refused, lost, or of an earlier format."""
 
 import json
-import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-import internals
 import pytest
 from conftest import Result, Run, ServiceAndRun
 from wire_server import WireServer, hang_up
@@ -15,6 +13,7 @@ from cli.conftest import Profile
 from cli.older_export import write_older_export
 from cli.replies import CREATE, RELEASE, holding, in_turn, writes_meet
 
+Served = tuple[WireServer, Run]
 OTHER = ("tx", "create", "--amount", "101", "--currency", "USD")
 UNKNOWN = ("tx", "create", "--amount", "7", "--currency", "EUR")
 
@@ -25,7 +24,7 @@ def state(home: Path) -> Path:
 
 
 @pytest.fixture
-def journal_of_two(service_and_run: ServiceAndRun) -> tuple[WireServer, Run]:
+def journal_of_two(service_and_run: ServiceAndRun) -> Served:
     """A journal of a release, done, and a create, unknown."""
     server, run = service_and_run(writes_meet(in_turn(holding(), hang_up, holding())))
     assert [run(*RELEASE).code, run(*UNKNOWN).code] == [0, 12]
@@ -68,7 +67,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], int]] = {
 
 @pytest.mark.parametrize(("spoil", "missing"), REFUSED.values(), ids=REFUSED)
 def test_refused_journal_is_exported_closed_and_replaced(
-    journal_of_two: tuple[WireServer, Run], state: Path, tmp_path: Path, spoil: Callable[[Path], None], missing: int
+    journal_of_two: Served, state: Path, tmp_path: Path, spoil: Callable[[Path], None], missing: int
 ) -> None:
     server, run = journal_of_two
     old_id = run("config", "path", "--json").json["journal_id"]
@@ -89,7 +88,7 @@ def test_refused_journal_is_exported_closed_and_replaced(
 
 
 def test_closed_journal_refuses_every_write_and_names_its_successor(
-    journal_of_two: tuple[WireServer, Run], state: Path, tmp_path: Path
+    journal_of_two: Served, state: Path, tmp_path: Path
 ) -> None:
     server, run = journal_of_two
     head = (state / "journal.head").read_text()
@@ -108,54 +107,7 @@ def test_closed_journal_refuses_every_write_and_names_its_successor(
     assert len(server.writes) == 2
 
 
-def test_lost_journal_is_replaced_by_its_export_and_says_what_it_misses(
-    journal_of_two: tuple[WireServer, Run], state: Path, tmp_path: Path
-) -> None:
-    server, run = journal_of_two
-    exported = export(run, tmp_path / "e.jsonl")
-    assert run(*OTHER).code == 0
-    (state / "journal.db").unlink()
-
-    new = replaced(run, exported)
-
-    assert (new.code, new.json["missing_records"], new.json["closed"], new.json["old_path"]) == (0, 2, False, None)
-    assert "records that the export misses: 2" in new.err
-    assert (run(*RELEASE).code, len(server.writes)) == (7, 3)
-
-
-def test_garbage_in_the_place_of_a_journal_is_replaced_and_kept(
-    journal_of_two: tuple[WireServer, Run], state: Path, tmp_path: Path
-) -> None:
-    server, run = journal_of_two
-    exported = export(run, tmp_path / "e.jsonl")
-    (state / "journal.db").write_bytes(b"no database " * 1000)
-
-    new = replaced(run, exported)
-
-    assert (new.code, new.json["missing_records"], new.json["closed"]) == (0, 0, False)
-    assert Path(new.json["old_path"]).read_bytes() == b"no database " * 1000
-    assert (run(*RELEASE).code, len(server.writes)) == (7, 2)
-
-
-def test_journal_of_an_earlier_format_is_replaced_by_its_export(
-    journal_of_two: tuple[WireServer, Run], state: Path, tmp_path: Path
-) -> None:
-    server, run = journal_of_two
-    exported = export(run, tmp_path / "e.jsonl")
-    with sqlite3.connect(state / "journal.db") as database:
-        database.execute("PRAGMA user_version = 13")
-    assert run(*OTHER).code == 17
-
-    new = replaced(run, exported)
-
-    assert (new.code, new.json["missing_records"], new.json["closed"]) == (0, 0, False)
-    assert [run(*line).code for line in (RELEASE, UNKNOWN)] == [7, 12]
-    assert len(server.writes) == 2
-
-
-def test_export_is_made_into_a_journal_on_another_machine(
-    journal_of_two: tuple[WireServer, Run], tmp_path: Path
-) -> None:
+def test_export_is_made_into_a_journal_on_another_machine(journal_of_two: Served, tmp_path: Path) -> None:
     server, run = journal_of_two
     exported, elsewhere = export(run, tmp_path / "e.jsonl"), {"ESCROWCTL_HOME": str(tmp_path / "elsewhere")}
 
@@ -166,7 +118,7 @@ def test_export_is_made_into_a_journal_on_another_machine(
     assert len(server.writes) == 2
 
 
-def test_valid_journal_is_not_replaced_by_less(journal_of_two: tuple[WireServer, Run], tmp_path: Path) -> None:
+def test_valid_journal_is_not_replaced_by_less(journal_of_two: Served, tmp_path: Path) -> None:
     server, run = journal_of_two
     exported = export(run, tmp_path / "e.jsonl")
     assert run(*OTHER).code == 0
@@ -178,9 +130,7 @@ def test_valid_journal_is_not_replaced_by_less(journal_of_two: tuple[WireServer,
     assert (run(*OTHER).code, len(server.writes)) == (0, 4)
 
 
-def test_export_of_another_journal_replaces_nothing(
-    journal_of_two: tuple[WireServer, Run], state: Path, tmp_path: Path
-) -> None:
+def test_export_of_another_journal_replaces_nothing(journal_of_two: Served, state: Path, tmp_path: Path) -> None:
     _, run = journal_of_two
     exported = export(run, tmp_path / "e.jsonl")
     other = {"ESCROWCTL_HOME": str(tmp_path / "other")}
@@ -194,7 +144,7 @@ def test_export_of_another_journal_replaces_nothing(
     assert {path.name: path.read_bytes() for path in state.iterdir()} == before
 
 
-def test_replacing_needs_confirmation(journal_of_two: tuple[WireServer, Run], tmp_path: Path) -> None:
+def test_replacing_needs_confirmation(journal_of_two: Served, tmp_path: Path) -> None:
     _, run = journal_of_two
     exported = export(run, tmp_path / "e.jsonl")
 
@@ -238,7 +188,7 @@ def test_first_live_create_in_the_new_journal_needs_a_reason(profile: Profile, r
     assert run("journal", "verify").code == 0
 
 
-def test_create_for_a_test_service_needs_no_reason(journal_of_two: tuple[WireServer, Run], tmp_path: Path) -> None:
+def test_create_for_a_test_service_needs_no_reason(journal_of_two: Served, tmp_path: Path) -> None:
     _, run = journal_of_two
     replaced(run, export(run, tmp_path / "e.jsonl"))
 
@@ -246,7 +196,7 @@ def test_create_for_a_test_service_needs_no_reason(journal_of_two: tuple[WireSer
 
 
 def test_journal_written_to_while_it_is_replaced_stays(
-    journal_of_two: tuple[WireServer, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    journal_of_two: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, run = journal_of_two
     exported = export(run, tmp_path / "e.jsonl")
@@ -264,9 +214,7 @@ def test_journal_written_to_while_it_is_replaced_stays(
     assert (run(*RELEASE).code, run("journal", "verify").code) == (7, 0)
 
 
-def test_broken_chain_is_exported_up_to_the_break(
-    journal_of_two: tuple[WireServer, Run], state: Path, tmp_path: Path
-) -> None:
+def test_broken_chain_is_exported_up_to_the_break(journal_of_two: Served, state: Path, tmp_path: Path) -> None:
     _, run = journal_of_two
     with sqlite3.connect(state / "journal.db") as database:
         database.execute("UPDATE records SET facts = replace(facts, '\"method\"', '\"methods\"') WHERE sequence = 3")
@@ -281,41 +229,38 @@ def test_broken_chain_is_exported_up_to_the_break(
     assert run("journal", "import", str(tmp_path / "e.jsonl"), environ=elsewhere).code == 0
 
 
-@pytest.mark.parametrize("head", ["there", "missing"])
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("step", internals.SUCCESSION_STEPS)
-def test_replacing_that_is_killed_leaves_the_old_journal_or_is_completed(
-    journal_of_two: tuple[WireServer, Run],
-    state: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    step: str,
-    moment: str,
-    head: str,
+def put_garbage(state: Path) -> None:
+    (state / "journal.db").write_bytes(b"no database " * 1000)
+
+
+def make_older(state: Path) -> None:
+    with sqlite3.connect(state / "journal.db") as database:
+        database.execute("PRAGMA user_version = 13")
+
+
+def lose(state: Path) -> None:
+    (state / "journal.db").unlink()
+
+
+UNREADABLE = {"garbage": (put_garbage, 2), "earlier format": (make_older, 0), "lost": (lose, 2)}
+
+
+@pytest.mark.parametrize(("spoil", "missing"), UNREADABLE.values(), ids=UNREADABLE)
+def test_journal_that_cannot_be_read_is_replaced_by_its_export(
+    journal_of_two: Served, state: Path, tmp_path: Path, spoil: Callable[[Path], None], missing: int
 ) -> None:
     server, run = journal_of_two
-    if head == "missing":
-        remove_head(state)
-    exported = export(run, tmp_path / "e.jsonl", code=0 if head == "there" else 17)
-    original = internals.read(step)
+    exported = export(run, tmp_path / "e.jsonl")
+    if missing:
+        assert run(*OTHER).code == 0
+    spoil(state)
+    assert run(*OTHER).code == 17
+    old = (state / "journal.db").read_bytes() if (state / "journal.db").exists() else None
+    sent = len(server.writes)
 
-    def killed(*words: object, **named: object) -> None:
-        if moment == "after":
-            original(*words, **named)
-        os.kill(os.getpid(), 9)
+    new = replaced(run, exported)
 
-    if (child := os.fork()) == 0:
-        monkeypatch.setattr(step, killed)
-        replaced(run, exported)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -9
-
-    code = run(*OTHER).code
-    if code == 0:
-        assert len(server.writes) == 3
-        assert run(*RELEASE).code == 7
-        return
-    assert (code, len(server.writes)) == (17, 2)
-    assert replaced(run, exported).code == 0
-    assert [run(*line).code for line in (RELEASE, UNKNOWN, OTHER, ("journal", "verify"))] == [7, 12, 0, 0]
-    assert len(server.writes) == 3
+    assert (new.code, new.json["missing_records"], new.json["closed"]) == (0, missing, False)
+    assert (Path(new.json["old_path"]).read_bytes() if new.json["old_path"] else None) == old
+    assert [run(*line).code for line in (RELEASE, UNKNOWN)] == [7, 12]
+    assert len(server.writes) == sent

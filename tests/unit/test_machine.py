@@ -1,4 +1,4 @@
-"""A run that changes a mode of the machine fails, whoever of its processes does it; a run leaves nothing behind."""
+"""A run that changes a mode of the machine fails, whoever of its processes does it."""
 
 import os
 import subprocess
@@ -35,27 +35,6 @@ def run_suite(folder: Path, body: str, *options: str) -> subprocess.CompletedPro
         text=True,
         check=False,
     )
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["single", "workers"])
-def test_a_run_leaves_nothing_outside_the_checkout(tmp_path: Path, options: tuple[str, ...]) -> None:
-    folders = [tmp_path / name for name in ("home", "temporary")]
-    for folder in folders:
-        folder.mkdir(mode=0o700)
-    named = {"HOME": str(folders[0]), "TMPDIR": str(folders[1]), "PATH": os.environ["PATH"]}
-    cases = ("tests/cli/test_rehearsal.py", "tests/batch/test_files.py")
-
-    ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *cases, *options],
-        cwd=Path(__file__).parents[2],
-        env=named,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (ended.returncode, [path for folder in folders for path in folder.iterdir()]) == (0, []), ended.stdout
 
 
 @pytest.mark.thorough

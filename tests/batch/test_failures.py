@@ -1,0 +1,159 @@
+"""What fails under a batch: its processes, its journal, the disk; each row is accounted for all the same."""
+
+import errno
+import os
+import signal
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from wire_server import Seen
+
+from batch.conftest import Clock, Start, WriteRows, counts_of, find_children
+from batch.services import as_usual
+from escrowctl.errors import ErrorCode, not_sent
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.sqlite.storage import SqliteStorage
+
+RUN = ("--yes", "--json")
+
+
+def test_second_signal_leaves_what_is_on_its_way_unknown(start: Start, rows: WriteRows) -> None:
+    ended = threading.Event()
+
+    def answer(number: int, _seen: Seen) -> str:
+        if number == 5:
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(0.8)
+            signal.raise_signal(signal.SIGINT)
+        if number >= 5:
+            ended.wait(10)
+        return ""
+
+    service, run = start(answer)
+
+    result = run("create", str(rows(40)), *RUN, "--concurrency", "2", **Clock().injected)
+    ended.set()
+
+    done, failed, unknown, left = counts_of(result)
+    assert (result.code, done, failed, 1 <= unknown <= 3, left) == (12, 4, 0, True, 36 - unknown)
+    assert len(service.received) <= 6
+
+
+def test_rows_of_a_process_that_ended_are_unknown(start: Start, rows: WriteRows) -> None:
+    def answer(number: int, _seen: Seen) -> str:
+        if number == 4:
+            for child in find_children():
+                os.kill(child, signal.SIGKILL)
+            time.sleep(0.2)
+        return ""
+
+    service, run = start(answer)
+
+    result = run("create", str(rows(40)), *RUN, "--concurrency", "2")
+    service.answer = as_usual
+    resumed = run("resume", "b1", *RUN)
+
+    _, failed, unknown, left = counts_of(result)
+    assert (result.code, failed, unknown > 0, left > 20) == (12, 0, True, True)
+    assert counts_of(resumed) == (40 - unknown, 0, unknown, 0)
+    assert set(service.applied.values()) == {1}
+
+
+def test_journal_that_fails_ends_the_run(start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    service, run = start()
+    path, commits = str(rows(40)), [0]
+    commit = SqliteStorage._commit  # noqa: SLF001 - a disk that fails
+
+    def failing(self: SqliteStorage, *arguments: object) -> None:
+        commits[0] += 1
+        if commits[0] > 8:
+            raise sqlite3.OperationalError("disk I/O error")
+        commit(self, *arguments)  # type: ignore[arg-type] # as it came
+
+    run("list")
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteStorage, "_commit", failing)
+        result = run("create", path, *RUN, "--concurrency", "2")
+    sent = len(service.received)
+    shown = run("show", "b1", "--json")
+
+    done, _, unknown, _ = counts_of(shown)
+    assert (result.code, result.error["code"]) == (12, "some_unknown")
+    assert (done + unknown >= sent, unknown > 0, sent < 40) == (True, True, True)
+
+
+def test_commit_that_fails_once_loses_no_answer(start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, run = start()
+    path, commits = str(rows(40)), [0]
+    commit = SqliteStorage._commit  # noqa: SLF001 - a disk that fails
+
+    def failing(self: SqliteStorage, *arguments: object) -> None:
+        commits[0] += 1
+        if commits[0] == 12:
+            raise sqlite3.OperationalError("database is locked")
+        commit(self, *arguments)  # type: ignore[arg-type] # as it came
+
+    run("list")
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteStorage, "_commit", failing)
+        # At a rate, no row is begun before the last one has ended.
+        result = run("create", path, *RUN, "--concurrency", "1", "--rps", "1000")
+    done, failed, unknown, _ = counts_of(run("show", "b1", "--json"))
+
+    # What was answered is on record all the same.
+    assert (result.code, result.error["code"], done > 3, failed, unknown) == (15, "some_failed", True, 0, 0)
+
+
+def test_results_that_do_not_fit_leave_the_file_as_it_was(
+    start: Start, rows: WriteRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    _, run = start()
+    path = tmp_path / "results.csv"
+    run("create", str(rows(3)), *RUN, "--results", str(path))
+    before = path.read_text()
+    with monkeypatch.context() as patch:
+        patch.setattr("escrowctl.batch.results.os.fsync", fail)
+
+        result = run("show", "b1", "--results", str(path))
+
+    assert (result.code, path.read_text()) == (17, before)
+    assert [one.name for one in tmp_path.iterdir() if "results" in one.name] == ["results.csv"]
+
+
+@pytest.mark.parametrize("place", ["_inspect", "_write"])
+def test_defect_of_a_row_is_an_outcome(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    from escrowctl.batch.worker import Worker
+
+    def fail(*_: object) -> None:
+        raise RuntimeError(place)
+
+    service, run = start()
+    monkeypatch.setattr(Worker, place, fail)
+
+    result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN)
+
+    expected = (0, 0, 0, 2) if place == "_inspect" else (0, 0, 1, 1)
+    assert (result.code, counts_of(result), service.received) == (15 if place == "_inspect" else 12, expected, [])
+    assert "internal error" in result.err
+
+
+def test_reasons_that_cannot_be_stored_hide_no_outcome(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = start()
+
+    def fail(_journal: Journal, _rows: object) -> None:
+        raise not_sent(ErrorCode.JOURNAL_UNUSABLE, "the journal cannot be written: no space left.")
+
+    monkeypatch.setattr(Journal, "replan", fail)
+    result = run("release", str(rows(text="id,amount,currency\ntx_1,100,EUR\ntx_2,99,EUR\n")), *RUN)
+
+    assert (result.code, counts_of(result), "no space left" in result.err) == (15, (1, 0, 0, 1), True)

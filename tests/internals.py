@@ -18,9 +18,6 @@ RUN_SERVER = "escrowctl.loopback.LoopbackServer.run"
 RUN_SANDBOX = "escrowctl.commands.sandbox.service._run"
 SECONDS_LEFT = "escrowctl.client.transport._Attempt.left"
 GUARDING = "escrowctl.journal.sqlite.transaction.SqliteTransaction._guarding"
-SUCCESSION_STEPS = tuple(
-    f"escrowctl.journal.sqlite.succession.{name}" for name in ("_close", "_keep", "sync_folder", "HeadFile.replace")
-)
 WATCHED_BACKEND = "escrowctl.client.transport._WatchedBackend"
 
 

@@ -47,6 +47,12 @@ def test_release_counts_as_sent_when_the_journal_fails_afterwards(
         assert result.json["verified"] is True
 
 
+def start_elsewhere(*line: str) -> subprocess.Popen[bytes]:
+    """Start this line in another process."""
+    words = [sys.executable, "-m", "escrowctl", *line]
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 NOT_RECORDED = {
     "a conflict that changed nothing": ("409 No", HELD),
     "a refusal that changed something": ("400 No", HELD.replace(b"held", b"moving")),
@@ -76,7 +82,7 @@ def test_release_decided_elsewhere_during_the_reading_is_unknown(profile: Profil
 
     def read_back(seen: Seen, connection: socket.socket) -> None:
         decide = ("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", "--reason", "desk")
-        codes.append(subprocess.run([sys.executable, "-m", "escrowctl", *decide], check=False).returncode)
+        codes.append(start_elsewhere(*decide).wait(20))
         json_reply(HELD)(seen, connection)
 
     reads = in_turn(json_reply(HELD), read_back)
@@ -192,9 +198,7 @@ def test_release_waits_for_another_process_and_reports_its_outcome(
 
     reads = in_turn(json_reply(HELD), json_reply(HELD))
     server = profile(behave=writes_meet(hold, reads=reads))
-    first = subprocess.Popen(
-        [sys.executable, "-m", "escrowctl", *RELEASE], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    first = start_elsewhere(*RELEASE)
     assert sent.wait(20)
     slept = []
 
@@ -225,9 +229,7 @@ def test_release_under_the_key_of_another_process_waits_for_its_result(profile: 
         'status.released = ["released"]', 'status.pending = ["moving"]', behave=writes_meet(hold, reads=read)
     )
     line = (*RELEASE, "--idempotency-key", "K1", "--json")
-    first = subprocess.Popen(
-        [sys.executable, "-m", "escrowctl", *line], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    first = start_elsewhere(*line)
     assert sent.wait(20)
 
     def sleep(_seconds: float) -> None:
@@ -296,18 +298,6 @@ def test_repeated_release_reports_what_its_record_shows(
     assert notes_in(again.err) == notes
 
 
-@pytest.mark.parametrize("before", ["held", "failed"])
-def test_release_whose_escrow_then_reads_failed_is_not_confirmed(before: str, service_and_run: ServiceAndRun) -> None:
-    failed = json_reply(HELD.replace(b"held", b"failed"))
-    reads = in_turn(json_reply(HELD.replace(b"held", before.encode())), failed)
-    server, run = service_and_run(writes_meet(json_reply(b""), reads=reads))
-
-    released, skipped = run(*RELEASE, "--json"), run(*RELEASE, "--skip-released", "--json")
-
-    assert (released.code, released.out, released.error["code"]) == (16, "", "not_released")
-    assert (skipped.code, len(server.writes)) == (7, 1)
-
-
 # Released or in progress before this command
 
 
@@ -367,23 +357,6 @@ def test_release_needs_the_status_that_the_profile_goes_by(profile: Profile, run
     assert (run(*RELEASE, "--allow-unreadable").code, len(server.writes)) == (0, 1)
 
 
-def test_release_that_was_read_as_released_is_called_so_from_then_on(profile: Profile, run: Run) -> None:
-    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
-    server = profile(behave=writes_meet(json_reply(b"{}"), reads=reads))
-    first = run(*RELEASE)
-    assert run("config", "set", "status.released", "released").code == 0
-    skipped = run(*RELEASE, "--skip-released", "--json")
-    sent = len(server.writes)
-
-    again = run(*RELEASE, "--json")
-
-    assert (first.code, skipped.code, skipped.json["verified"]) == (0, 0, True)
-    assert (again.code, len(server.writes)) == (7, sent)
-    assert "does not report it" not in again.error["message"]
-    assert "escrowctl already released tx_1" in again.error["message"]
-    assert run("journal", "show", "j1", "--json").json["detail"] == "the service reported released"
-
-
 # Accepted, but not shown by the record
 
 
@@ -404,6 +377,35 @@ def test_release_whose_record_does_not_show_it_ends_with_16(
     assert "status.released" not in result.error["hint"]
     assert (again.code, again.error["code"], len(server.writes)) == (7, "already_done", 1)
     assert journal() == [("release_transaction", "unconfirmed")]
+
+
+def test_release_that_was_read_as_released_is_called_so_from_then_on(profile: Profile, run: Run) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
+    server = profile(behave=writes_meet(json_reply(b"{}"), reads=reads))
+    first = run(*RELEASE)
+    assert run("config", "set", "status.released", "released").code == 0
+    skipped = run(*RELEASE, "--skip-released", "--json")
+    sent = len(server.writes)
+
+    again = run(*RELEASE, "--json")
+
+    assert (first.code, skipped.code, skipped.json["verified"]) == (0, 0, True)
+    assert (again.code, len(server.writes)) == (7, sent)
+    assert "does not report it" not in again.error["message"]
+    assert "escrowctl already released tx_1" in again.error["message"]
+    assert run("journal", "show", "j1", "--json").json["detail"] == "the service reported released"
+
+
+@pytest.mark.parametrize("before", ["held", "failed"])
+def test_release_whose_escrow_then_reads_failed_is_not_confirmed(before: str, service_and_run: ServiceAndRun) -> None:
+    failed = json_reply(HELD.replace(b"held", b"failed"))
+    reads = in_turn(json_reply(HELD.replace(b"held", before.encode())), failed)
+    server, run = service_and_run(writes_meet(json_reply(b""), reads=reads))
+
+    released, skipped = run(*RELEASE, "--json"), run(*RELEASE, "--skip-released", "--json")
+
+    assert (released.code, released.out, released.error["code"]) == (16, "", "not_released")
+    assert (skipped.code, len(server.writes)) == (7, 1)
 
 
 @pytest.mark.parametrize("status", ["pending", "PROCESSING", "in_progress"])
@@ -430,9 +432,7 @@ def test_release_verified_by_another_process_during_its_reading_is_done(profile:
     codes: list[int] = []
 
     def verify_elsewhere(seen: Seen, connection: socket.socket) -> None:
-        codes.append(
-            subprocess.run([sys.executable, "-m", "escrowctl", "journal", "resolve", "j1"], check=False).returncode
-        )
+        codes.append(start_elsewhere("journal", "resolve", "j1").wait(20))
         json_reply(RELEASED)(seen, connection)
 
     reads = in_turn(json_reply(HELD), verify_elsewhere, json_reply(RELEASED))

@@ -176,6 +176,34 @@ def test_resolve_fails_when_the_record_differs_from_the_request(profile: Profile
     assert (result.code, result.json["state"], result.error["code"]) == (16, "unconfirmed", "check_failed")
 
 
+def test_second_create_with_the_id_of_the_first_ends_with_16(service_and_run: ServiceAndRun, journal: Journal) -> None:
+    server, run = service_and_run(json_reply(HELD))
+    keyed = (*CREATE, "--idempotency-key", "order-2")
+
+    codes = [run(*CREATE, "--idempotency-key", "order-1").code, run(*keyed).code]
+    again = run(*keyed, "--json")
+
+    assert (codes, len(server.writes)) == ([0, 16], 2)
+    assert (again.code, again.json["id"], again.error["code"]) == (16, "tx_1", "check_failed")
+    assert journal() == [("create_transaction", "done"), ("create_transaction", "unconfirmed")]
+    # The first is what it was.
+    assert run(*CREATE, "--idempotency-key", "order-1").code == 0
+
+
+def test_later_of_two_creates_with_one_id_says_so(
+    service_and_run: ServiceAndRun, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = service_and_run(json_reply(HELD))
+    assert run(*CREATE).code == 0
+    find, found = StoredJournal.find_created, iter([()])
+
+    # The other process records it between this one's look and its own record.
+    monkeypatch.setattr(StoredJournal, "find_created", lambda self, ids: next(found, find(self, ids)))
+
+    assert run(*CREATE, "--yes").code == 16
+    assert journal()[-1] == ("create_transaction", "unconfirmed")
+
+
 # Webhooks move no money
 
 
@@ -266,31 +294,3 @@ def test_release_of_an_escrow_with_unreadable_money_is_refused(
 
     assert (refused.code, refused.error["code"]) == (3, "expectation_failed")
     assert "PUT" not in [seen.method for seen in server.writes]
-
-
-def test_second_create_with_the_id_of_the_first_ends_with_16(service_and_run: ServiceAndRun, journal: Journal) -> None:
-    server, run = service_and_run(json_reply(HELD))
-    keyed = (*CREATE, "--idempotency-key", "order-2")
-
-    codes = [run(*CREATE, "--idempotency-key", "order-1").code, run(*keyed).code]
-    again = run(*keyed, "--json")
-
-    assert (codes, len(server.writes)) == ([0, 16], 2)
-    assert (again.code, again.json["id"], again.error["code"]) == (16, "tx_1", "check_failed")
-    assert journal() == [("create_transaction", "done"), ("create_transaction", "unconfirmed")]
-    # The first is what it was.
-    assert run(*CREATE, "--idempotency-key", "order-1").code == 0
-
-
-def test_later_of_two_creates_with_one_id_says_so(
-    service_and_run: ServiceAndRun, journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, run = service_and_run(json_reply(HELD))
-    assert run(*CREATE).code == 0
-    find, found = StoredJournal.find_created, iter([()])
-
-    # The other process records it between this one's look and its own record.
-    monkeypatch.setattr(StoredJournal, "find_created", lambda self, ids: next(found, find(self, ids)))
-
-    assert run(*CREATE, "--yes").code == 16
-    assert journal()[-1] == ("create_transaction", "unconfirmed")

@@ -67,16 +67,6 @@ def test_released_escrow_refuses_the_dry_run_of_its_release(profile: Profile, ru
     assert (skipped.code, len(server.seen)) == (0, sent)
 
 
-def test_unknown_create_refuses_the_dry_run_of_an_identical_one(profile: Profile, run: Run) -> None:
-    profile(behave=json_reply(b"", "500 Oh No"))
-    assert run(*CREATE).code == 12
-
-    rehearsed, done = run(*CREATE, "--dry-run", "--json"), run(*CREATE, "--json")
-
-    assert (rehearsed.code, rehearsed.error["code"], rehearsed.error["entry"]) == (12, "earlier_unknown", "j1")
-    assert done.error["hint"] == rehearsed.error["hint"]
-
-
 @pytest.mark.parametrize(
     ("line", "code"),
     [

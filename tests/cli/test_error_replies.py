@@ -81,18 +81,6 @@ def test_error_has_the_request_id_of_the_service(
     assert error.get("service_request_id") == found
 
 
-def test_html_is_shown_without_its_tags(service_and_run: ServiceAndRun) -> None:
-    page = (
-        b"<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title><style>p{}</style></head>\n"
-        b"<body><h1>502 Bad&nbsp;Gateway</h1><!-- x --><script>var a = 1 < 2;</script><p>caf&eacute;</p></body></html>"
-    )
-    _server, run = service_and_run(answering(http_reply("403 Forbidden", page, content_type="text/html")))
-
-    result = run(*GET)
-
-    assert result.err == 'error: get user usr_1: the service replied 403 "502 Bad Gateway café".\n'
-
-
 @pytest.mark.parametrize(
     ("behave", "hint"),
     [

@@ -31,13 +31,6 @@ def test_set_counts_down_is_listed_and_is_cleared(run: Run) -> None:
     assert run("sandbox", "status", "--json").json["settings"] == {}
 
 
-def test_fault_is_used_up_then_gone(run: Run) -> None:
-    run("sandbox", "set", "fault.create=drop-reply,1x")
-
-    assert [run(*CREATE, amount).code for amount in ("1", "2")] == [12, 0]
-    assert run("sandbox", "status", "--json").json["settings"] == {}
-
-
 def test_off_and_the_first_value_remove_a_setting(run: Run) -> None:
     run("sandbox", "set", "fault.create=500", "variant.created=201")
 

@@ -100,14 +100,6 @@ def test_wait_follows_retry_after_within_bounds(
     assert (clock.slept, len(server.seen)) == (waits, len(waits) + 1)
 
 
-def test_wait_that_is_too_long_is_reported_instead(service_and_run: ServiceAndRun) -> None:
-    _, run = service_and_run(json_reply(b"", "429 Later", "Retry-After: 3600"))
-
-    result = run(*CREATE, "--json", **Clock().injected)
-
-    assert (result.code, result.error["outcome"]) == (9, "refused")
-
-
 # Writes: on proof only
 
 

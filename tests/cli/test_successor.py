@@ -107,6 +107,43 @@ def test_closed_journal_refuses_every_write_and_names_its_successor(
     assert len(server.writes) == 2
 
 
+def put_garbage(state: Path) -> None:
+    (state / "journal.db").write_bytes(b"no database " * 1000)
+
+
+def make_older(state: Path) -> None:
+    with sqlite3.connect(state / "journal.db") as database:
+        database.execute("PRAGMA user_version = 13")
+
+
+def lose(state: Path) -> None:
+    (state / "journal.db").unlink()
+
+
+UNREADABLE = {"garbage": (put_garbage, 2), "earlier format": (make_older, 0), "lost": (lose, 2)}
+
+
+@pytest.mark.parametrize(("spoil", "missing"), UNREADABLE.values(), ids=UNREADABLE)
+def test_journal_that_cannot_be_read_is_replaced_by_its_export(
+    journal_of_two: Served, state: Path, tmp_path: Path, spoil: Callable[[Path], None], missing: int
+) -> None:
+    server, run = journal_of_two
+    exported = export(run, tmp_path / "e.jsonl")
+    if missing:
+        assert run(*OTHER).code == 0
+    spoil(state)
+    assert run(*OTHER).code == 17
+    old = (state / "journal.db").read_bytes() if (state / "journal.db").exists() else None
+    sent = len(server.writes)
+
+    new = replaced(run, exported)
+
+    assert (new.code, new.json["missing_records"], new.json["closed"]) == (0, missing, False)
+    assert (Path(new.json["old_path"]).read_bytes() if new.json["old_path"] else None) == old
+    assert [run(*line).code for line in (RELEASE, UNKNOWN)] == [7, 12]
+    assert len(server.writes) == sent
+
+
 def test_export_is_made_into_a_journal_on_another_machine(journal_of_two: Served, tmp_path: Path) -> None:
     server, run = journal_of_two
     exported, elsewhere = export(run, tmp_path / "e.jsonl"), {"ESCROWCTL_HOME": str(tmp_path / "elsewhere")}
@@ -227,40 +264,3 @@ def test_broken_chain_is_exported_up_to_the_break(journal_of_two: Served, state:
     (tmp_path / "e.jsonl").write_text(exported.out)
     elsewhere = {"ESCROWCTL_HOME": str(tmp_path / "elsewhere")}
     assert run("journal", "import", str(tmp_path / "e.jsonl"), environ=elsewhere).code == 0
-
-
-def put_garbage(state: Path) -> None:
-    (state / "journal.db").write_bytes(b"no database " * 1000)
-
-
-def make_older(state: Path) -> None:
-    with sqlite3.connect(state / "journal.db") as database:
-        database.execute("PRAGMA user_version = 13")
-
-
-def lose(state: Path) -> None:
-    (state / "journal.db").unlink()
-
-
-UNREADABLE = {"garbage": (put_garbage, 2), "earlier format": (make_older, 0), "lost": (lose, 2)}
-
-
-@pytest.mark.parametrize(("spoil", "missing"), UNREADABLE.values(), ids=UNREADABLE)
-def test_journal_that_cannot_be_read_is_replaced_by_its_export(
-    journal_of_two: Served, state: Path, tmp_path: Path, spoil: Callable[[Path], None], missing: int
-) -> None:
-    server, run = journal_of_two
-    exported = export(run, tmp_path / "e.jsonl")
-    if missing:
-        assert run(*OTHER).code == 0
-    spoil(state)
-    assert run(*OTHER).code == 17
-    old = (state / "journal.db").read_bytes() if (state / "journal.db").exists() else None
-    sent = len(server.writes)
-
-    new = replaced(run, exported)
-
-    assert (new.code, new.json["missing_records"], new.json["closed"]) == (0, missing, False)
-    assert (Path(new.json["old_path"]).read_bytes() if new.json["old_path"] else None) == old
-    assert [run(*line).code for line in (RELEASE, UNKNOWN)] == [7, 12]
-    assert len(server.writes) == sent

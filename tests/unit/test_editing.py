@@ -80,37 +80,6 @@ def test_one_setting_changes_and_the_rest_of_the_text_stays(
     assert edit(tmp_path, BEFORE, (name, value)) == BEFORE.replace(old, new)
 
 
-SCATTERED = """\
-# top
-[profiles.a]
-base_url = "https://a.example.com"
-# after a
-
-# for b
-[profiles.b]
-base_url = "https://b.example.com"
-[profiles.b.reply]
-id = "/id"
-# for c
-[profiles.c]
-base_url = "https://c.example.com"
-# for the rest of a
-[profiles.a.reply]
-id = "/id"
-# the end
-"""
-
-
-@pytest.mark.parametrize("name", ["a", "b", "c"])
-def test_profile_is_removed_from_any_layout(tmp_path: Path, name: str) -> None:
-    after = edit(tmp_path, SCATTERED, (f"profiles.{name}", None))
-
-    expected = tomllib.loads(SCATTERED)
-    del expected["profiles"][name]
-    assert tomllib.loads(after) == expected
-    assert after.startswith("# top\n")
-
-
 @pytest.mark.parametrize(
     ("text", "name", "value", "after"),
     [

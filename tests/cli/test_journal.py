@@ -472,3 +472,11 @@ def test_test_service_needs_no_history_in_ci(profile: Profile, run: Run) -> None
     profile()
 
     assert run(*CREATE, environ={"CI": "true"}).code == 0
+
+
+def test_head_of_another_journal_is_a_bad_value(journal_of_six: Served, tmp_path: Path) -> None:
+    _, run = journal_of_six
+    path = tmp_path / "head.json"
+    path.write_text('{"journal_id": "x", "sequence": 1, "digest": "y"}')
+
+    assert run("journal", "verify", "--head", str(path)).code == 2

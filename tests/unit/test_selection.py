@@ -1,6 +1,7 @@
 """The default selection: every pattern of `representative` names a case."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,3 +38,17 @@ def test_every_representative_name_is_the_name_of_a_case() -> None:
 
     assert len(named) > 100
     assert named - matched == set()
+
+
+def test_promises_name_tests_that_exist() -> None:
+    tests = Path(__file__).parents[1]
+    table = (tests / "README.md").read_text().split("## Which tests guard a promise")[1].split("\n## ")[0]
+    missing = []
+    for cell in (cell for line in table.splitlines() if line.startswith("| ") for cell in line.split("|")[2:4]):
+        folder = ""
+        for name in re.findall(r"`([\w/]+)`", cell):
+            folder = name.rpartition("/")[0] or folder
+            path = tests / folder / name.rpartition("/")[2]
+            missing += [] if path.is_dir() or path.with_suffix(".py").is_file() else [name]
+
+    assert (missing, table.count("`")) == ([], 2 * len(re.findall(r"`[\w/]+`", table)))

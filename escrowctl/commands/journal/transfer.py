@@ -174,7 +174,7 @@ def export(
             session.console.data(line)
     if problems:
         # It is printed because it may be all that is left. The error keeps a script from replacing an older export.
-        raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"this export is incomplete: {problems[-1]}")
+        raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"this export is incomplete: {problems[-1]}.")
 
 
 def import_file(

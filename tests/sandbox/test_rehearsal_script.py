@@ -1,6 +1,7 @@
 """The script of `escrowctl help sandbox`: it passes, and notices a client that sends a write again."""
 
 import os
+import shlex
 import sys
 import textwrap
 from pathlib import Path
@@ -42,8 +43,10 @@ def test_script_of_the_help_passes(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_script_of_the_help_notices_a_write_that_is_sent_twice(tmp_path: Path) -> None:
-    broken = tmp_path / "escrowctl"
-    broken.write_text(f"#!{sys.executable}\n{SENDS_AGAIN}")
+    program, broken = tmp_path / "again.py", tmp_path / "escrowctl"
+    program.write_text(SENDS_AGAIN)
+    # The path of the interpreter may have a space, which a first line cannot have.
+    broken.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(program))} "$@"\n')
     broken.chmod(0o755)
 
     done = rehearse(tmp_path, path=f"{tmp_path}{os.pathsep}")

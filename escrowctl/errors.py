@@ -196,6 +196,23 @@ class OutputClosedError(Exception):
     """The reader of stdout has closed the pipe: not an error, but nothing more can be shown."""
 
 
+@contextmanager
+def printing_result(done: str | None, facts: Mapping[str, object] | None = None) -> Iterator[None]:
+    """Raise `RESULT_NOT_PRINTED`, which quotes `done`, if the block cannot print the result of a write.
+
+    Without `done` nothing was written: the error is raised as it is.
+    """
+    try:
+        yield
+    except Exception as error:
+        if done is None:
+            raise
+        message = (
+            f"{done}, but escrowctl could not print the result: {why_unprinted(error)} Do not repeat this command."
+        )
+        raise EscrowctlError(ErrorCode.RESULT_NOT_PRINTED, message, outcome=Outcome.DONE, facts=facts or {}) from error
+
+
 def why_unprinted(error: Exception) -> str:
     """Return why something could not be printed, as a sentence."""
     if isinstance(error, EscrowctlError):

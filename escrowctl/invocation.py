@@ -1,8 +1,9 @@
-"""How the commands that escrowctl prints for pasting start."""
+"""The commands that escrowctl prints for pasting: how they start, and the way on if nothing is configured."""
 
 import shlex
+from collections.abc import Sequence
 
-from escrowctl.errors import Invocation
+from escrowctl.errors import Hint, Invocation, command
 from escrowctl.options import SharedOptions
 from escrowctl.runtime import Runtime
 
@@ -22,6 +23,16 @@ def read_invocation(runtime: Runtime, options: SharedOptions) -> Invocation:
     if is_job and names and runtime.environ.get("ESCROWCTL_API_KEY"):
         leading += " ESCROWCTL_API_KEY_FILE=FILE"
     return Invocation(program, shlex.join(service), leading)
+
+
+def advise_configuring(runtime: Runtime, words: Sequence[str], name: str) -> tuple[Hint, ...]:
+    """Return the hints if nothing is configured. `words`: the line; `name`: its command.
+
+    No --sandbox for `journal`: the journal of the sandbox does not record real money.
+    """
+    login = command("auth login", "with an account", bare=True)
+    rehearsed = Hint(shlex.join([*runtime.program, "--sandbox", *words]), "without an account")
+    return (login,) if name.split()[1:2] == ["journal"] else (login, rehearsed)
 
 
 def _typed(*options: tuple[str, str | None]) -> list[str]:

@@ -60,6 +60,7 @@ def _run(words: "Sequence[str]", runtime: "Runtime | None") -> int:
         finally:
             session.signals.hold()
             session.close()
+            session.console.close()
             if runtime is None:
                 # The process ends now. One more search of all objects for garbage takes a tenth of a run.
                 gc.freeze()
@@ -86,7 +87,7 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
         return _fail(session, error)
     except Stopped as stopped:
         # If no write was possible, the sentence would only raise the question.
-        usual = "No write of this command has an unknown outcome." if "journal" in session.__dict__ else ""
+        usual = "No write of this command has an unknown outcome." if session.may_have_written else ""
         return _fail(session, EscrowctlError(stopped.code, f"stopped. {stopped.standing or usual}".rstrip()))
     except OutputClosedError:
         # The command did its work; a reader of stdout may close it early.
@@ -107,7 +108,8 @@ def _look_at_keys(session: "Session") -> None:
 def _deliver_events(session: "Session") -> None:
     """Deliver the sandbox's events. The command is over: a failure here does not change its exit code."""
     try:
-        session.deliver_events()
+        if session.options.sandbox:
+            session.connector.deliver_events()
     except Exception as error:
         session.defects.append(error)
         _note_defects(session)
@@ -136,8 +138,7 @@ def _record_defect(session: "Session", error: BaseException) -> "Path | None":
     """Write a crash report and return its path; None if that fails. The caller reports the defect in any case."""
     import contextlib
 
-    if session.options.debug:
-        session.report_traceback(error)
+    _report_traceback(session, error)
     with contextlib.suppress(Exception):
         from escrowctl.app import list_words
         from escrowctl.crash_report import write_crash_report
@@ -145,6 +146,17 @@ def _record_defect(session: "Session", error: BaseException) -> "Path | None":
         runtime = session.runtime
         return write_crash_report(session.folders.state, session.words, error, known=list_words(), at=runtime.now())
     return None
+
+
+def _report_traceback(session: "Session", error: BaseException) -> None:
+    """Write a traceback under `--debug`."""
+    import contextlib
+    import traceback
+
+    if session.options.debug:
+        with contextlib.suppress(Exception):
+            session.learn_stored_keys()
+        session.console.report("".join(traceback.format_exception(error)).rstrip())
 
 
 def _fail(session: "Session", error: "EscrowctlError") -> int:

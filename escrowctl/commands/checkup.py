@@ -108,7 +108,11 @@ class _Checkup:
             yield fail("base_url", error)
             yield from skip("there is no sandbox", "key")
         else:
-            where = "the sandbox, in this process" if self._session.is_in_process else service.origin.base_url
+            where = (
+                "the sandbox, in this process"
+                if self._session.connector.is_in_process(service)
+                else service.origin.base_url
+            )
             yield Finding("base_url", Verdict.OK, f"{where} (from {service.url_source})")
             yield Finding("key", Verdict.OK, f"from {service.key_source}")
         yield from settings.check_settings(lambda: list_sandbox_settings(self._session.options.timeout))
@@ -143,7 +147,7 @@ class _Checkup:
         yield finding
         if found is None:
             return
-        self._session.keep_secret(found.key)
+        self._session.keys.keep(found.key)
         # The checks of proxy and settings report the same errors.
         with contextlib.suppress(EscrowctlError):
             self._service = resolver.build_service(choice, found)
@@ -171,7 +175,7 @@ class _Checkup:
         yield from self._check_answers(service, probes, reached=all(one.verdict is not Verdict.FAILED for one in way))
 
     def _check_way(self, service: "Service", probe: answers.Probe) -> Iterator[Finding]:
-        if service.sandbox and self._session.is_in_process:
+        if self._session.connector.is_in_process(service):
             yield from skip("the sandbox is in this process", *_WAY)
         elif probe.exchange is None and probe.error is not None:
             yield from skip("the certificates to trust cannot be used", "tcp")
@@ -199,12 +203,12 @@ class _Checkup:
         yield answers.check_clock(probes[0])
 
     def _ask(self, service: "Service") -> list[answers.Probe]:
-        return answers.ask(self._session.open_reader, service, self._session.runtime.now)
+        return answers.ask(self._session.connector.open_reader, service, self._session.runtime.now)
 
     def _check_journal(self) -> Iterator[Finding]:
         session = self._session
         try:
-            folder = session.sandbox_folder if session.options.sandbox else session.folders.state
+            folder = session.journals.sandbox_folder if session.options.sandbox else session.folders.state
         except EscrowctlError as error:
             yield fail("journal", error)
             return
@@ -216,7 +220,7 @@ class _Checkup:
             yield finding
         if may_be_used and self._service is not None and not self._service.read_only:
             try:
-                session.require_history(self._service)
+                session.journals.require_history(self._service)
             except EscrowctlError as error:
                 yield fail("history", error)._replace(verdict=Verdict.WARNING)
         yield check_locks(folder)
@@ -227,7 +231,7 @@ class _Checkup:
             yield from skip("the service was not reached", *FIELDS)
             return
         try:
-            with self._session.open_reader(service) as reader:
+            with self._session.connector.open_reader(service) as reader:
                 record = reader.read(GET_TRANSACTION, resource_id)
             entries = self._session.journal_to_read.find_created([resource_id]) if self._has_journal else []
         except EscrowctlError as error:

@@ -176,7 +176,7 @@ def _journal_id(session: Session, journal: Path) -> str | None:
     if session.options.sandbox or not os.path.lexists(journal):
         return None
     try:
-        with closing(session.open_journal(reading=True, required=False)) as opened:
+        with closing(session.journals.open(reading=True, required=False)) as opened:
             return opened.journal_id
     except EscrowctlError as error:
         session.console.note("journal_unusable", error.message, important=True)

@@ -6,6 +6,7 @@ from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.operations import BY_NAME
 from escrowctl.errors import bad_value
 from escrowctl.journal.fields import VIEWED, view
+from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, State
 from escrowctl.journal.totals import Group, Sums
 from escrowctl.output.view import Listing, View
@@ -110,3 +111,12 @@ def check_fields(session: Session) -> None:
         if name not in names + pointers and not re.fullmatch(_OF_HISTORY, name):
             others = (one for one in pointers if one[1:] not in names)
             raise bad_value(f'--fields "{name}" is not one of {", ".join((*names, *others, "/history"))}.')
+
+
+def journal_to_list(session: Session) -> Journal:
+    """Return the journal to read, with a note if there is none. Raises `JOURNAL_UNUSABLE` if it is incomplete."""
+    journal = session.journal_to_read
+    journal.require_complete()
+    if not journal.storage.is_there:
+        session.console.note("no_journal", f"there is no journal yet: the first write creates {journal.storage.where}")
+    return journal

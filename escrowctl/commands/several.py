@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, OutputClosedError, Stopped, effect_on
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, OutputClosedError, Stopped, effect_on, printing_result
 from escrowctl.output.errors import error_document
 from escrowctl.output.view import View
 from escrowctl.session import Session
@@ -69,7 +69,7 @@ class _Run:
             with session.signals.held():
                 view = self._work(resource_id)
                 done = f"the {self._verb} of {resource_id} was accepted" if self._verb else None
-                with session.accounting_for(done):
+                with printing_result(done):
                     session.console.show_line(view)
                 self.shown += 1
         except EscrowctlError as error:

@@ -13,6 +13,7 @@ from escrowctl.contract.identifiers import UUID
 from escrowctl.contract.redaction import Secret, hide_secrets, holds_key, shown
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent
 from escrowctl.files import OTHERS_ACCESS, NotRegularError, TooLargeError, find_flaw, read_regular
+from escrowctl.runtime import forbid_core_dumps
 
 if TYPE_CHECKING:
     from escrowctl.contract.json import JsonValue
@@ -123,6 +124,15 @@ class KnownKeys:
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self._keys, *self._suspects))
+
+    def keep(self, key: Secret) -> None:
+        """Remember the key that this run uses, and forbid core dumps, which would contain it.
+
+        Raises EscrowctlError: `BAD_VALUE` if it is on the command line, `BAD_CONFIG` if in a variable not for keys.
+        """
+        forbid_core_dumps()
+        self.learn([key.reveal()])
+        self.refuse_misplaced()
 
     def learn(self, keys: Iterable[str]) -> None:
         """Remember keys and secrets, except those too short to differ from ordinary text."""

@@ -65,6 +65,9 @@ class Application:
     def prepare(self, row: Row, command: Command) -> None:
         self.row, self.command, self.writes = row, command, 0
 
+    def deliver(self) -> None:
+        """There are no events."""
+
     def close(self) -> None:
         """Nothing is open."""
 

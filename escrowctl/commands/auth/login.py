@@ -69,7 +69,7 @@ def _take_key(session: Session, account: LoginAccount, *, check: bool) -> Secret
     """Return a key that can be stored. At a terminal, ask again if the service refuses one."""
 
     def accept(key: Secret) -> Secret:
-        session.keep_secret(key)
+        session.keys.keep(key)
         refuse_in_base_url(account.origin.base_url, key.reveal(), source=account.url_source)
         if any(holds_key(text, key.reveal()) for text in (account.name, account.api_prefix)):
             raise bad_value("the profile name or the API prefix contains the API key: choose another name or prefix.")
@@ -81,7 +81,7 @@ def _take_key(session: Session, account: LoginAccount, *, check: bool) -> Secret
             choice = Choice(LINE, account.origin, account.url_source, account.name, known, account.mode)
             service = session.resolver.build_service(choice, FoundKey(key, account.url_source))
             try:
-                with session.open_reader(service._replace(api_prefix=account.api_prefix)) as reader:
+                with session.connector.open_reader(service._replace(api_prefix=account.api_prefix)) as reader:
                     reader.probe(LIST_WEBHOOKS)
             except EscrowctlError as error:
                 raise _explain_refusal(error, account) from error

@@ -239,7 +239,7 @@ def _checked(session: Session, row: _Row) -> _Row:
     if row.choice is None or row.found is None:
         return row
     try:
-        with session.open_reader(session.resolver.build_service(row.choice, row.found)) as reader:
+        with session.connector.open_reader(session.resolver.build_service(row.choice, row.found)) as reader:
             reader.probe(LIST_WEBHOOKS)
     except EscrowctlError as error:
         return row._replace(state=_reason(error))

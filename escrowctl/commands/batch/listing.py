@@ -19,6 +19,7 @@ from escrowctl.commands.batch.summary import (
     summarise,
 )
 from escrowctl.commands.batch.typed import NameArgument, ResultsOption
+from escrowctl.commands.rows import journal_to_list
 from escrowctl.contract.json import JsonValue
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.options import YesOption
@@ -38,7 +39,7 @@ def list_all(context: typer.Context) -> None:
       escrowctl --sandbox batch list --fields batch,not_sent
     """
     session = session_of(context)
-    journal = session.journal_to_list()
+    journal = journal_to_list(session)
     views = []
     for batch in reversed(list_batches(journal)):
         summary = sum_up(journal, batch)

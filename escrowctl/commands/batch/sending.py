@@ -165,7 +165,7 @@ def resume(
         results=results,
         dry_run=dry_run,
     )
-    session.guard_live_writes()
+    session.journals.guard_live_writes(session.service, session.console)
     lock = find_batch(session.journal, name).lock
     with running_alone(session, lock, lambda: find_batch(session.journal, name)) as batch:
         assert batch is not None, "it was found before"
@@ -179,7 +179,7 @@ def _start(session: Session, kind: RowKind, file: str, how: How, chosen: Chosen)
         raise confirmation_needed(
             "the rows come from standard input, so escrowctl cannot ask for confirmation", "--yes"
         )
-    session.guard_live_writes()
+    session.journals.guard_live_writes(session.service, session.console)
     with checked_file(session, kind, file) as checked:
         if chosen.run_key is not None and not checked.has_keys:
             raise bad_value(f'--run-key "{chosen.run_key}" needs a reference in each row, and a row has none.')
@@ -290,7 +290,7 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
     """Run a batch and show its outcomes."""
     runtime, service = session.runtime, session.service
     session.names.add_in_journal("batch", [batch.name])
-    connect, is_here = session.opener(service), session.is_in_process
+    connect, is_here = session.connector.opener(service), session.connector.is_in_process(service)
     progress = Progress(session, batch, rows=count, size=how.size)
     crew = Crew(lambda: Worker(service, connect(), runtime), min(how.size, count), in_process=is_here)
     run = Run(

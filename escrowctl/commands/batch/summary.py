@@ -24,6 +24,7 @@ from escrowctl.errors import (
     Stopped,
     command,
     not_sent,
+    printing_result,
 )
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import KEY_REFUSED, OPEN_STATES, Entry, Selection, State
@@ -85,7 +86,7 @@ def report(session: Session, judged: RunReport, ending: Ending, results: Path | 
     try:
         if results is not None:
             _save_or_warn(session, batch, results, is_fatal=verdict is None)
-        with session.accounting_for(None if verdict else f"{batch.name}: {_all(batch)} done"):
+        with printing_result(None if verdict else f"{batch.name}: {_all(batch)} done"):
             show_summary(session, summary)
     except (OutputClosedError, EscrowctlError):
         if verdict is None:

@@ -16,7 +16,7 @@ from escrowctl.commands.filters import (
     select,
 )
 from escrowctl.commands.journal.duplicates import pairs_with, report_duplicates
-from escrowctl.commands.rows import check_fields, show_entries, show_totals, view_entry
+from escrowctl.commands.rows import check_fields, journal_to_list, show_entries, show_totals, view_entry
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.model import OPEN_STATES, UNCONFIRMED, Entry, State, parse_entry_name
@@ -49,7 +49,7 @@ def list_entries(
         raise bad_value("use --unknown or --state, not both.")
     check_fields(session)
     wanted = OPEN_STATES if unknown else (state,) if state is not None else ()
-    journal = session.journal_to_list()
+    journal = journal_to_list(session)
     stored = tuple(State.DONE if one == UNCONFIRMED else State(one) for one in wanted)
     selection = select(
         session,
@@ -108,7 +108,7 @@ def totals(context: typer.Context, since: SinceOption = None, until: UntilOption
       escrowctl -p acme-live journal totals --since 2026-11-01
     """
     session = session_of(context)
-    journal = session.journal_to_list()
+    journal = journal_to_list(session)
     selection = select(session, since=since, until=until)
     sums = add_up(journal.all(selection))
     show_totals(session, sums)

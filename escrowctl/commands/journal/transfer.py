@@ -52,10 +52,10 @@ def init(
     if source is not None:
         _init_from(session, source, yes=yes)
         return
-    with closing(session.open_journal(reading=True, required=False)) as journal:
+    with closing(session.journals.open(reading=True, required=False)) as journal:
         journal.require_complete()
         exists = journal.storage.is_there
-    with closing(session.open_journal(reading=False, required=not exists)) as journal:
+    with closing(session.journals.open(reading=False, required=not exists)) as journal:
         journal_id, where = journal.journal_id, journal.storage.where
     document = as_json({"journal_id": journal_id, "path": where, "created": not exists})
     if exists:
@@ -78,7 +78,7 @@ def _init_from(session: Session, file: str, *, yes: bool) -> None:
                 declined="no journal was made",
             )
 
-    folder, at = session.journal_folder, timestamp(session.runtime.now())
+    folder, at = session.journals.folder, timestamp(session.runtime.now())
     with session.signals.held():
         new, missing = replace_from_export(folder, archive, at=at, confirm=confirm)
         document = as_json(
@@ -196,7 +196,7 @@ def import_file(
     with _opened(session, file) as stream:
         archive = read_archive(_lines(stream), source=_name(file))
     at = timestamp(session.runtime.now())
-    with closing(session.open_journal(reading=False, required=False)) as journal:
+    with closing(session.journals.open(reading=False, required=False)) as journal:
         taken = merge(journal.storage, archive, at=at)
     counts = f"{taken.added} added, {taken.updated} updated, {taken.known} already known"
     shown: dict[str, JsonValue] = {

@@ -59,7 +59,7 @@ def serve(
         ready_file = ready_file.absolute()
         refuse_other_file(ready_file, keys=_READY_KEYS)
     with session.signals.held(), contextlib.ExitStack() as ending:
-        sandbox = open_sandbox_alone(session.sandbox_folder, now=session.runtime.now)
+        sandbox = open_sandbox_alone(session.journals.sandbox_folder, now=session.runtime.now)
         ending.callback(sandbox.close)
         sandbox.rehearsal.change(texts)
         server = LoopbackServer(port)
@@ -111,10 +111,11 @@ def reset(
     from escrowctl.sandbox.service import empty_sandbox  # noqa: PLC0415 - for those who need it
 
     if not yes:
-        lines = [f"  {session.sandbox_folder}", "This deletes every escrow in the sandbox. To continue, type reset:"]
+        folder = session.journals.sandbox_folder
+        lines = [f"  {folder}", "This deletes every escrow in the sandbox. To continue, type reset:"]
         session.prompt.confirm(lines, "reset", why="sandbox reset needs confirmation", declined="nothing was deleted")
     with session.signals.held():
-        empty_sandbox(session.sandbox_folder, now=session.runtime.now, seed=seed)
+        empty_sandbox(session.journals.sandbox_folder, now=session.runtime.now, seed=seed)
         session.console.note(
             "reset", "the sandbox is empty now and has a new identity and a new API key", word="sandbox"
         )
@@ -164,7 +165,7 @@ def _served_document(served: "ServedSandbox") -> dict[str, JsonValue]:
 
 
 def _show_served(session: Session, served: "ServedSandbox", document: dict[str, JsonValue]) -> None:
-    session.show(View(document, served.base_url, {**document, "store": str(session.sandbox_folder)}))
+    session.show(View(document, served.base_url, {**document, "store": str(session.journals.sandbox_folder)}))
     session.console.note("sandbox", "built in, no real money; press Ctrl-C to stop it", word="sandbox")
     export = f"export ESCROWCTL_BASE_URL={served.base_url} ESCROWCTL_API_KEY={served.key}"
     session.console.note("next", f"{export}    or: {session.invocation.program} --sandbox ...", word="next")
@@ -174,9 +175,9 @@ def _status_view(session: Session) -> View:
     from escrowctl.sandbox.ownership import find_server  # noqa: PLC0415 - for those who look
 
     found = administer(session, "GET", "/sandbox/status")
-    served = find_server(session.sandbox_folder)
+    served = find_server(session.journals.sandbox_folder)
     at, pid = (served.base_url, served.pid) if served else (None, None)
-    document = {"store": str(session.sandbox_folder), "served_at": at, "pid": pid, **found}
+    document = {"store": str(session.journals.sandbox_folder), "served_at": at, "pid": pid, **found}
     # The keys are the names of `sandbox set`: fault.create, variant.prefix.
     shown = {name: value for name, value in document.items() if name != "settings"}
     settings = found["settings"]

@@ -60,4 +60,4 @@ def create(
         session.remember("transaction", {view.id: view.named["status"]})
         show_created(session, result, view)
         if view.id is not None and session.service.sandbox:
-            session.next_step(f"tx release {view.id}")
+            session.console.note("next", f"{session.invocation} tx release {view.id}", word="next")

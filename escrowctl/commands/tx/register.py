@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from escrowctl.commands.filters import PAGE, Filters
-from escrowctl.commands.rows import REGISTER, row_of
+from escrowctl.commands.rows import REGISTER, journal_to_list, row_of
 from escrowctl.commands.times import parse_duration
 from escrowctl.config.advice import advise_proving
 from escrowctl.config.service import Service
@@ -62,7 +62,7 @@ class Escrow(NamedTuple):
 def entries_here(session: Session, selection: Selection) -> Iterator[Entry]:
     """Yield the selected entries for this run's service, newest first, without those of another account."""
     names, account = session.service.names, account_of(session.service)
-    for entry in session.journal_to_list().all(selection):
+    for entry in journal_to_list(session).all(selection):
         if entry.intent.is_known_as(names) and not account.is_other(entry.intent.account):
             yield entry
 

@@ -48,7 +48,7 @@ class EventSource:
     @property
     def spool_path(self) -> Path:
         """The file of the stored events."""
-        return self._folder / _FILE_NAME
+        return self._session.journals.folder / _FILE_NAME
 
     @contextlib.contextmanager
     def open_spool(self) -> Iterator[Spool]:
@@ -75,17 +75,9 @@ class EventSource:
         """Return a secret as key bytes. Raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
         return read_secret(secret.text, self.webhooks.scheme, source=secret.source)
 
-    @property
-    def _folder(self) -> Path:
-        session = self._session
-        if session.options.sandbox:
-            return session.sandbox_folder
-        session.folders.require_safe_home()
-        return session.folders.state
-
     def _stored(self) -> Iterator[NamedSecret]:
         """Yield the secrets in stored replies. Warn of a value that the scheme cannot use: it may be no secret."""
-        for text in SigningSecrets(self._folder).list_secrets(self.identity):
+        for text in SigningSecrets(self._session.journals.folder).list_secrets(self.identity):
             secret = NamedSecret(text, "a stored reply")
             try:
                 self.read(secret)

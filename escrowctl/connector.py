@@ -1,0 +1,127 @@
+"""How a run reaches services: its connections, and the sandbox in this process or in that of `sandbox serve`."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from escrowctl.config.service import Service, describe_sandbox
+from escrowctl.config.settings import LineValues, refuse_other_service
+from escrowctl.options import SharedOptions
+from escrowctl.output.console import Console
+from escrowctl.runtime import Runtime
+from escrowctl.signals import Signals
+
+if TYPE_CHECKING:
+    from escrowctl.client.connection import Connection, DrawWait
+    from escrowctl.client.http import Exchange, Request
+    from escrowctl.client.reader import Reader
+    from escrowctl.client.retry import Retry
+    from escrowctl.client.trace import Trace
+    from escrowctl.sandbox.ownership import ServedSandbox
+    from escrowctl.sandbox.service import Sandbox
+
+
+class Connector:
+    """Opens connections and readers. Each exchange is shown under `-v` and `--debug`.
+
+    `find_sandbox_folder` returns the folder of the sandbox's store, or raises EscrowctlError.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        signals: Signals,
+        options: SharedOptions,
+        console: Console,
+        find_sandbox_folder: Callable[[], Path],
+    ) -> None:
+        self._runtime = runtime
+        self._signals = signals
+        self._options = options
+        self._console = console
+        self._find_sandbox_folder = find_sandbox_folder
+        self._served: ServedSandbox | None = None
+        self._sandbox: Sandbox | None = None
+
+    def find_sandbox(self, line: LineValues) -> Service:
+        """Return the sandbox as a service: that of `sandbox serve`, or else one that this process opens.
+
+        Raises EscrowctlError: `BAD_VALUE` if `line` selects another service too; `STATE_UNUSABLE`, `BUSY`.
+        """
+        refuse_other_service(line)
+        sandbox = self._open_sandbox()
+        served_at = self._served.base_url if self._served else None
+        return describe_sandbox(line.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
+
+    def is_in_process(self, service: Service) -> bool:
+        """Whether the service is a sandbox in this process."""
+        if not service.sandbox:
+            return False
+        self._open_sandbox()
+        return self._sandbox is not None
+
+    def opener(self, service: Service, draw: "DrawWait | None" = None) -> "Callable[[], Connection]":
+        """Return a function that opens a connection, for use in one thread. `draw` only if a single thread works."""
+        from escrowctl.client.connection import connect, connect_in_process, make_service_context
+
+        if service.sandbox:
+            self._open_sandbox()
+            if self._sandbox is not None:
+                return partial(connect_in_process, self._sandbox.app, service.key, observe=self._observe)
+        context = make_service_context(service)
+        return partial(connect, service, context, monotonic=self._runtime.monotonic, observe=self._observe, draw=draw)
+
+    @contextmanager
+    def open_reader(self, service: Service) -> "Iterator[Reader]":
+        """Yield a reader. Its connection is closed after the block."""
+        from escrowctl.client.reader import Reader
+
+        with closing(self.opener(service, self._console.draw_wait)()) as connection:
+            yield Reader(service, connection, self.retry, self._runtime, self._signals)
+
+    @cached_property
+    def retry(self) -> "Retry":
+        """The rule for repeating reads, shared by the run."""
+        from escrowctl.client.retry import Retry
+
+        return Retry(self._runtime, self._signals, partial(self._console.note, "waiting"))
+
+    def deliver_events(self) -> None:
+        """Deliver the events of a sandbox in this process. Takes a few seconds at most."""
+        if self._sandbox is not None:
+            self._sandbox.deliver()
+
+    def close(self) -> None:
+        """Release the sandbox for other processes. A later use opens it again."""
+        if self._sandbox is not None:
+            self._sandbox.close()
+        self._sandbox = self._served = None
+
+    def _open_sandbox(self) -> "Sandbox | ServedSandbox":
+        if self._sandbox is None and self._served is None:
+            from escrowctl.sandbox.ownership import find_server
+            from escrowctl.sandbox.service import open_sandbox
+
+            folder = self._find_sandbox_folder()
+            self._served = find_server(folder)
+            if self._served is None:
+                self._sandbox = open_sandbox(folder, now=self._runtime.now)
+        found = self._sandbox or self._served
+        assert found is not None
+        return found
+
+    def _observe(self, request: "Request", exchange: "Exchange", seconds: float) -> None:
+        self._console.erase()
+        if self._options.verbose or self._options.debug:
+            self._trace.show(request, exchange, seconds)
+        if exchange.answer is not None and exchange.answer.announces_end:
+            self._trace.announce_end(request, exchange.answer)
+
+    @cached_property
+    def _trace(self) -> "Trace":
+        from escrowctl.client.trace import Trace
+
+        warn = partial(self._console.note, "deprecated", word="warning")
+        return Trace(self._console.trace, warn, whole=self._options.debug, now=self._runtime.now)

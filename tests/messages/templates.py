@@ -13,7 +13,7 @@ from typing import NamedTuple
 PRODUCT = Path(__file__).parents[2] / "escrowctl"
 
 NO_MODULES = {
-    "completion/scripts.py": "shell scripts",
+    "completion/scripts.py": "shell code",
     "sandbox/openapi*.py": "the sandbox's OpenAPI document",
     "sandbox/idempotency.py": "bodies of the sandbox's replies (tests/sandbox)",
     "sandbox/magic.py": "bodies of the sandbox's replies, and a list (tests/sandbox)",

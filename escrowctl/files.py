@@ -121,23 +121,12 @@ def replace_quickly(path: Path, content: bytes, mode: int = PRIVATE) -> None:
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
-    with _removed_on_failure(draft):
+    try:
         with os.fdopen(create_file(draft, mode), "wb") as file:
             file.write(content)
         draft.replace(path)
-
-
-@contextlib.contextmanager
-def _removed_on_failure(path: Path) -> Iterator[None]:
-    """Remove the file that the block creates if the block fails, for instance on a full disk."""
-    try:
-        yield
-    except FileExistsError:
-        raise
-    except BaseException:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
-        raise
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -192,15 +181,21 @@ def write_durably(path: Path, content: bytes, *, like: os.stat_result | None = N
 
     Raises FileExistsError if anything exists at `path`; and OSError.
     """
-    with _removed_on_failure(path), os.fdopen(create_file(path), "wb") as file:
-        if like is not None:
-            # Only root may change the owner. For any other user, the new file belongs to that user.
-            with contextlib.suppress(PermissionError):
-                os.fchown(file.fileno(), like.st_uid, like.st_gid)
-            os.fchmod(file.fileno(), stat.S_IMODE(like.st_mode))
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    handle = create_file(path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if like is not None:
+                # Only root may change the owner. For any other user, the new file belongs to that user.
+                with contextlib.suppress(PermissionError):
+                    os.fchown(handle, like.st_uid, like.st_gid)
+                os.fchmod(handle, stat.S_IMODE(like.st_mode))
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise
 
 
 def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:

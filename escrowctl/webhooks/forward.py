@@ -6,7 +6,8 @@ one before, or has answered it too often with something else than 2xx. An event 
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -88,19 +89,14 @@ def send(target: Target, delivery: Delivery, *, monotonic: Callable[[], float]) 
 
 
 class Forwarder:
-    """A thread that forwards the waiting events of a service to one target, until it is stopped.
+    """A thread that forwards the waiting events of a service to one target, until it is stopped."""
 
-    `report` gets each attempt, after its result is durable, in that thread.
-    """
-
-    def __init__(
-        self, path: Path, service: str, target: Target, *, runtime: Runtime, report: Callable[[Attempt], None]
-    ) -> None:
+    def __init__(self, path: Path, service: str, target: Target, *, runtime: Runtime) -> None:
+        self.target = target
         self._path = path
         self._service = service
-        self._target = target
         self._runtime = runtime
-        self._report = report
+        self._attempts: deque[Attempt] = deque()
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._error: Exception | None = None
@@ -115,8 +111,13 @@ class Forwarder:
         """Look again: an event was queued."""
         self._wake.set()
 
-    def require_working(self) -> None:
-        """Raise the error that ended the thread: `ErrorCode.STATE_UNUSABLE` if the stored events cannot be used."""
+    def take(self) -> Iterator[Attempt]:
+        """Yield the attempts since the last call. Their results are durable.
+
+        Raises the error that ended the thread: `ErrorCode.STATE_UNUSABLE` if the stored events cannot be used.
+        """
+        while self._attempts:
+            yield self._attempts.popleft()
         if self._error is not None:
             raise self._error
 
@@ -131,36 +132,28 @@ class Forwarder:
             spool = Spool(self._path, self._service)
             with contextlib.closing(spool), spool.translating():
                 self._forward_all(spool)
-        except Exception as error:  # noqa: BLE001 - `require_working` raises it in the thread that reports it
+        except Exception as error:  # noqa: BLE001 - `take` raises it in the thread that reports it
             self._error = error
 
     def _forward_all(self, spool: Spool) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
-            waiting = spool.next_waiting(str(self._target))
+            waiting = spool.next_waiting(str(self.target))
             if waiting is None:
                 self._wake.wait()
                 continue
             attempt = self._try(spool, waiting)
-            self._report(attempt)
-            self._pause(attempt.delay or 0.0)
+            self._attempts.append(attempt)
+            for _ in range(round((attempt.delay or 0.0) / _SLICE)):
+                if not self._stopping.is_set():
+                    self._runtime.sleep(_SLICE)
 
     def _try(self, spool: Spool, waiting: Waiting) -> Attempt:
-        reply = send(self._target, waiting.event.delivery, monotonic=self._runtime.monotonic)
+        reply = send(self.target, waiting.event.delivery, monotonic=self._runtime.monotonic)
         tried = waiting._replace(attempts=waiting.attempts + 1, refusals=waiting.refusals + (reply.status is not None))
-        state = _judge(reply, tried.refusals)
-        spool.settle(tried, str(self._target), state)
+        state = ForwardState.FAILED if tried.refusals >= MOST_REFUSALS else ForwardState.WAITING
+        if reply.is_accepted:
+            state = ForwardState.DONE
+        spool.settle(tried, str(self.target), state)
         delay = min(_FIRST_DELAY * 2 ** min(waiting.attempts, 10), _LONGEST_DELAY)
         return Attempt(waiting.event, reply, tried.attempts, state, delay if state is ForwardState.WAITING else None)
-
-    def _pause(self, seconds: float) -> None:
-        for _ in range(round(seconds / _SLICE)):
-            if self._stopping.is_set():
-                return
-            self._runtime.sleep(_SLICE)
-
-
-def _judge(reply: Reply, refusals: int) -> ForwardState:
-    if reply.is_accepted:
-        return ForwardState.DONE
-    return ForwardState.FAILED if refusals >= MOST_REFUSALS else ForwardState.WAITING

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from escrowctl.post_once import Target
 from escrowctl.runtime import timestamp
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Delivery, SignatureError, Verifier
@@ -52,7 +53,7 @@ class Receiver:
         verifier: Verifier,
         *,
         now: Callable[[], datetime],
-        target: str | None = None,
+        target: Target | None = None,
         forwards_unverified: bool = False,
     ) -> None:
         self._spool = spool

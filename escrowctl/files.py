@@ -148,7 +148,7 @@ def drafted(path: Path, text: str, *, private: bool = False) -> Iterator[Callabl
     try:
         with _writing(path):
             draft.unlink(missing_ok=True)
-            write_durably(draft, text.encode(), like=None if private else _find_status(path))
+            write_durably(draft, text.encode(), like=path.lstat() if not private and path.exists() else None)
         yield put
     finally:
         with contextlib.suppress(OSError):
@@ -270,13 +270,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _find_status(path: Path) -> os.stat_result | None:
-    try:
-        return path.lstat()
-    except FileNotFoundError:
-        return None
 
 
 def _make_one(path: Path) -> None:

@@ -12,7 +12,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.files import open_regular, replace_quickly
 from escrowctl.session import session_of
 
-_FILE_MODE, _FOLDER_MODE = 0o644, 0o755
+_FILE_MODE = 0o644
 _MARK = "escrowctl: static, made by `escrowctl completion"
 """Every script of escrowctl has this in its first lines."""
 
@@ -82,9 +82,7 @@ def install(
                 f"{path} exists, and escrowctl did not write it.",
                 hint="to replace the file: repeat the command with --force",
             )
-        for folder in reversed(path.parents):
-            if not folder.exists():
-                folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         replace_quickly(path, _render(context, name).encode(), _FILE_MODE)
     except OSError as error:
         raise EscrowctlError(

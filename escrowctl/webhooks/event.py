@@ -59,9 +59,9 @@ class Event(NamedTuple):
         """The subject of the event. Values that are not found are None."""
         fields = _folded(self.document)
         kind = next((text for name in _KIND_NAMES if (text := as_text(fields.get(name)))), None)
-        record = _find_record(fields)
         # At the top, `id` may be the id of the event.
-        found = locate(record, noun=_NOUN) if record else locate(_without_id(fields), noun=_NOUN)
+        record = _find_record(fields) or {name: value for name, value in fields.items() if name != "id"}
+        found = locate(record, noun=_NOUN)
         return Summary(kind, found.id, found.status)
 
 
@@ -76,7 +76,3 @@ def _find_record(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 def _folded(value: JsonValue) -> dict[str, JsonValue]:
     return {name.casefold(): item for name, item in value.items()} if isinstance(value, dict) else {}
-
-
-def _without_id(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return {name: value for name, value in fields.items() if name != "id"}

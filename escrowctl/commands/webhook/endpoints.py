@@ -1,7 +1,6 @@
 """`escrowctl webhook`: register endpoints, and list them."""
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
@@ -85,18 +84,16 @@ def register_url(session: Session, url: str) -> View:
         return view_webhook(session, record_of(_run(session, request_webhook(body, session.service))))
 
 
-def find_endpoint(session: Session, url: str) -> tuple[View | None, int]:
-    """Return the listed endpoint with this URL, or None; and the number of endpoints read."""
+def find_endpoint(session: Session, url: str) -> View | None:
+    """Return the listed endpoint with this URL, or None."""
     from escrowctl.client.pages import read_pages  # noqa: PLC0415 - help does not pay for HTTP
 
-    count = 0
     for page in read_pages(session.reader, LIST_WEBHOOKS):
         for record in page.items:
-            count += 1
             view = view_webhook(session, record)
             if view.named["url"] == url:
-                return view, count
-    return None, count
+                return view
+    return None
 
 
 def _run(session: Session, request: WriteRequest) -> "WriteResult":
@@ -134,7 +131,7 @@ def _first(fields: dict[str, JsonValue], names: tuple[str, ...]) -> JsonValue:
 
 
 def make_body(
-    session: Session, url: str | None, events: Sequence[str] = (), data: Mapping[str, JsonValue] = MappingProxyType({})
+    session: Session, url: str | None, events: Sequence[str] = (), data: dict[str, JsonValue] | None = None
 ) -> JsonValue:
     """Return the request body: the given values under the profile's field names. Raises EscrowctlError `BAD_VALUE`."""
     if url is None and not data:
@@ -147,10 +144,10 @@ def make_body(
             session.console.note("plain_http", message, word="warning")
     if events:
         given[session.service.webhooks.events_field] = [_check_event(event) for event in events]
-    for name in data:
-        if name in given:
-            raise bad_value(f'--data has "{name}", which --url or --event sets: leave it out of --data.')
-    return given | dict(data)
+    data = data or {}
+    for name in sorted(data.keys() & given):
+        raise bad_value(f'--data has "{name}", which --url or --event sets: leave it out of --data.')
+    return given | data
 
 
 def check_url(url: str) -> str:

@@ -217,14 +217,13 @@ def _register(session: Session, here: str, url: str | None, *, yes: bool) -> "Vi
     if url is None and not (service.sandbox or service.origin.is_loopback):
         raise bad_value(f"--register needs --url: {service.origin} cannot reach {here}.")
     url = url or f"{here}/"
-    found, count = find_endpoint(session, url)
-    if found is not None:
+    if (found := find_endpoint(session, url)) is not None:
         session.console.note("endpoint_exists", f"{found.id} has the URL {url} already, and is used again")
         return found
     if not (service.sandbox or yes):
         session.prompt.confirm(
             [
-                f"GET /webhooks lists {count} {'endpoint' if count == 1 else 'endpoints'}, none with this URL:",
+                "GET /webhooks lists no endpoint with this URL:",
                 f"  {url}",
                 "Once registered it cannot be removed: the interface has no call for it.",
                 "To register it, type yes:",

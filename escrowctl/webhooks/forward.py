@@ -10,11 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
-from escrowctl.config.origin import Origin
 from escrowctl.errors import bad_value
-from escrowctl.post_once import PostError, Target, post_once
+from escrowctl.post_once import PostError, Target, parse_target, post_once
 from escrowctl.runtime import Runtime
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Delivery
@@ -27,7 +25,6 @@ MOST_REFUSALS = 10
 _FIRST_DELAY, _LONGEST_DELAY = 5.0, 60.0
 _SLICE = 0.1
 _SUCCESS = range(200, 300)
-_DEFAULT_PORT = 80
 _OF_THE_CONNECTION = frozenset(
     {
         *("host", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer"),
@@ -60,21 +57,15 @@ class Attempt(NamedTuple):
     delay: float | None = None
 
 
-def parse_target(text: str) -> Target:
+def read_target(text: str) -> Target:
     """Return the target that `--forward-to` names; raises EscrowctlError `ErrorCode.BAD_VALUE`."""
     try:
-        parts = urlsplit(text)
-        host, port = parts.hostname or "", _DEFAULT_PORT if parts.port is None else parts.port
+        return parse_target(text)
     except ValueError as error:
-        raise bad_value(f'--forward-to "{text}" is not a URL: {error}.') from error
-    if parts.scheme != "http" or not text.isascii() or not text.isprintable() or " " in text or "@" in parts.netloc:
-        raise bad_value(f'--forward-to "{text}" is not a plain http URL: write one such as http://127.0.0.1:3000/x.')
-    if not Origin("http", host, port).is_loopback:
-        raise bad_value(f'--forward-to "{text}" is not on this machine: events go to 127.0.0.1, [::1] or localhost.')
-    if port == 0:
-        raise bad_value(f'--forward-to "{text}" names port 0: name the port of your application.')
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(host, port, path)
+        message = (
+            f'--forward-to "{text}" is not an http URL on this machine: write one such as http://127.0.0.1:3000/x.'
+        )
+        raise bad_value(message) from error
 
 
 def send(target: Target, delivery: Delivery, *, monotonic: Callable[[], float]) -> Reply:

@@ -22,7 +22,7 @@ from escrowctl.post_once import Target
 from escrowctl.ready_file import announced_in, refuse_other_file
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
-from escrowctl.webhooks.forward import Forwarder, parse_target
+from escrowctl.webhooks.forward import Forwarder, read_target
 from escrowctl.webhooks.receiver import Arrival, Receiver
 from escrowctl.webhooks.spool import ForwardState, Spool
 
@@ -66,7 +66,7 @@ def listen(
       escrowctl webhook listen --forward-to http://127.0.0.1:3000/hooks
     """
     session = session_of(context)
-    target = parse_target(forward_to) if forward_to is not None else None
+    target = read_target(forward_to) if forward_to is not None else None
     if url is not None:
         check_url(url)
     if ready_file is not None:

@@ -15,7 +15,7 @@ from escrowctl.post_once import Target
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 from escrowctl.webhooks.event import Event
-from escrowctl.webhooks.forward import Reply, parse_target, send
+from escrowctl.webhooks.forward import Reply, read_target, send
 from escrowctl.webhooks.signing import TOLERANCE, Delivery, SignatureError, sign_again
 from escrowctl.webhooks.spool import ForwardState, Spool, Waiting
 
@@ -48,7 +48,7 @@ def replay(
         raise bad_value("webhook replay needs --forward-to URL.")
     if [bool(events), since is not None, failed].count(True) != 1:
         raise bad_value("webhook replay needs one of EVENT, --since and --failed.")
-    target = parse_target(forward_to)
+    target = read_target(forward_to)
     moment = parse_moment(since, name="--since", now=session.runtime.now()) if since is not None else None
     sender = EventSource(session, secret_file)
     if sign and sender.webhooks.scheme != STANDARD:

@@ -4,7 +4,6 @@ Each event is sent at least once, in the order of arrival. The next event is sen
 one before, or has answered it too often with something else than 2xx. An event waits if the target does not answer.
 """
 
-import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from escrowctl.post_once import PostError, Target, parse_target, post_once
 from escrowctl.runtime import Runtime
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Delivery
-from escrowctl.webhooks.spool import ForwardState, Spool, Waiting
+from escrowctl.webhooks.spool import ForwardState, Spool, Waiting, open_spool
 
 SECONDS = 15.0
 """Limit for one attempt, in total."""
@@ -120,8 +119,7 @@ class Forwarder:
 
     def _run(self) -> None:
         try:
-            spool = Spool(self._path, self._service)
-            with contextlib.closing(spool), spool.translating():
+            with open_spool(self._path, self._service) as spool:
                 self._forward_all(spool)
         except Exception as error:  # noqa: BLE001 - `take` raises it in the thread that reports it
             self._error = error

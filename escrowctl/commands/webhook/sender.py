@@ -1,7 +1,7 @@
 """The service that sends events: its signing scheme, its secrets and its stored events. Needs no API key."""
 
-import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -15,7 +15,7 @@ from escrowctl.journal.signing_secrets import SigningSecrets
 from escrowctl.session import Session
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Verifier, read_secret
-from escrowctl.webhooks.spool import Spool
+from escrowctl.webhooks.spool import Spool, open_spool
 
 _VARIABLE = "ESCROWCTL_WEBHOOK_SECRET"
 _FILE_NAME = "webhooks.db"
@@ -50,12 +50,9 @@ class EventSource:
         """The file of the stored events."""
         return self._folder / _FILE_NAME
 
-    @contextlib.contextmanager
-    def open_spool(self) -> Iterator[Spool]:
-        """Open the stored events. Raises `ErrorCode.STATE_UNUSABLE`, also for errors of the store in the block."""
-        spool = Spool(self.spool_path, self.identity)
-        with contextlib.closing(spool), spool.translating():
-            yield spool
+    def open_spool(self) -> AbstractContextManager[Spool]:
+        """Open the stored events. Raises `ErrorCode.STATE_UNUSABLE`, also for errors of the file in the block."""
+        return open_spool(self.spool_path, self.identity)
 
     def find_secrets(self) -> list[Secret]:
         """Return the secrets of the file or the variable, else the stored ones.

@@ -64,8 +64,8 @@ class LoopbackServer:
         self._app: WSGIApplication
         self._report: Report
         self._hosts = _HOST_NAMES | hosts
-        # Connections with a complete request; those that send or read, by begin; those whose answer waits, by its time.
         self._arrived: list[Any] = []
+        # Maps a connection to the begin of its request or answer in progress, and to the time to send its answer.
         self._busy: dict[Any, float] = {}
         self._held: dict[Any, float] = {}
         self._answering: Any = None

@@ -142,8 +142,11 @@ def make_body(
         if session.service.live and urlsplit(url).scheme != "https":
             message = f'--url "{url}" is plain http: events would be sent unencrypted'
             session.console.note("plain_http", message, word="warning")
+    for event in events:
+        if not event.strip() or not event.isprintable():
+            raise bad_value(f'--event "{event}" is not an event: write a name such as transaction.released.')
     if events:
-        given[session.service.webhooks.events_field] = [_check_event(event) for event in events]
+        given[session.service.webhooks.events_field] = list(events)
     data = data or {}
     for name in sorted(data.keys() & given):
         raise bad_value(f'--data has "{name}", which --url or --event sets: leave it out of --data.')
@@ -162,12 +165,6 @@ def check_url(url: str) -> str:
     if parts.scheme not in ("http", "https") or not host:
         raise bad_value(f'--url "{url}" is not a webhook URL: write one such as https://hooks.example.net/x.')
     return url
-
-
-def _check_event(event: str) -> str:
-    if not event.strip() or not event.isprintable():
-        raise bad_value(f'--event "{event}" is not an event: write a name such as transaction.released.')
-    return event
 
 
 def _note_secret(session: Session, result: "WriteResult") -> None:

@@ -65,7 +65,7 @@ class LoopbackServer:
         self._report: Report
         self._hosts = _HOST_NAMES | hosts
         self._arrived: list[Any] = []
-        # Maps a connection to the begin of its request or answer in progress, and to the time to send its answer.
+        # By connection: when its request or answer in progress began, and when its delayed answer is sent.
         self._busy: dict[Any, float] = {}
         self._held: dict[Any, float] = {}
         self._answering: Any = None

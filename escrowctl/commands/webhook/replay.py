@@ -22,10 +22,8 @@ from escrowctl.webhooks.spool import ForwardState, Spool, Waiting
 
 def replay(
     context: typer.Context,
+    forward_to: Annotated[str, typer.Option(metavar="URL", help="The application, on this machine.")],
     events: Annotated[list[str] | None, typer.Argument(metavar="[EVENT]...", help="Events by their ids.")] = None,
-    forward_to: Annotated[
-        str, typer.Option("--forward-to", metavar="URL", help="The application, on this machine.")
-    ] = "",
     since: Annotated[str | None, typer.Option(metavar="TIME", help="All since 24h (ago), or since a time.")] = None,
     failed: Annotated[bool, typer.Option("--failed", help="All that went to this URL, and was not accepted.")] = False,
     duplicate: Annotated[bool, typer.Option("--duplicate", help="Send each twice, to test the application.")] = False,
@@ -44,8 +42,6 @@ def replay(
       escrowctl webhook replay --failed --forward-to http://[::1]:80/x
     """
     session = session_of(context)
-    if not forward_to:
-        raise bad_value("webhook replay needs --forward-to URL.")
     if [bool(events), since is not None, failed].count(True) != 1:
         raise bad_value("webhook replay needs one of EVENT, --since and --failed.")
     target = read_target(forward_to)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from traceback import walk_tb
 from types import TracebackType
 
 from escrowctl import __version__
@@ -36,7 +37,7 @@ def write_crash_report(
     with contextlib.suppress(OSError, EscrowctlError):
         make_private_folder(path.parent)
         with os.fdopen(create_file(path), "w", encoding="utf-8") as file:
-            json.dump(describe_crash(words, error, known=known, moment=moment), file, indent=2)
+            json.dump(_describe(words, error, known=known, moment=moment), file, indent=2)
             file.write("\n")
         for oldest in sorted(path.parent.glob("*.json"))[:-_MAX_REPORTS]:
             oldest.unlink(missing_ok=True)
@@ -44,9 +45,7 @@ def write_crash_report(
     return None
 
 
-def describe_crash(
-    words: Sequence[str], error: BaseException, *, known: frozenset[str], moment: str
-) -> dict[str, object]:
+def _describe(words: Sequence[str], error: BaseException, *, known: frozenset[str], moment: str) -> dict[str, object]:
     """Return the content of a report."""
     return {
         "escrowctl": __version__,
@@ -71,12 +70,8 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 def _frames(traceback: TracebackType | None) -> list[str]:
     """Return `file:line function` for each frame, the outermost first. Paths start at their package."""
-    found = []
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        found.append(f"{_relative(code.co_filename)}:{traceback.tb_lineno} {code.co_qualname}")
-        traceback = traceback.tb_next
-    return found[-_MAX_FRAMES:]
+    found = [(frame.f_code, line) for frame, line in walk_tb(traceback)]
+    return [f"{_relative(code.co_filename)}:{line} {code.co_qualname}" for code, line in found[-_MAX_FRAMES:]]
 
 
 def _relative(filename: str) -> str:

@@ -121,23 +121,12 @@ def replace_quickly(path: Path, content: bytes, mode: int = PRIVATE) -> None:
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
-    with _removed_on_failure(draft):
+    try:
         with os.fdopen(create_file(draft, mode), "wb") as file:
             file.write(content)
         draft.replace(path)
-
-
-@contextlib.contextmanager
-def _removed_on_failure(path: Path) -> Iterator[None]:
-    """Remove the file that the block creates if the block fails, for instance on a full disk."""
-    try:
-        yield
-    except FileExistsError:
-        raise
-    except BaseException:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
-        raise
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -159,7 +148,7 @@ def drafted(path: Path, text: str, *, private: bool = False) -> Iterator[Callabl
     try:
         with _writing(path):
             draft.unlink(missing_ok=True)
-            write_durably(draft, text.encode(), like=None if private else _find_status(path))
+            write_durably(draft, text.encode(), like=path.lstat() if not private and path.exists() else None)
         yield put
     finally:
         with contextlib.suppress(OSError):
@@ -192,15 +181,21 @@ def write_durably(path: Path, content: bytes, *, like: os.stat_result | None = N
 
     Raises FileExistsError if anything exists at `path`; and OSError.
     """
-    with _removed_on_failure(path), os.fdopen(create_file(path), "wb") as file:
-        if like is not None:
-            # Only root may change the owner. For any other user, the new file belongs to that user.
-            with contextlib.suppress(PermissionError):
-                os.fchown(file.fileno(), like.st_uid, like.st_gid)
-            os.fchmod(file.fileno(), stat.S_IMODE(like.st_mode))
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    handle = create_file(path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if like is not None:
+                # Only root may change the owner. For any other user, the new file belongs to that user.
+                with contextlib.suppress(PermissionError):
+                    os.fchown(handle, like.st_uid, like.st_gid)
+                os.fchmod(handle, stat.S_IMODE(like.st_mode))
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise
 
 
 def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
@@ -275,13 +270,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _find_status(path: Path) -> os.stat_result | None:
-    try:
-        return path.lstat()
-    except FileNotFoundError:
-        return None
 
 
 def _make_one(path: Path) -> None:

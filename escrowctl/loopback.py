@@ -9,14 +9,15 @@ similar), so the Host header must be a name of this machine.
 
 import json
 import logging
+import math
 import os
 import socket
 import sqlite3
 import struct
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from waitress import wasyncore
@@ -35,12 +36,7 @@ HOST = "127.0.0.1"
 _HOST_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _MISDIRECTED = "421 Misdirected Request"
 _MISDIRECTED_BODY = json.dumps(
-    {
-        "type": "about:blank",
-        "title": "Misdirected Request",
-        "status": 421,
-        "detail": f"The Host header must name this server: {HOST}.",
-    }
+    {"title": "Misdirected Request", "status": 421, "detail": f"The Host header must name this server: {HOST}."}
 ).encode()
 _MAX_SHOWN = 80
 _POLL_SECONDS = 0.2
@@ -49,8 +45,6 @@ _MAX_CONNECTIONS = 200
 _IDLE_SECONDS = 60
 _REQUEST_SECONDS = 10.0
 """For one request, from its first byte to its last, and for one answer."""
-_CROWDED_SECONDS = 1.0
-"""For one request or answer, and for an idle connection, while all connections are in use."""
 _MAX_REQUEST_BYTES = 2 * 1024 * 1024
 """Far above any limit of an application, which refuses a large body with its own message."""
 _NEVER_BEFORE_THE_COMMIT = 1 << 40
@@ -67,12 +61,13 @@ class LoopbackServer:
 
     def __init__(self, port: int, *, hosts: frozenset[str] = frozenset()) -> None:
         logging.getLogger("waitress").addHandler(logging.NullHandler())
-        self._app: WSGIApplication | None = None
-        self._report: Report = lambda _status, _reason: None
+        self._app: WSGIApplication
+        self._report: Report
         self._hosts = _HOST_NAMES | hosts
-        self._arrived = _Arrived()
-        self._limits = _ConnectionLimits()
-        self._held = _HeldAnswers()
+        self._arrived: list[Any] = []
+        # By connection: when its request or answer in progress began, and when its delayed answer is sent.
+        self._busy: dict[Any, float] = {}
+        self._held: dict[Any, float] = {}
         self._answering: Any = None
         self._map: dict[int, Any] = {}
         self._socket = _listen(port)
@@ -81,7 +76,8 @@ class LoopbackServer:
             self._answer,
             map=self._map,
             sockets=[self._socket],
-            _dispatcher=self._arrived,
+            # In place of waitress's threads.
+            _dispatcher=SimpleNamespace(add_task=self._arrived.append),
             send_bytes=_NEVER_BEFORE_THE_COMMIT,
             connection_limit=_MAX_CONNECTIONS,
             channel_timeout=_IDLE_SECONDS,
@@ -99,14 +95,14 @@ class LoopbackServer:
         stopping: Callable[[], bool],
         *,
         group: Callable[[], AbstractContextManager[None]],
-        report: Report | None = None,
+        report: Report = lambda _status, _reason: None,
     ) -> None:
         """Serve until `stopping`, called a few times a second, is true. Then finish the open requests and return.
 
         `group` is the commit that the answers of one turn share. If it raises sqlite3.Error, they are not sent.
         `report` is called inside `group`, for each request refused before it reaches the application.
         """
-        self._app, self._report = app, report or self._report
+        self._app, self._report = app, report
         while not stopping():
             self._turn(_POLL_SECONDS, group)
         self._socket.close()
@@ -118,7 +114,8 @@ class LoopbackServer:
 
     def hold(self, seconds: float) -> None:
         """Send the current answer only after so many seconds; others do not wait for it."""
-        self._held.hold(self._answering, seconds)
+        self._held[self._answering] = time.monotonic() + seconds
+        self._answering.writable = lambda: False
 
     def reset(self) -> None:
         """Make the current connection end with a reset, once the application raises OSError."""
@@ -132,25 +129,41 @@ class LoopbackServer:
         self._socket.close()
 
     def _turn(self, seconds: float, group: Callable[[], AbstractContextManager[None]]) -> None:
-        wasyncore.loop(timeout=self._held.until_next(seconds), map=self._map, count=1, use_poll=True)
-        self._held.release()
-        others = [one for one in self._server.active_channels.values() if not self._held.holds(one)]
-        self._limits.enforce(others, crowded=len(self._map) >= _MAX_CONNECTIONS)
-        arrived = self._arrived.take()
+        due = min(self._held.values(), default=math.inf) - time.monotonic()
+        wasyncore.loop(timeout=max(0.0, min(seconds, due)), map=self._map, count=1, use_poll=True)
+        now = time.monotonic()
+        for channel in [one for one, until in self._held.items() if until <= now]:
+            del self._held[channel], channel.writable
+        self._close_slow(now)
+        arrived = self._arrived.copy()
+        self._arrived.clear()
         if not arrived:
             return
         try:
             with group():
                 for self._answering in arrived:
-                    self._report_flaw(self._answering.requests[0].error)
+                    self._busy.pop(self._answering, None)
+                    if flaw := self._answering.requests[0].error:
+                        self._report(f"{flaw.code} {flaw.reason}", f"it is not a valid request ({flaw.body})")
                     self._answering.service()
         except sqlite3.Error:
             # Nothing was stored, so the prepared answers are false. There is no true one to send: close.
             for channel in arrived:
                 channel.handle_close()
 
+    def _close_slow(self, now: float) -> None:
+        """Close connections that take too long to send a request, or to read an answer.
+
+        waitress closes a connection after a time without a byte: one byte a minute would keep it for ever.
+        """
+        channels = [one for one in self._server.active_channels.values() if one not in self._held]
+        busy = [one for one in channels if one.request is not None or one.total_outbufs_len]
+        self._busy = {channel: self._busy.get(channel, now) for channel in busy}
+        for channel, since in self._busy.items():
+            if now - since > _REQUEST_SECONDS:
+                channel.handle_close()
+
     def _answer(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        assert self._app is not None, "it runs"
         host = str(environ.get("HTTP_HOST", "")).lower()
         if host.rpartition(":")[0] in self._hosts or host in self._hosts:
             return self._app(environ, start_response)
@@ -160,94 +173,6 @@ class LoopbackServer:
         headers = [("Content-Type", "application/problem+json"), ("Content-Length", str(len(_MISDIRECTED_BODY)))]
         start_response(_MISDIRECTED, headers)
         return [_MISDIRECTED_BODY]
-
-    def _report_flaw(self, flaw: Any) -> None:
-        """Report a request that waitress itself refuses; `flaw` is None for any other."""
-        if flaw is not None:
-            self._report(f"{flaw.code} {flaw.reason}", f"it is not a valid request ({flaw.body})")
-
-
-class _HeldAnswers:
-    """Answers that are sent later: their connections are not writable until then."""
-
-    def __init__(self) -> None:
-        self._until: dict[Any, float] = {}
-
-    def hold(self, channel: Any, seconds: float) -> None:
-        """Delay the answer on a connection."""
-        self._until[channel] = time.monotonic() + seconds
-        channel.writable = lambda: False
-
-    def holds(self, channel: Any) -> bool:
-        """Whether the answer on a connection is delayed."""
-        return channel in self._until
-
-    def until_next(self, seconds: float) -> float:
-        """Return the seconds until the next delayed answer is due, at most `seconds`."""
-        first = min(self._until.values(), default=None)
-        return seconds if first is None else max(0.0, min(seconds, first - time.monotonic()))
-
-    def release(self) -> None:
-        """Make connections writable if their answers are due."""
-        now = time.monotonic()
-        for channel in [one for one, until in self._until.items() if until <= now]:
-            del self._until[channel], channel.writable
-
-
-class _Arrived:
-    """Replaces waitress's threads: stores the connections with a complete request until the server takes them."""
-
-    def __init__(self) -> None:
-        self._channels: deque[Any] = deque()
-
-    def take(self) -> list[Any]:
-        """Return and forget the stored connections, in the order of arrival."""
-        taken = list(self._channels)
-        self._channels.clear()
-        return taken
-
-    def add_task(self, channel: Any) -> None:
-        """Store a connection: a complete request has arrived on it."""
-        self._channels.append(channel)
-
-    def set_thread_count(self, _count: int) -> None:
-        """Do nothing: there are no threads."""
-
-    def shutdown(self, *_: object) -> None:
-        """Do nothing: there is nothing to stop."""
-
-
-class _ConnectionLimits:
-    """Closes connections that are slow or idle for too long.
-
-    waitress closes a connection after a time without a byte. A client that sends one byte a minute
-    stays for ever, and a few hundred of them keep all others out. So there is a limit for a complete
-    request, and for the reading of a complete answer. While all connections are in use, all
-    limits are shorter, and idle connections have one.
-    """
-
-    def __init__(self) -> None:
-        self._next = 0.0
-        self._since: dict[Any, tuple[object, float]] = {}
-
-    def enforce(self, channels: Iterable[Any], *, crowded: bool) -> None:
-        """Close connections over their limit. It checks a few times a second at most."""
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + _POLL_SECONDS
-        self._since = {channel: self._activity(channel, now) for channel in channels}
-        for channel, (activity, since) in self._since.items():
-            limit = _CROWDED_SECONDS if crowded else _REQUEST_SECONDS if activity else None
-            if limit is not None and now - since > limit:
-                channel.handle_close()
-
-    def _activity(self, channel: Any, now: float) -> tuple[object, float]:
-        """Return the request or answer in progress (None: idle), and since when."""
-        answering = channel.requests or channel.total_outbufs_len
-        activity = channel.request if channel.request is not None else "answer" if answering else None
-        before, since = self._since.get(channel, (None, now))
-        return activity, since if before is activity else now
 
 
 def _listen(port: int) -> socket.socket:

@@ -3,7 +3,9 @@
 import re
 import socket
 from collections.abc import Callable, Iterable
+from ipaddress import ip_address
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 _MAX_HEAD_BYTES = 65_536
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r]")
@@ -24,6 +26,16 @@ class Target(NamedTuple):
 
     def __str__(self) -> str:
         return f"http://{self.netloc}{self.path}"
+
+
+def parse_target(url: str) -> Target:
+    """Return the target of a URL. Raises ValueError unless it is a plain http URL on this machine."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", 80 if parts.port is None else parts.port
+    is_plain = url.isascii() and url.isprintable() and " " not in url and "@" not in parts.netloc and port != 0
+    if parts.scheme != "http" or not is_plain or not (host == "localhost" or ip_address(host).is_loopback):
+        raise ValueError(url)
+    return Target(host, port, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
 
 
 class PostError(Exception):

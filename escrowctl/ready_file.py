@@ -14,7 +14,12 @@ _MAX_BYTES = 4096
 
 def refuse_other_file(path: Path, *, keys: frozenset[str]) -> None:
     """Raise `ErrorCode.BAD_VALUE` if `path` exists and is not an older ready file: a JSON object with these keys."""
-    if os.path.lexists(path) and not _is_ready_file(_read(path), keys):
+    if not os.path.lexists(path):
+        return
+    document = None
+    with contextlib.suppress(ValueError, RecursionError):
+        document = json.loads(_read(path))
+    if not isinstance(document, dict) or document.keys() != keys:
         raise bad_value(f"--ready-file {path} exists and is not a ready file of escrowctl: name another file.")
 
 
@@ -44,11 +49,3 @@ def _read(path: Path) -> bytes:
         return read_regular(path, limit=_MAX_BYTES, follow=False)[0]
     except OSError:
         return b""
-
-
-def _is_ready_file(content: bytes, keys: frozenset[str]) -> bool:
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and document.keys() == keys

@@ -12,7 +12,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.files import open_regular, replace_quickly
 from escrowctl.session import session_of
 
-_FILE_MODE, _FOLDER_MODE = 0o644, 0o755
+_FILE_MODE = 0o644
 _MARK = "escrowctl: static, made by `escrowctl completion"
 """Every script of escrowctl has this in its first lines."""
 
@@ -72,30 +72,22 @@ def install(
     environ = session.runtime.environ
     name = shell if shell is not None else Path(environ.get("SHELL", "")).name
     if name not in SHELLS:
-        source = "" if shell is not None else " (from $SHELL)"
-        why = f'there is no completion for "{name}"{source}' if name or not source else "$SHELL is not set"
-        raise bad_value(f"{why}: name one of {', '.join(SHELLS)}.")
-    path = _place(name, environ)
+        raise bad_value(f'there is no completion for the shell "{name}": name one of {", ".join(SHELLS)}.')
+    path, how_to_use = _place(name, environ)
     try:
         if path.exists() and not force and not _is_own(path):
             raise bad_value(
                 f"{path} exists, and escrowctl did not write it.",
                 hint="to replace the file: repeat the command with --force",
             )
-        for folder in reversed(path.parents):
-            if not folder.exists():
-                folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         replace_quickly(path, _render(context, name).encode(), _FILE_MODE)
     except OSError as error:
         raise EscrowctlError(
             ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}."
         ) from error
     session.console.page(str(path))
-    if shell is None:
-        session.console.note(
-            "shell", f"{name}, from $SHELL; for another shell: {session.invocation.program} completion install SHELL"
-        )
-    session.console.note("installed", _how_to_use(name, path))
+    session.console.note("installed", how_to_use)
 
 
 def _print(context: typer.Context, shell: str) -> None:
@@ -109,29 +101,27 @@ def _render(context: typer.Context, shell: str) -> str:
     return render(shell, read_tree(context.find_root().command))
 
 
-def _place(shell: str, environ: Mapping[str, str]) -> Path:
-    """Return the path that a shell searches: a user folder of bash-completion(1) or fish, or zsh's site-functions."""
+def _place(shell: str, environ: Mapping[str, str]) -> tuple[Path, str]:
+    """Return the path that a shell searches, and how to use the script there.
+
+    It is in a user folder of bash-completion(1) or fish, or in zsh's site-functions.
+    """
     match shell:
-        case "bash" if environ.get("BASH_COMPLETION_USER_DIR"):
-            return base_folder(environ, "BASH_COMPLETION_USER_DIR", "") / "completions" / "escrowctl"
         case "bash":
-            return base_folder(environ, "XDG_DATA_HOME", ".local/share") / "bash-completion/completions/escrowctl"
+            folder = base_folder(environ, "XDG_DATA_HOME", ".local/share") / "bash-completion"
+            if environ.get("BASH_COMPLETION_USER_DIR"):
+                folder = base_folder(environ, "BASH_COMPLETION_USER_DIR", "")
+            how_to_use = "open a new shell to use completion; it needs the package bash-completion"
+            return folder / "completions" / "escrowctl", how_to_use
         case "fish":
-            return base_folder(environ, "XDG_CONFIG_HOME", ".config") / "fish/completions/escrowctl.fish"
+            folder = base_folder(environ, "XDG_CONFIG_HOME", ".config") / "fish/completions"
+            return folder / "escrowctl.fish", "open a new shell to use completion"
         case _:
-            return base_folder(environ, "XDG_DATA_HOME", ".local/share") / "zsh/site-functions/_escrowctl"
+            folder = base_folder(environ, "XDG_DATA_HOME", ".local/share") / "zsh/site-functions"
+            how_to_use = f"if ~/.zshrc lacks this line, add it before compinit: fpath=({folder} $fpath)"
+            return folder / "_escrowctl", how_to_use
 
 
 def _is_own(path: Path) -> bool:
     with os.fdopen(open_regular(path, os.O_RDONLY, follow=True), encoding="utf-8", errors="replace") as file:
         return _MARK in file.read(500)
-
-
-def _how_to_use(shell: str, path: Path) -> str:
-    match shell:
-        case "bash":
-            return "open a new shell to use completion; it needs the package bash-completion"
-        case "fish":
-            return "open a new shell to use completion"
-        case _:
-            return f"if ~/.zshrc lacks this line, add it before compinit: fpath=({path.parent} $fpath)"

@@ -1,14 +1,12 @@
 """`escrowctl help`: topics, and the help of any command."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
 from escrowctl.errors import bad_value
 from escrowctl.session import session_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def show(
@@ -43,7 +41,7 @@ def show(
     session_of(context).console.page(text.rstrip("\n"))
 
 
-def _help_of(context: typer.Context, words: "Sequence[str]") -> str | None:
+def _help_of(context: typer.Context, words: Sequence[str]) -> str | None:
     """Return the help of a command; None if there is no such command."""
     found: Any = context.find_root()
     for word in words:

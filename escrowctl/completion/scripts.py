@@ -1,232 +1,12 @@
-"""The scripts for bash 4 and newer, zsh 5 and fish 3: one text a shell, with the command tree filled in.
+"""The scripts for bash 4 and newer, zsh 5 and fish 3: the command tree, filled into escrowctl.SHELL in this folder.
 
 All their words come from the program; the shell never expands one.
 """
 
+from pathlib import Path
+
 from escrowctl.completion.cache import IN_JOURNAL
 from escrowctl.completion.tree import Flag, Node
-
-_BASH = """\
-# bash completion for escrowctl: static, made by `escrowctl completion bash`.
-@NOTE@
-_escrowctl_offer() {
-  local word
-  for word in $1; do
-    [[ $word == "$cur"* ]] && COMPREPLY+=("$start$word")
-  done
-}
-_escrowctl_find() {
-  file=${ESCROWCTL_HOME:+$ESCROWCTL_HOME/cache}
-@FILE@
-  [[ -f $file && -r $file && -O $file ]]
-}
-_escrowctl_cached() {
-  local file line lines
-  _escrowctl_find "$1" || return
-  mapfile -t -n 500 lines <"$file"
-  for line in "${lines[@]}"; do
-    [[ $line == "$cur"* && $line == [!-]* && $line != *[!A-Za-z0-9_-]* ]] || continue
-    ((${#line} <= 128)) && COMPREPLY+=("$start$line")
-  done
-}
-_escrowctl() {
-  local cur=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} start= path= skip= only= word i
-  local scope=${ESCROWCTL_PROFILE:-@default} file LC_ALL=C IFS=$' \\t\\n'
-  COMPREPLY=()
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    word=${COMP_WORDS[i]}
-    if [[ $word == = ]]; then
-      skip=${skip:-value}
-      [[ ${COMP_WORDS[i - 1]} == --profile ]] && skip=profile
-      continue
-    elif [[ $skip ]]; then
-      [[ $skip == profile && $word =~ ^[A-Za-z0-9_-]+$ ]] && scope=$word
-      skip=
-      continue
-    fi
-@SCOPE@
-      @VALUED@) skip=value ;;
-      -*) ;;
-      *)
-        case "${path:+$path }$word" in
-          @PATHS@) path="${path:+$path }$word" ;;
-        esac
-        ;;
-    esac
-  done
-  [[ $scope == @default && -z $ESCROWCTL_BASE_URL ]] && _escrowctl_find default && read -r -n 64 scope <"$file"
-  [[ $scope =~ ^@?[A-Za-z0-9_-]+$ ]] || scope=@default
-  if [[ $cur == = ]]; then
-    cur=
-  elif [[ $option == = ]]; then
-    option=${COMP_WORDS[COMP_CWORD - 2]}
-  elif [[ $cur == --*=* ]]; then
-    option=${cur%%=*} start=${cur%%=*}= cur=${cur#*=}
-  fi
-  [[ $only ]] && option=
-  case $option in
-@VALUES@
-    *)
-      case $path in
-@COMMANDS@
-      esac
-      ;;
-  esac
-}
-complete -F _escrowctl escrowctl
-"""
-
-_ZSH = """\
-#compdef escrowctl
-# zsh completion for escrowctl: static, made by `escrowctl completion zsh`.
-@NOTE@
-_escrowctl_find() {
-  file=${ESCROWCTL_HOME:+$ESCROWCTL_HOME/cache}
-@FILE@
-  [[ -f $file && -r $file && -O $file ]]
-}
-_escrowctl_cached() {
-  setopt local_options extended_glob
-  local file line
-  local -a names
-  integer n=0
-  _escrowctl_find "$1" || return 1
-  while (( n++ < 500 )) && IFS= read -r line; do
-    (( ${#line} <= 128 )) && [[ $line == [A-Za-z0-9_][A-Za-z0-9_-]# ]] && names+=("$line")
-  done <"$file"
-  (( $#names )) && compadd -V recent -- $names
-}
-_escrowctl() {
-  setopt local_options extended_glob
-  local path_ skip word i only file option=${words[CURRENT - 1]} scope=${ESCROWCTL_PROFILE:-@default}
-  local -a commands flags
-  for ((i = 2; i < CURRENT; i++)); do
-    word=${words[i]}
-    if [[ -n $skip ]]; then
-      [[ $skip == profile ]] && scope=$word
-      skip=
-      continue
-    fi
-@SCOPE@
-      @VALUED@) skip=value ;;
-      -*) ;;
-      *)
-        case "${path_:+$path_ }$word" in
-          @PATHS@) path_="${path_:+$path_ }$word" ;;
-        esac ;;
-    esac
-  done
-  [[ $scope == @default && -z $ESCROWCTL_BASE_URL ]] && _escrowctl_find default && IFS= read -r scope <"$file"
-  [[ $scope == (@|)[A-Za-z0-9_-]## ]] || scope=@default
-  if [[ $PREFIX == --*=* ]]; then
-    option=${PREFIX%%=*}
-    compset -P '*='
-  fi
-  [[ -n $only ]] && option=
-  case $option in
-@VALUES@
-  esac
-  case $path_ in
-@COMMANDS@
-  esac
-  [[ -n $only ]] && return
-  _describe command commands
-  _describe -o option flags
-}
-if [[ $funcstack[1] == _escrowctl ]]; then _escrowctl "$@"; else compdef _escrowctl escrowctl; fi
-"""
-"""Options are a kind of their own to zsh: it offers them once a dash is typed. Loaded by autoload the file's body is
-the function; sourced, it registers itself.
-"""
-
-_FISH = """\
-# fish completion for escrowctl: static, made by `escrowctl completion fish`.
-@NOTE@
-function __escrowctl_cached --description 'names of a kind from the cache'
-    set -l file "$XDG_CACHE_HOME/escrowctl"
-    test -n "$XDG_CACHE_HOME"; or set file ~/.cache/escrowctl
-    test -d ~/Library/Caches; and set file ~/Library/Caches/escrowctl
-    test -n "$ESCROWCTL_HOME"; and set file $ESCROWCTL_HOME/cache
-    set file $file/complete/$argv[1]
-    test -f $file -a -r $file; or return
-    set -l names (string match -r '^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$' <$file)
-    test -n "$names[1]"; and printf '%s\\n' $names[1..500]
-end
-function __escrowctl_recent --description 'ids seen at the service of the command line'
-    set -l scope @default
-    test -n "$ESCROWCTL_PROFILE"; and set scope $ESCROWCTL_PROFILE
-    set -l named
-    for word in (commandline -opc)
-        if test -n "$named"
-            set scope $word
-            set named
-            continue
-        end
-        switch $word
-            case -p --profile
-                set named yes
-            case '--profile=*'
-                set scope (string replace -- --profile= '' $word)
-            case --sandbox
-                set scope @sandbox
-        end
-    end
-    if test "$scope" = @default -a -z "$ESCROWCTL_BASE_URL"
-        set scope (__escrowctl_cached default) @default
-    end
-    string match -qr '^@?[A-Za-z0-9_-]+$' -- "$scope[1]"; or return
-    __escrowctl_cached $scope[1]/$argv[1]
-end
-function __escrowctl_in_journal --description 'names in the journal of the command line'
-    set -l scope @default
-    contains -- --sandbox (commandline -opc); and set scope @sandbox
-    __escrowctl_cached $scope/$argv[1]
-end
-function __escrowctl_at --description 'whether the command line is at this command'
-    set -l path
-    set -l skip
-    for word in (commandline -opc)[2..-1]
-        if test -n "$skip"
-            set skip
-            continue
-        end
-        switch $word
-            case @VALUED@
-                set skip yes
-            case '-*'
-            case '*'
-                set -l longer (string join " " $path $word)
-                if contains -- $longer @PATHS@
-                    set path $path $word
-                end
-        end
-    end
-    test "$path" = "$argv"
-end
-complete -c escrowctl -f
-@COMMANDS@
-"""
-
-_SHARED = {
-    "NOTE": """\
-# TAB starts no program. Names in the cache may come from a service: they are compared, never expanded.""",
-    "FILE": """\
-  if [[ -z $file ]]; then
-    case $OSTYPE in
-      darwin*) file=$HOME/Library/Caches/escrowctl ;;
-      *) file=${XDG_CACHE_HOME:-$HOME/.cache}/escrowctl ;;
-    esac
-  fi
-  file+=/complete/$1""",
-    "SCOPE": """\
-    case $word in
-      --) only=1 ;;
-      -p | --profile) skip=profile ;;
-      --profile=*) scope=${word#*=} ;;
-      --sandbox) scope=@sandbox ;;""",
-}
-
-_SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 _VALUES = {
     # Readline completes file names itself.
@@ -245,15 +25,16 @@ def render(shell: str, nodes: list[Node]) -> str:
     command = {"bash": _command_in_bash, "zsh": _command_in_zsh, "fish": _command_in_fish}[shell]
     separator = " " if shell == "fish" else " | "
     parts = {
-        **_SHARED,
-        "VALUED": separator.join(name for flag in valued for name in flag.names),
-        "PATHS": separator.join(_quoted(node.name) for node in nodes if node.path),
-        "VALUES": "\n".join(f"    {' | '.join(flag.names)}) {_values(shell, flag.names, nodes)} ;;" for flag in valued),
-        "COMMANDS": "\n".join(line for node in nodes for line in command(node)),
+        "@VALUED@": separator.join(name for flag in valued for name in flag.names),
+        "@PATHS@": separator.join(_quoted(node.name) for node in nodes if node.path),
+        "# @VALUES@": "\n    ".join(
+            f"{' | '.join(flag.names)}) {_values(shell, flag.names, nodes)} ;;" for flag in valued
+        ),
+        "# @COMMANDS@": "\n".join(line for node in nodes for line in command(node)).lstrip(),
     }
-    script = _SCRIPTS[shell]
+    script = (Path(__file__).parent / f"escrowctl.{shell}").read_text("utf-8")
     for name, part in parts.items():
-        script = script.replace(f"@{name}@", part)
+        script = script.replace(name, part)
     return script
 
 

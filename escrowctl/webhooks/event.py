@@ -16,14 +16,6 @@ _INNER_NAMES = ("data", "object", "resource", "payload", "transaction", "escrow"
 _NOUN = "transaction"
 
 
-class Summary(NamedTuple):
-    """The subject of an event: its kind, such as `transaction.released`, and the id and status of its record."""
-
-    kind: str | None = None
-    resource: str | None = None
-    status: str | None = None
-
-
 class Event(NamedTuple):
     """One event as it was received. `number` is its place in the order of arrival; `arrivals` counts its deliveries.
 
@@ -54,15 +46,14 @@ class Event(NamedTuple):
         reply = read_reply(self.delivery.body)
         return None if isinstance(reply, Broken) else reply.value
 
-    @property
-    def summary(self) -> Summary:
-        """The subject of the event. Values that are not found are None."""
+    def describe(self) -> tuple[str | None, str | None, str | None]:
+        """Return its kind, such as `transaction.released`, and the id and status of its record; None: not found."""
         fields = _folded(self.document)
         kind = next((text for name in _KIND_NAMES if (text := as_text(fields.get(name)))), None)
-        record = _find_record(fields)
         # At the top, `id` may be the id of the event.
-        found = locate(record, noun=_NOUN) if record else locate(_without_id(fields), noun=_NOUN)
-        return Summary(kind, found.id, found.status)
+        record = _find_record(fields) or {name: value for name, value in fields.items() if name != "id"}
+        found = locate(record, noun=_NOUN)
+        return kind, found.id, found.status
 
 
 def _find_record(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -76,7 +67,3 @@ def _find_record(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 def _folded(value: JsonValue) -> dict[str, JsonValue]:
     return {name.casefold(): item for name, item in value.items()} if isinstance(value, dict) else {}
-
-
-def _without_id(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return {name: value for name, value in fields.items() if name != "id"}

@@ -4,20 +4,18 @@ Each event is sent at least once, in the order of arrival. The next event is sen
 one before, or has answered it too often with something else than 2xx. An event waits if the target does not answer.
 """
 
-import contextlib
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
-from escrowctl.config.origin import Origin
 from escrowctl.errors import bad_value
-from escrowctl.post_once import PostError, Target, post_once
+from escrowctl.post_once import PostError, Target, parse_target, post_once
 from escrowctl.runtime import Runtime
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Delivery
-from escrowctl.webhooks.spool import ForwardState, Spool, Waiting
+from escrowctl.webhooks.spool import ForwardState, Spool, Waiting, open_spool
 
 SECONDS = 15.0
 """Limit for one attempt, in total."""
@@ -26,7 +24,6 @@ MOST_REFUSALS = 10
 _FIRST_DELAY, _LONGEST_DELAY = 5.0, 60.0
 _SLICE = 0.1
 _SUCCESS = range(200, 300)
-_DEFAULT_PORT = 80
 _OF_THE_CONNECTION = frozenset(
     {
         *("host", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer"),
@@ -59,21 +56,15 @@ class Attempt(NamedTuple):
     delay: float | None = None
 
 
-def parse_target(text: str) -> Target:
+def read_target(text: str) -> Target:
     """Return the target that `--forward-to` names; raises EscrowctlError `ErrorCode.BAD_VALUE`."""
     try:
-        parts = urlsplit(text)
-        host, port = parts.hostname or "", _DEFAULT_PORT if parts.port is None else parts.port
+        return parse_target(text)
     except ValueError as error:
-        raise bad_value(f'--forward-to "{text}" is not a URL: {error}.') from error
-    if parts.scheme != "http" or not text.isascii() or not text.isprintable() or " " in text or "@" in parts.netloc:
-        raise bad_value(f'--forward-to "{text}" is not a plain http URL: write one such as http://127.0.0.1:3000/x.')
-    if not Origin("http", host, port).is_loopback:
-        raise bad_value(f'--forward-to "{text}" is not on this machine: events go to 127.0.0.1, [::1] or localhost.')
-    if port == 0:
-        raise bad_value(f'--forward-to "{text}" names port 0: name the port of your application.')
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(host, port, path)
+        message = (
+            f'--forward-to "{text}" is not an http URL on this machine: write one such as http://127.0.0.1:3000/x.'
+        )
+        raise bad_value(message) from error
 
 
 def send(target: Target, delivery: Delivery, *, monotonic: Callable[[], float]) -> Reply:
@@ -88,19 +79,14 @@ def send(target: Target, delivery: Delivery, *, monotonic: Callable[[], float]) 
 
 
 class Forwarder:
-    """A thread that forwards the waiting events of a service to one target, until it is stopped.
+    """A thread that forwards the waiting events of a service to one target, until it is stopped."""
 
-    `report` gets each attempt, after its result is durable, in that thread.
-    """
-
-    def __init__(
-        self, path: Path, service: str, target: Target, *, runtime: Runtime, report: Callable[[Attempt], None]
-    ) -> None:
+    def __init__(self, path: Path, service: str, target: Target, *, runtime: Runtime) -> None:
+        self.target = target
         self._path = path
         self._service = service
-        self._target = target
         self._runtime = runtime
-        self._report = report
+        self._attempts: deque[Attempt] = deque()
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._error: Exception | None = None
@@ -115,8 +101,13 @@ class Forwarder:
         """Look again: an event was queued."""
         self._wake.set()
 
-    def require_working(self) -> None:
-        """Raise the error that ended the thread: `ErrorCode.STATE_UNUSABLE` if the stored events cannot be used."""
+    def take(self) -> Iterator[Attempt]:
+        """Yield the attempts since the last call. Their results are durable.
+
+        Raises the error that ended the thread: `ErrorCode.STATE_UNUSABLE` if the stored events cannot be used.
+        """
+        while self._attempts:
+            yield self._attempts.popleft()
         if self._error is not None:
             raise self._error
 
@@ -128,39 +119,30 @@ class Forwarder:
 
     def _run(self) -> None:
         try:
-            spool = Spool(self._path, self._service)
-            with contextlib.closing(spool), spool.translating():
+            with open_spool(self._path, self._service) as spool:
                 self._forward_all(spool)
-        except Exception as error:  # noqa: BLE001 - `require_working` raises it in the thread that reports it
+        except Exception as error:  # noqa: BLE001 - `take` raises it in the thread that reports it
             self._error = error
 
     def _forward_all(self, spool: Spool) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
-            waiting = spool.next_waiting(str(self._target))
+            waiting = spool.next_waiting(str(self.target))
             if waiting is None:
                 self._wake.wait()
                 continue
             attempt = self._try(spool, waiting)
-            self._report(attempt)
-            self._pause(attempt.delay or 0.0)
+            self._attempts.append(attempt)
+            for _ in range(round((attempt.delay or 0.0) / _SLICE)):
+                if not self._stopping.is_set():
+                    self._runtime.sleep(_SLICE)
 
     def _try(self, spool: Spool, waiting: Waiting) -> Attempt:
-        reply = send(self._target, waiting.event.delivery, monotonic=self._runtime.monotonic)
+        reply = send(self.target, waiting.event.delivery, monotonic=self._runtime.monotonic)
         tried = waiting._replace(attempts=waiting.attempts + 1, refusals=waiting.refusals + (reply.status is not None))
-        state = _judge(reply, tried.refusals)
-        spool.settle(tried, str(self._target), state)
+        state = ForwardState.FAILED if tried.refusals >= MOST_REFUSALS else ForwardState.WAITING
+        if reply.is_accepted:
+            state = ForwardState.DONE
+        spool.settle(tried, str(self.target), state)
         delay = min(_FIRST_DELAY * 2 ** min(waiting.attempts, 10), _LONGEST_DELAY)
         return Attempt(waiting.event, reply, tried.attempts, state, delay if state is ForwardState.WAITING else None)
-
-    def _pause(self, seconds: float) -> None:
-        for _ in range(round(seconds / _SLICE)):
-            if self._stopping.is_set():
-                return
-            self._runtime.sleep(_SLICE)
-
-
-def _judge(reply: Reply, refusals: int) -> ForwardState:
-    if reply.is_accepted:
-        return ForwardState.DONE
-    return ForwardState.FAILED if refusals >= MOST_REFUSALS else ForwardState.WAITING

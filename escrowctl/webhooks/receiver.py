@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from escrowctl.post_once import Target
 from escrowctl.runtime import timestamp
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Delivery, SignatureError, Verifier
@@ -52,7 +53,7 @@ class Receiver:
         verifier: Verifier,
         *,
         now: Callable[[], datetime],
-        target: str | None = None,
+        target: Target | None = None,
         forwards_unverified: bool = False,
     ) -> None:
         self._spool = spool
@@ -60,7 +61,6 @@ class Receiver:
         self._now = now
         self._target = target
         self._forwards_unverified = forwards_unverified
-        self._turn: list[Arrival] = []
         self._arrived: list[Arrival] = []
 
     def take(self) -> list[Arrival]:
@@ -71,14 +71,14 @@ class Receiver:
     @contextlib.contextmanager
     def group(self) -> Iterator[None]:
         """Make the events of the block durable together. Raises sqlite3.Error if that fails; then none is stored."""
-        self._turn = []
+        before = len(self._arrived)
         try:
             with self._spool.transaction():
                 yield
         except sqlite3.Error as error:
-            self._arrived.append(Arrival(refusal="not accepted", reason=f"an event could not be stored: {error}"))
+            reason = f"an event could not be stored: {error}"
+            self._arrived[before:] = [Arrival(refusal="not accepted", reason=reason)]
             raise
-        self._arrived += self._turn
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         """Answer one request; only inside `group`."""
@@ -89,7 +89,7 @@ class Receiver:
 
     def refuse(self, status: str, reason: str) -> str:
         """Record a refused request, and return the status. Only inside `group`."""
-        self._turn.append(Arrival(refusal=f"refused with {status.partition(' ')[0]}", reason=reason))
+        self._arrived.append(Arrival(refusal=f"refused with {status.partition(' ')[0]}", reason=reason))
         return status
 
     def _receive(self, environ: "WSGIEnvironment") -> str:
@@ -118,7 +118,7 @@ class Receiver:
         any_id = verified and not self._verifier.signs_id
         event = self._spool.store(delivery, verified=verified, at=at, any_id=any_id)
         forwards = self._target is not None and (verified or self._forwards_unverified)
-        self._turn.append(Arrival(event, queued=forwards and self._spool.queue(event, str(self._target))))
+        self._arrived.append(Arrival(event, queued=forwards and self._spool.queue(event, str(self._target))))
 
 
 def _headers_of(environ: "WSGIEnvironment") -> tuple[tuple[str, str], ...]:

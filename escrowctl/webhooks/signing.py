@@ -9,8 +9,9 @@ import base64
 import binascii
 import hashlib
 import hmac
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -31,7 +32,6 @@ _TIMESTAMP = re.compile(r"[1-9][0-9]{0,10}", re.ASCII)
 _VISIBLE = re.compile(r"[!-~]{1,256}", re.ASCII)
 _INNER_TIME = re.compile(r"\.[1-9][0-9]{9}(?:\.|$)", re.ASCII)
 """A timestamp in an id. The id `a.1700000000` has the same signature as `a`, sent then, with a longer body."""
-_HEX_DIGITS = 64
 
 
 class SignatureError(Exception):
@@ -94,12 +94,15 @@ class Verifier:
         if not given:
             raise SignatureError(f"there is no header {self._header}")
         if self._scheme == STANDARD:
-            expected = self._standard(delivery, now, tolerance)
-            signatures = given.split(" ")
+            expected, signatures = self._standard(delivery, now, tolerance), given.split(" ")
         else:
-            expected = [form for secret in self._secrets for form in _forms(secret, delivery.body)]
-            signatures = [_plain(given)]
-        if not _has_equal(expected, signatures):
+            digests = [hmac.digest(secret, delivery.body, hashlib.sha256) for secret in self._secrets]
+            expected = [text for one in digests for text in (one.hex(), base64.b64encode(one).decode())]
+            bare = given.removeprefix("sha256=")
+            signatures = [bare, bare.lower()]
+        # The time that compare_digest takes does not depend on the texts.
+        pairs = itertools.product(expected, (signature.encode(errors="surrogatepass") for signature in signatures))
+        if not any(hmac.compare_digest(text.encode(), signature) for text, signature in pairs):
             raise SignatureError("the signature does not match (another secret, or a changed body)")
 
     def _standard(self, delivery: Delivery, now: datetime, tolerance: float) -> list[str]:
@@ -166,21 +169,3 @@ def read_secret(text: str, scheme: str, *, source: str) -> bytes:
 
 def _unusable(source: str, why: str) -> EscrowctlError:
     return bad_config(f"the signing secret in {source} {why}.", hint="check that it was copied completely")
-
-
-def _has_equal(expected: Iterable[str], given: Iterable[str]) -> bool:
-    """Whether any signature is an expected one. The time it takes does not depend on the texts."""
-    signatures = [one.encode(errors="surrogatepass") for one in given]
-    return any(hmac.compare_digest(one.encode(), signature) for one in expected for signature in signatures)
-
-
-def _forms(secret: bytes, body: bytes) -> tuple[str, str]:
-    """Return the HMAC-SHA256 of a body in hex and in base64."""
-    digest = hmac.digest(secret, body, hashlib.sha256)
-    return digest.hex(), base64.b64encode(digest).decode()
-
-
-def _plain(signature: str) -> str:
-    """Return a signature without `sha256=` before it, and hex in lower case."""
-    bare = signature.removeprefix("sha256=")
-    return bare.lower() if len(bare) == _HEX_DIGITS else bare

@@ -99,34 +99,15 @@ class Waiting(NamedTuple):
 
 
 class Spool:
-    """The events of one service, by one connection: for one thread."""
+    """The events of one service, by one connection: for one thread. `service` is the identity of the sender."""
 
-    def __init__(self, path: Path, service: str) -> None:
-        """Open the file, and create it if it is missing. `service` is the identity of the sender.
-
-        Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`.
-        """
-        self._path = path
+    def __init__(self, database: sqlite3.Connection, service: str) -> None:
+        self._db = database
         self._service = service
-        with self.translating():
-            self._db = _open(path)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
 
     def transaction(self) -> AbstractContextManager[None]:
         """Make all changes of the block durable at its end. Raises sqlite3.Error if that fails; then none is stored."""
         return transaction(self._db)
-
-    @contextlib.contextmanager
-    def translating(self) -> Iterator[None]:
-        """Turn errors of the file in the block into EscrowctlError `ErrorCode.STATE_UNUSABLE`."""
-        try:
-            yield
-        except (sqlite3.Error, OSError, OverflowError) as error:
-            why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-            raise unusable(self._path, why) from error
 
     def store(self, delivery: Delivery, *, verified: bool, at: str, any_id: bool = False) -> Event:
         """Store a delivery and return its event. For a repetition this is the stored event, with one more arrival.
@@ -251,8 +232,21 @@ def _event_of(
     return Event(number, sent_id, Delivery(pairs, body), bool(verified), received_at, count, bool(shared))
 
 
-def unusable(path: Path, why: str, *, hint: Hints = ()) -> EscrowctlError:
-    """Return the error that the file cannot be used; `why` ends the sentence."""
+@contextlib.contextmanager
+def open_spool(path: Path, service: str) -> Iterator[Spool]:
+    """Open the file for the block, and create it if it is missing.
+
+    Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`, also for errors of the file in the block.
+    """
+    try:
+        with contextlib.closing(_open(path)) as database:
+            yield Spool(database, service)
+    except (sqlite3.Error, OSError, OverflowError) as error:
+        why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+        raise _unusable(path, why) from error
+
+
+def _unusable(path: Path, why: str, *, hint: Hints = ()) -> EscrowctlError:
     return not_sent(ErrorCode.STATE_UNUSABLE, f"the stored events in {path} cannot be used: {why}.", hint=hint)
 
 
@@ -260,7 +254,7 @@ def _open(path: Path) -> sqlite3.Connection:
     make_private_folder(path.parent)
     make_file(path)
     if flaw := find_flaw(check_regular(path), path, refused=OTHERS_ACCESS):
-        raise unusable(path, f"the file {flaw.reason}")
+        raise _unusable(path, f"the file {flaw.reason}")
     database = connect(path, seconds=_BUSY_SECONDS)
     try:
         sync_every_commit(database)
@@ -269,7 +263,7 @@ def _open(path: Path) -> sqlite3.Connection:
         if version != _VERSION:
             quoted = shlex.quote(str(path))
             hint = Hint(f"mv {quoted} {quoted}.old", "to begin with an empty file")
-            raise unusable(path, f"its format is {version}, and this escrowctl reads {_VERSION}", hint=hint)
+            raise _unusable(path, f"its format is {version}, and this escrowctl reads {_VERSION}", hint=hint)
     except BaseException:
         database.close()
         raise

@@ -11,7 +11,7 @@ from conftest import Run
 from escrowctl.app import NOUNS
 from escrowctl.config.profiles import SETTINGS
 from escrowctl.errors import ExitCode
-from escrowctl.topics.tables import VARIABLES
+from escrowctl.topics.topic import VARIABLES
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
 

@@ -135,7 +135,7 @@ def test_signing_secret_that_cannot_be_stored_is_reported(home: Path, service_an
 
     result = run(*CREATE)
 
-    assert (result.code, SECRET in result.out, "could not store it" in result.err) == (0, True, True)
+    assert (result.code, SECRET in result.out, "could not store the signing secret" in result.err) == (0, True, True)
 
 
 @pytest.mark.parametrize("instead", ["pipe", "link"])

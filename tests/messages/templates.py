@@ -13,7 +13,7 @@ from typing import NamedTuple
 PRODUCT = Path(__file__).parents[2] / "escrowctl"
 
 NO_MODULES = {
-    "completion/scripts.py": "shell scripts",
+    "completion/scripts.py": "shell code",
     "sandbox/openapi*.py": "the sandbox's OpenAPI document",
     "sandbox/idempotency.py": "bodies of the sandbox's replies (tests/sandbox)",
     "sandbox/magic.py": "bodies of the sandbox's replies, and a list (tests/sandbox)",
@@ -90,7 +90,6 @@ NO_MESSAGES = {
     ("webhooks/signing.py", "it was verified"): "an assertion",
     ("webhooks/spool.py", "JOIN forwards"): "SQL",
     ("webhooks/spool.py", "trusted_schema"): "SQL",
-    ("commands/webhook/listen.py", "it was queued"): "an assertion",
 }
 """Texts that are no messages, by module and start of the text, each with what it is."""
 

@@ -8,7 +8,7 @@ import hashlib
 import io
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from escrowctl.config.service import WebhookSettings
 from escrowctl.webhooks.receiver import Receiver
 from escrowctl.webhooks.signing import Delivery, Verifier
 from escrowctl.webhooks.signing import sign as sign_by_library
-from escrowctl.webhooks.spool import Spool
+from escrowctl.webhooks.spool import open_spool
 
 AT = 1_795_000_000
 NOW = datetime.fromtimestamp(AT, UTC)
@@ -125,11 +125,15 @@ def deliver(receiver: Receiver, headers: dict[str, str], body: bytes) -> str:
     return statuses[0]
 
 
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[Receiver]:
+    with open_spool(tmp_path / "webhooks.db", "service") as spool:
+        yield Receiver(spool, Verifier(WebhookSettings(), [KEY]), now=lambda: NOW)
+
+
 @pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.long)])
-def test_no_forged_delivery_is_stored(count: int, tmp_path: Path) -> None:
+def test_no_forged_delivery_is_stored(count: int, receiver: Receiver) -> None:
     draw = random.Random(draw_seed())
-    spool = Spool(tmp_path / "webhooks.db", "service")
-    receiver = Receiver(spool, Verifier(WebhookSettings(), [KEY]), now=lambda: NOW)
     statuses: Counter[str] = Counter()
 
     for start in range(0, count, TURN):
@@ -143,7 +147,6 @@ def test_no_forged_delivery_is_stored(count: int, tmp_path: Path) -> None:
     with receiver.group():
         assert deliver(receiver, headers_of("msg_genuine", body, sent_at=AT), body) == "200 OK"
     assert [arrival.event.verified for arrival in receiver.take() if arrival.event] == [True]
-    spool.close()
 
 
 TURN = 100

@@ -1,7 +1,6 @@
 """`escrowctl webhook`: register endpoints, and list them."""
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
@@ -59,9 +58,7 @@ def create(
         return
     with session.signals.held():
         result = _run(session, request)
-        view = view_webhook(session, record_of(result))
-        _note_secret(session, result, is_shown=_shows(session, result, view))
-        show_created(session, result, view)
+        show_created(session, result, view_webhook(session, record_of(result)))
 
 
 def list_webhooks(context: typer.Context) -> None:
@@ -84,32 +81,29 @@ def register_url(session: Session, url: str) -> View:
     """Register an endpoint for all events, and return its record, which is not shown."""
     body = make_body(session, url)
     with session.signals.held():
-        result = _run(session, request_webhook(body, session.service))
-        _note_secret(session, result, is_shown=False)
-        return view_webhook(session, record_of(result))
+        return view_webhook(session, record_of(_run(session, request_webhook(body, session.service))))
 
 
-def find_endpoint(session: Session, url: str) -> tuple[View | None, int]:
-    """Return the listed endpoint with this URL, or None; and the number of endpoints read."""
+def find_endpoint(session: Session, url: str) -> View | None:
+    """Return the listed endpoint with this URL, or None."""
     from escrowctl.client.pages import read_pages  # noqa: PLC0415 - help does not pay for HTTP
 
-    count = 0
     for page in read_pages(session.reader, LIST_WEBHOOKS):
         for record in page.items:
-            count += 1
             view = view_webhook(session, record)
             if view.named["url"] == url:
-                return view, count
-    return None, count
+                return view
+    return None
 
 
 def _run(session: Session, request: WriteRequest) -> "WriteResult":
+    """Register an endpoint, and report the file of its secret."""
     if (done := session.writer.find_done_lately(request)) is not None:
         when = ago(done.settled_at or done.sent_at, session.runtime.now())
         names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
         session.console.note("identical", f"an identical endpoint was registered {when} ({names})", important=True)
     try:
-        return session.pipeline.run(request)
+        result = session.pipeline.run(request)
     except EscrowctlError as error:
         entry, is_new = error.facts.get("entry"), error.code is ErrorCode.OUTCOME_UNKNOWN
         secrets = session.journal.secrets
@@ -117,6 +111,8 @@ def _run(session: Session, request: WriteRequest) -> "WriteResult":
             message = f"the reply, which may contain the signing secret, is stored in {secrets.path_of(str(entry))}."
             session.console.note("secret", message, important=True)
         raise
+    _note_secret(session, result)
+    return result
 
 
 def view_webhook(session: Session, record: Record) -> View:
@@ -135,7 +131,7 @@ def _first(fields: dict[str, JsonValue], names: tuple[str, ...]) -> JsonValue:
 
 
 def make_body(
-    session: Session, url: str | None, events: Sequence[str] = (), data: Mapping[str, JsonValue] = MappingProxyType({})
+    session: Session, url: str | None, events: Sequence[str] = (), data: dict[str, JsonValue] | None = None
 ) -> JsonValue:
     """Return the request body: the given values under the profile's field names. Raises EscrowctlError `BAD_VALUE`."""
     if url is None and not data:
@@ -146,12 +142,15 @@ def make_body(
         if session.service.live and urlsplit(url).scheme != "https":
             message = f'--url "{url}" is plain http: events would be sent unencrypted'
             session.console.note("plain_http", message, word="warning")
+    for event in events:
+        if not event.strip() or not event.isprintable():
+            raise bad_value(f'--event "{event}" is not an event: write a name such as transaction.released.')
     if events:
-        given[session.service.webhooks.events_field] = [_check_event(event) for event in events]
-    for name in data:
-        if name in given:
-            raise bad_value(f'--data has "{name}", which --url or --event sets: leave it out of --data.')
-    return given | dict(data)
+        given[session.service.webhooks.events_field] = list(events)
+    data = data or {}
+    for name in sorted(data.keys() & given):
+        raise bad_value(f'--data has "{name}", which --url or --event sets: leave it out of --data.')
+    return given | data
 
 
 def check_url(url: str) -> str:
@@ -168,39 +167,16 @@ def check_url(url: str) -> str:
     return url
 
 
-def _check_event(event: str) -> str:
-    if not event.strip() or not event.isprintable():
-        raise bad_value(f'--event "{event}" is not an event: write a name such as transaction.released.')
-    return event
-
-
-def _note_secret(session: Session, result: "WriteResult", *, is_shown: bool) -> None:
-    """Report the file of the secret. `-q` does not hide that if the secret is not shown or not stored."""
+def _note_secret(session: Session, result: "WriteResult") -> None:
+    """Report the file of the secret, under `-q` too: the service shows a secret only once."""
     reply = record_of(result).document
     secret = find_secret(reply)
     if result.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
         return
     secrets, name = session.journal.secrets, result.sent.name
-    path, is_stored = secrets.path_of(name), secrets.is_stored(name)
+    path = secrets.path_of(name)
     what = "the signing secret" if secret else "a value in the reply that may be a secret"
-    match is_shown, is_stored:
-        case _, True:
-            message = f"{what} is {'shown only once' if is_shown else 'not shown'}. It is stored in {path}."
-        case True, _:
-            message = f"{what} is shown only once, and escrowctl could not store it in {path}: copy it now."
-        case _:
-            message = (
-                f"{what} is not shown, and escrowctl could not store it in {path}: ask the service's support for it."
-            )
-    session.console.note("secret", message, important=not (is_shown and is_stored))
-
-
-def _shows(session: Session, result: "WriteResult", view: View) -> bool:
-    """Whether a secret is shown. One without a usual name is shown only with the complete reply."""
-    options, record = session.options, record_of(result)
-    secret = find_secret(record.document)
-    if options.quiet and not options.fields:
-        return False
-    if secret is None:
-        return not options.fields and (options.raw or record.document == record.value)
-    return not options.fields or secret in view.only(options.fields).named.values()
+    message = f"{what} is stored in {path}; the service shows it only once."
+    if not secrets.is_stored(name):
+        message = f"escrowctl could not store {what} in {path}: copy it from the output, or ask the service's support."
+    session.console.note("secret", message, important=True)

@@ -11,7 +11,7 @@ _MISSING = "-"
 
 def view_event(event: Event, *, at: str, result: str = "", forward: JsonValue = None) -> View:
     """Return the view of an event. `at`: the time to show; `result`: the outcome as text; `forward`: as JSON."""
-    kind, resource, status = event.summary
+    kind, resource, status = event.describe()
     if event.shares_id:
         result = f"{result}, id {event.sent_id} has another body too".removeprefix(", ")
     is_verified = "verified" if event.verified else "UNVERIFIED"

@@ -3,18 +3,17 @@
 import contextlib
 import os
 import shlex
-from collections import Counter, deque
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
 
 from escrowctl.commands.webhook.endpoints import check_url, find_endpoint, register_url
 from escrowctl.commands.webhook.lines import view_attempt, view_event
-from escrowctl.commands.webhook.refusals import Refusals
-from escrowctl.commands.webhook.sender import EventSource, SecretFileOption, UnverifiedOption, no_secret
+from escrowctl.commands.webhook.sender import EventSource, SecretFileOption, UnverifiedOption
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, bad_value, command, not_sent
 from escrowctl.journal.sqlite.locks import LockFile
@@ -23,11 +22,12 @@ from escrowctl.post_once import Target
 from escrowctl.ready_file import announced_in, refuse_other_file
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
-from escrowctl.webhooks.forward import Attempt, Forwarder, parse_target
+from escrowctl.webhooks.forward import Forwarder, read_target
 from escrowctl.webhooks.receiver import Arrival, Receiver
 from escrowctl.webhooks.spool import ForwardState, Spool
 
 if TYPE_CHECKING:
+    from escrowctl.loopback import LoopbackServer
     from escrowctl.output.view import View
 
 _DEFAULT_PORT = 4600
@@ -66,110 +66,84 @@ def listen(
       escrowctl webhook listen --forward-to http://127.0.0.1:3000/hooks
     """
     session = session_of(context)
-    target = parse_target(forward_to) if forward_to is not None else None
+    target = read_target(forward_to) if forward_to is not None else None
     if url is not None:
         check_url(url)
     if ready_file is not None:
         refuse_other_file(ready_file.absolute(), keys=_READY_KEYS)
     sender = EventSource(session, secret_file)
     if print_secret:
-        secrets = sender.find_secrets()
-        if not secrets:
-            raise no_secret()
-        for text in dict.fromkeys(secret.text for secret in secrets):
+        for text in dict.fromkeys(secret.text for secret in sender.require_secrets()):
             session.console.page(text)
         return
-    wanted = _Wanted(port, target, unverified, register, url, yes, ready_file)
     with session.signals.held(), contextlib.ExitStack() as ending:
-        code = _listen(session, sender, wanted, ending)
+        # Check the scheme before registering an endpoint.
+        sender.verifier([])
+        spool = ending.enter_context(sender.open_spool())
+        server = _open_server(port, url)
+        ending.callback(server.close)
+        endpoint = _register(session, server.base_url, url, yes=yes) if register else None
+        # Free the sandbox for other commands, and for `sandbox serve`.
+        session.close()
+        if count := spool.remove_old(timestamp(session.runtime.now() - _KEPT)):
+            what = f"{count} stored {'event' if count == 1 else 'events'}, older than {_KEPT.days} days"
+            session.console.note("removed", what, word="removed")
+        verifier = sender.verifier(sender.find_secrets())
+        receiver = Receiver(spool, verifier, now=session.runtime.now, target=target, forwards_unverified=unverified)
+        forwarder = _make_forwarder(session, sender, target, ending) if target else None
+        if ready_file is not None:
+            ready: JsonValue = {"url": server.base_url, "pid": Number(str(os.getpid()))}
+            ending.enter_context(announced_in(ready_file.absolute(), encode(ready) + "\n"))
+        _announce(session, server.base_url, url, endpoint, can_verify=verifier.can_verify)
+        run = _Run(session, receiver, spool, forwarder, profile=sender.profile)
+        if forwarder is not None:
+            ending.callback(forwarder.stop, seconds=_LAST_SECONDS)
+            forwarder.start()
+        server.run(receiver, run.turn, group=receiver.group, report=receiver.refuse)
+        code = run.end()
     raise typer.Exit(code)
 
 
-class _Wanted(NamedTuple):
-    """The options of the line."""
-
-    port: int
-    target: Target | None
-    forwards_unverified: bool
-    registers: bool
-    url: str | None
-    yes: bool
-    ready_file: Path | None
-
-
-def _listen(session: Session, sender: EventSource, wanted: _Wanted, ending: contextlib.ExitStack) -> ExitCode:
-    """Serve until a signal. Return the signal's exit code."""
-    # Check the scheme before registering an endpoint.
-    sender.verifier([])
-    spool = ending.enter_context(sender.open_spool())
+def _open_server(port: int, url: str | None) -> "LoopbackServer":
+    """Return a server that has a port, and does not answer yet. It accepts calls for the host of `url` too."""
     from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - for those who listen
 
-    host = urlsplit(wanted.url).hostname if wanted.url is not None else None
-    # From here its port is known. It does not answer yet.
-    server = LoopbackServer(wanted.port, hosts=frozenset({host} if host else ()))
-    ending.callback(server.close)
-    endpoint = _register(session, server.base_url, wanted) if wanted.registers else None
-    # Free the sandbox for other commands, and for `sandbox serve`.
-    session.close()
-    if count := spool.remove_old(timestamp(session.runtime.now() - _KEPT)):
-        what = f"{count} stored {'event' if count == 1 else 'events'}, older than {_KEPT.days} days"
-        session.console.note("removed", what, word="removed")
-    verifier = sender.verifier(sender.find_secrets())
-    receiver = Receiver(
-        spool,
-        verifier,
-        now=session.runtime.now,
-        target=str(wanted.target) if wanted.target else None,
-        forwards_unverified=wanted.forwards_unverified,
-    )
-    forwarding = _forward(session, sender, wanted.target, ending) if wanted.target else None
-    if wanted.ready_file is not None:
-        ready: JsonValue = {"url": server.base_url, "pid": Number(str(os.getpid()))}
-        ending.enter_context(announced_in(wanted.ready_file.absolute(), encode(ready) + "\n"))
+    host = urlsplit(url).hostname if url is not None else None
+    return LoopbackServer(port, hosts=frozenset({host} if host else ()))
+
+
+def _announce(session: Session, here: str, url: str | None, endpoint: "View | None", *, can_verify: bool) -> None:
     console = session.console
     if endpoint is not None and (endpoint.named["status"] or "enabled") not in ("enabled", "active"):
         console.warn("endpoint", f"the service lists {endpoint.id} as {endpoint.named['status']}: it may send nothing")
     at = f", endpoint {endpoint.id}" if endpoint is not None and endpoint.id else ""
-    console.note("listening", f"{server.base_url}{at}; Ctrl-C stops", word="listening")
-    if wanted.url is not None:
-        console.note("public_url", f"{wanted.url} must lead here", word="listening")
-    if verifier.can_verify:
+    console.note("listening", f"{here}{at}; Ctrl-C stops", word="listening")
+    if url is not None:
+        console.note("public_url", f"{url} must lead here", word="listening")
+    if can_verify:
         hint = command("webhook listen --print-secret", "the secret, for your application")
         console.note("secret", "signatures are checked", hints=(hint,), invocation=session.invocation)
     else:
         console.warn("unverified", "no signing secret or scheme is known: every event will be UNVERIFIED")
-    if forwarding is not None:
-        target = forwarding.target
-        session.console.note("forwarding", f"{target}, bytes and headers as received", word="forwarding")
-        if waiting := spool.count(str(target), ForwardState.WAITING):
-            session.console.note("waiting", f"{waiting} from earlier, sent first", word="waiting")
-        ending.callback(forwarding.forwarder.stop, seconds=_LAST_SECONDS)
-        forwarding.forwarder.start()
-    run = _Run(session, receiver, forwarding, profile=sender.profile)
-    server.run(receiver, run.turn, group=receiver.group, report=receiver.refuse)
-    return run.end(spool)
-
-
-class _Forwarding(NamedTuple):
-    """The target of events, the thread that sends them, and the attempts not shown yet."""
-
-    target: Target
-    forwarder: Forwarder
-    attempts: deque[Attempt]
 
 
 class _Run:
     """Shows and counts received events and forwarding attempts."""
 
     def __init__(
-        self, session: Session, receiver: Receiver, forwarding: _Forwarding | None, *, profile: str | None
+        self, session: Session, receiver: Receiver, spool: Spool, forwarder: Forwarder | None, *, profile: str | None
     ) -> None:
         self._session = session
-        self._profile = profile
         self._receiver = receiver
-        self._forwarding = forwarding
+        self._spool = spool
+        self._forwarder = forwarder
+        self._profile = profile
         self._counts: Counter[str] = Counter()
-        self._refusals = Refusals(session)
+        if forwarder is not None:
+            target = forwarder.target
+            session.console.note("forwarding", f"{target}, bytes and headers as received", word="forwarding")
+            if waiting := spool.count(str(target), ForwardState.WAITING):
+                session.console.note("waiting", f"{waiting} from earlier, sent first", word="waiting")
 
     def turn(self) -> bool:
         """Show new arrivals and attempts. Return whether a signal has come. Raises the error that ended forwarding."""
@@ -179,35 +153,28 @@ class _Run:
         names = [arrival.event.name for arrival in reversed(arrived) if arrival.event is not None]
         if names and self._session.options.base_url is None:
             self._session.names.add_events(names, self._profile)
-        self._refusals.show()
-        if self._forwarding is not None:
-            while self._forwarding.attempts:
-                attempt = self._forwarding.attempts.popleft()
-                self._counts["forwarded"] += attempt.state is ForwardState.DONE
-                self._counts["given up"] += attempt.state is ForwardState.FAILED
-                self._show(view_attempt(attempt, at=self._now()))
-            self._forwarding.forwarder.require_working()
+        for attempt in self._forwarder.take() if self._forwarder is not None else ():
+            self._counts["forwarded"] += attempt.state is ForwardState.DONE
+            self._counts["given up"] += attempt.state is ForwardState.FAILED
+            self._session.console.show_line(view_attempt(attempt, at=self._now()))
         return self._session.signals.pending is not None
 
-    def end(self, spool: Spool) -> ExitCode:
+    def end(self) -> ExitCode:
         """Stop forwarding, report the counts, and return the signal's exit code.
 
         Raises EscrowctlError `ErrorCode.NOT_FORWARDED` if the application has not accepted some events.
         """
-        if self._forwarding is not None:
-            self._forwarding.forwarder.stop(seconds=_LAST_SECONDS)
+        target = self._forwarder.target if self._forwarder is not None else None
+        if self._forwarder is not None:
+            self._forwarder.stop(seconds=_LAST_SECONDS)
         self.turn()
         code = self._session.signals.take() or ErrorCode.INTERRUPTED
-        target = self._forwarding.target if self._forwarding else None
-        waiting = spool.count(str(target), ForwardState.WAITING)
-        message = f"{self._counts['received']} received and stored"
-        if refused := self._counts["refused"]:
-            message += f", {refused} refused"
-        if target is not None:
-            counts = {word: self._counts[word] for word in ("forwarded", "not forwarded", "repeated", "given up")}
-            message += "".join(f", {count} {word}" for word, count in {**counts, "waiting": waiting}.items() if count)
-        self._session.console.note("stopped", message, word="stopped")
-        if left := waiting + self._counts["given up"]:
+        counts = self._counts
+        counts["waiting"] = self._spool.count(str(target), ForwardState.WAITING) if target is not None else 0
+        others = ("refused", "forwarded", "not forwarded", "repeated", "given up", "waiting")
+        message = "".join(f", {counts[word]} {word}" for word in others if counts[word])
+        self._session.console.note("stopped", f"{counts['received']} received and stored{message}", word="stopped")
+        if left := counts["waiting"] + counts["given up"]:
             raise EscrowctlError(
                 ErrorCode.NOT_FORWARDED,
                 f"{target} has not accepted {left} {'event' if left == 1 else 'events'}.",
@@ -220,46 +187,43 @@ class _Run:
         return code.exit_code
 
     def _show_arrival(self, arrival: Arrival) -> None:
-        event = arrival.event
+        event, result = arrival.event, ""
         if event is None:
             self._counts["refused"] += 1
-            self._refusals.add(arrival)
+            # The console shows the same message once: with the time, that is once a second.
+            message = f"{arrival.refusal} at {self._now()[11:19]}Z: {arrival.reason}"
+            self._session.console.warn("refused", message)
             return
         self._counts["received"] += 1
-        if arrival.queued:
-            assert self._forwarding is not None, "it was queued for a target"
-            self._forwarding.forwarder.wake()
+        if self._forwarder is not None and arrival.queued:
+            self._forwarder.wake()
             return
         if event.arrivals > 1:
             # Its outcome was counted when it was received first.
             self._counts["repeated"] += 1
             result = f"received {event.arrivals} times"
-        else:
+        elif self._forwarder is not None:
             self._counts["not forwarded"] += 1
-            result = "not forwarded" if self._forwarding is not None else ""
-        self._show(view_event(event, at=self._now(), result=result))
-
-    def _show(self, view: "View") -> None:
-        self._session.console.show_line(view)
+            result = "not forwarded"
+        self._session.console.show_line(view_event(event, at=self._now(), result=result))
 
     def _now(self) -> str:
         return timestamp(self._session.runtime.now())
 
 
-def _register(session: Session, here: str, wanted: _Wanted) -> "View":
+def _register(session: Session, here: str, url: str | None, *, yes: bool) -> "View":
     """Return the endpoint with this URL, registered if there is none. Ask before that, except in the sandbox."""
     service = session.service
-    if wanted.url is None and not (service.sandbox or service.origin.is_loopback):
+    if url is None and not (service.sandbox or service.origin.is_loopback):
         raise bad_value(f"--register needs --url: {service.origin} cannot reach {here}.")
-    url = wanted.url or f"{here}/"
-    found, count = find_endpoint(session, url)
-    if found is not None:
+    url = url or f"{here}/"
+    if (found := find_endpoint(session, url)) is not None:
         session.console.note("endpoint_exists", f"{found.id} has the URL {url} already, and is used again")
         return found
-    if not (service.sandbox or wanted.yes):
+    if not (service.sandbox or yes):
         session.prompt.confirm(
             [
-                f"GET /webhooks lists {count} {'endpoint' if count == 1 else 'endpoints'}, none with this URL:",
+                "GET /webhooks lists no endpoint with this URL:",
                 f"  {url}",
                 "Once registered it cannot be removed: the interface has no call for it.",
                 "To register it, type yes:",
@@ -272,12 +236,10 @@ def _register(session: Session, here: str, wanted: _Wanted) -> "View":
     return register_url(session, url)
 
 
-def _forward(session: Session, sender: EventSource, target: Target, ending: contextlib.ExitStack) -> _Forwarding:
-    """Prepare to forward. Raises `ErrorCode.BUSY` if another process forwards to the same target."""
+def _make_forwarder(session: Session, sender: EventSource, target: Target, ending: contextlib.ExitStack) -> Forwarder:
+    """Return the forwarder to start. Raises `ErrorCode.BUSY` if another process forwards to the same target."""
     locks = LockFile(sender.spool_path.with_suffix(".lock"))
     ending.callback(locks.close)
     if not locks.hold(f"{sender.identity}\n{target}"):
         raise not_sent(ErrorCode.BUSY, f"another webhook listen forwards to {target} already.")
-    attempts: deque[Attempt] = deque()
-    forwarder = Forwarder(sender.spool_path, sender.identity, target, runtime=session.runtime, report=attempts.append)
-    return _Forwarding(target, forwarder, attempts)
+    return Forwarder(sender.spool_path, sender.identity, target, runtime=session.runtime)

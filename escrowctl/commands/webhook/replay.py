@@ -1,13 +1,13 @@
 """`escrowctl webhook replay`: stored events, sent to a web application once more."""
 
 from datetime import datetime, timedelta
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
 from escrowctl.commands.times import parse_moment
 from escrowctl.commands.webhook.lines import describe_reply, document_of, view_event
-from escrowctl.commands.webhook.sender import EventSource, SecretFileOption, UnverifiedOption, find_event, no_secret
+from escrowctl.commands.webhook.sender import EventSource, Secret, SecretFileOption, UnverifiedOption, find_event
 from escrowctl.config.service import STANDARD
 from escrowctl.contract.json import JsonValue
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
@@ -15,17 +15,15 @@ from escrowctl.post_once import Target
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 from escrowctl.webhooks.event import Event
-from escrowctl.webhooks.forward import Reply, parse_target, send
-from escrowctl.webhooks.signing import TOLERANCE, Delivery, SignatureError, Verifier, sign_again
+from escrowctl.webhooks.forward import Reply, read_target, send
+from escrowctl.webhooks.signing import TOLERANCE, Delivery, SignatureError, sign_again
 from escrowctl.webhooks.spool import ForwardState, Spool, Waiting
 
 
 def replay(
     context: typer.Context,
+    forward_to: Annotated[str, typer.Option(metavar="URL", help="The application, on this machine.")],
     events: Annotated[list[str] | None, typer.Argument(metavar="[EVENT]...", help="Events by their ids.")] = None,
-    forward_to: Annotated[
-        str, typer.Option("--forward-to", metavar="URL", help="The application, on this machine.")
-    ] = "",
     since: Annotated[str | None, typer.Option(metavar="TIME", help="All since 24h (ago), or since a time.")] = None,
     failed: Annotated[bool, typer.Option("--failed", help="All that went to this URL, and was not accepted.")] = False,
     duplicate: Annotated[bool, typer.Option("--duplicate", help="Send each twice, to test the application.")] = False,
@@ -44,72 +42,57 @@ def replay(
       escrowctl webhook replay --failed --forward-to http://[::1]:80/x
     """
     session = session_of(context)
-    if not forward_to:
-        raise bad_value("webhook replay needs --forward-to URL.")
     if [bool(events), since is not None, failed].count(True) != 1:
         raise bad_value("webhook replay needs one of EVENT, --since and --failed.")
-    target = parse_target(forward_to)
+    target = read_target(forward_to)
     moment = parse_moment(since, name="--since", now=session.runtime.now()) if since is not None else None
     sender = EventSource(session, secret_file)
-    signer = _make_signer(sender) if sign else None
+    if sign and sender.webhooks.scheme != STANDARD:
+        raise bad_value("--sign is for events that are signed by Standard Webhooks (webhook.scheme).")
+    secrets = sender.require_secrets() if sign else []
+    left: list[str] = []
+    may_be_too_old = False
     with sender.open_spool() as spool:
         chosen = _choose(session, spool, target, events or [], moment, unverified=unverified)
-        run = _Replay(session, spool, target, signer, times=2 if duplicate else 1)
-        left = [(event, bad) for event in chosen if (bad := run.send(event))]
+        for event in chosen:
+            delivery = _sign_again(event, sender, secrets, now=session.runtime.now())
+            bad = _send(session, event, delivery, target, times=2 if duplicate else 1)
+            if bad:
+                left.append(event.name)
+                age = session.runtime.now() - event.received_at
+                may_be_too_old |= age > timedelta(seconds=TOLERANCE) and any(reply.status is not None for reply in bad)
+            else:
+                spool.settle(Waiting(event, attempts=1, refusals=0), str(target), ForwardState.DONE)
     if left:
-        oldest = session.runtime.now() - timedelta(seconds=TOLERANCE)
-        refused = [event for event, replies in left if any(reply.status is not None for reply in replies)]
-        is_old = any(event.received_at < oldest for event in refused)
         raise EscrowctlError(
             ErrorCode.NOT_FORWARDED,
             f"{target} did not accept {len(left)} of {len(chosen)} events.",
-            hint="if it refuses them as too old: add --sign" if is_old and not sign else (),
-            facts={"events": [event.name for event, _ in left]},
+            hint="if it refuses them as too old: add --sign" if may_be_too_old and not sign else (),
+            facts={"events": left},
         )
 
 
-class _Signer(NamedTuple):
-    """Signs an event again, with the secret that it was signed with."""
-
-    verifiers: tuple[tuple[bytes, Verifier], ...]
-
-    def sign(self, event: Event, now: datetime) -> Delivery:
-        """Return the delivery to send. An unverified one stays unchanged: a signature would vouch for it."""
-        for secret, verifier in self.verifiers:
-            try:
-                verifier.check(event.delivery, now=event.received_at)
-            except SignatureError:
-                continue
-            return sign_again(event.delivery, secret, now=now)
-        return event.delivery
+def _sign_again(event: Event, sender: EventSource, secrets: list[Secret], *, now: datetime) -> Delivery:
+    """Return the delivery, signed again by the secret that matches. An unverified one stays unchanged."""
+    for secret in secrets:
+        try:
+            sender.verifier([secret]).check(event.delivery, now=event.received_at)
+        except SignatureError:
+            continue
+        return sign_again(event.delivery, secret.key, now=now)
+    return event.delivery
 
 
-class _Replay:
-    """Sends events one by one, and shows each."""
-
-    def __init__(self, session: Session, spool: Spool, target: Target, signer: _Signer | None, *, times: int) -> None:
-        self._session = session
-        self._spool = spool
-        self._target = target
-        self._signer = signer
-        self._times = times
-
-    def send(self, event: Event) -> list[Reply]:
-        """Send an event. Return the replies that do not accept it."""
-        runtime = self._session.runtime
-        delivery = self._signer.sign(event, runtime.now()) if self._signer else event.delivery
-        replies = [send(self._target, delivery, monotonic=runtime.monotonic) for _ in range(self._times)]
-        bad = [reply for reply in replies if not reply.is_accepted]
-        if not bad:
-            self._spool.settle(Waiting(event, len(replies), 0), str(self._target), ForwardState.DONE)
-        result = describe_reply(replies[0])
-        if len(replies) > 1:
-            statuses = ", ".join(reply.fault or str(reply.status) for reply in replies)
-            result = f"sent twice: {statuses}"
-        documents: JsonValue = [document_of(reply) for reply in replies]
-        at = timestamp(runtime.now())
-        self._session.console.show_line(view_event(event, at=at, result=result, forward=documents))
-        return bad
+def _send(session: Session, event: Event, delivery: Delivery, target: Target, *, times: int) -> list[Reply]:
+    """Send and show an event. Return the replies that do not accept it."""
+    replies = [send(target, delivery, monotonic=session.runtime.monotonic) for _ in range(times)]
+    result = describe_reply(replies[0])
+    if times > 1:
+        result = f"sent twice: {', '.join(reply.fault or str(reply.status) for reply in replies)}"
+    documents: JsonValue = [document_of(reply) for reply in replies]
+    at = timestamp(session.runtime.now())
+    session.console.show_line(view_event(event, at=at, result=result, forward=documents))
+    return [reply for reply in replies if not reply.is_accepted]
 
 
 def _choose(
@@ -132,12 +115,3 @@ def _choose(
     if not chosen:
         session.console.note("none", "none")
     return chosen
-
-
-def _make_signer(sender: EventSource) -> _Signer:
-    if sender.webhooks.scheme != STANDARD:
-        raise bad_value("--sign is for events that are signed by Standard Webhooks (webhook.scheme).")
-    secrets = sender.find_secrets()
-    if not secrets:
-        raise no_secret()
-    return _Signer(tuple((sender.read(secret), sender.verifier([secret])) for secret in secrets))

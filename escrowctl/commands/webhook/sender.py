@@ -1,21 +1,21 @@
 """The service that sends events: its signing scheme, its secrets and its stored events. Needs no API key."""
 
-import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
 
 from escrowctl.config.keys import read_private_text
-from escrowctl.config.service import UNSIGNED, WebhookSettings
+from escrowctl.config.service import WebhookSettings
 from escrowctl.config.settings import find_webhooks
 from escrowctl.errors import ErrorCode, EscrowctlError, Hints, not_sent
 from escrowctl.journal.signing_secrets import SigningSecrets
 from escrowctl.session import Session
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Verifier, read_secret
-from escrowctl.webhooks.spool import Spool
+from escrowctl.webhooks.spool import Spool, open_spool
 
 _VARIABLE = "ESCROWCTL_WEBHOOK_SECRET"
 _FILE_NAME = "webhooks.db"
@@ -26,11 +26,11 @@ SecretFileOption = Annotated[
 UnverifiedOption = Annotated[bool, typer.Option("--unverified", help="Forward events without a signature too.")]
 
 
-class NamedSecret(NamedTuple):
-    """The text of a signing secret, and its source."""
+class Secret(NamedTuple):
+    """A signing secret: its text, and the key of its signatures."""
 
     text: str
-    source: str
+    key: bytes
 
 
 class EventSource:
@@ -50,43 +50,42 @@ class EventSource:
         """The file of the stored events."""
         return self._session.journals.folder / _FILE_NAME
 
-    @contextlib.contextmanager
-    def open_spool(self) -> Iterator[Spool]:
-        """Open the stored events. Raises `ErrorCode.STATE_UNUSABLE`, also for errors of the store in the block."""
-        spool = Spool(self.spool_path, self.identity)
-        with contextlib.closing(spool), spool.translating():
-            yield spool
+    def open_spool(self) -> AbstractContextManager[Spool]:
+        """Open the stored events. Raises `ErrorCode.STATE_UNUSABLE`, also for errors of the file in the block."""
+        return open_spool(self.spool_path, self.identity)
 
-    def find_secrets(self) -> list[NamedSecret]:
-        """Return the secrets of the file or the variable, else the stored ones. Output on stderr contains none of them.
+    def find_secrets(self) -> list[Secret]:
+        """Return the secrets of the file or the variable, else the stored ones.
 
         Raises EscrowctlError `ErrorCode.BAD_CONFIG` and `KEY_MISSING` for a file or a variable that cannot be used.
         """
-        found = self._given() or list(self._stored())
-        self._session.keys.learn([secret.text for secret in found])
-        return found
+        return self._given() or list(self._stored())
 
-    def verifier(self, secrets: list[NamedSecret]) -> Verifier:
+    def require_secrets(self) -> list[Secret]:
+        """Return the secrets like `find_secrets`. Raises `ErrorCode.KEY_MISSING` if none is known."""
+        if secrets := self.find_secrets():
+            return secrets
+        hint: Hints = (f"set {_VARIABLE}", "or name a file that holds it: --secret-file FILE")
+        raise not_sent(ErrorCode.KEY_MISSING, "no signing secret is known for this service.", hint=hint)
+
+    def verifier(self, secrets: list[Secret]) -> Verifier:
         """Return a verifier of events with these secrets. Raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
-        is_signed = self.webhooks.scheme != UNSIGNED
-        return Verifier(self.webhooks, [self.read(secret) for secret in secrets] if is_signed else [])
+        return Verifier(self.webhooks, [secret.key for secret in secrets])
 
-    def read(self, secret: NamedSecret) -> bytes:
-        """Return a secret as key bytes. Raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
-        return read_secret(secret.text, self.webhooks.scheme, source=secret.source)
+    def read(self, text: str, *, source: str) -> Secret:
+        """Return a secret; output on stderr will not contain it. Raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
+        self._session.keys.learn([text])
+        return Secret(text, read_secret(text, self.webhooks.scheme, source=source))
 
-    def _stored(self) -> Iterator[NamedSecret]:
+    def _stored(self) -> Iterator[Secret]:
         """Yield the secrets in stored replies. Warn of a value that the scheme cannot use: it may be no secret."""
         for text in SigningSecrets(self._session.journals.folder).list_secrets(self.identity):
-            secret = NamedSecret(text, "a stored reply")
             try:
-                self.read(secret)
+                yield self.read(text, source="a stored reply")
             except EscrowctlError as error:
                 self._session.console.warn("secret", f"{error.message} It is not used")
-            else:
-                yield secret
 
-    def _given(self) -> list[NamedSecret]:
+    def _given(self) -> list[Secret]:
         """Return the secrets of the file, else of the variable. --sandbox ignores the variable."""
         text, source = None, "--secret-file"
         if self._secret_file is not None:
@@ -98,7 +97,7 @@ class EventSource:
         if not text.strip():
             message = f"{source} is empty: it should hold the signing secret."
             raise not_sent(ErrorCode.KEY_MISSING, message, hint="in CI, check that the secret is passed to this job")
-        return [NamedSecret(one, source) for one in text.split()]
+        return [self.read(one, source=source) for one in text.split()]
 
 
 def find_event(spool: Spool, name: str) -> Event:
@@ -117,12 +116,6 @@ def find_event(spool: Spool, name: str) -> Event:
         )
         raise not_sent(ErrorCode.BAD_VALUE, message, facts={"events": names})
     return found[0]
-
-
-def no_secret() -> EscrowctlError:
-    """Return the error that no signing secret is known."""
-    hint: Hints = (f"set {_VARIABLE}", "or name a file that holds it: --secret-file FILE")
-    return not_sent(ErrorCode.KEY_MISSING, "no signing secret is known for this service.", hint=hint)
 
 
 def _find_service(session: Session) -> tuple[str, str | None, WebhookSettings]:

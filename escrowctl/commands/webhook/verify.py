@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from escrowctl.commands.webhook.lines import view_event
-from escrowctl.commands.webhook.sender import EventSource, NamedSecret, SecretFileOption, find_event, no_secret
+from escrowctl.commands.webhook.sender import EventSource, SecretFileOption, find_event
 from escrowctl.commands.writing import read_input
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.runtime import timestamp
@@ -53,13 +53,11 @@ def verify(
     else:
         delivery = Delivery(headers, read_input(str(body), session.runtime.stdin))
         found = Event(0, delivery.id, delivery, verified=False, received_at=session.runtime.now())
-    secrets = sender.find_secrets()
+    can_ask = body != _STDIN and session.prompt.obstacle is None
+    secrets = sender.find_secrets() if can_ask else sender.require_secrets()
     if not secrets:
-        if body == _STDIN or session.prompt.obstacle is not None:
-            raise no_secret()
         typed = session.prompt.ask_secret("The signing secret, which is not shown while it is typed:").strip()
-        session.keys.learn([typed])
-        secrets = [NamedSecret(typed, "the answer")]
+        secrets = [sender.read(typed, source="the answer")]
     try:
         sender.verifier(secrets).check(found.delivery, now=found.received_at, tolerance=tolerance)
     except SignatureError as error:

@@ -5,7 +5,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, TextIO, TypedDict
+from typing import TYPE_CHECKING, TextIO
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, OutputClosedError
 from escrowctl.output.plain import fold, render_csv, render_rows, safe
@@ -43,12 +43,6 @@ _PLAIN = Invocation("escrowctl")
 _SHOWN_SECONDS = 1.0
 """Waits are drawn from this length on."""
 _RED, _RESET = "\x1b[1;31m", "\x1b[0m"
-
-
-class _Terminal(TypedDict):
-    now: "datetime"
-    width: int
-    color: bool
 
 
 class Console:
@@ -113,25 +107,17 @@ class Console:
             if self._has_table:
                 self.note("none", "nothing was found")
         elif self._has_table:
-            from escrowctl.output import terminal
-
-            terminal_state = self._terminal()
-            text, hidden = terminal.render_listing(listing, **terminal_state)
+            text, hidden = self._render_listing(listing, color=self._colors(self._stdout))
             self.data(text)
             if hidden:
-                names = " and ".join(filter(None, [", ".join(hidden[:-1]), hidden[-1]]))
-                width = terminal_state["width"]
-                lacking = f"a line of {width} characters has no room for these columns: {names}"
+                lacking = f"a line of {self._width} characters has no room for these columns: {', '.join(hidden)}"
                 self.note("hidden", f"{lacking}. Use --fields, --csv or --json")
         else:
             self.data(render_rows(view.row(listing.columns) for view in listing.views))
 
     def table_lines(self, listing: "Listing") -> list[str]:
         """Return several views as the lines of a table, for use in a question."""
-        from escrowctl.output import terminal
-
-        text, _ = terminal.render_listing(listing, **(self._terminal() | {"color": False}))
-        return text.splitlines()
+        return self._render_listing(listing, color=False)[0].splitlines()
 
     def show_line(self, view: "View") -> None:
         """Show one of several views that arrive one by one.
@@ -153,12 +139,10 @@ class Console:
         elif view.line is not None:
             self.data(fold(safe(view.line), self._width))
         else:
-            from escrowctl.output import terminal
+            from escrowctl.output.terminal import render_row
 
-            terminal_state = self._terminal()
-            header, row, self._widths = terminal.render_row(
-                view, self._widths, terminal_state["now"], color=terminal_state["color"]
-            )
+            colors = self._colors(self._stdout)
+            header, row, self._widths = render_row(view, self._widths, self._now(), color=colors)
             self.data(f"{header}\n{row}" if header else row)
 
     def document(self, document: "JsonValue") -> None:
@@ -244,9 +228,8 @@ class Console:
 
     def trace(self, message: str) -> None:
         """Write a line about a request or reply, under `-v` and `--debug`."""
-        if not (self._options.verbose or self._options.debug):
-            return
-        self._say_note("trace", self._starred(message))
+        if self._options.verbose or self._options.debug:
+            self._say_note("trace", self._starred(message))
 
     def error(self, error: EscrowctlError, invocation: Invocation) -> None:
         """Write an error with its hints. A hint's command starts with `invocation`."""
@@ -294,9 +277,14 @@ class Console:
         elif view.line is not None:
             self.data(safe(view.line))
         else:
-            from escrowctl.output.outline import render_fields
+            from escrowctl.output.terminal import render_fields
 
-            self.data(render_fields(view, **self._terminal()))
+            self.data(render_fields(view, now=self._now(), width=self._width, color=self._colors(self._stdout)))
+
+    def _render_listing(self, listing: "Listing", *, color: bool) -> tuple[str, tuple[str, ...]]:
+        from escrowctl.output.terminal import render_listing
+
+        return render_listing(listing, now=self._now(), width=self._width, color=color)
 
     def _show_document(self, document: "JsonValue") -> None:
         """Write JSON; for a person, one value a line."""
@@ -364,9 +352,6 @@ class Console:
         with contextlib.suppress(OSError, ValueError):
             self._stderr.write(text)
             self._stderr.flush()
-
-    def _terminal(self) -> "_Terminal":
-        return {"now": self._now(), "width": self._width, "color": self._colors(self._stdout)}
 
     @property
     def _width(self) -> int:

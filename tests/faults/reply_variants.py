@@ -17,7 +17,7 @@ from escrowctl.client import connection, http
 from escrowctl.client.http import Evidence, Fault
 from escrowctl.contract.json import Document, Reply, read_reply
 from escrowctl.errors import Outcome
-from escrowctl.output import console, errors, outline, plain, terminal
+from escrowctl.output import console, errors, plain, terminal
 from escrowctl.writes import outcome, sending
 from escrowctl.writes.outcome import Judgement
 
@@ -162,7 +162,7 @@ def makes_nothing_safe(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> Non
         reached()
         return text
 
-    for module in (console, terminal, outline, errors, plain):
+    for module in (console, terminal, errors, plain):
         monkeypatch.setattr(module, "safe", as_it_is)
 
 

@@ -115,11 +115,16 @@ def forgets_the_call(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
 def has_no_limit(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     """Inflate everything, without a limit."""
 
-    def greedy(chunks: Any, _limit: int, inflater: Any) -> bytes:
-        reached()
-        return b"".join(inflater.decompress(chunk) for chunk in chunks)
+    collect = internals.read(internals.COLLECT)
 
-    monkeypatch.setattr(internals.COLLECT_INFLATED, greedy)
+    def greedy(kept: bytearray, chunks: Any, limit: int, encoding: str) -> Any:
+        if not encoding:
+            return collect(kept, chunks, limit, encoding)
+        reached()
+        kept += zlib.decompress(b"".join(chunks), 47)
+        return None
+
+    monkeypatch.setattr(internals.COLLECT, greedy)
 
 
 def reads_carelessly(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:

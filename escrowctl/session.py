@@ -383,15 +383,12 @@ class Session:
         self.console.erase()
         if self.options.verbose or self.options.debug:
             self._trace.show(request, exchange, seconds)
-        if exchange.answer is not None and exchange.answer.announces_end:
-            self._trace.announce_end(request, exchange.answer)
 
     @cached_property
     def _trace(self) -> "Trace":
         from escrowctl.client.trace import Trace
 
-        warn = partial(self.console.note, "deprecated", word="warning")
-        return Trace(self.console.trace, warn, whole=self.options.debug, now=self.runtime.now)
+        return Trace(self.console.trace, whole=self.options.debug, now=self.runtime.now)
 
     def _ways_on(self) -> tuple[Hint, ...]:
         """The hints if nothing is configured. No --sandbox for `journal`: its journal does not record real money."""

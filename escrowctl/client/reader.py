@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from escrowctl.client.connection import Connection
-from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Request, make_headers
+from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Request, make_headers
 from escrowctl.client.problem import (
     REFUSAL_CODES,
     connection_hint,
@@ -189,7 +189,11 @@ class Reader:
             if not attempts.again(exchange, allowed=may_read_again(exchange)):
                 break
         if exchange.answer is None:
-            raise _no_answer(service, exchange, attempts.count, {"request_id": request_id})
+            facts = {"request_id": request_id}
+            message = f"{service.origin}: {exchange.why}{after_attempts(attempts.count)}."
+            if exchange.sent:
+                raise EscrowctlError(ErrorCode.READ_FAILED, message, effect=ONLY_READ, facts=facts)
+            raise not_sent(ErrorCode.NO_CONNECTION, message, hint=connection_hint(service, exchange.why), facts=facts)
         reading = _Reading(operation, resource_id, request_id, exchange.answer)
         status = exchange.answer.status
         if status in SUCCESS and status != _PARTIAL:
@@ -206,12 +210,3 @@ class Reader:
 def _says_no(*documents: JsonValue) -> bool:
     # A document that is no object says nothing about success: it is shown unchanged.
     return any(isinstance(document, dict) and find_error(document, data=_DATA) for document in documents)
-
-
-def _no_answer(service: Service, exchange: Exchange, attempts: int, facts: dict[str, object]) -> EscrowctlError:
-    fault = exchange.fault or Fault.BROKEN_OFF
-    why = f"{fault.value}{f' ({exchange.detail})' if exchange.detail else ''}"
-    message = f"{service.origin}: {why}{after_attempts(attempts)}."
-    if exchange.sent:
-        return EscrowctlError(ErrorCode.READ_FAILED, message, effect=ONLY_READ, facts=facts)
-    return not_sent(ErrorCode.NO_CONNECTION, message, hint=connection_hint(service, why), facts=facts)

@@ -59,7 +59,9 @@ class Retry:
         self._tokens -= 1
         seconds = max(asked or 0.0, self._backoff(attempt))
         following = f"retrying in {max(seconds, _LEAST_TOLD):.0f} s, attempt {attempt + 1} of {ATTEMPTS}"
-        self.report(f"{_what_happened(exchange)}; {following}")
+        answer = exchange.answer
+        reason = f"the service replied {answer.status}" if answer else (exchange.fault or Fault.BROKEN_OFF).value
+        self.report(f"{reason}; {following}")
         with self._signals.let_through():
             self._runtime.sleep(seconds)
         return True
@@ -154,8 +156,3 @@ def parse_date(text: str) -> datetime | None:
         return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError, IndexError, TypeError):
         return None
-
-
-def _what_happened(exchange: Exchange) -> str:
-    answer = exchange.answer
-    return f"the service replied {answer.status}" if answer else (exchange.fault or Fault.BROKEN_OFF).value

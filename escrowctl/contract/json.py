@@ -269,15 +269,6 @@ def _holds_too_many(body: bytes) -> bool:
     return body.count(b",") >= MAX_VALUES or body.count(b"{") + body.count(b"[") > MAX_VALUES
 
 
-def is_html(body: bytes) -> bool:
-    """Whether a body starts like a web page."""
-    return _HTML_START.match(_head_of(body)) is not None
-
-
-def _head_of(body: bytes) -> str:
-    return body[:_MOST_HEAD].decode("utf-8", errors="replace").strip()
-
-
 def carries(value: JsonValue, text: str) -> bool:
     """Whether a record contains this text as a value, at any depth."""
     match value:
@@ -296,7 +287,7 @@ def excerpt_of(body: bytes) -> str:
 
     For HTML, the first characters of its text.
     """
-    text = _head_of(body)
+    text = body[:_MOST_HEAD].decode("utf-8", errors="replace").strip()
     if _HTML_START.match(text):
         import html  # noqa: PLC0415 - slow, and for HTML only
 

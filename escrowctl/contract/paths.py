@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from escrowctl.contract.operations import OPERATIONS, READING_METHODS, Access, Operation, make_foreign
+from escrowctl.contract.operations import OPERATIONS, READING_METHODS, Operation, make_foreign
 from escrowctl.errors import bad_value
 
 _SEGMENT = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]*", re.ASCII)
@@ -48,7 +48,7 @@ def parse_call(method: str, text: str, *, prefix: str) -> Call:
         raise bad_value(f'"{text}" has a part that is empty, starts with "." or has unsafe characters: {hint}.')
     for operation in OPERATIONS:
         parts = operation.path[1:].split("/")
-        if (method, len(segments)) == (operation.method, len(parts)) and operation.access is Access.READ:
+        if (method, len(segments)) == (operation.method, len(parts)) and not operation.is_write:
             pairs = list(zip(parts, segments, strict=True))
             if all(part in ("{id}", segment) for part, segment in pairs):
                 return Call(operation, next((segment for part, segment in pairs if part == "{id}"), None), query)
@@ -57,6 +57,6 @@ def parse_call(method: str, text: str, *, prefix: str) -> Call:
 
 def find_known_write(path: str) -> str | None:
     """Return the noun of the known writes that a complete path may be at or beneath; None if there are none."""
-    nouns = {operation.noun for operation in OPERATIONS if operation.access is Access.WRITE}
+    nouns = {operation.noun for operation in OPERATIONS if operation.is_write}
     segments = unquote(path).casefold().split("/")
     return next((noun for noun in sorted(nouns) if any(segment.startswith(noun) for segment in segments)), None)

@@ -57,7 +57,9 @@ class Retry:
         if (asked or 0.0) > LONGEST_ASKED_WAIT or self._tokens < 1:
             return False
         self._tokens -= 1
-        seconds = max(asked or 0.0, self._backoff(attempt))
+        longest = min(_MOST_SECONDS, 2.0**attempt * _BASE_SECONDS)
+        backoff = _BASE_SECONDS + self._runtime.chance() * (longest - _BASE_SECONDS)
+        seconds = max(asked or 0.0, backoff)
         following = f"retrying in {max(seconds, _LEAST_TOLD):.0f} s, attempt {attempt + 1} of {ATTEMPTS}"
         answer = exchange.answer
         reason = f"the service replied {answer.status}" if answer else (exchange.fault or Fault.BROKEN_OFF).value
@@ -69,10 +71,6 @@ class Retry:
     def note_success(self) -> None:
         """Put a part of a token back."""
         self._tokens = min(_TOKENS, self._tokens + _TOKENS_PER_SUCCESS)
-
-    def _backoff(self, attempt: int) -> float:
-        most = min(_MOST_SECONDS, 2.0**attempt * _BASE_SECONDS)
-        return _BASE_SECONDS + self._runtime.chance() * (most - _BASE_SECONDS)
 
 
 class Attempts:

@@ -248,7 +248,9 @@ def _parse(text: str) -> JsonValue:
 
 def read_reply(body: bytes) -> Reply:
     """Read one reply body of any size that the transport accepted; never raises."""
-    if _holds_too_many(body):
+    # A value follows a comma or the bracket around it, and a key precedes a value: these two counts bound all three.
+    # Commas and brackets in texts are counted too, which only makes the bound stricter.
+    if body.count(b",") >= MAX_VALUES or body.count(b"{") + body.count(b"[") > MAX_VALUES:
         return Broken(Defect.TOO_MANY, excerpt_of(body))
     try:
         text = body.decode("utf-8")
@@ -258,15 +260,6 @@ def read_reply(body: bytes) -> Reply:
         return Document(_parse(text))
     except _DefectError as found:
         return Broken(found.defect, excerpt_of(body))
-
-
-def _holds_too_many(body: bytes) -> bool:
-    """Whether a body may hold more values than can be read in bounded memory.
-
-    A value follows a comma or the bracket around it, and a key precedes a value: these two counts bound all three.
-    Commas and brackets in texts are counted too, which only makes the bound stricter.
-    """
-    return body.count(b",") >= MAX_VALUES or body.count(b"{") + body.count(b"[") > MAX_VALUES
 
 
 def carries(value: JsonValue, text: str) -> bool:

@@ -258,7 +258,7 @@ def star_value(value: JsonValue, key: str) -> JsonValue:
 
 def hide_secrets(text: str) -> str:
     """Return a short text with stars for signing secrets, and for values under names like those of secrets."""
-    text = _hide_signing(text)
+    text = re.sub(_SIGNING, STARS, text) if "whsec" in text else text
     # Without one of these there is nothing to find: most texts of most replies.
     return re.sub(_NAMED_VALUE, rf"\1\2{STARS}", text) if any(mark in text for mark in "=\"'") else text
 
@@ -290,10 +290,6 @@ def hash_values(value: JsonValue) -> JsonValue:
     Without such names it is the document itself; hashes are hashed again.
     """
     return _cover(value, "", _hash, lambda text: text)
-
-
-def _hide_signing(text: str) -> str:
-    return re.sub(_SIGNING, STARS, text) if "whsec" in text else text
 
 
 def _cover(value: JsonValue, name: str, secret: Callable[[str], str], other: Callable[[str], str]) -> JsonValue:

@@ -13,29 +13,11 @@ from escrowctl.output.plain import fold, render_csv, render_rows, safe
 # Formats are imported by the methods that use them: help and usage errors do not pay for them.
 if TYPE_CHECKING:
     from datetime import datetime
-    from typing import Protocol
 
     from escrowctl.contract.json import JsonValue
+    from escrowctl.options import SharedOptions
     from escrowctl.output.drawn_line import DrawnLine
     from escrowctl.output.view import Listing, View
-
-    class OutputOptions(Protocol):
-        """The options of the line that decide about output.
-
-        `color` is auto, always or never. If `fields` is not empty, only those are shown. `raw`: data is JSON,
-        even for a person. `table` and `csv` are for a pipe or a terminal: at most one of them, and
-        neither with `json`, `raw` or `quiet`.
-        """
-
-        json: bool
-        table: bool
-        csv: bool
-        quiet: bool
-        verbose: bool
-        debug: bool
-        color: str
-        fields: tuple[str, ...]
-        raw: bool
 
 
 _MIN_WIDTH = 40
@@ -56,7 +38,7 @@ class Console:
         stdout: TextIO,
         stderr: TextIO,
         environ: Mapping[str, str],
-        options: "OutputOptions",
+        options: "SharedOptions",
         *,
         now: "Callable[[], datetime]",
         keys: "Callable[[], Iterable[str]]" = tuple,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, OutputClosedError
 from escrowctl.output.plain import fold, render_csv, render_rows, safe
+from escrowctl.runtime import takes_text
 
 # Formats are imported by the methods that use them: help and usage errors do not pay for them.
 if TYPE_CHECKING:
@@ -16,11 +17,10 @@ if TYPE_CHECKING:
 
     from escrowctl.contract.json import JsonValue
     from escrowctl.options import SharedOptions
-    from escrowctl.output.drawn_line import DrawnLine
     from escrowctl.output.view import Listing, View
 
 
-_MIN_WIDTH = 40
+_MIN_WIDTH, _USUAL_WIDTH = 40, 80
 _PLAIN = Invocation("escrowctl")
 _SHOWN_SECONDS = 1.0
 """Waits are drawn from this length on."""
@@ -52,7 +52,7 @@ class Console:
         self._said: set[str] = set()
         self._widths: tuple[int, ...] = ()
         self._is_csv_begun = False
-        self._line: DrawnLine | None = None
+        self._is_drawn = False
         for stream in (stdout, stderr):
             if isinstance(stream, TextIOWrapper):
                 # A character that the encoding lacks is shown by its code; it must not cause a traceback.
@@ -196,17 +196,25 @@ class Console:
             self.draw(f"{text}  {seconds:.0f} s")
 
     def draw(self, text: str) -> None:
-        """Replace the last drawn text by a new one. The next written line erases it."""
-        if self._line is None:
-            from escrowctl.output.drawn_line import DrawnLine
+        """Replace the last drawn text by a new one. The next written line erases it.
 
-            self._line = DrawnLine(self._stderr)
-        self._line.draw(safe(self._starred(text)))
+        While the terminal is stopped (Ctrl-S), nothing is drawn or erased: to wait for it would delay the request
+        that the text describes.
+        """
+        if not takes_text(self._stderr):
+            return
+        try:
+            width = os.get_terminal_size(self._stderr.fileno()).columns
+        except (OSError, ValueError):
+            width = _USUAL_WIDTH
+        self._is_drawn = True
+        # A text that fills the line would wrap into the next one, which is never erased.
+        self._write_error(f"\r{safe(self._starred(text))[: width - 1]}\x1b[K")
 
     def erase(self) -> None:
-        """Erase the drawn text, if any, as soon as the terminal takes text."""
-        if self._line is not None:
-            self._line.erase()
+        """Erase the drawn text, if any. If the terminal takes no text now, the next text erases it."""
+        if self._is_drawn and takes_text(self._stderr):
+            self._make_room()
 
     def trace(self, message: str) -> None:
         """Write a line about a request or reply, under `-v` and `--debug`."""
@@ -322,14 +330,15 @@ class Console:
         return self._width if self._stderr.isatty() else None
 
     def _say(self, text: str) -> None:
+        self._make_room()
         self._write_error(text + "\n")
 
     def _make_room(self) -> None:
-        if self._line is not None:
-            self._line.make_room()
+        if self._is_drawn:
+            self._is_drawn = False
+            self._write_error("\r\x1b[K")
 
     def _write_error(self, text: str) -> None:
-        self._make_room()
         # If stderr is closed, the failure cannot be reported anywhere.
         with contextlib.suppress(OSError, ValueError):
             self._stderr.write(text)

@@ -6,8 +6,7 @@ from itertools import islice
 
 from escrowctl.client.http import Answer, Fault
 from escrowctl.config.service import Service
-from escrowctl.contract.json import Broken, Defect, Document, JsonValue, Number, excerpt_of
-from escrowctl.contract.record import plain_name
+from escrowctl.contract.json import Broken, Defect, Document, JsonValue, Number, excerpt_of, plain_name
 from escrowctl.contract.redaction import hide_in_text, hide_unknown, hide_values
 from escrowctl.errors import ErrorCode, Hint, command
 

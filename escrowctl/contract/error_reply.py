@@ -6,8 +6,8 @@ The list is closed: other names are no errors.
 
 import re
 
-from escrowctl.contract.json import JsonValue, Number
-from escrowctl.contract.record import as_text, plain_name, text_of
+from escrowctl.contract.json import JsonValue, Number, plain_name
+from escrowctl.contract.record import as_text, text_of
 
 CODES = frozenset({"code", "errcode", "responsecode"})
 STATUS_CODES = frozenset({"status", "statuscode"})

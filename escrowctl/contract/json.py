@@ -262,6 +262,11 @@ def read_reply(body: bytes) -> Reply:
         return Broken(found.defect, excerpt_of(body))
 
 
+def plain_name(name: str) -> str:
+    """Return a field's name without case and separators: no interface shows how this service spells it."""
+    return re.sub(r"[\W_]", "", name).casefold()
+
+
 def carries(value: JsonValue, text: str) -> bool:
     """Whether a record contains this text as a value, at any depth."""
     match value:

@@ -11,7 +11,7 @@ from decimal import InvalidOperation
 from typing import NamedTuple, TypeVar
 
 from escrowctl.contract.identifiers import EMPTY_WORDS, fold_reference
-from escrowctl.contract.json import JsonValue, Number, encode
+from escrowctl.contract.json import JsonValue, Number, encode, plain_name
 
 # `re` compiles each pattern at its first use and caches it: most runs need none.
 _INDEX = r"0|[1-9][0-9]{0,8}"
@@ -228,11 +228,8 @@ def find_id_pointers(record: JsonValue, *, noun: str) -> list[str]:
         for name, value in record.items():
             if name.casefold() == usual and is_id(as_text(value)):
                 return [f"/{_escaped(name)}"]
-    return [pointer for pointer, value in walk(record) if _is_like_an_id(value)]
-
-
-def _is_like_an_id(value: JsonValue) -> bool:
-    return isinstance(value, str) and bool(re.fullmatch(_LIKE_AN_ID, value)) and not re.match(_DATE, value)
+    texts = ((pointer, value) for pointer, value in walk(record) if isinstance(value, str))
+    return [pointer for pointer, text in texts if re.fullmatch(_LIKE_AN_ID, text) and not re.match(_DATE, text)]
 
 
 def walk(value: JsonValue, prefix: str = "") -> Iterator[tuple[str, JsonValue]]:
@@ -298,11 +295,6 @@ def _folded(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 def _first(record: dict[str, JsonValue], names: tuple[str, ...], read: Callable[[JsonValue], str | None]) -> str | None:
     return next((text for name in names if (text := read(record.get(name))) is not None), None)
-
-
-def plain_name(name: str) -> str:
-    """Return a field's name without case and separators: no interface shows how this service spells it."""
-    return re.sub(r"[\W_]", "", name).casefold()
 
 
 def as_text(value: JsonValue) -> str | None:

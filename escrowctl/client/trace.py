@@ -28,30 +28,26 @@ class Trace:
 
     def show(self, request: Request, exchange: Exchange, seconds: float) -> None:
         """Show one exchange that ends now and took `seconds`."""
-        # Threads that send at the same time do not mix their lines.
-        with self._lock:
-            self._show(request, exchange, seconds)
-
-    def _show(self, request: Request, exchange: Exchange, seconds: float) -> None:
-        answer = exchange.answer
+        answer, may_hold_secret = exchange.answer, request.may_hold_secret
         ended = str(answer.status) if answer else f"{exchange.fault} {exchange.detail}".strip()
         sent = "yes" if exchange.sent else "no"
         at = timestamp(self._now() - timedelta(seconds=seconds))
-        self._write(f"{at} {request.method} {request.url} -> {ended}, {seconds * 1000:.0f} ms, sent: {sent}")
-        if not self._whole:
-            return
-        to = f", to {exchange.peer.address}" if exchange.peer else ""
-        through = f", through the proxy {exchange.proxy}" if exchange.proxy else ""
-        self._write(f"* attempt {self._count(request)}{to}{through}")
-        for name, value in (KEY_SHOWN, *redact_headers(request.headers)):
-            self._write(f"> {name}: {value}")
-        may_hold_secret = request.may_hold_secret
-        if request.body is not None:
-            self._show_body(">", read_reply(request.body), request.body, may_hold_secret=may_hold_secret)
-        if answer:
-            for name, value in redact_headers(answer.headers):
-                self._write(f"< {name}: {value}")
-            self._show_body("<", answer.reply, answer.body, may_hold_secret=may_hold_secret)
+        # Threads that send at the same time do not mix their lines.
+        with self._lock:
+            self._write(f"{at} {request.method} {request.url} -> {ended}, {seconds * 1000:.0f} ms, sent: {sent}")
+            if not self._whole:
+                return
+            to = f", to {exchange.peer.address}" if exchange.peer else ""
+            through = f", through the proxy {exchange.proxy}" if exchange.proxy else ""
+            self._write(f"* attempt {self._count(request)}{to}{through}")
+            for name, value in (KEY_SHOWN, *redact_headers(request.headers)):
+                self._write(f"> {name}: {value}")
+            if request.body is not None:
+                self._show_body(">", read_reply(request.body), request.body, may_hold_secret=may_hold_secret)
+            if answer:
+                for name, value in redact_headers(answer.headers):
+                    self._write(f"< {name}: {value}")
+                self._show_body("<", answer.reply, answer.body, may_hold_secret=may_hold_secret)
 
     def _show_body(self, mark: str, reply: Reply, body: bytes, *, may_hold_secret: bool) -> None:
         if isinstance(reply, Document):

@@ -259,16 +259,12 @@ def hide_secrets(text: str) -> str:
     return re.sub(_NAMED_VALUE, rf"\1\2{STARS}", text) if any(mark in text for mark in "=\"'") else text
 
 
-def hide_query(text: str) -> str:
-    """Return a text with stars for the values in the queries of its URLs."""
-    return re.sub(_QUERY_VALUE, rf"\1{STARS}", text) if "=" in text else text
-
-
 def hide_in_text(text: str) -> str:
-    """Return a text with stars for everything that may be secret in it: everything that `hide_secrets` and `hide_query`
-    hide, and the user and password in URLs.
+    """Return a text with stars for everything that may be secret in it: everything that `hide_secrets` hides, and the
+    user, the password and the values of the query in URLs.
     """
-    text = hide_query(hide_secrets(text))
+    text = hide_secrets(text)
+    text = re.sub(_QUERY_VALUE, rf"\1{STARS}", text) if "=" in text else text
     return re.sub(_USERINFO, f"://{STARS}@", text) if "://" in text else text
 
 

@@ -9,7 +9,7 @@ import typer
 from escrowctl.commands.api import Method
 from escrowctl.commands.times import parse_moment
 from escrowctl.contract.operations import OPERATIONS, make_foreign
-from escrowctl.contract.timestamps import read_time
+from escrowctl.contract.record import read_time
 from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.model import Selection, State
 from escrowctl.runtime import timestamp

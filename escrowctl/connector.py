@@ -116,12 +116,9 @@ class Connector:
         self._console.erase()
         if self._options.verbose or self._options.debug:
             self._trace.show(request, exchange, seconds)
-        if exchange.answer is not None and exchange.answer.announces_end:
-            self._trace.announce_end(request, exchange.answer)
 
     @cached_property
     def _trace(self) -> "Trace":
         from escrowctl.client.trace import Trace
 
-        warn = partial(self._console.note, "deprecated", word="warning")
-        return Trace(self._console.trace, warn, whole=self._options.debug, now=self._runtime.now)
+        return Trace(self._console.trace, whole=self._options.debug, now=self._runtime.now)

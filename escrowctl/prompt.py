@@ -1,5 +1,6 @@
 """Questions to the operator at the terminal, or the reason why none can be asked."""
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Stopped, not_sent
@@ -57,11 +58,8 @@ class Prompt:
         except Stopped as stopped:
             raise Stopped(stopped.code, f"{declined}. {NOTHING_SENT}") from None
         if answer != word:
-            typed = answer if len(answer) <= _MAX_ECHO else f"{answer[:_MAX_ECHO]}..."
-            why_not = (
-                f'you typed "{typed}" instead of "{word}": {declined}' if typed else f"you did not confirm: {declined}"
-            )
-            raise not_sent(ErrorCode.DECLINED, f"{why_not}.", hint=hint)
+            why_not = f'you typed "{answer[:_MAX_ECHO]}" instead of "{word}"' if answer else "you did not confirm"
+            raise not_sent(ErrorCode.DECLINED, f"{why_not}: {declined}.", hint=hint)
 
     def ask(self, *lines: str) -> str:
         """Ask for a line of text and return it stripped. Call only if `obstacle` is None.
@@ -72,24 +70,17 @@ class Prompt:
 
     def ask_secret(self, *lines: str) -> str:
         """Ask for a line without echo and return it unchanged. Raises `DECLINED`, or `BAD_VALUE` if echo stays on."""
-        stdin = self._runtime.stdin
-        try:
-            with self._signals.let_through(), without_echo(stdin):
-                self._console.ask(list(lines))
-                return _given(stdin.readline(_MAX_ANSWER))
-        finally:
-            # The line end was not shown either.
-            self._console.report("")
+        return _given(self._ask(list(lines), echo=False))
 
-    def _ask(self, lines: list[str]) -> str:
-        answer = ""
+    def _ask(self, lines: list[str], *, echo: bool = True) -> str:
+        stdin, answer = self._runtime.stdin, ""
         try:
-            with self._signals.let_through():
+            with self._signals.let_through(), nullcontext() if echo else without_echo(stdin):
                 self._console.ask(lines)
-                answer = self._runtime.stdin.readline(_MAX_ANSWER)
+                answer = stdin.readline(_MAX_ANSWER)
         finally:
-            if not answer.endswith("\n"):
-                # Ctrl-C and Ctrl-D leave the cursor behind the question.
+            if not (echo and answer.endswith("\n")):
+                # Ctrl-C, Ctrl-D and an answer without echo leave the cursor behind the question.
                 self._console.report("")
         return answer
 

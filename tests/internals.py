@@ -6,7 +6,7 @@ A name in capitals is a path for `monkeypatch.setattr`, and `read` says what it 
 import pkgutil
 from typing import Any
 
-COLLECT_INFLATED = "escrowctl.client.connection._collect_inflated"
+COLLECT = "escrowctl.client.connection._collect"
 FIND_ARRAY = "escrowctl.contract.record._find_array"
 FORMULA_STARTS = "escrowctl.output.plain._FORMULA_STARTS"
 JUDGE_ANSWER = "escrowctl.writes.outcome._judge_answer"

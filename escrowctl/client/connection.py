@@ -9,6 +9,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
 _KEPT = 16 * 1024
 """Bytes. A body may be as large as the list limit; of a broken body only the first line is shown."""
 
-_GZIP_WINDOW = 16 + zlib.MAX_WBITS
-_CLOSED_EARLY = "Server disconnected without sending a response."
-"""The text of httpcore for a connection that was closed."""
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+_ENDED_EARLY = "without sending a response|closed connection"
+"""What h11 and httpcore say of a connection that ended early; their other errors are about bytes that are not HTTP."""
 
 _PLACE_IN_OPENSSL = re.compile(r" \(_ssl\.c:[0-9]+\)")
 
@@ -86,21 +87,17 @@ class Connection:
             content=request.body,
             extensions={"evidence": evidence, "seconds": seconds},
         )
+        answer, fault, detail = None, None, ""
         try:
-            answer = self._read_answer(self._client.send(outgoing, stream=True), limit)
-            exchange = Exchange(
-                evidence.sent,
-                answer=answer.without(self._key),
-                peer=self._transport.peer,
-                proxy=self._proxy,
-                is_shared=self._transport.is_shared,
-            )
+            with closing(self._client.send(outgoing, stream=True)) as response:
+                encoding = response.headers.get("Content-Encoding", "")
+                body, defect = collect(response.iter_raw(), limit=limit, encoding=encoding)
+            headers = tuple(response.headers.multi_items())
+            answer = Answer(response.status_code, headers, body, defect).without(self._key)
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:
             fault, detail = self._describe(error, sent=evidence.sent)
-            peer = self._transport.peer
-            exchange = Exchange(
-                evidence.sent, fault=fault, detail=star(detail, self._key), peer=peer, proxy=self._proxy
-            )
+        peer, is_shared = self._transport.peer, self._transport.is_shared
+        exchange = Exchange(evidence.sent, answer, fault, star(detail, self._key), peer, self._proxy, is_shared)
         self.last = exchange
         if self._observe is not None:
             self._observe(request, exchange, self._monotonic() - start)
@@ -112,31 +109,14 @@ class Connection:
 
     def _describe(self, error: Exception, *, sent: bool) -> tuple[Fault, str]:
         """Return the fault and its detail; behind a proxy, a failed connection is `Fault.PROXY`."""
-        fault, detail = _fault_of(error, sent=sent), _detail_of(error)
+        fault = _fault_of(error, sent=sent)
+        if fault in (Fault.BAD_PROTOCOL, Fault.BAD_REQUEST):
+            # h11 quotes the line that it cannot read, and a service may have put the key there.
+            return fault, ""
+        detail = _PLACE_IN_OPENSSL.sub("", str(error).strip()).rstrip(".")
         if self._proxy is None or fault not in (Fault.NO_NAME, Fault.NO_CONNECTION, Fault.PROXY):
             return fault, detail
         return Fault.PROXY, ": ".join(filter(None, (self._proxy, detail)))
-
-    def _read_answer(self, response: httpx.Response, limit: int) -> Answer:
-        """Read the body within bounds; if it breaks off, the status is still valid."""
-        head = bytearray()
-
-        def chunks() -> Iterator[bytes]:
-            for chunk in response.iter_raw():
-                if len(head) < _KEPT:
-                    head.extend(chunk)
-                yield chunk
-
-        body, defect = b"", None
-        try:
-            body = collect(chunks(), limit=limit, encoding=response.headers.get("Content-Encoding", ""))
-        except BodyError as broken:
-            body, defect = broken.kept, broken.defect
-        except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError):
-            body, defect = bytes(head), Defect.CUT_SHORT
-        finally:
-            response.close()
-        return Answer(response.status_code, tuple(response.headers.multi_items()), body, defect)
 
 
 class InProcessTransport(Transport):
@@ -169,7 +149,7 @@ class InProcessTransport(Transport):
         except ConnectionResetError as error:
             raise httpcore.ReadError(str(error)) from error
         except ConnectionError as error:
-            raise httpcore.RemoteProtocolError(_CLOSED_EARLY) from error
+            raise httpcore.RemoteProtocolError("Server disconnected without sending a response") from error
 
 
 def make_service_context(service: Service) -> ssl.SSLContext:
@@ -213,58 +193,35 @@ def _proxy(url: str | None, context: ssl.SSLContext) -> httpcore.Proxy | None:
     return httpcore.Proxy(str(bare), auth=auth, ssl_context=context if parsed.scheme == "https" else None)
 
 
-class BodyError(Exception):
-    """The body cannot be used; `kept` is its beginning, for an excerpt."""
-
-    def __init__(self, defect: Defect, kept: bytes) -> None:
-        super().__init__(defect.value)
-        self.defect = defect
-        self.kept = kept
-
-
-def collect(chunks: Iterable[bytes], *, limit: int, encoding: str) -> bytes:
-    """Return the decoded body of at most `limit` bytes; raises BodyError.
+def collect(chunks: Iterable[bytes], *, limit: int, encoding: str) -> tuple[bytes, Defect | None]:
+    """Return the decoded body of at most `limit` bytes; of a body that cannot be used, the beginning and the reason.
 
     The request accepts no encoding but identity. A single gzip or deflate layer is still decoded, in bounded steps. Its
     end mark is checked, because a cut stream inflates without an error.
     """
-    match encoding.strip().lower():
-        case "identity" | "":
-            return _collect_plain(chunks, limit)
-        case "gzip" | "x-gzip":
-            return _collect_inflated(chunks, limit, zlib.decompressobj(_GZIP_WINDOW))
-        case "deflate":
-            return _collect_inflated(chunks, limit, zlib.decompressobj())
-        case _:
-            raise BodyError(Defect.BAD_ENCODING, b"")
-
-
-def _collect_plain(chunks: Iterable[bytes], limit: int) -> bytes:
     kept = bytearray()
-    for chunk in chunks:
-        kept += chunk
-        if len(kept) > limit:
-            raise BodyError(Defect.OVER_LIMIT, bytes(kept[: min(limit, _KEPT)]))
-    return bytes(kept)
+    try:
+        defect = _collect(kept, chunks, limit, encoding.strip().lower())
+    except zlib.error:
+        defect = Defect.BAD_ENCODING
+    except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError):
+        defect = Defect.CUT_SHORT
+    return bytes(kept if defect is None else kept[: min(limit, _KEPT)]), defect
 
 
-def _collect_inflated(chunks: Iterable[bytes], limit: int, inflater: "zlib._Decompress") -> bytes:
-    kept = bytearray()
+def _collect(kept: bytearray, chunks: Iterable[bytes], limit: int, encoding: str) -> Defect | None:
+    is_plain = encoding in ("", "identity")
+    if not is_plain and encoding not in ("gzip", "x-gzip", "deflate"):
+        return Defect.BAD_ENCODING
+    inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
     for chunk in chunks:
-        if inflater.eof and chunk:
-            raise BodyError(Defect.BAD_ENCODING, bytes(kept[:_KEPT]))
-        try:
-            kept += inflater.decompress(chunk, limit + 1 - len(kept))
-        except zlib.error:
-            raise BodyError(Defect.BAD_ENCODING, bytes(kept[:_KEPT])) from None
+        kept += chunk if is_plain else inflater.decompress(chunk, limit + 1 - len(kept))
         if len(kept) > limit:
-            raise BodyError(Defect.OVER_LIMIT, bytes(kept[: min(limit, _KEPT)]))
+            return Defect.OVER_LIMIT
         if inflater.unused_data:
             # A second member (RFC 1952 section 2.2), or other data: a partly decoded body is not used.
-            raise BodyError(Defect.BAD_ENCODING, bytes(kept[:_KEPT]))
-    if not inflater.eof:
-        raise BodyError(Defect.CUT_SHORT, bytes(kept[:_KEPT]))
-    return bytes(kept)
+            return Defect.BAD_ENCODING
+    return None if is_plain or inflater.eof else Defect.CUT_SHORT
 
 
 def _fault_of(error: Exception, *, sent: bool) -> Fault:
@@ -280,8 +237,8 @@ def _fault_of(error: Exception, *, sent: bool) -> Fault:
             return Fault.TIMEOUT if sent else Fault.CONNECT_TIMEOUT
         case httpcore.ConnectError():
             return Fault.TLS if _is_tls(error) else Fault.NO_CONNECTION
-        case httpcore.ProtocolError():
-            return Fault.BAD_PROTOCOL if _has_bytes(error) else Fault.BROKEN_OFF
+        case httpcore.ProtocolError() if not re.search(_ENDED_EARLY, str(error)):
+            return Fault.BAD_PROTOCOL
         case _:
             return Fault.BROKEN_OFF if sent else Fault.NO_CONNECTION
 
@@ -292,18 +249,3 @@ def _is_tls(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-def _has_bytes(error: Exception) -> bool:
-    # h11 reports an early end with these words; its other errors are about bytes that are not HTTP.
-    return "without sending a response" not in str(error) and "closed connection" not in str(error)
-
-
-def _detail_of(error: Exception) -> str:
-    """Return the error's text without its kind, and without any byte that the service sent.
-
-    h11 quotes the line that it cannot read, and a service may have put the key there.
-    """
-    if isinstance(error, httpcore.ProtocolError) and _has_bytes(error):
-        return ""
-    return _PLACE_IN_OPENSSL.sub("", str(error).strip()).rstrip(".")

@@ -85,11 +85,6 @@ class Answer:
         """Return the first header of that name; case does not matter."""
         return next((value for key, value in self.headers if key.lower() == name.lower()), None)
 
-    @property
-    def announces_end(self) -> bool:
-        """Whether it has a field that announces the end of the call, readable or not."""
-        return bool(self.header("Deprecation") or self.header("Sunset"))
-
     def without(self, key: str) -> "Answer":
         """Return the answer with every echo of the API key starred, before anything can show or store it.
 
@@ -143,6 +138,12 @@ class Exchange(NamedTuple):
     proxy: str | None = None
     is_shared: bool = False
 
+    @property
+    def why(self) -> str:
+        """Why there is no answer: the fault and its detail."""
+        fault = (self.fault or Fault.BROKEN_OFF).value
+        return f"{fault} ({self.detail})" if self.detail else fault
+
 
 def make_headers(*, request_id: str, has_body: bool, idempotency_key: str | None = None) -> Headers:
     """Return the headers of one request, in the order in which they are sent after the key.
@@ -164,8 +165,6 @@ def make_headers(*, request_id: str, has_body: bool, idempotency_key: str | None
 
 def redact_headers(headers: Headers) -> Headers:
     """Return the headers of a request or a reply as they may be shown."""
-    return tuple((name, STARS if _is_private(name) else value) for name, value in headers)
-
-
-def _is_private(name: str) -> bool:
-    return name.casefold() in _PRIVATE_HEADERS or is_private(name)
+    return tuple(
+        (name, STARS if name.casefold() in _PRIVATE_HEADERS or is_private(name) else value) for name, value in headers
+    )

@@ -5,10 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from escrowctl.client.http import Answer, Fault
-from escrowctl.config.origin import hide_userinfo
 from escrowctl.config.service import Service
-from escrowctl.contract.json import Document, JsonValue, Number, excerpt_of, is_html
-from escrowctl.contract.record import plain_name
+from escrowctl.contract.json import Broken, Defect, Document, JsonValue, Number, excerpt_of, plain_name
 from escrowctl.contract.redaction import hide_in_text, hide_unknown, hide_values
 from escrowctl.errors import ErrorCode, Hint, command
 
@@ -28,9 +26,7 @@ _FIELDS = ("field", "param", "parameter", "property", "attribute", "pointer", "p
 
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-correlation-id", "x-amzn-requestid", "x-trace-id")
 _REQUEST_ID_NAMES = frozenset({"requestid", "correlationid", "traceid"})
-_UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
-_OTHER_HOST = "mismatch, certificate is not valid for"
-_EXPIRED = "certificate has expired"
+_UNTRUSTED = "self.signed certificate|local issuer certificate"
 _NEEDS_LOGIN = ": 407 "
 _NO_PATH = r"not found[.!]?$|\b(route|path|endpoint|url)\b"
 
@@ -56,7 +52,9 @@ def describe_refusal(answer: Answer) -> str:
 
     It also names the target of a redirect, and the wait that the service asks for.
     """
-    message, place, asked = _message_of(answer), answer.header("location"), answer.header("retry-after")
+    text = describe_document(answer.reply.value) if isinstance(answer.reply, Document) else None
+    message = text or _one_line(excerpt_of(answer.body))
+    place, asked = answer.header("location"), answer.header("retry-after")
     if answer.status in REDIRECTS and place:
         says = f', a redirect to "{hide_in_text(place[:_MOST_HEADER_CHARS])}"'
     else:
@@ -98,47 +96,28 @@ def refusal_hint(service: Service, status: int, answer: Answer | None = None) ->
         case 404 if not service.sandbox and answer is not None and not _says_what(answer):
             return (command("doctor", f"if all calls give 404, to check the API prefix ({service.api_prefix or '/'})"),)
         case _ if status in REDIRECTS:
-            return (Hint(redirected(service)),)
+            return (Hint(f"check the base URL (from {service.url_source}): escrowctl does not follow redirects"),)
         case _:
             return ()
 
 
-def redirected(service: Service) -> str:
-    """Return the hint after a redirect."""
-    return f"is the base URL right? It came from {service.url_source}; escrowctl does not follow redirects"
-
-
 def is_web_page(answer: Answer) -> bool:
     """Whether a reply is a web page: HTML."""
-    return not isinstance(answer.reply, Document) and is_html(answer.body)
+    return isinstance(answer.reply, Broken) and answer.reply.defect is Defect.HTML
 
 
 def connection_hint(service: Service, why: str) -> Hint:
     """Return the hint if no connection could be opened; `why` is the reason that the exchange gave."""
     if Fault.PROXY.value in why and _NEEDS_LOGIN in why:
-        if "@" in (service.network.proxy or ""):
-            return Hint("check the user and the password in HTTPS_PROXY: the proxy does not accept them")
-        return Hint("put its user into HTTPS_PROXY: http://USER:PASSWORD@HOST:PORT", "if the proxy needs a login")
+        return Hint("put the proxy's user and password into HTTPS_PROXY: http://USER:PASSWORD@HOST:PORT")
     if Fault.PROXY.value in why:
         return Hint(f"check the proxy, or list {service.origin.host} in NO_PROXY if it needs none")
-    if _OTHER_HOST in why:
-        return Hint(f"is the base URL right? It came from {service.url_source}; its certificate is for another host")
-    if _EXPIRED in why:
-        return Hint("its operator has to renew it; check the clock of this machine too")
-    if _UNTRUSTED in why:
+    if re.search(_UNTRUSTED, why):
         return Hint(
             "set ESCROWCTL_CA_BUNDLE to a file with the certificate of its issuer",
             f"if you trust the certificate of {service.origin.host}",
         )
-    proxy = service.network.proxy
-    also = f", and the proxy {hide_userinfo(proxy)}" if proxy else ""
-    return Hint(f"check the base URL (from {service.url_source}){also}")
-
-
-def _message_of(answer: Answer) -> str:
-    reply = answer.reply
-    text = describe_document(reply.value) if isinstance(reply, Document) else None
-    return text or _one_line(excerpt_of(answer.body))
+    return Hint(f"check the base URL (from {service.url_source})")
 
 
 def _one_line(text: str) -> str:

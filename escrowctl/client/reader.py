@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from escrowctl.client.connection import Connection
-from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Request, make_headers
+from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Request, make_headers
 from escrowctl.client.problem import (
     REFUSAL_CODES,
     connection_hint,
@@ -50,17 +50,21 @@ class _Reading(NamedTuple):
         facts |= reply_facts(self.answer, self.request_id)
         return EscrowctlError(code, f"{what}: {why}.", hint=hint, outcome=outcome, facts=facts)
 
-    def document(self) -> JsonValue:
-        """Return the document; raises `ErrorCode.UNREADABLE_REPLY` if there is none."""
-        reply = self.answer.reply
-        if isinstance(reply, Broken):
-            raise self.unreadable(reply)
-        return reply.value
+    def document(self, *, decides: bool = False) -> JsonValue:
+        """Return the document. Raises `ErrorCode.UNREADABLE_REPLY` if there is none.
 
-    def unreadable(self, broken: Broken) -> EscrowctlError:
-        excerpt = f': "{" ".join(broken.excerpt.split())[:80]}"' if broken.excerpt else ""
-        why = f"the service replied {self.answer.status}, but the reply {broken.defect.value}{excerpt}"
-        return self.refuse(ErrorCode.UNREADABLE_REPLY, why)
+        `decides`: a write depends on it. Raises `ErrorCode.READ_FAILED` if a cache may have stored the answer: its Age
+        is not 0 (RFC 9111 section 5.1). A value that is not a number counts as stored.
+        """
+        answer, reply = self.answer, self.answer.reply
+        if isinstance(reply, Broken):
+            excerpt = f': "{" ".join(reply.excerpt.split())[:80]}"' if reply.excerpt else ""
+            why = f"the service replied {answer.status}, but the reply {reply.defect.value}{excerpt}"
+            raise self.refuse(ErrorCode.UNREADABLE_REPLY, why)
+        age = ", ".join(value.strip() for name, value in answer.headers if name.lower() == "age")
+        if decides and age.strip("0, "):
+            raise self.refuse(ErrorCode.READ_FAILED, f"a cache replied, not the service (Age: {age[:40]})")
+        return reply.value
 
     def denied(self, document: JsonValue) -> EscrowctlError:
         """Return the error of a read whose 2xx reply says in its body that it failed."""
@@ -71,17 +75,6 @@ class _Reading(NamedTuple):
             f"the service replied {self.answer.status}, {says}",
             hint=command(f"api GET {self.operation.fill(self.resource_id)}", "to see the complete reply"),
         )
-
-    def require_fresh(self) -> None:
-        """Raise `ErrorCode.READ_FAILED` for an answer that a cache may have stored: its Age is not 0.
-
-        RFC 9111 section 5.1: a cache adds the field. A value that is not a number counts as stored.
-        """
-        ages = [value.strip() for name, value in self.answer.headers if name.lower() == "age"]
-        if any(age.strip("0") for age in ages):
-            age = ", ".join(ages)[:40]
-            why = f"a cache replied, not the service (Age: {age})"
-            raise self.refuse(ErrorCode.READ_FAILED, why)
 
 
 class Reader:
@@ -117,9 +110,7 @@ class Reader:
 
     def _read(self, operation: Operation, resource_id: str, *, decides: bool) -> Record:
         reading = self._ask(operation, resource_id, limit=REPLY_LIMIT)
-        document = reading.document()
-        if decides:
-            reading.require_fresh()
+        document = reading.document(decides=decides)
         record = make_record(document, pointers=self._service.pointers, noun=operation.noun)
         # A record may well have a field `error`; an error has no id.
         if record.located.id is None and _says_no(document, record.value):
@@ -138,9 +129,7 @@ class Reader:
         `query` asks for another page than the first. Raises EscrowctlError if the list cannot be read.
         """
         reading = self._ask(operation, None, limit=LIST_LIMIT, query=query)
-        document = reading.document()
-        if decides:
-            reading.require_fresh()
+        document = reading.document(decides=decides)
         if _says_no(document, unwrap(document, noun=operation.noun)):
             raise reading.denied(document)
         items = find_items(document, noun=operation.noun)
@@ -154,11 +143,9 @@ class Reader:
         """Check that an operation without an id gets JSON or an empty body. Raises EscrowctlError if not."""
         reading = self._ask(operation, None, limit=LIST_LIMIT)
         reply = reading.answer.reply
-        if isinstance(reply, Broken):
-            if reply.defect is not Defect.EMPTY:
-                raise reading.unreadable(reply)
-        elif _says_no(reply.value):
-            raise reading.denied(reply.value)
+        is_empty = isinstance(reply, Broken) and reply.defect is Defect.EMPTY
+        if not is_empty and _says_no(document := reading.document()):
+            raise reading.denied(document)
 
     def fetch(self, call: "Call") -> "JsonValue | bytes":
         """Return the reply to a read that was typed by hand: a JSON document, or the bytes of any other complete body.
@@ -189,7 +176,11 @@ class Reader:
             if not attempts.again(exchange, allowed=may_read_again(exchange)):
                 break
         if exchange.answer is None:
-            raise _no_answer(service, exchange, attempts.count, {"request_id": request_id})
+            facts = {"request_id": request_id}
+            message = f"{service.origin}: {exchange.why}{after_attempts(attempts.count)}."
+            if exchange.sent:
+                raise EscrowctlError(ErrorCode.READ_FAILED, message, effect=ONLY_READ, facts=facts)
+            raise not_sent(ErrorCode.NO_CONNECTION, message, hint=connection_hint(service, exchange.why), facts=facts)
         reading = _Reading(operation, resource_id, request_id, exchange.answer)
         status = exchange.answer.status
         if status in SUCCESS and status != _PARTIAL:
@@ -206,12 +197,3 @@ class Reader:
 def _says_no(*documents: JsonValue) -> bool:
     # A document that is no object says nothing about success: it is shown unchanged.
     return any(isinstance(document, dict) and find_error(document, data=_DATA) for document in documents)
-
-
-def _no_answer(service: Service, exchange: Exchange, attempts: int, facts: dict[str, object]) -> EscrowctlError:
-    fault = exchange.fault or Fault.BROKEN_OFF
-    why = f"{fault.value}{f' ({exchange.detail})' if exchange.detail else ''}"
-    message = f"{service.origin}: {why}{after_attempts(attempts)}."
-    if exchange.sent:
-        return EscrowctlError(ErrorCode.READ_FAILED, message, effect=ONLY_READ, facts=facts)
-    return not_sent(ErrorCode.NO_CONNECTION, message, hint=connection_hint(service, why), facts=facts)

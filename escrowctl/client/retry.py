@@ -57,9 +57,13 @@ class Retry:
         if (asked or 0.0) > LONGEST_ASKED_WAIT or self._tokens < 1:
             return False
         self._tokens -= 1
-        seconds = max(asked or 0.0, self._backoff(attempt))
+        longest = min(_MOST_SECONDS, 2.0**attempt * _BASE_SECONDS)
+        backoff = _BASE_SECONDS + self._runtime.chance() * (longest - _BASE_SECONDS)
+        seconds = max(asked or 0.0, backoff)
         following = f"retrying in {max(seconds, _LEAST_TOLD):.0f} s, attempt {attempt + 1} of {ATTEMPTS}"
-        self.report(f"{_what_happened(exchange)}; {following}")
+        answer = exchange.answer
+        reason = f"the service replied {answer.status}" if answer else (exchange.fault or Fault.BROKEN_OFF).value
+        self.report(f"{reason}; {following}")
         with self._signals.let_through():
             self._runtime.sleep(seconds)
         return True
@@ -67,10 +71,6 @@ class Retry:
     def note_success(self) -> None:
         """Put a part of a token back."""
         self._tokens = min(_TOKENS, self._tokens + _TOKENS_PER_SUCCESS)
-
-    def _backoff(self, attempt: int) -> float:
-        most = min(_MOST_SECONDS, 2.0**attempt * _BASE_SECONDS)
-        return _BASE_SECONDS + self._runtime.chance() * (most - _BASE_SECONDS)
 
 
 class Attempts:
@@ -154,8 +154,3 @@ def parse_date(text: str) -> datetime | None:
         return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError, IndexError, TypeError):
         return None
-
-
-def _what_happened(exchange: Exchange) -> str:
-    answer = exchange.answer
-    return f"the service replied {answer.status}" if answer else (exchange.fault or Fault.BROKEN_OFF).value

@@ -1,66 +1,53 @@
-"""Show exchanges: each one under `-v` and `--debug`, without secrets; and once a run, the announced end of a call.
+"""Show exchanges: each one under `-v` and `--debug`, without secrets."""
 
-A service announces the end of a call by the Deprecation (RFC 9745) and Sunset (RFC 8594) fields. A field that cannot be
-read announces nothing.
-"""
-
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-from escrowctl.client.http import KEY_SHOWN, Answer, Exchange, Request, redact_headers
-from escrowctl.client.retry import parse_date
+from escrowctl.client.http import KEY_SHOWN, Exchange, Request, redact_headers
 from escrowctl.contract.json import Document, Reply, encode, read_reply
 from escrowctl.contract.redaction import hide_in_text, hide_unknown, hide_values
 from escrowctl.runtime import timestamp
 
 _MAX_BODY_CHARS = 64 * 1024
-_STRUCTURED_DATE = re.compile(r"@(-?[0-9]{1,12})", re.ASCII)
 
 
 class Trace:
     """Shows each exchange; `whole` adds complete headers and bodies, with stars for secrets.
 
-    `trace` takes its lines, `warn` the announcements; `now` returns the time.
+    `trace` takes its lines; `now` returns the time.
     """
 
-    def __init__(
-        self, trace: Callable[[str], None], warn: Callable[[str], None], *, whole: bool, now: Callable[[], datetime]
-    ) -> None:
+    def __init__(self, trace: Callable[[str], None], *, whole: bool, now: Callable[[], datetime]) -> None:
         self._trace = trace
-        self._warn = warn
         self._whole = whole
         self._now = now
-        self._has_announced = False
         self._attempts: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def show(self, request: Request, exchange: Exchange, seconds: float) -> None:
         """Show one exchange that ends now and took `seconds`."""
-        # Threads that send at the same time do not mix their lines.
-        with self._lock:
-            self._show(request, exchange, seconds)
-
-    def _show(self, request: Request, exchange: Exchange, seconds: float) -> None:
-        answer = exchange.answer
+        answer, may_hold_secret = exchange.answer, request.may_hold_secret
         ended = str(answer.status) if answer else f"{exchange.fault} {exchange.detail}".strip()
         sent = "yes" if exchange.sent else "no"
         at = timestamp(self._now() - timedelta(seconds=seconds))
-        self._write(f"{at} {request.method} {request.url} -> {ended}, {seconds * 1000:.0f} ms, sent: {sent}")
-        if not self._whole:
-            return
-        self._write(", ".join((f"* attempt {self._count(request)}", *_describe_way(exchange))))
-        for name, value in (KEY_SHOWN, *redact_headers(request.headers)):
-            self._write(f"> {name}: {value}")
-        may_hold_secret = request.may_hold_secret
-        if request.body is not None:
-            self._show_body(">", read_reply(request.body), request.body, may_hold_secret=may_hold_secret)
-        if answer:
-            for name, value in redact_headers(answer.headers):
-                self._write(f"< {name}: {value}")
-            self._show_body("<", answer.reply, answer.body, may_hold_secret=may_hold_secret)
+        # Threads that send at the same time do not mix their lines.
+        with self._lock:
+            self._write(f"{at} {request.method} {request.url} -> {ended}, {seconds * 1000:.0f} ms, sent: {sent}")
+            if not self._whole:
+                return
+            to = f", to {exchange.peer.address}" if exchange.peer else ""
+            through = f", through the proxy {exchange.proxy}" if exchange.proxy else ""
+            self._write(f"* attempt {self._count(request)}{to}{through}")
+            for name, value in (KEY_SHOWN, *redact_headers(request.headers)):
+                self._write(f"> {name}: {value}")
+            if request.body is not None:
+                self._show_body(">", read_reply(request.body), request.body, may_hold_secret=may_hold_secret)
+            if answer:
+                for name, value in redact_headers(answer.headers):
+                    self._write(f"< {name}: {value}")
+                self._show_body("<", answer.reply, answer.body, may_hold_secret=may_hold_secret)
 
     def _show_body(self, mark: str, reply: Reply, body: bytes, *, may_hold_secret: bool) -> None:
         if isinstance(reply, Document):
@@ -82,36 +69,5 @@ class Trace:
         self._attempts[name] += 1
         return self._attempts[name]
 
-    def announce_end(self, request: Request, answer: Answer) -> None:
-        """Warn of the first call of this run whose reply announces its end."""
-        if not self._has_announced and (ends := _describe_end(answer)):
-            self._has_announced = True
-            self._warn(f"the service says that {request.method} {request.url} {ends}")
-
     def _write(self, line: str) -> None:
         self._trace(hide_in_text(line))
-
-
-def _describe_way(exchange: Exchange) -> list[str]:
-    ways = (("to", exchange.peer and exchange.peer.address), ("through the proxy", exchange.proxy))
-    return [f"{how} {where}" for how, where in ways if where]
-
-
-def _describe_end(answer: Answer) -> str:
-    """Return the announcement of a reply, in UTC: deprecated since, removed on; empty: none."""
-    since = _structured_date(answer.header("Deprecation") or "")
-    until = parse_date(answer.header("Sunset") or "")
-    parts = (
-        f"is deprecated since {since:%Y-%m-%d}" if since else "",
-        f"will be removed on {until:%Y-%m-%d}" if until else "",
-    )
-    return " and ".join(part for part in parts if part)
-
-
-def _structured_date(text: str) -> datetime | None:
-    """Read a Date of structured fields (RFC 9651 section 3.3.7): `@` and seconds since 1970."""
-    found = _STRUCTURED_DATE.match(text.strip())
-    try:
-        return datetime.fromtimestamp(int(found[1]), UTC) if found else None
-    except (ValueError, OverflowError, OSError):
-        return None

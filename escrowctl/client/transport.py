@@ -265,7 +265,8 @@ class _WatchedBackend(httpcore.NetworkBackend):
         addresses = self._find_addresses(host, port, attempt)
         failure: Exception = NoAddressError(f"{host} has no address")
         for others, address in zip(reversed(range(len(addresses))), addresses, strict=True):
-            seconds = share_of(self._transport.attempt.left(httpcore.ConnectTimeout), others=others)
+            left = attempt.left(httpcore.ConnectTimeout)
+            seconds = min(left / (others + 1), _ADDRESS_SECONDS) if others else left
             try:
                 stream = self._sockets.connect_tcp(address, port, seconds, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
@@ -280,14 +281,15 @@ class _WatchedBackend(httpcore.NetworkBackend):
     def _find_addresses(self, host: str, port: int, attempt: _Attempt) -> list[str]:
         # A batch connects for each row: one look-up serves a second of it, first the address that answered.
         if not self._addresses or attempt.start - self._looked_up > IDLE_SECONDS:
-            self._addresses = _resolve(host, port, attempt.left(httpcore.ConnectTimeout), attempt.note_wait)
+            left = attempt.left(httpcore.ConnectTimeout)
+            try:
+                self._addresses = resolve_name(host, port, seconds=left, note_wait=attempt.note_wait)
+            except TimeoutError as error:
+                raise httpcore.ConnectTimeout(str(error)) from error
+            except OSError as error:
+                raise NoAddressError(str(error.strerror or error)) from error
             self._looked_up = attempt.start
         return self._addresses
-
-
-def share_of(seconds: float, *, others: int) -> float:
-    """Return how many of the `seconds` left a connection to one address may take, with `others` still to try."""
-    return min(seconds / (others + 1), _ADDRESS_SECONDS) if others else seconds
 
 
 def resolve_name(
@@ -325,15 +327,6 @@ def resolve_name(
     return list(dict.fromkeys(found))
 
 
-def _resolve(host: str, port: int, seconds: float, note_wait: Callable[[], None]) -> list[str]:
-    try:
-        return resolve_name(host, port, seconds=seconds, note_wait=note_wait)
-    except TimeoutError as error:
-        raise httpcore.ConnectTimeout(str(error)) from error
-    except OSError as error:
-        raise NoAddressError(str(error.strerror or error)) from error
-
-
 def make_context(ca_bundle: Path | None) -> ssl.SSLContext:
     """Return a verifying context; raises EscrowctlError `BAD_CONFIG` for a bundle that is not PEM.
 
@@ -347,21 +340,16 @@ def make_context(ca_bundle: Path | None) -> ssl.SSLContext:
         if ca_bundle:
             context.load_verify_locations(cafile=ca_bundle)
         else:
-            _trust_system(context)
+            # The certificates that OpenSSL was built to trust: its file, and its folder, which is read when needed.
+            built_in = ssl.get_default_verify_paths()
+            if Path(built_in.openssl_cafile).is_file():
+                context.load_verify_locations(cafile=built_in.openssl_cafile)
+            if Path(built_in.openssl_capath).is_dir():
+                context.load_verify_locations(capath=built_in.openssl_capath)
     except (ssl.SSLError, OSError) as error:
         where = f"ESCROWCTL_CA_BUNDLE: {ca_bundle}" if ca_bundle else "the system's trust store"
         raise bad_config(f"{where} holds no usable certificates: {error}.") from error
     return context
-
-
-def _trust_system(context: ssl.SSLContext) -> None:
-    """Load the certificates that OpenSSL was built to trust: its file, and its folder, which is read when needed."""
-    built_in = ssl.get_default_verify_paths()
-    file, folder = Path(built_in.openssl_cafile), Path(built_in.openssl_capath)
-    if file.is_file():
-        context.load_verify_locations(cafile=file)
-    if folder.is_dir():
-        context.load_verify_locations(capath=folder)
 
 
 def make_empty_context() -> ssl.SSLContext:

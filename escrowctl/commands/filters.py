@@ -8,8 +8,8 @@ import typer
 
 from escrowctl.commands.api import Method
 from escrowctl.commands.times import parse_moment
-from escrowctl.contract.operations import OPERATIONS, Access, make_foreign
-from escrowctl.contract.timestamps import read_time
+from escrowctl.contract.operations import OPERATIONS, make_foreign
+from escrowctl.contract.record import read_time
 from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.model import Selection, State
 from escrowctl.runtime import timestamp
@@ -71,7 +71,7 @@ def select(
 def _names_of(word: OperationWord) -> tuple[str, ...]:
     if word == "call":
         return tuple(make_foreign(method, "").name for method in get_args(Method))
-    return tuple(one.name for one in OPERATIONS if word in (one.verb, one.noun) and one.access is Access.WRITE)
+    return tuple(one.name for one in OPERATIONS if word in (one.verb, one.noun) and one.is_write)
 
 
 def _profile(session: Session) -> str | None:

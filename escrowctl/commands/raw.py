@@ -3,7 +3,7 @@
 from escrowctl.commands.writing import note_replayed, read_data, rehearse
 from escrowctl.config.service import Service
 from escrowctl.contract.json import JsonValue, encode
-from escrowctl.contract.operations import Access, Operation
+from escrowctl.contract.operations import Operation
 from escrowctl.contract.paths import find_known_write, parse_call
 from escrowctl.contract.readable import list_of
 from escrowctl.contract.record import make_item, make_record
@@ -23,7 +23,7 @@ def call_path(
     service = session.service
     called = parse_call(method, path, prefix=service.api_prefix)
     operation = called.operation
-    if operation.access is Access.WRITE:
+    if operation.is_write:
         noun = find_known_write(f"{service.origin.path}{service.api_prefix}{operation.path}")
         if noun is not None:
             raise bad_value(f"api only reads {noun} paths: write with {_COMMANDS[noun]}.")

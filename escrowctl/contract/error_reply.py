@@ -6,8 +6,8 @@ The list is closed: other names are no errors.
 
 import re
 
-from escrowctl.contract.json import JsonValue, Number
-from escrowctl.contract.record import as_text, plain_name, text_of
+from escrowctl.contract.json import JsonValue, Number, plain_name
+from escrowctl.contract.record import as_text, text_of
 
 CODES = frozenset({"code", "errcode", "responsecode"})
 STATUS_CODES = frozenset({"status", "statuscode"})
@@ -56,15 +56,12 @@ def _fails(written: str, value: JsonValue, data: frozenset[str]) -> bool:
         return word in _ERROR_WORDS or (name == "status" and _is_false(value))
     if name.startswith("err") or name in _ERRORS:
         return not _is_nothing(value)
-    return (name.removeprefix("is").startswith("success") or name in ("succeeded", "ok")) and _is_no(value)
+    is_no = _is_false(value) or (as_text(value) or "").strip().casefold() in ("no", "0")
+    return (name.removeprefix("is").startswith("success") or name in ("succeeded", "ok")) and is_no
 
 
 def _is_false(value: JsonValue) -> bool:
     return value is False or (isinstance(value, str) and value.strip().casefold() == "false")
-
-
-def _is_no(value: JsonValue) -> bool:
-    return _is_false(value) or (as_text(value) or "").strip().casefold() in ("no", "0")
 
 
 def _is_nothing(value: JsonValue) -> bool:

@@ -19,9 +19,7 @@ def parse_id(text: str, *, noun: str = "transaction") -> str:
     Raises EscrowctlError `BAD_VALUE` for any other text, and for the words that a script writes in place of an id that
     it lost (`null`, `None`, `undefined`).
     """
-    if not text.strip():
-        raise bad_value(f"the {noun} id is empty: a script seems to have lost the id.")
-    if text.casefold() in EMPTY_WORDS:
+    if not text.strip() or text.casefold() in EMPTY_WORDS:
         raise bad_value(f'"{text}" is not a {noun} id: a script seems to have lost the id.')
     if len(text) > 128:
         raise bad_value(f'{noun} id "{text[:20]}..." has {len(text)} characters: the limit is 128.')

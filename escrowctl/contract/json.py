@@ -248,7 +248,9 @@ def _parse(text: str) -> JsonValue:
 
 def read_reply(body: bytes) -> Reply:
     """Read one reply body of any size that the transport accepted; never raises."""
-    if _holds_too_many(body):
+    # A value follows a comma or the bracket around it, and a key precedes a value: these two counts bound all three.
+    # Commas and brackets in texts are counted too, which only makes the bound stricter.
+    if body.count(b",") >= MAX_VALUES or body.count(b"{") + body.count(b"[") > MAX_VALUES:
         return Broken(Defect.TOO_MANY, excerpt_of(body))
     try:
         text = body.decode("utf-8")
@@ -260,22 +262,9 @@ def read_reply(body: bytes) -> Reply:
         return Broken(found.defect, excerpt_of(body))
 
 
-def _holds_too_many(body: bytes) -> bool:
-    """Whether a body may hold more values than can be read in bounded memory.
-
-    A value follows a comma or the bracket around it, and a key precedes a value: these two counts bound all three.
-    Commas and brackets in texts are counted too, which only makes the bound stricter.
-    """
-    return body.count(b",") >= MAX_VALUES or body.count(b"{") + body.count(b"[") > MAX_VALUES
-
-
-def is_html(body: bytes) -> bool:
-    """Whether a body starts like a web page."""
-    return _HTML_START.match(_head_of(body)) is not None
-
-
-def _head_of(body: bytes) -> str:
-    return body[:_MOST_HEAD].decode("utf-8", errors="replace").strip()
+def plain_name(name: str) -> str:
+    """Return a field's name without case and separators: no interface shows how this service spells it."""
+    return re.sub(r"[\W_]", "", name).casefold()
 
 
 def carries(value: JsonValue, text: str) -> bool:
@@ -296,7 +285,7 @@ def excerpt_of(body: bytes) -> str:
 
     For HTML, the first characters of its text.
     """
-    text = _head_of(body)
+    text = body[:_MOST_HEAD].decode("utf-8", errors="replace").strip()
     if _HTML_START.match(text):
         import html  # noqa: PLC0415 - slow, and for HTML only
 

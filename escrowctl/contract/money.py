@@ -40,10 +40,24 @@ MINOR_DIGITS: dict[str, int] = {
 _PLAIN = r"(0|[1-9][0-9]*)(\.[0-9]+)?"
 _MAX_AMOUNT_CHARS = 40
 _EXACT = Context(prec=500)
-_GROUPED = r"[0-9]{1,3}([,_ '][0-9]{3})+(\.[0-9]+)?"
-_EXPONENT = r"[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]{1,2}"
-_SEPARATOR_NAMES = {",": "a thousands separator", "_": "an underscore", " ": "spaces", "'": "an apostrophe"}
 _EXAMPLE = "write digits and at most one point, such as 100 or 99.95"
+_ABOVE_ZERO = "write an amount above zero"
+
+_PROBLEMS = (
+    (r"\s*", "is empty", _EXAMPLE),
+    (r"\s.*|.*\s", "has spaces around it", None),
+    (r"-.*", "is negative", _ABOVE_ZERO),
+    (r"\+.*", "has a plus sign", None),
+    (r".*[^\x00-\x7f].*", "has characters other than ASCII digits", None),
+    (r"[0-9]{1,3}([, '][0-9]{3})+(\.[0-9]+)?", "has a thousands separator", None),
+    (r".*,.*", "has a comma", "write digits and one point, such as 1250.00"),
+    (r".*_.*", "has an underscore", None),
+    (r"[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]{1,2}", "is in exponent form", None),
+    (r"[0-9]+\.", "ends in a point", None),
+    (r"\.[0-9]+", "starts with a point", None),
+    (r"[0-9]+(\.[0-9]+)?", "has a leading zero", None),
+)
+"""The form of a spelling, its problem, and the advice; None: the same amount in the right spelling."""
 
 
 class Money(NamedTuple):
@@ -76,7 +90,7 @@ def multiply_exactly(amount: Decimal, count: int) -> Decimal:
     return _EXACT.multiply(amount, Decimal(count))
 
 
-def parse_amount(text: str, *, name: str = "--amount") -> Number:
+def parse_amount(text: str, *, name: str) -> Number:
     """Return the amount that `text` spells, its token unchanged.
 
     Only ASCII digits with at most one point are an amount, above zero. Raises EscrowctlError `BAD_VALUE` for any other
@@ -89,11 +103,11 @@ def parse_amount(text: str, *, name: str = "--amount") -> Number:
         raise bad_value(f'{name} "{text}" {problem}: {fix}.')
     amount = Number(text)
     if amount == 0:
-        raise bad_value(f'{name} "{text}" is zero: write an amount above zero.')
+        raise bad_value(f'{name} "{text}" is zero: {_ABOVE_ZERO}.')
     return amount
 
 
-def parse_currency(text: str, *, listed: frozenset[str] = frozenset(), name: str = "--currency") -> str:
+def parse_currency(text: str, *, listed: frozenset[str] = frozenset(), name: str) -> str:
     """Return a currency code of ISO 4217, or a code that the profile lists.
 
     Raises EscrowctlError `BAD_VALUE` for any other text, lower case included.
@@ -115,7 +129,7 @@ def may_be_listed(text: str) -> bool:
     return text not in MINOR_DIGITS and re.fullmatch(r"[A-Z0-9]{3,10}", text, re.ASCII) is not None
 
 
-def check_minor_digits(amount: Number, currency: str, *, name: str = "--amount") -> Money:
+def check_minor_digits(amount: Number, currency: str, *, name: str) -> Money:
     """Return the money. Raises EscrowctlError `BAD_VALUE` for more decimals than the currency has (ISO 4217).
 
     A currency that only the profile lists has no known minor digits and is not checked.
@@ -130,49 +144,19 @@ def check_minor_digits(amount: Number, currency: str, *, name: str = "--amount")
 
 def _diagnose(text: str) -> tuple[str, str]:
     """Return the problem of a spelling, and the advice how to correct it."""
-    if not text.strip():
-        return "is empty", _EXAMPLE
-    if text != text.strip():
-        return "has spaces around it", _write(text.strip())
-    if not text.isascii():
-        digits = "".join(str(int(char)) if char.isdecimal() else char for char in text)
-        return "has characters other than ASCII digits", _write(digits)
-    if text[0] == "-":
-        return "is negative", "write an amount above zero"
-    if text[0] == "+":
-        return "has a plus sign", _write(text[1:])
-    if re.fullmatch(_GROUPED, text):
-        separator = re.sub(r"[0-9.]", "", text)[0]
-        return f"has {_SEPARATOR_NAMES[separator]}", _write(re.sub(r"[,_ ']", "", text))
-    return _diagnose_form(text)
-
-
-def _diagnose_form(text: str) -> tuple[str, str]:
-    if re.fullmatch(_EXPONENT, text):
-        return "is in exponent form", _write(_expanded(text))
-    if "," in text:
-        return "has a comma", "write digits and one point, such as 1250.00"
-    if "_" in text:
-        return "has an underscore", _write(text.replace("_", ""))
-    if text.endswith(".") and text[:-1].isdigit():
-        return "ends in a point", _write(text[:-1])
-    if text.startswith(".") and text[1:].isdigit():
-        return "starts with a point", _write("0" + text)
-    if text.replace(".", "", 1).isdigit():
-        whole, point, fraction = text.partition(".")
-        fixed = f"{whole.lstrip('0') or '0'}{point}{fraction}"
-        return ("has a leading zero", _write(fixed)) if Decimal(fixed) else ("is zero", "write an amount above zero")
+    for form, problem, advice in _PROBLEMS:
+        if re.fullmatch(form, text, re.DOTALL):
+            return problem, advice or _respell(text)
     return "is not a number", _EXAMPLE
 
 
-def _write(candidate: str) -> str:
-    """Propose a spelling, if it would be accepted."""
-    usable = re.fullmatch(_PLAIN, candidate) and len(candidate) <= _MAX_AMOUNT_CHARS and Decimal(candidate) > 0
-    return f"write {candidate}" if usable else _EXAMPLE
-
-
-def _expanded(text: str) -> str:
+def _respell(text: str) -> str:
+    """Propose the same amount in the right spelling, if there is one."""
     try:
-        return f"{Decimal(text):f}"
+        amount = Decimal(re.sub(r"[ ,']", "", text))
     except InvalidOperation:
-        return ""
+        return _EXAMPLE
+    if abs(amount.adjusted()) < _MAX_AMOUNT_CHARS and amount.is_finite() and amount > 0:
+        spelled = f"{amount:f}"
+        return f"write {spelled}" if len(spelled) <= _MAX_AMOUNT_CHARS else _EXAMPLE
+    return _EXAMPLE

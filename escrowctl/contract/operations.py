@@ -9,19 +9,16 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Access(StrEnum):
-    """Whether an operation may change something at the service."""
-
-    READ = "read"
-    WRITE = "write"
-
-
 class Standing(StrEnum):
     """The source that an operation is known from."""
 
     PUBLISHED = "published"
     OBSERVED = "the service does not document it"
     FOREIGN = "not in the interface"
+
+
+READING_METHODS = frozenset({"GET"})
+"""The methods that `api` sends and that only read (RFC 9110 section 9.2.1)."""
 
 
 class Operation(NamedTuple):
@@ -35,12 +32,16 @@ class Operation(NamedTuple):
     verb: str
     method: str
     path: str
-    access: Access
-    standing: Standing
     noun: str
     done: str = ""
+    standing: Standing = Standing.PUBLISHED
     once_only: bool = False
     """Whether doing it twice is always wrong; an identical create or update may be intended."""
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it may change something at the service."""
+        return self.method not in READING_METHODS
 
     @property
     def makes_record(self) -> bool:
@@ -61,41 +62,20 @@ class Operation(NamedTuple):
         return self.path.replace("{id}", resource_id)
 
 
-CREATE_TRANSACTION = Operation(
-    "create_transaction", "create", "POST", "/transactions", Access.WRITE, Standing.PUBLISHED, "transaction", "created"
-)
-GET_TRANSACTION = Operation(
-    "get_transaction", "get", "GET", "/transactions/{id}", Access.READ, Standing.PUBLISHED, "transaction"
-)
+CREATE_TRANSACTION = Operation("create_transaction", "create", "POST", "/transactions", "transaction", "created")
+GET_TRANSACTION = Operation("get_transaction", "get", "GET", "/transactions/{id}", "transaction")
 RELEASE_TRANSACTION = Operation(
-    "release_transaction",
-    "release",
-    "PUT",
-    "/transactions/{id}/release",
-    Access.WRITE,
-    Standing.PUBLISHED,
-    "transaction",
-    "released",
-    once_only=True,
+    "release_transaction", "release", "PUT", "/transactions/{id}/release", "transaction", "released", once_only=True
 )
 LIST_TRANSACTIONS = Operation(
-    "list_transactions", "list", "GET", "/transactions", Access.READ, Standing.OBSERVED, "transaction"
+    "list_transactions", "list", "GET", "/transactions", "transaction", standing=Standing.OBSERVED
 )
 UPDATE_TRANSACTION = Operation(
-    "update_transaction",
-    "update",
-    "PUT",
-    "/transactions/{id}",
-    Access.WRITE,
-    Standing.OBSERVED,
-    "transaction",
-    "updated",
+    "update_transaction", "update", "PUT", "/transactions/{id}", "transaction", "updated", Standing.OBSERVED
 )
-GET_USER = Operation("get_user", "get", "GET", "/users/{id}", Access.READ, Standing.PUBLISHED, "user")
-CREATE_WEBHOOK = Operation(
-    "create_webhook", "webhook creation", "POST", "/webhooks", Access.WRITE, Standing.PUBLISHED, "webhook", "registered"
-)
-LIST_WEBHOOKS = Operation("list_webhooks", "list", "GET", "/webhooks", Access.READ, Standing.PUBLISHED, "webhook")
+GET_USER = Operation("get_user", "get", "GET", "/users/{id}", "user")
+CREATE_WEBHOOK = Operation("create_webhook", "webhook creation", "POST", "/webhooks", "webhook", "registered")
+LIST_WEBHOOKS = Operation("list_webhooks", "list", "GET", "/webhooks", "webhook")
 
 OPERATIONS: tuple[Operation, ...] = (
     CREATE_TRANSACTION,
@@ -111,12 +91,8 @@ OPERATIONS: tuple[Operation, ...] = (
 
 def make_foreign(method: str, path: str) -> Operation:
     """Return a call that the interface does not know; `path` without an id in braces."""
-    access = Access.READ if method in READING_METHODS else Access.WRITE
-    return Operation(f"call_{method.lower()}", "call", method, path, access, Standing.FOREIGN, "record")
+    return Operation(f"call_{method.lower()}", "call", method, path, "record", standing=Standing.FOREIGN)
 
-
-READING_METHODS = frozenset({"GET"})
-"""The methods that `api` sends and that only read (RFC 9110 section 9.2.1)."""
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
 """Operation name -> its row; foreign operations have none."""

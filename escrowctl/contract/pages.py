@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import quote
 
-from escrowctl.contract.json import JsonValue
-from escrowctl.contract.record import plain_name
+from escrowctl.contract.json import JsonValue, plain_name
 
 _ENVELOPES = frozenset({"data", "links", "meta", "page", "pageinfo", "paging", "pagination", "result"})
 _QUERY = r"[A-Za-z0-9._~=&%+,:@/-]{1,2000}"

@@ -8,12 +8,11 @@ import re
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from escrowctl.contract.operations import OPERATIONS, READING_METHODS, Access, Operation, make_foreign
+from escrowctl.contract.operations import OPERATIONS, READING_METHODS, Operation, make_foreign
 from escrowctl.errors import bad_value
 
 _SEGMENT = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]*", re.ASCII)
 _QUERY = re.compile(r"[A-Za-z0-9._~=&%+,:@/-]+", re.ASCII)
-_MAX_CHARS = 4000
 
 
 class Call(NamedTuple):
@@ -27,10 +26,8 @@ class Call(NamedTuple):
 def parse_call(method: str, text: str, *, prefix: str) -> Call:
     """Return the call that METHOD PATH means; PATH is relative to `prefix`, or begins with it.
 
-    Raises `ErrorCode.BAD_VALUE` for a path that is too long or could lead elsewhere, and for a query on a write.
+    Raises `ErrorCode.BAD_VALUE` for a path that could lead elsewhere, and for a query on a write.
     """
-    if len(text) > _MAX_CHARS:
-        raise bad_value(f"the path has {len(text)} characters: the limit is {_MAX_CHARS}.")
     path, mark, query = text.partition("?")
     if mark and (method not in READING_METHODS or not _QUERY.fullmatch(query)):
         raise bad_value(
@@ -43,20 +40,17 @@ def parse_call(method: str, text: str, *, prefix: str) -> Call:
         raise bad_value(f'"{text}" is not a path of this service: {hint}.')
     if path.startswith(f"{prefix}/"):
         path = path.removeprefix(prefix)
-    segments = path[1:].split("/")
-    if not all(_SEGMENT.fullmatch(segment) for segment in segments):
+    if not all(_SEGMENT.fullmatch(segment) for segment in path[1:].split("/")):
         raise bad_value(f'"{text}" has a part that is empty, starts with "." or has unsafe characters: {hint}.')
     for operation in OPERATIONS:
-        parts = operation.path[1:].split("/")
-        if (method, len(segments)) == (operation.method, len(parts)) and operation.access is Access.READ:
-            pairs = list(zip(parts, segments, strict=True))
-            if all(part in ("{id}", segment) for part, segment in pairs):
-                return Call(operation, next((segment for part, segment in pairs if part == "{id}"), None), query)
+        found = re.fullmatch(operation.path.replace("{id}", "([^/]+)"), path)
+        if found and method == operation.method and not operation.is_write:
+            return Call(operation, found[1] if found.lastindex else None, query)
     return Call(make_foreign(method, path), query=query)
 
 
 def find_known_write(path: str) -> str | None:
     """Return the noun of the known writes that a complete path may be at or beneath; None if there are none."""
-    nouns = {operation.noun for operation in OPERATIONS if operation.access is Access.WRITE}
+    nouns = {operation.noun for operation in OPERATIONS if operation.is_write}
     segments = unquote(path).casefold().split("/")
     return next((noun for noun in sorted(nouns) if any(segment.startswith(noun) for segment in segments)), None)

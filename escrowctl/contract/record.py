@@ -7,11 +7,12 @@ INTERFACE.md section 2 shows no field of any reply, so nothing here is a contrac
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from decimal import InvalidOperation
 from typing import NamedTuple, TypeVar
 
 from escrowctl.contract.identifiers import EMPTY_WORDS, fold_reference
-from escrowctl.contract.json import JsonValue, Number, encode
+from escrowctl.contract.json import JsonValue, Number, encode, plain_name
 
 # `re` compiles each pattern at its first use and caches it: most runs need none.
 _INDEX = r"0|[1-9][0-9]{0,8}"
@@ -24,6 +25,9 @@ _TRANSACTION, _TRANSACTION_STEMS = "transaction", ("transaction", "escrow", "tx"
 _NO_IDS = EMPTY_WORDS | {"na", "n/a", "pending"}
 _LIKE_AN_ID = r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{3,128}"
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_YEARS = range(2000, 9999)
+"""Other years mean a time that is not known, such as 0001, 1970 and 9999."""
+
 _LIST_NAMES = ("data", "items", "results", "records", "result", "content", "entries", "_embedded")
 _MOST_ENVELOPES = 3
 _OF_SOMETHING_ELSE = frozenset(
@@ -228,11 +232,8 @@ def find_id_pointers(record: JsonValue, *, noun: str) -> list[str]:
         for name, value in record.items():
             if name.casefold() == usual and is_id(as_text(value)):
                 return [f"/{_escaped(name)}"]
-    return [pointer for pointer, value in walk(record) if _is_like_an_id(value)]
-
-
-def _is_like_an_id(value: JsonValue) -> bool:
-    return isinstance(value, str) and bool(re.fullmatch(_LIKE_AN_ID, value)) and not re.match(_DATE, value)
+    texts = ((pointer, value) for pointer, value in walk(record) if isinstance(value, str))
+    return [pointer for pointer, text in texts if re.fullmatch(_LIKE_AN_ID, text) and not re.match(_DATE, text)]
 
 
 def walk(value: JsonValue, prefix: str = "") -> Iterator[tuple[str, JsonValue]]:
@@ -298,11 +299,6 @@ def _folded(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 def _first(record: dict[str, JsonValue], names: tuple[str, ...], read: Callable[[JsonValue], str | None]) -> str | None:
     return next((text for name in names if (text := read(record.get(name))) is not None), None)
-
-
-def plain_name(name: str) -> str:
-    """Return a field's name without case and separators: no interface shows how this service spells it."""
-    return re.sub(r"[\W_]", "", name).casefold()
 
 
 def as_text(value: JsonValue) -> str | None:
@@ -377,3 +373,16 @@ def as_amount(value: JsonValue) -> Number | None:
     # Sums must be exact and can be printed: 1e2000000 is valid JSON.
     can_be_summed = isinstance(exponent, int) and exponent >= -_MOST_DIGITS and value.adjusted() < _MOST_DIGITS
     return value if can_be_summed else None
+
+
+def read_time(text: str | None) -> datetime | None:
+    """Return the moment in UTC that a service's timestamp names; None for other texts, and for unknown times."""
+    # Without its hyphens, a count of milliseconds such as 1801010112345 would be a day of the year 1801.
+    if text is None or not re.match(_DATE, text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        found = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return found if found.year in _YEARS else None

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from escrowctl.contract.json import JsonValue, Number
+from escrowctl.contract.json import JsonValue, Number, plain_name
 
 STARS = "***"
 
@@ -133,15 +133,13 @@ def star(text: str, key: str) -> str:
     return _star_short(text, key) if len(text) <= _SHORT else _star(text, key)
 
 
-@lru_cache(maxsize=256)
-def _star_short(text: str, key: str) -> str:
-    # Names and values of headers, the same with each reply.
-    return _star(text, key)
-
-
 def _star(text: str, key: str) -> str:
     text = text.replace(key, STARS)
     return STARS if holds_key(text, key) else text
+
+
+_star_short = lru_cache(maxsize=256)(_star)
+"""Names and values of headers are the same with each reply."""
 
 
 def shown(value: str) -> str:
@@ -174,9 +172,7 @@ class _Needles:
         return False
 
 
-@lru_cache(maxsize=16)
-def _needles(key: str) -> _Needles:
-    return _Needles(key)
+_needles = lru_cache(maxsize=16)(_Needles)
 
 
 def _cut(text: str, size: int, step: int) -> list[str]:
@@ -258,21 +254,17 @@ def star_value(value: JsonValue, key: str) -> JsonValue:
 
 def hide_secrets(text: str) -> str:
     """Return a short text with stars for signing secrets, and for values under names like those of secrets."""
-    text = _hide_signing(text)
+    text = re.sub(_SIGNING, STARS, text) if "whsec" in text else text
     # Without one of these there is nothing to find: most texts of most replies.
     return re.sub(_NAMED_VALUE, rf"\1\2{STARS}", text) if any(mark in text for mark in "=\"'") else text
 
 
-def hide_query(text: str) -> str:
-    """Return a text with stars for the values in the queries of its URLs."""
-    return re.sub(_QUERY_VALUE, rf"\1{STARS}", text) if "=" in text else text
-
-
 def hide_in_text(text: str) -> str:
-    """Return a text with stars for everything that may be secret in it: everything that `hide_secrets` and `hide_query`
-    hide, and the user and password in URLs.
+    """Return a text with stars for everything that may be secret in it: everything that `hide_secrets` hides, and the
+    user, the password and the values of the query in URLs.
     """
-    text = hide_query(hide_secrets(text))
+    text = hide_secrets(text)
+    text = re.sub(_QUERY_VALUE, rf"\1{STARS}", text) if "=" in text else text
     return re.sub(_USERINFO, f"://{STARS}@", text) if "://" in text else text
 
 
@@ -292,10 +284,6 @@ def hash_values(value: JsonValue) -> JsonValue:
     return _cover(value, "", _hash, lambda text: text)
 
 
-def _hide_signing(text: str) -> str:
-    return re.sub(_SIGNING, STARS, text) if "whsec" in text else text
-
-
 def _cover(value: JsonValue, name: str, secret: Callable[[str], str], other: Callable[[str], str]) -> JsonValue:
     match value:
         case dict():
@@ -313,7 +301,7 @@ def _cover(value: JsonValue, name: str, secret: Callable[[str], str], other: Cal
 @lru_cache(maxsize=256)
 def is_private(name: str) -> bool:
     """Whether a field is named like a secret."""
-    bare = _bare(name)
+    bare = plain_name(name)
     return any(word.replace(" ", "") in bare for word in _PRIVATE_NAMES)
 
 
@@ -340,15 +328,11 @@ def find_secret(value: JsonValue) -> str | None:
     """Return the signing secret in a webhook's record, by its usual names or Standard Webhooks' prefix."""
     if isinstance(value, dict):
         for name, item in value.items():
-            is_named = _bare(name) in _SIGNING_NAMES
+            is_named = plain_name(name) in _SIGNING_NAMES
             if isinstance(item, str) and item and (is_named or item.startswith(_STANDARD_PREFIX)):
                 return item
     children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return next((found for child in children if (found := find_secret(child))), None)
-
-
-def _bare(name: str) -> str:
-    return name.replace("_", "").replace("-", "").casefold()
 
 
 def _walk(value: JsonValue, name: str, harmless: frozenset[str], cover: Callable[[str], str]) -> JsonValue:

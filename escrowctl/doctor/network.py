@@ -68,7 +68,7 @@ def check_way(
     peer = exchange.peer
     if peer is None:
         at_proxy = f"no connection to the proxy from {proxy_name} ({exchange.detail})"
-        why = at_proxy if proxy_name else f"{service.origin}: {_describe_fault(exchange)}"
+        why = at_proxy if proxy_name else f"{service.origin}: {exchange.why}"
         yield Finding("tcp", Verdict.FAILED, why, hints)
         yield from skip("no connection", "tls")
         return
@@ -82,7 +82,7 @@ def check_way(
     if service.origin.scheme == "http":
         yield from skip("plain http, to loopback only", "tls")
     elif peer.tls is None:
-        yield Finding("tls", Verdict.FAILED, _describe_fault(exchange), hints)
+        yield Finding("tls", Verdict.FAILED, exchange.why, hints)
     else:
         yield _check_certificate(peer.tls, now)
 
@@ -92,8 +92,3 @@ def _check_certificate(tls: Tls, now: datetime) -> Finding:
     ends = f"{tls.ends:%Y-%m-%d}, in {days} days" if days >= 0 else f"{tls.ends:%Y-%m-%d}"
     verdict = Verdict.OK if days >= _FEW_DAYS else Verdict.WARNING
     return Finding("tls", verdict, f"{tls.version}, certificate by {tls.issuer}, valid until {ends}")
-
-
-def _describe_fault(exchange: Exchange) -> str:
-    fault = (exchange.fault or Fault.BROKEN_OFF).value
-    return f"{fault} ({exchange.detail})" if exchange.detail else fault

@@ -5,50 +5,26 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, TextIO, TypedDict
+from typing import TYPE_CHECKING, TextIO
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, OutputClosedError
 from escrowctl.output.plain import fold, render_csv, render_rows, safe
+from escrowctl.runtime import takes_text
 
 # Formats are imported by the methods that use them: help and usage errors do not pay for them.
 if TYPE_CHECKING:
     from datetime import datetime
-    from typing import Protocol
 
     from escrowctl.contract.json import JsonValue
-    from escrowctl.output.drawn_line import DrawnLine
+    from escrowctl.options import SharedOptions
     from escrowctl.output.view import Listing, View
 
-    class OutputOptions(Protocol):
-        """The options of the line that decide about output.
 
-        `color` is auto, always or never. If `fields` is not empty, only those are shown. `raw`: data is JSON,
-        even for a person. `table` and `csv` are for a pipe or a terminal: at most one of them, and
-        neither with `json`, `raw` or `quiet`.
-        """
-
-        json: bool
-        table: bool
-        csv: bool
-        quiet: bool
-        verbose: bool
-        debug: bool
-        color: str
-        fields: tuple[str, ...]
-        raw: bool
-
-
-_MIN_WIDTH = 40
+_MIN_WIDTH, _USUAL_WIDTH = 40, 80
 _PLAIN = Invocation("escrowctl")
 _SHOWN_SECONDS = 1.0
 """Waits are drawn from this length on."""
 _RED, _RESET = "\x1b[1;31m", "\x1b[0m"
-
-
-class _Terminal(TypedDict):
-    now: "datetime"
-    width: int
-    color: bool
 
 
 class Console:
@@ -62,7 +38,7 @@ class Console:
         stdout: TextIO,
         stderr: TextIO,
         environ: Mapping[str, str],
-        options: "OutputOptions",
+        options: "SharedOptions",
         *,
         now: "Callable[[], datetime]",
         keys: "Callable[[], Iterable[str]]" = tuple,
@@ -76,7 +52,7 @@ class Console:
         self._said: set[str] = set()
         self._widths: tuple[int, ...] = ()
         self._is_csv_begun = False
-        self._line: DrawnLine | None = None
+        self._is_drawn = False
         for stream in (stdout, stderr):
             if isinstance(stream, TextIOWrapper):
                 # A character that the encoding lacks is shown by its code; it must not cause a traceback.
@@ -113,25 +89,17 @@ class Console:
             if self._has_table:
                 self.note("none", "nothing was found")
         elif self._has_table:
-            from escrowctl.output import terminal
-
-            terminal_state = self._terminal()
-            text, hidden = terminal.render_listing(listing, **terminal_state)
+            text, hidden = self._render_listing(listing, color=self._colors(self._stdout))
             self.data(text)
             if hidden:
-                names = " and ".join(filter(None, [", ".join(hidden[:-1]), hidden[-1]]))
-                width = terminal_state["width"]
-                lacking = f"a line of {width} characters has no room for these columns: {names}"
+                lacking = f"a line of {self._width} characters has no room for these columns: {', '.join(hidden)}"
                 self.note("hidden", f"{lacking}. Use --fields, --csv or --json")
         else:
             self.data(render_rows(view.row(listing.columns) for view in listing.views))
 
     def table_lines(self, listing: "Listing") -> list[str]:
         """Return several views as the lines of a table, for use in a question."""
-        from escrowctl.output import terminal
-
-        text, _ = terminal.render_listing(listing, **(self._terminal() | {"color": False}))
-        return text.splitlines()
+        return self._render_listing(listing, color=False)[0].splitlines()
 
     def show_line(self, view: "View") -> None:
         """Show one of several views that arrive one by one.
@@ -153,12 +121,10 @@ class Console:
         elif view.line is not None:
             self.data(fold(safe(view.line), self._width))
         else:
-            from escrowctl.output import terminal
+            from escrowctl.output.terminal import render_row
 
-            terminal_state = self._terminal()
-            header, row, self._widths = terminal.render_row(
-                view, self._widths, terminal_state["now"], color=terminal_state["color"]
-            )
+            colors = self._colors(self._stdout)
+            header, row, self._widths = render_row(view, self._widths, self._now(), color=colors)
             self.data(f"{header}\n{row}" if header else row)
 
     def document(self, document: "JsonValue") -> None:
@@ -230,23 +196,30 @@ class Console:
             self.draw(f"{text}  {seconds:.0f} s")
 
     def draw(self, text: str) -> None:
-        """Replace the last drawn text by a new one. The next written line erases it."""
-        if self._line is None:
-            from escrowctl.output.drawn_line import DrawnLine
+        """Replace the last drawn text by a new one. The next written line erases it.
 
-            self._line = DrawnLine(self._stderr)
-        self._line.draw(safe(self._starred(text)))
+        While the terminal is stopped (Ctrl-S), nothing is drawn or erased: to wait for it would delay the request
+        that the text describes.
+        """
+        if not takes_text(self._stderr):
+            return
+        try:
+            width = os.get_terminal_size(self._stderr.fileno()).columns
+        except (OSError, ValueError):
+            width = _USUAL_WIDTH
+        self._is_drawn = True
+        # A text that fills the line would wrap into the next one, which is never erased.
+        self._write_error(f"\r{safe(self._starred(text))[: width - 1]}\x1b[K")
 
     def erase(self) -> None:
-        """Erase the drawn text, if any, as soon as the terminal takes text."""
-        if self._line is not None:
-            self._line.erase()
+        """Erase the drawn text, if any. If the terminal takes no text now, the next text erases it."""
+        if self._is_drawn and takes_text(self._stderr):
+            self._make_room()
 
     def trace(self, message: str) -> None:
         """Write a line about a request or reply, under `-v` and `--debug`."""
-        if not (self._options.verbose or self._options.debug):
-            return
-        self._say_note("trace", self._starred(message))
+        if self._options.verbose or self._options.debug:
+            self._say_note("trace", self._starred(message))
 
     def error(self, error: EscrowctlError, invocation: Invocation) -> None:
         """Write an error with its hints. A hint's command starts with `invocation`."""
@@ -294,9 +267,14 @@ class Console:
         elif view.line is not None:
             self.data(safe(view.line))
         else:
-            from escrowctl.output.outline import render_fields
+            from escrowctl.output.terminal import render_fields
 
-            self.data(render_fields(view, **self._terminal()))
+            self.data(render_fields(view, now=self._now(), width=self._width, color=self._colors(self._stdout)))
+
+    def _render_listing(self, listing: "Listing", *, color: bool) -> tuple[str, tuple[str, ...]]:
+        from escrowctl.output.terminal import render_listing
+
+        return render_listing(listing, now=self._now(), width=self._width, color=color)
 
     def _show_document(self, document: "JsonValue") -> None:
         """Write JSON; for a person, one value a line."""
@@ -352,21 +330,19 @@ class Console:
         return self._width if self._stderr.isatty() else None
 
     def _say(self, text: str) -> None:
+        self._make_room()
         self._write_error(text + "\n")
 
     def _make_room(self) -> None:
-        if self._line is not None:
-            self._line.make_room()
+        if self._is_drawn:
+            self._is_drawn = False
+            self._write_error("\r\x1b[K")
 
     def _write_error(self, text: str) -> None:
-        self._make_room()
         # If stderr is closed, the failure cannot be reported anywhere.
         with contextlib.suppress(OSError, ValueError):
             self._stderr.write(text)
             self._stderr.flush()
-
-    def _terminal(self) -> "_Terminal":
-        return {"now": self._now(), "width": self._width, "color": self._colors(self._stdout)}
 
     @property
     def _width(self) -> int:

@@ -55,10 +55,6 @@ def _line(cells: tuple[str, ...]) -> str:
     import csv  # noqa: PLC0415 - for who exports
 
     written = io.StringIO()
-    csv.writer(written, lineterminator="").writerow([_harmless(cell) for cell in cells])
+    harmless = (f"'{safe(cell)}" if cell.lstrip().startswith(_FORMULA_STARTS) else safe(cell) for cell in cells)
+    csv.writer(written, lineterminator="").writerow(harmless)
     return written.getvalue()
-
-
-def _harmless(cell: str) -> str:
-    shown = safe(cell)
-    return f"'{shown}" if cell.lstrip().startswith(_FORMULA_STARTS) else shown

@@ -19,7 +19,6 @@ from escrowctl.contract.operations import (
     LIST_WEBHOOKS,
     RELEASE_TRANSACTION,
     UPDATE_TRANSACTION,
-    Access,
     Operation,
 )
 from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, JsonValue, ProblemKind
@@ -220,7 +219,7 @@ def _parameters(operation: Operation, description: Description) -> Sequence[Json
         found.append({"name": "limit", "in": "query", "schema": limit})
         meaning = "The id of an existing record: only older ones are listed."
         found.append({"name": "after", "in": "query", "schema": ids, "description": meaning})
-    if operation.access is Access.WRITE:
+    if operation.is_write:
         found.append(_header("Idempotency-Key", "Accepted, with no effect: the interface promises nothing."))
     found.append(_header(REQUEST_ID_HEADER, "Returned if it is valid, as in answers; else the sandbox draws one."))
     return found

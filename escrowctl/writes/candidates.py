@@ -13,8 +13,7 @@ from escrowctl.client.pages import Page
 from escrowctl.config.service import Service
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import CREATE_WEBHOOK
-from escrowctl.contract.record import Located, Record, describe
-from escrowctl.contract.timestamps import read_time
+from escrowctl.contract.record import Located, Record, describe, read_time
 from escrowctl.journal.model import Entry
 from escrowctl.writes.create import list_differences
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from escrowctl.client.http import THROTTLED, Answer, Exchange, Fault
+from escrowctl.client.http import THROTTLED, Answer, Exchange
 from escrowctl.client.problem import REFUSAL_CODES, describe_refusal, list_request_ids
 from escrowctl.config.service import Service
 from escrowctl.contract.error_reply import CODES, STATUS_CODES, find_error
@@ -103,11 +103,9 @@ def judge_write(operation: Operation, exchange: Exchange, *, sent: Sent = _NOTHI
             detail = f"the service replied {judged.detail}: it may already have received this request"
             return Judgement(Outcome.UNKNOWN, detail, ErrorCode.CONFLICT, record=judged.record)
         return judged
-    fault = exchange.fault or Fault.BROKEN_OFF
-    detail = f"{fault.value} ({exchange.detail})" if exchange.detail else fault.value
     if not exchange.sent:
-        return Judgement(Outcome.NOT_SENT, detail, ErrorCode.NO_CONNECTION)
-    return Judgement(Outcome.UNKNOWN, detail)
+        return Judgement(Outcome.NOT_SENT, exchange.why, ErrorCode.NO_CONNECTION)
+    return Judgement(Outcome.UNKNOWN, exchange.why)
 
 
 def _judge_answer(operation: Operation, answer: Answer, sent: Sent) -> Judgement:

@@ -3,15 +3,7 @@
 from typing import NamedTuple
 
 from escrowctl.client.http import SUCCESS, Answer
-from escrowctl.client.problem import (
-    REDIRECTS,
-    REFUSAL_CODES,
-    connection_hint,
-    is_web_page,
-    redirected,
-    refusal_hint,
-    reply_facts,
-)
+from escrowctl.client.problem import REDIRECTS, REFUSAL_CODES, connection_hint, is_web_page, refusal_hint, reply_facts
 from escrowctl.client.retry import after_attempts
 from escrowctl.config.advice import advise_setting
 from escrowctl.config.service import Service
@@ -154,7 +146,7 @@ def _address_hint(service: Service, settlement: Settlement, answer: Answer | Non
     """Return the hint if the reply seems to come from elsewhere than the API."""
     status = settlement.http_status
     if status in REDIRECTS:
-        return (Hint(redirected(service)),)
+        return refusal_hint(service, status or 0)
     if answer is not None and status in SUCCESS and not service.sandbox and is_web_page(answer):
         return (command("doctor", "the reply is a web page: to check base URL and API prefix"),)
     return ()

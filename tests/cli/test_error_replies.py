@@ -150,4 +150,4 @@ def test_debug_names_the_proxy(run: Run, serve: Serve) -> None:
     told = run(*GET, "--debug", environ=environ, sleep=lambda _: None).err
 
     assert f"* attempt 1, to {address}, through the proxy http://{address}" in told
-    assert ("s3cr3t" in told, "the proxy does not accept them" in told) == (False, True)
+    assert ("s3cr3t" in told, "put the proxy's user and password" in told) == (False, True)

@@ -24,7 +24,7 @@ HTTP = frozenset({"httpx", "httpcore", "h11", "ssl", "socket", "http", "email", 
 HEAVY = frozenset({"pydantic", "pydantic_core", "rich", "sqlite3", "falcon", "platformdirs", "waitress"})
 UNUSED_BY_ONE_READ = (
     *("commands.several", "commands.writing", "contract.money", "contract.paths", "client.trace", "prompt"),
-    *("output.errors", "output.terminal", "output.outline", "journal", "sandbox", "writes"),
+    *("output.errors", "output.terminal", "journal", "sandbox", "writes"),
 )
 UNUSED_BY_A_CREATE = (
     *("commands.several", "commands.read", "contract.paths", "journal.mounts", "sandbox", "output.errors"),

@@ -43,7 +43,7 @@ from escrowctl.contract.operations import (
 from escrowctl.contract.record import make_record
 from escrowctl.contract.redaction import Secret
 from escrowctl.errors import EscrowctlError, Outcome
-from escrowctl.output import outline, plain, terminal
+from escrowctl.output import plain, terminal
 from escrowctl.output.view import Listing, View
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
@@ -374,7 +374,7 @@ def show(value: Any, *, to_terminal: bool) -> None:
     view = view_of(value)
     plain.render_rows(view.fields)
     if to_terminal and len(view.fields) < 300:
-        outline.render_fields(view, now=NOW, width=100, color=False)
+        terminal.render_fields(view, now=NOW, width=100, color=False)
 
 
 # A strict reader that shares nothing with ours

@@ -17,7 +17,7 @@ from escrowctl.client import connection, http
 from escrowctl.client.http import Evidence, Fault
 from escrowctl.contract.json import Document, Reply, read_reply
 from escrowctl.errors import Outcome
-from escrowctl.output import console, errors, outline, plain, terminal
+from escrowctl.output import console, errors, plain, terminal
 from escrowctl.writes import outcome, sending
 from escrowctl.writes.outcome import Judgement
 
@@ -115,11 +115,16 @@ def forgets_the_call(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
 def has_no_limit(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     """Inflate everything, without a limit."""
 
-    def greedy(chunks: Any, _limit: int, inflater: Any) -> bytes:
-        reached()
-        return b"".join(inflater.decompress(chunk) for chunk in chunks)
+    collect = internals.read(internals.COLLECT)
 
-    monkeypatch.setattr(internals.COLLECT_INFLATED, greedy)
+    def greedy(kept: bytearray, chunks: Any, limit: int, encoding: str) -> Any:
+        if not encoding:
+            return collect(kept, chunks, limit, encoding)
+        reached()
+        kept += zlib.decompress(b"".join(chunks), 47)
+        return None
+
+    monkeypatch.setattr(internals.COLLECT, greedy)
 
 
 def reads_carelessly(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
@@ -162,7 +167,7 @@ def makes_nothing_safe(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> Non
         reached()
         return text
 
-    for module in (console, terminal, outline, errors, plain):
+    for module in (console, terminal, errors, plain):
         monkeypatch.setattr(module, "safe", as_it_is)
 
 

@@ -46,7 +46,8 @@ def create(
       escrowctl --sandbox tx create --amount 100 --currency USD --dry-run
     """
     session = session_of(context)
-    money = check_minor_digits(parse_amount(amount), check_currency(session, currency))
+    number = parse_amount(amount, name="--amount")
+    money = check_minor_digits(number, check_currency(session, currency), name="--amount")
     added = read_data(data, session.runtime.stdin)
     options = check_options(idempotency_key, reason, allow_duplicate, reference=reference)
     request = request_create(money, session.service, added, options)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
+from wsgiref.headers import Headers
 
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
@@ -25,14 +26,12 @@ from escrowctl.sandbox.bodies import (
     read_stored,
     write_json,
 )
-from escrowctl.sandbox.http import RECOGNISED_KEY
-from escrowctl.sandbox.settings import Settings
+from escrowctl.sandbox.http import JSON_TYPE, RECOGNISED_KEY
+from escrowctl.sandbox.settings import Settings, find_variant
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
 
-_JSON_TYPE = "application/json"
-_OPERATION = "escrowctl.operation"
 _NOWHERE = "/-"
 
 _CAMEL: Mapping[str, str] = MappingProxyType(
@@ -58,17 +57,13 @@ class Answer(NamedTuple):
     headers: list[tuple[str, str]]
     body: bytes
 
-    @property
-    def is_success(self) -> bool:
-        """Whether the request was carried out."""
-        return self.status.startswith("2")
-
     def with_body(self, body: bytes, *, content_type: str | None = None) -> "Answer":
         """Return the answer with another body, and the length and type of that body."""
-        replaced = {"content-length"} | ({"content-type"} if content_type else set())
-        headers = [one for one in self.headers if one[0].lower() not in replaced]
-        headers += [("Content-Type", content_type)] if content_type else []
-        return Answer(self.status, [*headers, ("Content-Length", str(len(body)))], body)
+        headers = Headers([*self.headers])
+        headers["Content-Length"] = str(len(body))
+        if content_type is not None:
+            headers["Content-Type"] = content_type
+        return Answer(self.status, headers.items(), body)
 
 
 def ask(app: "WSGIApplication", environ: "WSGIEnvironment") -> Answer:
@@ -85,14 +80,15 @@ def ask(app: "WSGIApplication", environ: "WSGIEnvironment") -> Answer:
 
 def call_route(environ: "WSGIEnvironment", settings: Settings) -> "tuple[WSGIEnvironment, Operation | None]":
     """Return the request with the sandbox's own prefix, and its operation; None if it has none."""
-    path, prefix = environ["PATH_INFO"], settings.variant("prefix")
+    path, prefix = environ["PATH_INFO"], find_variant(settings, "prefix")
     if path.startswith(f"{prefix}/"):
         path = DEFAULT_API_PREFIX + path.removeprefix(prefix)
     elif path.startswith(f"{DEFAULT_API_PREFIX}/"):
         path = _NOWHERE + path
-    operation = _operation_of(environ["REQUEST_METHOD"], path.removeprefix(DEFAULT_API_PREFIX))
-    key = environ.get("HTTP_IDEMPOTENCY_KEY", "") if settings.variant("idempotent") == "on" else ""
-    return {**environ, "PATH_INFO": path, _OPERATION: operation, RECOGNISED_KEY: key}, operation
+    called = path.removeprefix(DEFAULT_API_PREFIX)
+    operation = next((one for one in OPERATIONS if _is_call(one, environ["REQUEST_METHOD"], called)), None)
+    key = environ.get("HTTP_IDEMPOTENCY_KEY", "") if find_variant(settings, "idempotent") == "on" else ""
+    return {**environ, "PATH_INFO": path, RECOGNISED_KEY: key}, operation
 
 
 def problem_answer(kind: ProblemKind, headers: Mapping[str, str]) -> Answer:
@@ -103,29 +99,19 @@ def problem_answer(kind: ProblemKind, headers: Mapping[str, str]) -> Answer:
     return answer.with_body(write_json(document).encode(), content_type=PROBLEM_TYPE)
 
 
-def shape_answer(answer: Answer, environ: "WSGIEnvironment", settings: Settings) -> Answer:
-    """Return an answer of the interface in the form of the variants. Other answers are unchanged."""
-    operation: Operation | None = environ[_OPERATION]
-    if operation is None:
-        return answer
-    if not answer.is_success:
-        return _shape_error(answer, settings.variant("errors"))
-    if operation is RELEASE_TRANSACTION and settings.variant("release") == "empty":
+def shape_answer(answer: Answer, operation: Operation, settings: Settings) -> Answer:
+    """Return an answer of the interface in the form of the variants."""
+    if not answer.status.startswith("2"):
+        return _shape_error(answer, find_variant(settings, "errors"))
+    if operation is RELEASE_TRANSACTION and find_variant(settings, "release") == "empty":
         return Answer("204 No Content", [one for one in answer.headers if not one[0].startswith("Content-")], b"")
-    if operation is CREATE_TRANSACTION and settings.variant("created") == "201":
+    if operation is CREATE_TRANSACTION and find_variant(settings, "created") == "201":
         answer = answer._replace(status="201 Created")
-    return _shape_fields(answer, operation, settings.variant("fields"))
+    return _shape_fields(answer, operation, find_variant(settings, "fields"))
 
 
-def _operation_of(method: str, path: str) -> Operation | None:
-    return next(
-        (
-            operation
-            for operation in OPERATIONS
-            if operation.method == method and re.fullmatch(operation.path.replace("{id}", "[^/]+"), path)
-        ),
-        None,
-    )
+def _is_call(operation: Operation, method: str, path: str) -> bool:
+    return operation.method == method and bool(re.fullmatch(operation.path.replace("{id}", "[^/]+"), path))
 
 
 def _shape_error(answer: Answer, shape: str) -> Answer:
@@ -140,7 +126,7 @@ def _shape_error(answer: Answer, shape: str) -> Answer:
             return answer.with_body(f"{detail}\n".encode(), content_type="text/plain; charset=utf-8")
         case _:
             return answer
-    return answer.with_body(body.encode(), content_type=_JSON_TYPE)
+    return answer.with_body(body.encode(), content_type=JSON_TYPE)
 
 
 def _shape_fields(answer: Answer, operation: Operation, shape: str) -> Answer:

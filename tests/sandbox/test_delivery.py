@@ -32,7 +32,7 @@ DELAYS = [5, 15, 30, 60]
 
 @pytest.fixture
 def sandbox(folder: Path, time: Time) -> Iterator[Sandbox]:
-    opened = Sandbox(open_store(folder, now=time), now=time)
+    opened = Sandbox(open_store(folder, now=time))
     yield opened
     opened.close()
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from escrowctl.sandbox import outbox
+from escrowctl.sandbox import events
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from sandbox.conftest import Time, balances, rows
 
@@ -61,7 +61,7 @@ def test_change_and_event_are_stored_together_or_not_at_all(
     sandbox: Sandbox, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = create(client)
-    monkeypatch.setattr(outbox, "ADD_DELIVERIES", "INSERT INTO missing VALUES (1)")
+    monkeypatch.setattr(events, "ADD_DELIVERIES", "INSERT INTO missing VALUES (1)")
 
     assert client.put(f"/transactions/{made['id']}/release").status_code == 500
 

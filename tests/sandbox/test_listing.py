@@ -49,7 +49,7 @@ def test_page_with_the_last_record_has_no_more(client: httpx.Client) -> None:
     [
         *((f"limit={value}", "limit") for value in ("0", "101", "", "1.0", "%D9%A1", "9" * 5000)),
         *((f"after={value}", "after") for value in ("tx_00000000", "%00%FF")),
-        *(("status=held", "status"), ("%23/amount=1", "#/amount"), ("=1", ""), ("limit=1&limit=2", "query")),
+        *(("status=held", "status"), ("%23/amount=1", "#/amount"), ("=1", ""), ("limit=1&limit=2", "limit")),
     ],
 )
 def test_list_with_a_bad_parameter_is_400(client: httpx.Client, query: str, parameter: str) -> None:

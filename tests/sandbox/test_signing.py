@@ -11,8 +11,8 @@ import standardwebhooks
 from conftest import Serve
 from wire_server import Seen, answering, http_reply
 
+from escrowctl.sandbox.sender import sign
 from escrowctl.sandbox.service import Sandbox
-from escrowctl.sandbox.signing import make_headers
 from escrowctl.sandbox.store import open_store
 from sandbox.test_delivery import Shop
 
@@ -22,7 +22,7 @@ Connect = Callable[[Sandbox], httpx.Client]
 @pytest.fixture
 def sent(folder: Path, connect: Connect, serve: Serve) -> tuple[str, list[Seen]]:
     """The secret of an endpoint and two deliveries, at this moment: the libraries compare the time with theirs."""
-    sandbox = Sandbox(open_store(folder, now=lambda: datetime.now(UTC)), now=lambda: datetime.now(UTC))
+    sandbox = Sandbox(open_store(folder, now=lambda: datetime.now(UTC)))
     there = Shop(connect(sandbox), serve(answering(http_reply("200 OK"))))
     there.create(note='\u20ac \U0001f600 "quoted" <&>', metadata={"rate": 1.10, "list": [None, True]})
     there.advance(days=30)
@@ -39,7 +39,7 @@ def headers(seen: Seen) -> dict[str, str]:
 
 def test_vector_of_the_specification() -> None:
     """From the tests of the specification's own libraries (standard-webhooks, libraries/*, 1.0.0)."""
-    found = make_headers(
+    found = sign(
         "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
         message_id="msg_p5jXN8AQM9LWM0D4loKWxJek",
         timestamp=1614265330,

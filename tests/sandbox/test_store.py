@@ -1,7 +1,6 @@
 """The store's file: its mode, what is refused, and what stays unchanged."""
 
 import os
-import shlex
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ import internals
 import pytest
 from conftest import Run
 
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, ExitCode, Hint, Outcome
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, ExitCode, Outcome
 from escrowctl.sandbox.schema import FORMAT
 from escrowctl.sandbox.service import open_sandbox
 from escrowctl.sandbox.store import open_store
@@ -100,7 +99,7 @@ def test_file_that_is_no_database_is_refused_and_unchanged(
 
     error = refusal(folder, now)
 
-    assert error.hints == (Hint(f"mv {shlex.quote(str(store_file))} {shlex.quote(str(store_file))}.damaged"),)
+    assert [hint.text for hint in error.hints] == ["sandbox reset --yes"]
     assert store_file.read_bytes() == content
 
 
@@ -147,5 +146,5 @@ def test_store_locked_by_another_program_is_refused(folder: Path, store_file: Pa
     with closing(sqlite3.connect(store_file, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
 
-        with pytest.raises(EscrowctlError, match="another program has locked it"):
+        with pytest.raises(EscrowctlError, match="database is locked"):
             open_store(folder, now=now, timeout=0.01)

@@ -1,7 +1,6 @@
 """Events: one for each change, in the same database transaction, for the endpoints that want its kind."""
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -151,11 +150,3 @@ def test_duration_of_another_form_is_400(client: httpx.Client, value: object) ->
 
     assert reply.status_code == 400
     assert [error["pointer"] for error in reply.json()["errors"]] == ["#/expires_in"]
-
-
-def test_event_is_never_numbered_twice(sandbox: Sandbox, client: httpx.Client) -> None:
-    create(client)
-    with pytest.raises(sqlite3.IntegrityError), sandbox.store.writing() as connection:
-        connection.execute(
-            "INSERT INTO events SELECT 9, 'msg_9', kind, transaction_id, 1, 0, body, created_at FROM events"
-        )

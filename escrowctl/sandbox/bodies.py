@@ -32,12 +32,8 @@ JsonValue: TypeAlias = "bool | int | str | NumberToken | Sequence[JsonValue] | M
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 
 
-class JsonError(Exception):
-    """The text is not JSON as RFC 8259 and I-JSON (RFC 7493) define it; the message gives the place or the reason."""
-
-
 def read_json(raw: bytes) -> JsonValue:
-    """Parse one JSON text, or raise JsonError.
+    """Parse one JSON text as RFC 8259 and I-JSON (RFC 7493) define it. Raises ProblemError 400 with place or reason.
 
     Stricter than Python's own reader: UTF-8 without a byte order mark, no NaN or Infinity, no
     duplicate names in an object, no lone surrogates, at most MAX_DEPTH levels.
@@ -51,11 +47,11 @@ def read_json(raw: bytes) -> JsonValue:
             object_pairs_hook=_unique_members,
         )
     except UnicodeDecodeError as error:
-        raise JsonError(f"not UTF-8 at byte {error.start}") from error
+        raise _not_json(f"not UTF-8 at byte {error.start}") from error
     except json.JSONDecodeError as error:
-        raise JsonError(f"not JSON at line {error.lineno}, column {error.colno}") from error
+        raise _not_json(f"not JSON at line {error.lineno}, column {error.colno}") from error
     except RecursionError as error:
-        raise JsonError("nested too deeply") from error
+        raise _not_json("nested too deeply") from error
     _check(value, level=1)
     return value
 
@@ -81,13 +77,13 @@ def write_json(value: JsonValue) -> str:
 
 
 def _refuse_constant(constant: str) -> NoReturn:
-    raise JsonError(f"{constant} is not a JSON number")
+    raise _not_json(f"{constant} is not a JSON number")
 
 
 def _unique_members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise JsonError("an object has a name twice")
+        raise _not_json("an object has a name twice")
     return members
 
 
@@ -97,10 +93,10 @@ def _check(value: JsonValue, *, level: int) -> None:
         try:
             value.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise JsonError("a string holds half of a surrogate pair") from error
+            raise _not_json("a string holds half of a surrogate pair") from error
     elif isinstance(value, Mapping | Sequence):
         if level > MAX_DEPTH:
-            raise JsonError("nested too deeply")
+            raise _not_json("nested too deeply")
         inner = (*value, *value.values()) if isinstance(value, Mapping) else value
         for item in inner:
             _check(item, level=level + 1)
@@ -171,6 +167,10 @@ class ProblemError(Exception):
 def flawed(*flaws: Flaw) -> ProblemError:
     """A 400 whose detail joins the sentences of the flaws."""
     return ProblemError(ProblemKind.BAD_REQUEST, " ".join(flaw["detail"] for flaw in flaws), flaws=flaws)
+
+
+def _not_json(reason: str) -> ProblemError:
+    return flawed({"pointer": "#", "detail": f"The body is not usable JSON: {reason}."})
 
 
 def no_record(noun: str, record_id: str) -> ProblemError:

@@ -65,11 +65,11 @@ NEXT_SEQUENCE = "SELECT coalesce(max(sequence), 0) + 1 FROM events WHERE transac
 ADD_DELIVERIES = """
     INSERT INTO deliveries (event, endpoint_id, state, next_attempt_at)
     SELECT :event, id, :state, :at FROM webhook_endpoints
-    WHERE EXISTS (SELECT 1 FROM json_each(events) WHERE value = :kind)
+    WHERE EXISTS (SELECT 1 FROM json_each(document, '$.events') WHERE value = :kind)
     ORDER BY position
 """
 FIRST_DELIVERY = """
-    SELECT d.position, d.next_attempt_at, d.failures, e.id, e.body, w.url, w.secret
+    SELECT d.position, d.next_attempt_at, d.failures, e.id, e.body, json_extract(w.document, '$.url'), w.secret
     FROM deliveries d JOIN events e ON e.position = d.event JOIN webhook_endpoints w ON w.id = d.endpoint_id
     WHERE d.next_attempt_at IS NOT NULL ORDER BY d.next_attempt_at, d.position LIMIT 1
 """

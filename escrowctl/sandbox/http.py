@@ -27,16 +27,7 @@ from typing import Any, NamedTuple, TypeAlias
 import falcon
 
 from escrowctl.contract.operations import CREATE_WEBHOOK, DEFAULT_API_PREFIX, Operation
-from escrowctl.sandbox.bodies import (
-    PROBLEM_TYPE,
-    JsonError,
-    JsonObject,
-    ProblemError,
-    ProblemKind,
-    flawed,
-    read_json,
-    write_json,
-)
+from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, ProblemError, ProblemKind, flawed, read_json, write_json
 from escrowctl.sqlite import primary_code
 
 JSON_TYPE = "application/json"
@@ -85,10 +76,7 @@ class Call(NamedTuple):
         """
         if self.content_type.partition(";")[0].strip().lower() != JSON_TYPE:
             raise ProblemError(ProblemKind.NOT_JSON_TYPE, f"A body needs the header Content-Type: {JSON_TYPE}.")
-        try:
-            value = read_json(self.body)
-        except JsonError as error:
-            raise flawed({"pointer": "#", "detail": f"The body is not usable JSON: {error}."}) from error
+        value = read_json(self.body)
         if not isinstance(value, Mapping):
             raise flawed({"pointer": "#", "detail": "The body must be a JSON object."})
         return value

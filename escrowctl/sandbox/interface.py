@@ -10,7 +10,6 @@ that is the sandbox's own choice.
 """
 
 import base64
-import json
 import secrets
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +52,7 @@ from escrowctl.sandbox.store import Store
 
 UNITS = MappingProxyType({"s": 1, "m": 60, "h": 3600, "d": 86_400})
 
-_ADD_ENDPOINT = "INSERT INTO webhook_endpoints (id, url, events, secret, document) VALUES (?, ?, ?, ?, ?)"
+_ADD_ENDPOINT = "INSERT INTO webhook_endpoints (id, secret, document) VALUES (?, ?, ?)"
 _FIND_REPLY = "SELECT request, reply FROM replies WHERE key = ?"
 _ADD_REPLY = "INSERT INTO replies (key, request, reply) VALUES (?, ?, ?)"
 
@@ -217,20 +216,18 @@ def _release(connection: sqlite3.Connection, transaction_id: str, *, at: str) ->
 
 
 def _add_endpoint(connection: sqlite3.Connection, body: NewWebhook, *, at: str) -> JsonObject:
-    events = body.events or list(EventKind)
     secret = SIGNING_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
     described: JsonObject = {"description": body.description} if "description" in body.model_fields_set else {}
     document: JsonObject = {
         "id": draw_id(connection, "wh", table="webhook_endpoints"),
         "url": body.url,
-        "events": events,
+        "events": body.events or list(EventKind),
         **described,
         **body.extra,
         "status": "enabled",
         "created_at": at,
     }
-    values = (document["id"], body.url, json.dumps(events), secret, write_json(document))
-    connection.execute(_ADD_ENDPOINT, values)
+    connection.execute(_ADD_ENDPOINT, (document["id"], secret, write_json(document)))
     return {**document, "secret": secret}
 
 

@@ -264,7 +264,6 @@ def openapi_document() -> JsonObject:
             "description": "An escrow service for rehearsals: no real money. What the published interface does not"
             " show is the sandbox's own choice; another service may choose otherwise.",
         },
-        "servers": [{"url": "/"}],
         "security": [{"key": []}],
         "paths": {**paths, OPENAPI_PATH: {"get": _openapi_operation()}},
         "webhooks": {"event": {"post": _event_operation()}},
@@ -301,7 +300,6 @@ def _operation(operation: Operation, description: CallDescription) -> JsonObject
         "operationId": operation.name,
         "summary": description.summary,
         "description": f"{operation.standing.capitalize()}.",
-        "tags": [operation.noun],
         "parameters": _parameters(operation),
     }
     if description.takes:
@@ -330,7 +328,6 @@ def _openapi_operation() -> JsonObject:
     return {
         "operationId": "get_openapi_document",
         "summary": "Get this document; it is not part of the published interface, and needs no key",
-        "tags": ["sandbox"],
         "security": [],
         "responses": {"200": _response("This document", JSON_TYPE, schema), **_refusals(ANY_CALL)},
     }
@@ -338,16 +335,14 @@ def _openapi_operation() -> JsonObject:
 
 def _event_operation() -> JsonObject:
     """Return the request that the sandbox sends to an endpoint, by Standard Webhooks 1.0.0."""
-    names = ("webhook-id", "webhook-timestamp", "webhook-signature")
-    headers: list[JsonObject] = [
-        {"name": name, "in": "header", "required": True, "schema": {"type": "string"}} for name in names
-    ]
     return {
         "operationId": "receive_event",
         "summary": "An event, signed as in Standard Webhooks; it may come more than once, with the same webhook-id",
-        "tags": ["webhook"],
         "security": [],
-        "parameters": headers,
+        "parameters": [
+            {"name": name, "in": "header", "required": True, "schema": {"type": "string"}}
+            for name in ("webhook-id", "webhook-timestamp", "webhook-signature")
+        ],
         "requestBody": {"required": True, "content": {JSON_TYPE: {"schema": _ref(Event)}}},
         "responses": {"2XX": {"description": "Delivered. With any other reply it is sent again later."}},
     }

@@ -35,7 +35,7 @@ _BY_STATE = "SELECT state, count(*) FROM deliveries GROUP BY state ORDER BY stat
 
 _DELIVERIES = """
     SELECT e.id, e.kind AS event, e.transaction_id AS "transaction", e.sequence, e.triggered,
-      d.endpoint_id AS endpoint, w.url, d.state,
+      d.endpoint_id AS endpoint, json_extract(w.document, '$.url') AS url, d.state,
       (SELECT count(*) FROM delivery_attempts WHERE delivery = d.position) AS attempts,
       d.next_attempt_at AS next_attempt, last.status AS last_status, last.error AS last_error, d.position
     FROM deliveries d JOIN events e ON e.position = d.event JOIN webhook_endpoints w ON w.id = d.endpoint_id

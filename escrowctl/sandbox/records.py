@@ -87,8 +87,7 @@ TRANSITIONS: Mapping[Move, Transition] = MappingProxyType(
 
 def find_move(before: State, after: State) -> Move | None:
     """Return the move from one state to another; None if it is not possible."""
-    edges = {(one.before, one.after): move for move, one in TRANSITIONS.items()}
-    return edges.get((before, after))
+    return next((move for move, one in TRANSITIONS.items() if (one.before, one.after) == (before, after)), None)
 
 
 def timestamp(moment: datetime) -> str:

@@ -1,6 +1,6 @@
 """The tables of the sandbox's store."""
 
-FORMAT = 5
+FORMAT = 6
 """`PRAGMA user_version` of a store with these tables."""
 
 TABLES = """
@@ -49,8 +49,6 @@ CREATE TRIGGER ledger_entries_are_never_deleted BEFORE DELETE ON ledger_entries
 CREATE TABLE webhook_endpoints (
   position INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
-  url TEXT NOT NULL,
-  events TEXT NOT NULL,
   secret TEXT NOT NULL,
   document TEXT NOT NULL
 ) STRICT

@@ -176,10 +176,8 @@ def _open(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datet
     version = prepare(connection, FORMAT, lambda new: _create(new, at=timestamp(now())))
     if version != FORMAT:
         raise unusable(path, f"its format is {version}, this escrowctl reads {FORMAT}", hint=_RESET)
-    row = connection.execute("SELECT identity, api_key FROM sandbox").fetchone()
-    if row is None:
-        raise unusable(path, "it is damaged (its service id is missing)", hint=_RESET)
-    return Store(connection, path.parent, now=now, identity=row["identity"], key=row["api_key"], alone=alone)
+    identity, key = connection.execute("SELECT identity, api_key FROM sandbox").fetchone()
+    return Store(connection, path.parent, now=now, identity=identity, key=key, alone=alone)
 
 
 def _create(connection: sqlite3.Connection, *, at: str) -> None:

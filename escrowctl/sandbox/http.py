@@ -20,7 +20,6 @@ import secrets
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from hmac import compare_digest
 from typing import Any, NamedTuple, TypeAlias
 
@@ -44,18 +43,6 @@ RECOGNISED_KEY = "escrowctl.idempotency_key"
 _LOG = logging.getLogger(__name__)
 # Without its own handler the log would reach stderr, which is for the command line only.
 _LOG.addHandler(logging.NullHandler())
-
-App: TypeAlias = "falcon.App[SandboxRequest, falcon.Response]"
-
-
-class SandboxRequest(falcon.Request):
-    """A request with an id."""
-
-    @cached_property
-    def request_id(self) -> str:
-        """The client's `X-Request-Id` if it matches `REQUEST_ID`, else a new one."""
-        offered = self.get_header(REQUEST_ID_HEADER) or ""
-        return offered if REQUEST_ID.fullmatch(offered) else f"req_{secrets.token_hex(8)}"
 
 
 class Call(NamedTuple):
@@ -99,7 +86,7 @@ class Resource:
     def add(self, method: str, handler: Handler, status: int) -> None:
         """Answer a method with the object that the handler returns, and with this status."""
 
-        def respond(request: SandboxRequest, response: falcon.Response, **path: str) -> None:
+        def respond(request: falcon.Request, response: falcon.Response, **path: str) -> None:
             length = request.content_length or 0
             if length > MAX_BODY_BYTES:
                 raise ProblemError(ProblemKind.TOO_LARGE, f"A body may have at most {MAX_BODY_BYTES} bytes.")
@@ -120,8 +107,11 @@ class Middleware:
         self._expected = f"bearer {key}".encode()
         self._before = before
 
-    def process_request(self, request: SandboxRequest, _response: falcon.Response) -> None:
-        """Authenticate: without the key a client learns nothing about paths or records."""
+    def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
+        """Identify and authenticate: without the key a client learns nothing about paths or records."""
+        offered_id = request.get_header(REQUEST_ID_HEADER) or ""
+        is_usable = REQUEST_ID.fullmatch(offered_id)
+        request.context.id = offered_id if is_usable else f"req_{secrets.token_hex(8)}"
         if request.path == OPENAPI_PATH:
             return
         scheme, _, key = (request.get_header("Authorization") or "").partition(" ")
@@ -133,7 +123,7 @@ class Middleware:
             )
 
     def process_resource(
-        self, request: SandboxRequest, _response: falcon.Response, resource: Resource, _params: dict[str, Any]
+        self, request: falcon.Request, _response: falcon.Response, resource: Resource, _params: dict[str, Any]
     ) -> None:
         """Refuse requests that Falcon would accept: empty segments in a path, HEAD, OPTIONS, unknown methods."""
         if "//" in request.path or request.path.endswith("/"):
@@ -146,9 +136,9 @@ class Middleware:
         if request.path != OPENAPI_PATH:
             self._before()
 
-    def process_response(self, request: SandboxRequest, response: falcon.Response, *_: object) -> None:
+    def process_response(self, request: falcon.Request, response: falcon.Response, *_: object) -> None:
         """Send the request's id with every answer."""
-        response.set_header(REQUEST_ID_HEADER, request.request_id)
+        response.set_header(REQUEST_ID_HEADER, request.context.id)
 
 
 def build_app(
@@ -157,7 +147,7 @@ def build_app(
     *,
     key: str,
     before: Callable[[], None],
-) -> App:
+) -> "falcon.App[falcon.Request, falcon.Response]":
     """Build the WSGI app. `more` has the handlers of paths outside the interface, by path and method.
 
     Each call of a handler, except for the OpenAPI document, follows a call of `before`.
@@ -165,7 +155,7 @@ def build_app(
     A 500 does not show the exception: it is logged. A ConnectionError of a handler is not answered: the app raises it.
     """
     checks = Middleware(key=key, before=before)
-    app = falcon.App(request_type=SandboxRequest, response_type=falcon.Response, middleware=[checks])
+    app = falcon.App(middleware=[checks])
     resources: defaultdict[str, Resource] = defaultdict(Resource)
     for operation, handler in handlers.items():
         path = DEFAULT_API_PREFIX + operation.path
@@ -190,7 +180,7 @@ def no_such_path(request: falcon.Request) -> ProblemError:
     return ProblemError(ProblemKind.NO_SUCH_PATH, f"There is no path {request.path!r} here.")
 
 
-def _answer_error(request: SandboxRequest, response: falcon.Response, error: Exception, _params: object) -> None:
+def _answer_error(request: falcon.Request, response: falcon.Response, error: Exception, _params: object) -> None:
     match error:
         case ConnectionError():
             raise error
@@ -206,8 +196,8 @@ def _answer_error(request: SandboxRequest, response: falcon.Response, error: Exc
         case _:
             detail = "Internal error. The request may or may not have been carried out."
             problem = ProblemError(ProblemKind.INTERNAL, detail)
-            _LOG.error("request %s failed", request.request_id, exc_info=error)
+            _LOG.error("request %s failed", request.context.id, exc_info=error)
     response.status = problem.kind.status
-    response.text = write_json(problem.document(request_id=request.request_id))
+    response.text = write_json(problem.document(request_id=request.context.id))
     response.content_type = PROBLEM_TYPE
     response.set_headers(problem.headers)

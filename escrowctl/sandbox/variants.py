@@ -5,7 +5,7 @@ document describes the sandbox without variants.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 from wsgiref.headers import Headers
@@ -17,15 +17,7 @@ from escrowctl.contract.operations import (
     RELEASE_TRANSACTION,
     Operation,
 )
-from escrowctl.sandbox.bodies import (
-    PROBLEM_TYPE,
-    JsonObject,
-    JsonValue,
-    ProblemError,
-    ProblemKind,
-    read_stored,
-    write_json,
-)
+from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, ProblemError, ProblemKind, read_stored, write_json
 from escrowctl.sandbox.http import JSON_TYPE, RECOGNISED_KEY
 from escrowctl.sandbox.settings import Settings, find_variant
 
@@ -132,33 +124,31 @@ def _shape_error(answer: Answer, shape: str) -> Answer:
 def _shape_fields(answer: Answer, operation: Operation, shape: str) -> Answer:
     if shape == "plain":
         return answer
-    document = read_stored(answer.body.decode())
-    shaped: JsonValue
+    document, shaped = read_stored(answer.body.decode()), None
     match shape:
         case "camel":
-            shaped = _rename(document, {**_CAMEL, "id": f"{operation.noun}Id"})
+            names = {**_CAMEL, "id": f"{operation.noun}Id"}
+            shaped = _change_records(document, lambda one: _rename(one, names))
         case "foreign" if operation.noun == "transaction":
-            shaped = _join_amount(_rename(document, _FOREIGN))
+            shaped = _change_records(document, _make_foreign)
         case "envelope" if "data" not in document:
             shaped = {"data": document, "meta": {"version": "1"}}
-        case _:
-            return answer
-    return answer.with_body(write_json(shaped).encode())
+    return answer if shaped is None else answer.with_body(write_json(shaped).encode())
+
+
+def _change_records(document: JsonObject, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
+    """Change a record, or a list and each of its records."""
+    if isinstance(records := document.get("data"), list):
+        document = {**document, "data": [change(one) for one in records]}
+    return change(document)
 
 
 def _rename(document: JsonObject, names: Mapping[str, str]) -> JsonObject:
-    """Return an object, or each record of a list, with other names."""
-    return {
-        names.get(name, name): [_rename(one, names) if isinstance(one, Mapping) else one for one in value]
-        if name == "data" and isinstance(value, list)
-        else value
-        for name, value in document.items()
-    }
+    return {names.get(name, name): value for name, value in document.items()}
 
 
-def _join_amount(document: JsonObject) -> JsonObject:
-    """Return a foreign record, or each of a list, with amount and currency in a separate object."""
-    if isinstance(records := document.get("escrows"), list):
-        return {**document, "escrows": [_join_amount(one) if isinstance(one, Mapping) else one for one in records]}
+def _make_foreign(document: JsonObject) -> JsonObject:
+    """Return a record with other names, and with amount and currency in a separate object."""
     rest = {name: value for name, value in document.items() if name not in ("amount", "currency")}
-    return {**rest, "value": {"amt": document["amount"], "ccy": document["currency"]}}
+    money = {"value": {"amt": document["amount"], "ccy": document["currency"]}} if "amount" in document else {}
+    return {**_rename(rest, _FOREIGN), **money}

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from escrowctl.sandbox.ownership import ServedSandbox
     from escrowctl.sandbox.service import Sandbox
 
-_DEFAULT_PORT = 4650
 _READY_KEYS = frozenset({"base_url", "api_prefix", "key", "openapi", "pid"})
 
 
@@ -28,7 +27,7 @@ def serve(
     context: typer.Context,
     port: Annotated[
         int, typer.Option(metavar="N", min=0, max=65_535, help="The port on 127.0.0.1; 0: any free one.")
-    ] = (_DEFAULT_PORT),
+    ] = 4650,
     ready_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Written (0600) when it can be called; gone at the end.")
     ] = None,

@@ -81,7 +81,7 @@ class Rehearsed:
         return chunks
 
     def _ask(self, environ: "WSGIEnvironment", fault: Fault | None) -> Answer:
-        """Return the answer of the application, or the one that the fault puts in its place."""
+        """Return the answer of the application, or the fault's own."""
         if fault is None:
             return ask(self._app, environ)
         if fault.kind is FaultKind.RESET:

@@ -80,12 +80,9 @@ class Interface:
     def create(self, call: Call) -> JsonObject:
         """Hold the money of a new transaction, and return its record; 400 for a flawed body."""
         body = read_body(call, NewTransaction)
-        amount = body.amount.text
-        refuse_amount(amount)
-        reply = self._write_once(call, lambda connection, at: _add_transaction(connection, body, at=at))
-        if amount == UNANSWERED:
-            raise ConnectionAbortedError(f"the amount {amount} is never answered")
-        return reply
+        refuse_amount(body.amount.text)
+        is_lost = body.amount.text == UNANSWERED
+        return self._write_once(call, lambda connection, at: _add_transaction(connection, body, at=at), is_lost=is_lost)
 
     def get(self, call: Call) -> JsonObject:
         """Return one record; 404 if there is none."""
@@ -149,10 +146,12 @@ class Interface:
         """Return one page of the records, newest first, without their secrets."""
         return self._page(call, "webhook_endpoints", lambda row: read_stored(row["document"]))
 
-    def _write_once(self, call: Call, write: Callable[[sqlite3.Connection, str], JsonObject]) -> JsonObject:
+    def _write_once(
+        self, call: Call, write: Callable[[sqlite3.Connection, str], JsonObject], *, is_lost: bool = False
+    ) -> JsonObject:
         """Carry out a write at the sandbox's time. Under a recognised key, store its reply, or return the stored one.
 
-        Raises ProblemError 422 if another write had the key.
+        Raises ProblemError 422 if another write had the key; ConnectionAbortedError if the first reply `is_lost`.
         """
         key, request = call.idempotency_key, sha256(f"{call.resource_id}\n".encode() + call.body).hexdigest()
         with self._store.writing() as connection:
@@ -164,6 +163,8 @@ class Interface:
             reply = write(connection, self._store.time(connection))
             if key:
                 connection.execute(_ADD_REPLY, (key, request, write_json(reply)))
+        if is_lost:
+            raise ConnectionAbortedError
         return reply
 
     def _page(self, call: Call, table: str, document: Callable[[sqlite3.Row], JsonObject]) -> JsonObject:

@@ -134,7 +134,7 @@ class WebhookPage(_Exact):
 
 
 class Event(_Exact):
-    """What an endpoint gets; `sequence` counts the events of one transaction."""
+    """The body sent to an endpoint; `sequence` counts the events of one transaction."""
 
     type: EventKind
     timestamp: Time

@@ -142,6 +142,8 @@ class InProcessTransport(Transport):
     def _call(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
         """Call the application. If it drops the connection, raise what httpcore raises for a real socket."""
         try:
+            # httpx decodes the path; PEP 3333 wants its bytes as Latin-1.
+            environ["PATH_INFO"] = environ["PATH_INFO"].encode().decode("latin-1")
             for chunk in self._app(environ, start_response):
                 yield chunk
                 if not chunk and self._monotonic() >= self._end:

@@ -9,12 +9,10 @@ import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
-from typing import Literal, NamedTuple, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 PROBLEM_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:escrowctl:sandbox:"
-
-
 MAX_DEPTH = 32
 
 
@@ -34,12 +32,8 @@ JsonValue: TypeAlias = "bool | int | str | NumberToken | Sequence[JsonValue] | M
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 
 
-class JsonError(Exception):
-    """The text is not JSON as RFC 8259 and I-JSON (RFC 7493) define it; the message gives the place or the reason."""
-
-
 def read_json(raw: bytes) -> JsonValue:
-    """Parse one JSON text, or raise JsonError.
+    """Parse one JSON text as RFC 8259 and I-JSON (RFC 7493) define it. Raises ProblemError 400 with place or reason.
 
     Stricter than Python's own reader: UTF-8 without a byte order mark, no NaN or Infinity, no
     duplicate names in an object, no lone surrogates, at most MAX_DEPTH levels.
@@ -53,11 +47,11 @@ def read_json(raw: bytes) -> JsonValue:
             object_pairs_hook=_unique_members,
         )
     except UnicodeDecodeError as error:
-        raise JsonError(f"not UTF-8 at byte {error.start}") from error
+        raise _not_json(f"not UTF-8 at byte {error.start}") from error
     except json.JSONDecodeError as error:
-        raise JsonError(f"not JSON at line {error.lineno}, column {error.colno}") from error
+        raise _not_json(f"not JSON at line {error.lineno}, column {error.colno}") from error
     except RecursionError as error:
-        raise JsonError("nested too deeply") from error
+        raise _not_json("nested too deeply") from error
     _check(value, level=1)
     return value
 
@@ -83,13 +77,13 @@ def write_json(value: JsonValue) -> str:
 
 
 def _refuse_constant(constant: str) -> NoReturn:
-    raise JsonError(f"{constant} is not a JSON number")
+    raise _not_json(f"{constant} is not a JSON number")
 
 
 def _unique_members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise JsonError("an object has a name twice")
+        raise _not_json("an object has a name twice")
     return members
 
 
@@ -99,21 +93,21 @@ def _check(value: JsonValue, *, level: int) -> None:
         try:
             value.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise JsonError("a string holds half of a surrogate pair") from error
+            raise _not_json("a string holds half of a surrogate pair") from error
     elif isinstance(value, Mapping | Sequence):
         if level > MAX_DEPTH:
-            raise JsonError("nested too deeply")
+            raise _not_json("nested too deeply")
         inner = (*value, *value.values()) if isinstance(value, Mapping) else value
         for item in inner:
             _check(item, level=level + 1)
 
 
 class ProblemKind(Enum):
-    """The closed list of problems: the stable type slug, its HTTP status and its title."""
+    """The closed list of problems: the stable type slug, its HTTP status, its title, and a header of each answer."""
 
     BAD_REQUEST = "bad-request", 400, "The request cannot be understood"
     UPDATE_NOT_SHOWN = "update-not-shown", 400, "No update is accepted"
-    UNAUTHENTICATED = "unauthenticated", 401, "No valid API key"
+    UNAUTHENTICATED = "unauthenticated", 401, "No valid API key", ("WWW-Authenticate", "Bearer")
     NO_FUNDS = "no-funds", 402, "The payer has too little money"
     NOT_FOUND = "not-found", 404, "No such record"
     NO_SUCH_PATH = "no-such-path", 404, "No such path"
@@ -122,52 +116,44 @@ class ProblemKind(Enum):
     TOO_LARGE = "too-large", 413, "The body is too large"
     NOT_JSON_TYPE = "not-json-type", 415, "The body is not declared as JSON"
     KEY_REUSED = "key-reused", 422, "The Idempotency-Key belongs to another request"
-    THROTTLED = "throttled", 429, "Too many requests"
+    THROTTLED = "throttled", 429, "Too many requests", ("Retry-After", "1")
     INTERNAL = "internal", 500, "Internal error in the sandbox"
-    STORE_BUSY = "store-busy", 503, "The store is busy"
+    STORE_BUSY = "store-busy", 503, "The store is busy", ("Retry-After", "1")
 
-    def __init__(self, slug: str, status: int, title: str) -> None:
+    def __init__(self, slug: str, status: int, title: str, *headers: tuple[str, str]) -> None:
         self.slug = slug
         self.status = status
         self.title = title
+        self.headers = dict(headers)
 
 
-class BodyFlaw(NamedTuple):
-    """One error in a request.
+Flaw: TypeAlias = Mapping[str, str]
+"""One error in a request, as in its answer: `{"pointer"|"parameter", "detail"}`.
 
-    `place` is a JSON Pointer as a fragment (`#/amount`, as in RFC 9457 section 3) into the body, or
-    the bare name of a query parameter. A parameter's name may begin with `#` too: `kind` tells them apart.
-    """
-
-    place: str
-    detail: str
-    kind: Literal["pointer", "parameter"] = "pointer"
-
-    def document(self) -> JsonObject:
-        """The flaw as an item of `errors`: `{"pointer"|"parameter", "detail"}`."""
-        return {self.kind: self.place, "detail": self.detail}
+The pointer is a JSON Pointer into the body, as a fragment: `#/amount` (RFC 9457 section 3).
+"""
 
 
 class ProblemError(Exception):
-    """A refusal: its kind, a sentence for this case, the flaws found, and headers for the answer."""
+    """A refusal: its kind, a sentence for this case, the flaws found, and further headers for the answer."""
 
     def __init__(
         self,
         kind: ProblemKind,
         detail: str,
         *,
-        flaws: tuple[BodyFlaw, ...] = (),
+        flaws: tuple[Flaw, ...] = (),
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__(detail)
         self.kind = kind
         self.detail = detail
         self.flaws = flaws
-        self.headers = headers
+        self.headers = {**kind.headers, **headers}
 
     def document(self, *, request_id: str) -> JsonObject:
         """The body: type, title, status, detail, request_id, and for flaws `errors`."""
-        errors: JsonObject = {"errors": [flaw.document() for flaw in self.flaws]} if self.flaws else {}
+        errors: JsonObject = {"errors": self.flaws} if self.flaws else {}
         return {
             "type": TYPE_PREFIX + self.kind.slug,
             "title": self.kind.title,
@@ -178,14 +164,13 @@ class ProblemError(Exception):
         }
 
 
-def flawed(*flaws: BodyFlaw) -> ProblemError:
+def flawed(*flaws: Flaw) -> ProblemError:
     """A 400 whose detail joins the sentences of the flaws."""
-    return ProblemError(ProblemKind.BAD_REQUEST, " ".join(flaw.detail for flaw in flaws), flaws=flaws)
+    return ProblemError(ProblemKind.BAD_REQUEST, " ".join(flaw["detail"] for flaw in flaws), flaws=flaws)
 
 
-def parameter_flaw(name: str, detail: str) -> BodyFlaw:
-    """A flaw in a query parameter."""
-    return BodyFlaw(name, detail, kind="parameter")
+def _not_json(reason: str) -> ProblemError:
+    return flawed({"pointer": "#", "detail": f"The body is not usable JSON: {reason}."})
 
 
 def no_record(noun: str, record_id: str) -> ProblemError:

@@ -10,13 +10,12 @@ import errno
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from escrowctl.sandbox.bodies import ProblemKind
-from escrowctl.sandbox.rehearsal import Rehearsal
-from escrowctl.sandbox.settings import OPERATION_WORDS, Fault, FaultKind, Settings
-from escrowctl.sandbox.variants import ask, call_route, problem_answer, shape_answer
+from escrowctl.sandbox.settings import FAULT, OPERATION_WORDS, Fault, FaultKind, Rehearsal
+from escrowctl.sandbox.variants import Answer, ask, call_route, problem_answer, shape_answer
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -33,14 +32,13 @@ class LateAnswer:
     clients takes `chunks` and delays them itself.
     """
 
-    def __init__(self, chunks: Iterable[bytes], seconds: float, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, chunks: Iterable[bytes], seconds: float) -> None:
         self.chunks = chunks
         self.seconds = seconds
-        self._sleep = sleep
 
     def __iter__(self) -> Iterator[bytes]:
         for _ in range(round(self.seconds / _STEP_SECONDS)):
-            self._sleep(_STEP_SECONDS)
+            time.sleep(_STEP_SECONDS)
             yield b""
         yield from self.chunks
 
@@ -56,42 +54,44 @@ class Rehearsed:
         """Answer one request. Raises ConnectionAbortedError or ConnectionResetError if a fault ends the connection."""
         try:
             settings = self._rehearsal.current()
-            if not any(settings):
+            if not settings:
                 return self._app(environ, start_response)
             called, operation = call_route(environ, settings)
-            word = next((word for word, one in OPERATION_WORDS.items() if one is operation), "")
-            fault = self._rehearsal.use_fault(word) if word in settings.faults else None
+            name = f"{FAULT}{OPERATION_WORDS[operation]}" if operation else ""
+            fault = self._rehearsal.use_fault(name) if name in settings else None
         except sqlite3.Error:
             # The application fails on the same store, and reports it.
             return self._app(environ, start_response)
-        return self._answer(called, start_response, settings, fault)
-
-    def _answer(
-        self, environ: "WSGIEnvironment", start_response: "StartResponse", settings: Settings, fault: Fault | None
-    ) -> Iterable[bytes]:
-        kind = fault.kind if fault is not None else None
-        if kind is FaultKind.RESET:
-            raise _lost(ConnectionResetError, errno.ECONNRESET)
-        if fault is not None and kind is FaultKind.THROTTLED:
-            answer = problem_answer(ProblemKind.THROTTLED, {"Retry-After": f"{fault.seconds:.0f}"})
-        else:
-            answer = ask(self._app, environ)
-        if kind is FaultKind.DROP_REPLY:
-            raise _lost(ConnectionAbortedError, errno.ECONNABORTED)
-        if kind is FaultKind.FAILED:
-            answer = problem_answer(ProblemKind.INTERNAL, {})
-        answer = shape_answer(answer, environ, settings)
+        answer = self._ask(called, fault)
+        if operation is not None:
+            answer = shape_answer(answer, operation, settings)
         chunks: Iterable[bytes] = [answer.body]
-        match kind:
-            case FaultKind.BAD_JSON:
-                answer = answer.with_body(b"{" + answer.body)
-                chunks = [answer.body]
-            case FaultKind.TRUNCATED:
-                chunks = _half(answer.body)
-            case FaultKind.LATENCY if fault is not None:
-                chunks = LateAnswer(chunks, fault.seconds)
+        if fault is not None:
+            match fault.kind:
+                case FaultKind.BAD_JSON:
+                    answer = answer.with_body(b"{" + answer.body)
+                    chunks = [answer.body]
+                case FaultKind.TRUNCATED:
+                    chunks = _half(answer.body)
+                case FaultKind.LATENCY:
+                    chunks = LateAnswer(chunks, fault.seconds)
+                case _:
+                    pass
         start_response(answer.status, answer.headers)
         return chunks
+
+    def _ask(self, environ: "WSGIEnvironment", fault: Fault | None) -> Answer:
+        """Return the answer of the application, or the fault's own."""
+        if fault is None:
+            return ask(self._app, environ)
+        if fault.kind is FaultKind.RESET:
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+        if fault.kind is FaultKind.THROTTLED:
+            return problem_answer(ProblemKind.THROTTLED, {"Retry-After": f"{fault.seconds:.0f}"})
+        answer = ask(self._app, environ)
+        if fault.kind is FaultKind.DROP_REPLY:
+            raise ConnectionAbortedError
+        return problem_answer(ProblemKind.INTERNAL, {}) if fault.kind is FaultKind.FAILED else answer
 
 
 def carry_out(app: "WSGIApplication", server: "LoopbackServer") -> "WSGIApplication":
@@ -113,8 +113,4 @@ def carry_out(app: "WSGIApplication", server: "LoopbackServer") -> "WSGIApplicat
 
 def _half(body: bytes) -> Iterator[bytes]:
     yield body[: len(body) // 2]
-    raise _lost(ConnectionAbortedError, errno.ECONNABORTED)
-
-
-def _lost(error: type[ConnectionError], number: int) -> ConnectionError:
-    return error(number, os.strerror(number))
+    raise ConnectionAbortedError

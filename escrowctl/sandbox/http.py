@@ -18,31 +18,16 @@ import logging
 import re
 import secrets
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from hmac import compare_digest
 from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import parse_qsl
 
 import falcon
 
-from escrowctl.contract.operations import CREATE_WEBHOOK, DEFAULT_API_PREFIX, OPERATIONS, Operation
-from escrowctl.sandbox.bodies import (
-    PROBLEM_TYPE,
-    BodyFlaw,
-    JsonError,
-    JsonObject,
-    ProblemError,
-    ProblemKind,
-    flawed,
-    parameter_flaw,
-    read_json,
-    write_json,
-)
+from escrowctl.contract.operations import CREATE_WEBHOOK, DEFAULT_API_PREFIX, Operation
+from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, ProblemError, ProblemKind, flawed, read_json, write_json
 from escrowctl.sqlite import primary_code
-
-SUCCESS = 200
-CREATED = 201
 
 JSON_TYPE = "application/json"
 MAX_BODY_BYTES = 1024 * 1024
@@ -52,35 +37,19 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 OPENAPI_PATH = "/openapi.json"
 """The path of the sandbox's own document. It alone needs no key, and is not part of the interface (section 5)."""
 
-
 RECOGNISED_KEY = "escrowctl.idempotency_key"
 """The name in the WSGI environment of the Idempotency-Key that the sandbox recognises."""
 
-DEFAULT_LIMIT = 50
-MAX_LIMIT = 100
-LIMIT = re.compile(r"[1-9][0-9]{0,2}")
-
-App: TypeAlias = "falcon.App[SandboxRequest, falcon.Response]"
-
-
-class SandboxRequest(falcon.Request):
-    """A request with an id and with a path that Falcon can always read."""
-
-    def __init__(self, env: dict[str, Any], options: falcon.RequestOptions | None = None) -> None:
-        super().__init__({**env, "PATH_INFO": _latin_1(env["PATH_INFO"])}, options)
-
-    @cached_property
-    def request_id(self) -> str:
-        """The client's `X-Request-Id` if it matches `REQUEST_ID`, else a new one."""
-        offered = self.get_header(REQUEST_ID_HEADER) or ""
-        return offered if REQUEST_ID.fullmatch(offered) else f"req_{secrets.token_hex(8)}"
+_LOG = logging.getLogger(__name__)
+# Without its own handler the log would reach stderr, which is for the command line only.
+_LOG.addHandler(logging.NullHandler())
 
 
 class Call(NamedTuple):
     """An authenticated request: the id in its path ("" if it has none), and the rest unchanged."""
 
     resource_id: str
-    query: str
+    query: Mapping[str, str | list[str]]
     content_type: str
     body: bytes
     idempotency_key: str = ""
@@ -94,12 +63,9 @@ class Call(NamedTuple):
         """
         if self.content_type.partition(";")[0].strip().lower() != JSON_TYPE:
             raise ProblemError(ProblemKind.NOT_JSON_TYPE, f"A body needs the header Content-Type: {JSON_TYPE}.")
-        try:
-            value = read_json(self.body)
-        except JsonError as error:
-            raise flawed(BodyFlaw("#", f"The body is not usable JSON: {error}.")) from error
+        value = read_json(self.body)
         if not isinstance(value, Mapping):
-            raise flawed(BodyFlaw("#", "The body must be a JSON object."))
+            raise flawed({"pointer": "#", "detail": "The body must be a JSON object."})
         return value
 
     def ignore_body(self) -> None:
@@ -107,63 +73,45 @@ class Call(NamedTuple):
         if self.body:
             self.json_object()
 
-    def parameters(self, *allowed: str) -> Mapping[str, str]:
-        """The query parameters; 400 for a name that is not allowed here, or given twice.
-
-        An ignored filter would show a client the wrong records.
-        """
-        pairs = parse_qsl(self.query, keep_blank_values=True)
-        found = dict(pairs)
-        unknown = [name for name in found if name not in allowed]
-        flaws = [parameter_flaw(name, f"{name!r} is not a parameter of this call.") for name in unknown]
-        if len(found) != len(pairs):
-            flaws.append(parameter_flaw("query", "A parameter is given twice."))
-        if flaws:
-            raise flawed(*flaws)
-        return found
-
-
-def read_page(connection: sqlite3.Connection, call: Call, table: str, noun: str) -> tuple[Sequence[sqlite3.Row], bool]:
-    """Return the requested rows of a list, newest first, and whether there are more.
-
-    Raises ProblemError: 400 for an unknown or bad parameter, and for an `after` that names no record.
-    """
-    parameters = call.parameters("limit", "after")
-    limit, after = parameters.get("limit", str(DEFAULT_LIMIT)), parameters.get("after")
-    if not LIMIT.fullmatch(limit) or int(limit) > MAX_LIMIT:
-        raise flawed(parameter_flaw("limit", f"limit must be a whole number from 1 to {MAX_LIMIT}."))
-    find = f"SELECT position FROM {table} WHERE id = ?"  # noqa: S608 - the table is the caller's own
-    start = connection.execute(find, (after,)).fetchone()
-    if after is not None and start is None:
-        raise flawed(parameter_flaw("after", f"after names no {noun}: {after!r}."))
-    select = f"SELECT * FROM {table} WHERE ?1 IS NULL OR position < ?1 ORDER BY position DESC LIMIT ?2"  # noqa: S608
-    rows = connection.execute(select, (start and start["position"], int(limit) + 1)).fetchall()
-    return rows[: int(limit)], len(rows) > int(limit)
-
 
 Handler: TypeAlias = Callable[[Call], JsonObject]
 
 
 class Resource:
-    """One path: a responder per method under the names that Falcon looks for (`on_get`, `on_put`).
+    """One path: a responder per method under the names that Falcon looks for (`on_get`, `on_put`)."""
 
-    `actions` maps a method to its handler and to the status of a successful answer.
-    """
+    def __init__(self) -> None:
+        self.methods: list[str] = []
 
-    def __init__(self, actions: Mapping[str, tuple[Handler, int]]) -> None:
-        self.methods = tuple(sorted(actions))
-        for method, (handler, status) in actions.items():
-            setattr(self, f"on_{method.lower()}", _responder(handler, status))
+    def add(self, method: str, handler: Handler, status: int) -> None:
+        """Answer a method with the object that the handler returns, and with this status."""
+
+        def respond(request: falcon.Request, response: falcon.Response, **path: str) -> None:
+            length = request.content_length or 0
+            if length > MAX_BODY_BYTES:
+                raise ProblemError(ProblemKind.TOO_LARGE, f"A body may have at most {MAX_BODY_BYTES} bytes.")
+            body, key = request.bounded_stream.read(length), request.env.get(RECOGNISED_KEY, "")
+            call = Call(path.get("id", ""), request.params, request.content_type or "", body, key)
+            response.text = write_json(handler(call))
+            response.status = status
+            response.content_type = JSON_TYPE
+
+        self.methods = sorted([*self.methods, method])
+        setattr(self, f"on_{method.lower()}", respond)
 
 
 class Middleware:
     """Falcon middleware: checks each request before its handler runs, and puts its id into the answer."""
 
-    def __init__(self, *, key: str) -> None:
+    def __init__(self, *, key: str, before: Callable[[], None]) -> None:
         self._expected = f"bearer {key}".encode()
+        self._before = before
 
-    def process_request(self, request: SandboxRequest, _response: falcon.Response) -> None:
-        """Authenticate: without the key a client learns nothing about paths or records."""
+    def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
+        """Identify and authenticate: without the key a client learns nothing about paths or records."""
+        offered_id = request.get_header(REQUEST_ID_HEADER) or ""
+        is_usable = REQUEST_ID.fullmatch(offered_id)
+        request.context.id = offered_id if is_usable else f"req_{secrets.token_hex(8)}"
         if request.path == OPENAPI_PATH:
             return
         scheme, _, key = (request.get_header("Authorization") or "").partition(" ")
@@ -172,11 +120,10 @@ class Middleware:
             raise ProblemError(
                 ProblemKind.UNAUTHENTICATED,
                 "This call needs the header Authorization: Bearer <API_KEY>, with the key of this sandbox.",
-                headers={"WWW-Authenticate": "Bearer"},
             )
 
     def process_resource(
-        self, request: SandboxRequest, _response: falcon.Response, resource: Resource, _params: dict[str, Any]
+        self, request: falcon.Request, _response: falcon.Response, resource: Resource, _params: dict[str, Any]
     ) -> None:
         """Refuse requests that Falcon would accept: empty segments in a path, HEAD, OPTIONS, unknown methods."""
         if "//" in request.path or request.path.endswith("/"):
@@ -186,37 +133,46 @@ class Middleware:
             raise ProblemError(
                 ProblemKind.METHOD_NOT_ALLOWED, f"This path supports {allowed}.", headers={"Allow": allowed}
             )
+        if request.path != OPENAPI_PATH:
+            self._before()
 
-    def process_response(self, request: SandboxRequest, response: falcon.Response, *_: object) -> None:
+    def process_response(self, request: falcon.Request, response: falcon.Response, *_: object) -> None:
         """Send the request's id with every answer."""
-        response.set_header(REQUEST_ID_HEADER, request.request_id)
+        response.set_header(REQUEST_ID_HEADER, request.context.id)
 
 
 def build_app(
-    handlers: Mapping[Operation, Handler], more: Mapping[str, Mapping[str, Handler]], *, key: str, log: logging.Logger
-) -> App:
-    """Build the WSGI app. An operation without a handler has no route: 404.
+    handlers: Mapping[Operation, Handler],
+    more: Mapping[str, Mapping[str, Handler]],
+    *,
+    key: str,
+    before: Callable[[], None],
+) -> "falcon.App[falcon.Request, falcon.Response]":
+    """Build the WSGI app. `more` has the handlers of paths outside the interface, by path and method.
 
-    `more` has the handlers of other paths, by path and method. Only `log` gets the exception behind a 500; the
-    client gets the status. A ConnectionError of a handler is not answered: the app raises it.
+    Each call of a handler, except for the OpenAPI document, follows a call of `before`.
+
+    A 500 does not show the exception: it is logged. A ConnectionError of a handler is not answered: the app raises it.
     """
-    app = falcon.App(request_type=SandboxRequest, response_type=falcon.Response, middleware=[Middleware(key=key)])
-    by_path: dict[str, dict[str, tuple[Handler, int]]] = {}
-    for operation in OPERATIONS:
-        if operation in handlers:
-            action = handlers[operation], success_status(operation)
-            by_path.setdefault(operation.path, {})[operation.method] = action
-    for path, actions in by_path.items():
-        app.add_route(DEFAULT_API_PREFIX + path, Resource(actions))
+    checks = Middleware(key=key, before=before)
+    app = falcon.App(middleware=[checks])
+    resources: defaultdict[str, Resource] = defaultdict(Resource)
+    for operation, handler in handlers.items():
+        path = DEFAULT_API_PREFIX + operation.path
+        resources[path].add(operation.method, handler, success_status(operation))
     for path, by_method in more.items():
-        app.add_route(path, Resource({method: (handler, SUCCESS) for method, handler in by_method.items()}))
-    app.add_error_handler((Exception, falcon.HTTPError), _error_answer(log))
+        for method, handler in by_method.items():
+            resources[path].add(method, handler, 200)
+    for path, resource in resources.items():
+        app.add_route(path, resource)
+    for kind in (Exception, falcon.HTTPError):
+        app.add_error_handler(kind, _answer_error)
     return app
 
 
 def success_status(operation: Operation) -> int:
     """The status of a successful call: 201 for POST /webhooks, else 200 (observed, INTERFACE.md section 7)."""
-    return CREATED if operation is CREATE_WEBHOOK else SUCCESS
+    return 201 if operation is CREATE_WEBHOOK else 200
 
 
 def no_such_path(request: falcon.Request) -> ProblemError:
@@ -224,60 +180,24 @@ def no_such_path(request: falcon.Request) -> ProblemError:
     return ProblemError(ProblemKind.NO_SUCH_PATH, f"There is no path {request.path!r} here.")
 
 
-def _error_answer(log: logging.Logger) -> Callable[..., None]:
-    def answer(request: SandboxRequest, response: falcon.Response, error: Exception, _params: dict[str, Any]) -> None:
-        if isinstance(error, ConnectionError):
-            raise error
-        problem = _as_problem(request, error)
-        if problem.kind is ProblemKind.INTERNAL:
-            log.error("request %s failed", request.request_id, exc_info=error)
-        response.status = problem.kind.status
-        response.text = write_json(problem.document(request_id=request.request_id))
-        response.content_type = PROBLEM_TYPE
-        response.set_headers(dict(problem.headers))
-
-    return answer
-
-
-def _as_problem(request: SandboxRequest, error: Exception) -> ProblemError:
+def _answer_error(request: falcon.Request, response: falcon.Response, error: Exception, _params: object) -> None:
     match error:
+        case ConnectionError():
+            raise error
         case ProblemError():
-            return error
+            problem = error
         case falcon.HTTPNotFound():
-            return no_such_path(request)
+            problem = no_such_path(request)
         case falcon.HTTPBadRequest():
-            return ProblemError(ProblemKind.BAD_REQUEST, "The method or a header cannot be understood.")
+            problem = ProblemError(ProblemKind.BAD_REQUEST, "The method or a header cannot be understood.")
         case sqlite3.OperationalError() if primary_code(error) == sqlite3.SQLITE_BUSY:
             detail = "Other processes locked the store for too long; nothing was changed."
-            return ProblemError(ProblemKind.STORE_BUSY, detail, headers={"Retry-After": "1"})
+            problem = ProblemError(ProblemKind.STORE_BUSY, detail)
         case _:
             detail = "Internal error. The request may or may not have been carried out."
-            return ProblemError(ProblemKind.INTERNAL, detail)
-
-
-def _responder(handler: Handler, status: int) -> Callable[..., None]:
-    def respond(request: SandboxRequest, response: falcon.Response, **path: str) -> None:
-        content_type, key = request.content_type or "", request.env.get(RECOGNISED_KEY, "")
-        call = Call(path.get("id", ""), request.query_string, content_type, _read_body(request), key)
-        response.text = write_json(handler(call))
-        response.status = status
-        response.content_type = JSON_TYPE
-
-    return respond
-
-
-def _read_body(request: SandboxRequest) -> bytes:
-    length = request.content_length or 0
-    if length > MAX_BODY_BYTES:
-        raise ProblemError(ProblemKind.TOO_LARGE, f"A body may have at most {MAX_BODY_BYTES} bytes.")
-    return request.bounded_stream.read(length)
-
-
-def _latin_1(path: str) -> str:
-    # PEP 3333 wants the path's bytes as Latin-1, and Falcon relies on it; httpx's WSGITransport
-    # gives decoded text, which for most of Unicode would raise an exception before any handler.
-    try:
-        path.encode("latin-1")
-    except UnicodeEncodeError:
-        return path.encode("utf-8", "replace").decode("latin-1")
-    return path
+            problem = ProblemError(ProblemKind.INTERNAL, detail)
+            _LOG.error("request %s failed", request.context.id, exc_info=error)
+    response.status = problem.kind.status
+    response.text = write_json(problem.document(request_id=request.context.id))
+    response.content_type = PROBLEM_TYPE
+    response.set_headers(problem.headers)

@@ -20,6 +20,11 @@ INSERT = """
     VALUES (?, ?, ?, ?, ?, ?)
 """
 
+_ENTRIES = """
+    SELECT entry, transaction_id AS "transaction", move, account, currency, units AS amount, posted_at
+    FROM ledger_entries ORDER BY entry
+"""
+
 
 def units(amount: str) -> int:
     """`12.5` -> 125000. The amount is a plain decimal with at most four places (`transactions.AMOUNT`)."""
@@ -49,11 +54,12 @@ def post(connection: sqlite3.Connection, transaction: Transaction, *, move: Move
 class Balance(NamedTuple):
     """One currency, in units of a ten-thousandth.
 
-    `total` is the sum of all entries, `hold` the sum of the hold account. `held` is the sum of the amounts of
+    `total` is the sum of all `entries`, `hold` the sum of the hold account. `held` is the sum of the amounts of
     all transactions with money in escrow.
     """
 
     currency: str
+    entries: int
     total: int
     hold: int
     held: int
@@ -66,11 +72,13 @@ class Balance(NamedTuple):
 
 def check_ledger(connection: sqlite3.Connection) -> tuple[Balance, ...]:
     """Return the balances, by currency in alphabetical order. Call it inside one read transaction."""
+    entries: Counter[str] = Counter()
     totals: Counter[str] = Counter()
     holds: Counter[str] = Counter()
     held: Counter[str] = Counter()
     # Not added by SQLite: its sum of many 63-bit integers overflows.
     for currency, account, amount in connection.execute("SELECT currency, account, units FROM ledger_entries"):
+        entries[currency] += 1
         totals[currency] += amount
         if account == HOLD:
             holds[currency] += amount
@@ -78,7 +86,7 @@ def check_ledger(connection: sqlite3.Connection) -> tuple[Balance, ...]:
         if status in IN_ESCROW:
             held[currency] += units(amount)
     return tuple(
-        Balance(currency, totals[currency], holds[currency], held[currency])
+        Balance(currency, entries[currency], totals[currency], holds[currency], held[currency])
         for currency in sorted(totals.keys() | held.keys())
     )
 
@@ -94,27 +102,15 @@ def describe_ledger(connection: sqlite3.Connection) -> JsonObject:
     An entry is `{"entry", "transaction", "move", "account", "currency", "amount", "posted_at"}`; a currency
     `{"currency", "entries", "sum", "held", "balanced"}`. Amounts are numbers in the currency's main unit.
     """
-    entries = [
-        {
-            "entry": row["entry"],
-            "transaction": row["transaction_id"],
-            "move": row["move"],
-            "account": row["account"],
-            "currency": row["currency"],
-            "amount": write_amount(row["units"]),
-            "posted_at": row["posted_at"],
-        }
-        for row in connection.execute("SELECT * FROM ledger_entries ORDER BY entry")
-    ]
-    counts = dict(connection.execute("SELECT currency, count(*) FROM ledger_entries GROUP BY currency").fetchall())
     currencies = [
         {
             "currency": one.currency,
-            "entries": counts.get(one.currency, 0),
+            "entries": one.entries,
             "sum": write_amount(one.total),
             "held": write_amount(one.held),
             "balanced": one.consistent,
         }
         for one in check_ledger(connection)
     ]
+    entries = [{**dict(row), "amount": write_amount(row["amount"])} for row in connection.execute(_ENTRIES)]
     return {"entries": entries, "currencies": currencies}

@@ -5,7 +5,6 @@ The written form of an amount counts: 4.29 is one, 4.290 is not. Its digits are 
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from escrowctl.sandbox.bodies import ProblemError, ProblemKind
 from escrowctl.sandbox.records import State, Transaction, UserId
@@ -13,19 +12,8 @@ from escrowctl.sandbox.records import State, Transaction, UserId
 UNANSWERED = "5.04"
 QUEUED = "2.02"
 
-
-class _Refusal(NamedTuple):
-    kind: ProblemKind
-    detail: str
-    retry_after: str | None = None
-
-
-_REFUSALS: Mapping[str, _Refusal] = MappingProxyType(
-    {
-        "4.02": _Refusal(ProblemKind.NO_FUNDS, "The amount 4.02 is refused in every sandbox."),
-        "4.29": _Refusal(ProblemKind.THROTTLED, "The amount 4.29 is throttled in every sandbox.", "1"),
-        "5.03": _Refusal(ProblemKind.STORE_BUSY, "The amount 5.03 is never created in a sandbox.", "1"),
-    }
+_REFUSED: Mapping[str, ProblemKind] = MappingProxyType(
+    {"4.02": ProblemKind.NO_FUNDS, "4.29": ProblemKind.THROTTLED, "5.03": ProblemKind.STORE_BUSY}
 )
 
 MAGIC_AMOUNTS: Mapping[str, str] = MappingProxyType(
@@ -49,9 +37,8 @@ _LONG_AGO = "2026-01-01T00:00:00.000Z"
 
 def refuse_amount(amount: str) -> None:
     """Raise the ProblemError of a magic amount of a create; nothing for any other amount."""
-    if refusal := _REFUSALS.get(amount):
-        headers = {"Retry-After": refusal.retry_after} if refusal.retry_after else {}
-        raise ProblemError(refusal.kind, refusal.detail, headers=headers)
+    if kind := _REFUSED.get(amount):
+        raise ProblemError(kind, f"The amount {amount} is refused in every sandbox.")
 
 
 def find_magic(transaction_id: str) -> Transaction | None:

@@ -8,9 +8,8 @@ import sqlite3
 from typing import NamedTuple
 
 from escrowctl.sandbox import ledger
-from escrowctl.sandbox.clock import Clock
-from escrowctl.sandbox.outbox import KINDS, add_event
-from escrowctl.sandbox.records import EventKind, Move, Transaction, move_transaction, timestamp
+from escrowctl.sandbox.events import KINDS, add_event
+from escrowctl.sandbox.records import EventKind, Move, Transaction, move_transaction
 from escrowctl.sandbox.store import Store
 
 
@@ -37,14 +36,13 @@ def carry_out(connection: sqlite3.Connection, transaction_id: str, move: Move, *
 def record_move(connection: sqlite3.Connection, transaction: Transaction, move: Move, *, at: str) -> None:
     """Write the ledger entries and the event of a move. The record must have the new state already."""
     ledger.post(connection, transaction, move=move, at=at)
-    kind = KINDS.get(move, EventKind.TRANSACTION_UPDATED)
-    add_event(connection, kind, transaction, at=at)
+    add_event(connection, KINDS.get(move, EventKind.TRANSACTION_UPDATED), transaction, at=at)
 
 
 def add_timer(connection: sqlite3.Connection, transaction_id: str, move: Move, *, due_at: str) -> None:
     """Store a timer for an automatic move."""
-    insert = "INSERT INTO timers (due_at, transaction_id, move) VALUES (?, ?, ?)"
-    connection.execute(insert, (due_at, transaction_id, move))
+    values = (due_at, transaction_id, move)
+    connection.execute("INSERT INTO timers (due_at, transaction_id, move) VALUES (?, ?, ?)", values)
 
 
 def first_timer(connection: sqlite3.Connection) -> Timer | None:
@@ -59,12 +57,12 @@ def fire(connection: sqlite3.Connection, timer: Timer) -> None:
     carry_out(connection, timer.transaction_id, timer.move, at=timer.due_at)
 
 
-def fire_due(store: Store, clock: Clock) -> None:
+def fire_due(store: Store) -> None:
     """Carry out every due move, in order."""
     with store.reading() as connection:
-        if (timer := first_timer(connection)) is None or timer.due_at > timestamp(clock.read(connection)):
+        if (timer := first_timer(connection)) is None or timer.due_at > store.time(connection):
             return
     with store.writing() as connection:
-        now = timestamp(clock.read(connection))
+        now = store.time(connection)
         while (timer := first_timer(connection)) is not None and timer.due_at <= now:
             fire(connection, timer)

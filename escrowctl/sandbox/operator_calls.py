@@ -1,5 +1,6 @@
 """Calls for the operator of the sandbox, not part of the interface: settings, moves, the ledger, events, the clock.
 
+GET    /sandbox/status
 PUT    /sandbox/settings                          {name: value}; DELETE removes every setting
 POST   /sandbox/moves                             {"id", "status"}
 GET    /sandbox/ledger
@@ -11,41 +12,30 @@ GET    /sandbox/clock
 POST   /sandbox/clock                             {"advance_seconds"}
 """
 
-import re
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 
 from escrowctl.errors import EscrowctlError
-from escrowctl.sandbox import deliveries, ledger
-from escrowctl.sandbox.bodies import (
-    BodyFlaw,
-    JsonObject,
-    JsonValue,
-    ProblemError,
-    ProblemKind,
-    flawed,
-    no_record,
-    parameter_flaw,
-    read_stored,
-)
-from escrowctl.sandbox.clock import Clock
+from escrowctl.sandbox import ledger
+from escrowctl.sandbox.bodies import JsonObject, JsonValue, ProblemError, ProblemKind, flawed, no_record, read_stored
+from escrowctl.sandbox.events import add_event, replay
 from escrowctl.sandbox.http import Call, Handler
+from escrowctl.sandbox.interface import require_transaction
 from escrowctl.sandbox.magic import MAGIC_IDS
 from escrowctl.sandbox.moves import carry_out
-from escrowctl.sandbox.outbox import add_event
-from escrowctl.sandbox.records import TRANSITIONS, State, find_move, find_transaction, timestamp
-from escrowctl.sandbox.rehearsal import Rehearsal
-from escrowctl.sandbox.requests import Advance, NewEvent, NewStatus, read_body
+from escrowctl.sandbox.records import TRANSITIONS, UserId, find_move, find_transaction, timestamp
+from escrowctl.sandbox.requests import Advance, DeliveriesQuery, NewEvent, NewStatus, read_body, read_query
 from escrowctl.sandbox.sender import Sender
+from escrowctl.sandbox.settings import Rehearsal
 from escrowctl.sandbox.store import Store
-from escrowctl.sandbox.transactions import require_transaction
 
-LIMIT = re.compile(r"[1-9][0-9]{0,2}|1000")
+_BY_STATUS = "SELECT status, count(*) FROM transactions GROUP BY status ORDER BY status"
+_BY_STATE = "SELECT state, count(*) FROM deliveries GROUP BY state ORDER BY state"
 
 _DELIVERIES = """
     SELECT e.id, e.kind AS event, e.transaction_id AS "transaction", e.sequence, e.triggered,
-      d.endpoint_id AS endpoint, w.url, d.state,
+      d.endpoint_id AS endpoint, json_extract(w.document, '$.url') AS url, d.state,
       (SELECT count(*) FROM delivery_attempts WHERE delivery = d.position) AS attempts,
       d.next_attempt_at AS next_attempt, last.status AS last_status, last.error AS last_error, d.position
     FROM deliveries d JOIN events e ON e.position = d.event JOIN webhook_endpoints w ON w.id = d.endpoint_id
@@ -55,48 +45,74 @@ _DELIVERIES = """
     ORDER BY d.position DESC LIMIT :limit
 """
 
+_EVENT = """
+    SELECT id, kind AS event, transaction_id AS "transaction", sequence, triggered, created_at, body
+    FROM events WHERE id = ?
+"""
+
 _ATTEMPTS = """
     SELECT attempted_at AS at, status, error, milliseconds FROM delivery_attempts WHERE delivery = ? ORDER BY position
 """
 
 
 class OperatorCalls:
-    """Answers these calls; refusals are `ProblemError`s. `arrive` does all due work until the advanced time."""
+    """Answers these calls; refusals are `ProblemError`s."""
 
-    def __init__(
-        self, store: Store, clock: Clock, sender: Sender, rehearsal: Rehearsal, *, arrive: Callable[[], None]
-    ) -> None:
+    def __init__(self, store: Store, sender: Sender, rehearsal: Rehearsal) -> None:
         self._store = store
-        self._clock = clock
         self._sender = sender
         self._rehearsal = rehearsal
-        self._arrive = arrive
 
     @property
     def handlers(self) -> Mapping[str, Mapping[str, Handler]]:
         """Path -> method -> handler."""
         return {
+            "/sandbox/status": {"GET": self.describe},
             "/sandbox/settings": {"PUT": self.change_settings, "DELETE": self.clear_settings},
             "/sandbox/moves": {"POST": self.move},
             "/sandbox/ledger": {"GET": self.list_ledger},
-            "/sandbox/deliveries": {"GET": self.list_newest},
+            "/sandbox/deliveries": {"GET": self.list_deliveries},
             "/sandbox/events": {"POST": self.trigger},
             "/sandbox/events/{id}": {"GET": self.get_event},
             "/sandbox/events/{id}/replay": {"POST": self.replay},
             "/sandbox/clock": {"GET": self.get_clock, "POST": self.advance},
         }
 
+    def describe(self, _call: Call) -> JsonObject:
+        """Return `{"identity", "settings", "transactions": {status: count}, "users", "webhooks",
+        "deliveries": {state: count}, "ledger": [...]}`.
+
+        A line of the ledger is `{"currency", "held", "balanced"}`: `held` in the currency's main unit,
+        `balanced` whether its entries sum to zero and agree with the records.
+        """
+        settings = self._rehearsal.texts()
+        with self._store.reading() as connection:
+            (webhooks,) = connection.execute("SELECT count(*) FROM webhook_endpoints").fetchone()
+            balances = [
+                {"currency": one.currency, "held": ledger.write_amount(one.held).text, "balanced": one.consistent}
+                for one in ledger.check_ledger(connection)
+            ]
+            return {
+                "identity": self._store.identity,
+                "settings": settings,
+                "transactions": dict(connection.execute(_BY_STATUS).fetchall()),
+                "users": len(UserId),
+                "webhooks": webhooks,
+                "deliveries": dict(connection.execute(_BY_STATE).fetchall()),
+                "ledger": balances,
+            }
+
     def change_settings(self, call: Call) -> JsonObject:
         """Set each name of the body to its value, and return all settings; 400 for an invalid one."""
         body = call.json_object()
         texts = {name: value for name, value in body.items() if isinstance(value, str)}
         if len(texts) != len(body):
-            raise flawed(BodyFlaw("#", "The body must be an object of texts."))
+            raise flawed({"pointer": "#", "detail": "The body must be an object of texts."})
         try:
             self._rehearsal.change(texts)
         except EscrowctlError as error:
-            raise flawed(BodyFlaw("#", error.message)) from error
-        return self._rehearsal.current().texts()
+            raise flawed({"pointer": "#", "detail": error.message}) from error
+        return self._rehearsal.texts()
 
     def clear_settings(self, call: Call) -> JsonObject:
         """Remove every setting."""
@@ -112,12 +128,13 @@ class OperatorCalls:
         body = read_body(call, NewStatus)
         with self._store.writing() as connection:
             before = require_transaction(connection, body.id).status
-            move = find_move(before, State(body.status)) if body.status in set(State) else None
-            if move is None or body.id in MAGIC_IDS:
-                raise _impossible(body, before)
-            at = timestamp(self._clock.read(connection))
-            moved = carry_out(connection, body.id, move, at=at)
-            assert moved is not None, "its state was read in this transaction"
+            move = find_move(before, body.status)
+            moved = carry_out(connection, body.id, move, at=self._store.time(connection)) if move else None
+        if moved is None:
+            ways = [one.after for one in TRANSITIONS.values() if one.before is before and body.id not in MAGIC_IDS]
+            where = f"from there it can become {', '.join(ways)}" if ways else "it can change no more"
+            sentence = f"{body.id} is {before} and cannot become {body.status}: {where}."
+            raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
         return {"status_before": before, **moved.document()}
 
     def list_ledger(self, _call: Call) -> JsonObject:
@@ -125,19 +142,15 @@ class OperatorCalls:
         with self._store.reading() as connection:
             return ledger.describe_ledger(connection)
 
-    def list_newest(self, call: Call) -> JsonObject:
+    def list_deliveries(self, call: Call) -> JsonObject:
         """Return `{"data": [delivery, ...], "has_more", "ahead_seconds"}`, newest first."""
-        parameters = call.parameters("undelivered", "limit")
-        undelivered, limit = parameters.get("undelivered", "false"), parameters.get("limit", "50")
-        if undelivered not in ("true", "false"):
-            raise flawed(parameter_flaw("undelivered", "undelivered must be true or false."))
-        if not LIMIT.fullmatch(limit):
-            raise flawed(parameter_flaw("limit", "limit must be a whole number from 1 to 1000."))
+        query = read_query(call, DeliveriesQuery)
+        limit = int(query.limit)
         with self._store.reading() as connection:
-            found = _list(connection, undelivered=undelivered == "true", limit=int(limit) + 1)
-            ahead = round(self._clock.ahead(connection).total_seconds())
-        listed = [{name: value for name, value in one.items() if name != "position"} for one in found[: int(limit)]]
-        return {"data": listed, "has_more": len(found) > int(limit), "ahead_seconds": ahead}
+            found = _list(connection, undelivered=query.undelivered == "true", limit=limit + 1)
+            ahead = round(self._store.ahead(connection).total_seconds())
+        listed = [{name: value for name, value in one.items() if name != "position"} for one in found[:limit]]
+        return {"data": listed, "has_more": len(found) > limit, "ahead_seconds": ahead}
 
     def trigger(self, call: Call) -> JsonObject:
         """Write an event about a transaction in its present state, and return it; 404 if there is none."""
@@ -146,12 +159,12 @@ class OperatorCalls:
             transaction = find_transaction(connection, body.transaction)
             if transaction is None:
                 raise no_record("transaction", body.transaction)
-            at = timestamp(self._clock.read(connection))
+            at = self._store.time(connection)
             event_id = add_event(connection, body.event, transaction, at=at, triggered=True)
             return _event(connection, event_id)
 
     def get_event(self, call: Call) -> JsonObject:
-        """Return an event, its deliveries and their attempts; 404 if there is none."""
+        """Return an event with its deliveries and their attempts, the oldest first; 404 if there is none."""
         with self._store.reading() as connection:
             return _event(connection, call.resource_id)
 
@@ -160,8 +173,7 @@ class OperatorCalls:
         call.ignore_body()
         with self._store.writing() as connection:
             _event(connection, call.resource_id)
-            at = timestamp(self._clock.read(connection))
-            if not deliveries.replay(connection, call.resource_id, at=at):
+            if not replay(connection, call.resource_id, at=self._store.time(connection)):
                 sentence = f"No endpoint was to get event {call.resource_id}: there is nothing to send again."
                 raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
             return _event(connection, call.resource_id)
@@ -169,15 +181,13 @@ class OperatorCalls:
     def get_clock(self, _call: Call) -> JsonObject:
         """Return `{"now", "ahead_seconds", "advancing_to"}`; the last is null unless events are still being sent."""
         with self._store.reading() as connection:
-            ahead = self._clock.ahead(connection)
-            now = timestamp(self._clock.machine_time() + ahead)
+            ahead = self._store.ahead(connection)
+            now = timestamp(self._store.machine_time() + ahead)
         return {"now": now, "ahead_seconds": round(ahead.total_seconds()), "advancing_to": self._sender.target}
 
     def advance(self, call: Call) -> JsonObject:
         """Advance the clock. In-process, all due work is done before the answer. A server does it in the background."""
         self._sender.advance(timedelta(seconds=read_body(call, Advance).advance_seconds))
-        if not self._sender.is_in_background:
-            self._arrive()
         return self.get_clock(call)
 
 
@@ -189,32 +199,13 @@ def _list(
 
 
 def _event(connection: sqlite3.Connection, event_id: str) -> JsonObject:
-    row = connection.execute("SELECT * FROM events WHERE id = ?", (event_id,)).fetchone()
+    row = connection.execute(_EVENT, (event_id,)).fetchone()
     if row is None:
         raise no_record("event", event_id)
-    about = ("id", "event", "transaction", "sequence", "triggered")
+    found = {**dict(row), "triggered": bool(row["triggered"]), "body": read_stored(row["body"])}
     listed = []
     for one in reversed(_list(connection, event=event_id)):
         attempts = [dict(attempt) for attempt in connection.execute(_ATTEMPTS, (one["position"],))]
-        shown = {name: value for name, value in one.items() if name not in (*about, "attempts", "position")}
+        shown = {name: value for name, value in one.items() if name not in {*found, "position"}}
         listed.append({**shown, "attempts": attempts})
-    return {
-        "id": row["id"],
-        "event": row["kind"],
-        "transaction": row["transaction_id"],
-        "sequence": row["sequence"],
-        "triggered": bool(row["triggered"]),
-        "created_at": row["created_at"],
-        "body": read_stored(row["body"]),
-        "deliveries": listed,
-    }
-
-
-def _impossible(wanted: NewStatus, before: State) -> ProblemError:
-    if wanted.id in MAGIC_IDS:
-        return ProblemError(ProblemKind.MOVE_REFUSED, f"{wanted.id} is a magic id: it always is {before}.")
-    ways = [one.after for one in TRANSITIONS.values() if one.before is before]
-    where = f"from there it can become {', '.join(ways)}" if ways else "it can change no more"
-    # The status is user input: it may be anything.
-    shown = re.sub(r"[^a-z_-]", "?", wanted.status[:30]) or "nothing"
-    return ProblemError(ProblemKind.MOVE_REFUSED, f"{wanted.id} is {before} and cannot become {shown}: {where}.")
+    return {**found, "deliveries": listed}

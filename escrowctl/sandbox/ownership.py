@@ -12,16 +12,23 @@ import fcntl
 import json
 import os
 import re
-import shlex
-import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Hints, command, not_sent
-from escrowctl.files import PRIVATE, NotRegularError, make_file, make_folder, open_regular
+from escrowctl.files import (
+    OTHERS_ACCESS,
+    OWN_FOLDER,
+    NotRegularError,
+    check_regular,
+    find_flaw,
+    make_file,
+    make_private_folder,
+    open_regular,
+)
 
 LOCK_NAME = "sandbox.lock"
 DELIVERY_LOCK_NAME = "deliveries.lock"
@@ -29,7 +36,6 @@ TIMEOUT_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 _LOOPBACK_URL = re.compile(r"http://127\.0\.0\.1:[1-9][0-9]{0,4}", re.ASCII)
 _MAX_BYTES = 4096
-_ELSEWHERE = "set ESCROWCTL_HOME to a folder that can be written"
 
 
 class ServedSandbox(NamedTuple):
@@ -62,15 +68,6 @@ class Claim:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._handle, 0)
 
-    @contextmanager
-    def delivering(self, timeout: float) -> Iterator[bool]:
-        """Take the turn to deliver events; one process has it at a time. Yields False if it is not free in time."""
-        handle = _open_lock(self._path.parent, DELIVERY_LOCK_NAME)
-        try:
-            yield _wait_for_lock(handle, timeout)
-        finally:
-            os.close(handle)
-
     def release(self) -> None:
         """Unlock the store; a second call does nothing."""
         if self._handle is not None:
@@ -85,29 +82,49 @@ def claim_store(folder: Path, *, alone: bool = False, timeout: float = TIMEOUT_S
     has the store, or after `timeout` seconds.
     """
     handle = _open_lock(folder, LOCK_NAME)
-    end = time.monotonic() + timeout
     try:
-        while not _lock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH):
+        for _ in _attempts(timeout):
+            if _lock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH):
+                if alone:
+                    _write(handle, folder / LOCK_NAME, "")
+                return Claim(handle, folder / LOCK_NAME)
             if served := find_server(folder):
                 raise _busy(f"the sandbox is being served at {served.base_url} (process {served.pid})")
-            if time.monotonic() > end:
-                raise _busy(f"the sandbox in {folder} is busy: escrowctl waited {timeout:g} s for other commands")
-            time.sleep(_POLL_SECONDS)
-        if alone:
-            _write(handle, folder / LOCK_NAME, "")
+        raise _busy(f"the sandbox in {folder} is busy: escrowctl waited {timeout:g} s for other commands")
     except BaseException:
         os.close(handle)
         raise
-    return Claim(handle, folder / LOCK_NAME)
+
+
+@contextmanager
+def delivery_turn(folder: Path, timeout: float) -> Iterator[bool]:
+    """Take the turn to deliver events; one process has it at a time. Yields False if it is not free in time."""
+    handle = _open_lock(folder, DELIVERY_LOCK_NAME)
+    try:
+        yield any(_lock(handle, fcntl.LOCK_EX) for _ in _attempts(timeout))
+    finally:
+        os.close(handle)
 
 
 def find_server(folder: Path) -> ServedSandbox | None:
-    """Return the server that has the store now, or None; it does not wait."""
+    """Return the server that has the store now, or None; it does not wait.
+
+    A server with an address off this machine is ignored.
+    """
     handle = _open_lock(folder, LOCK_NAME)
     try:
-        return None if _lock(handle, fcntl.LOCK_SH) else _parse(os.pread(handle, _MAX_BYTES, 0))
+        if _lock(handle, fcntl.LOCK_SH):
+            return None
+        document = json.loads(os.pread(handle, _MAX_BYTES, 0))
+    except (ValueError, RecursionError):
+        return None
     finally:
         os.close(handle)
+    match document:
+        case {"base_url": str(url), "key": str(key), "identity": str(identity), "pid": int(pid)}:
+            return ServedSandbox(url, key, identity, pid) if _LOOPBACK_URL.fullmatch(url) else None
+        case _:
+            return None
 
 
 def _busy(reason: str) -> EscrowctlError:
@@ -115,13 +132,10 @@ def _busy(reason: str) -> EscrowctlError:
 
 
 def _open_lock(folder: Path, name: str) -> int:
-    private_folder(folder)
     path = folder / name
-    private_file(path)
+    require_private_file(path)
     try:
         return open_regular(path, os.O_RDWR)
-    except NotRegularError as error:
-        raise unusable(path, f"it {error.strerror}") from error
     except OSError as error:
         raise unusable(path, error.strerror or "it cannot be opened") from error
 
@@ -142,65 +156,36 @@ def _lock(handle: int, kind: int) -> bool:
     return True
 
 
-def _wait_for_lock(handle: int, timeout: float) -> bool:
-    end = time.monotonic() + timeout
-    while not _lock(handle, fcntl.LOCK_EX):
-        if time.monotonic() > end:
-            return False
+def _attempts(seconds: float) -> Iterator[None]:
+    """Yield at once, and then now and then until so many seconds have passed."""
+    end = time.monotonic() + seconds
+    yield
+    while time.monotonic() < end:
         time.sleep(_POLL_SECONDS)
-    return True
+        yield
 
 
-def _parse(content: bytes) -> ServedSandbox | None:
-    """Read the address of a server; None if there is none, or if it is not on this machine."""
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    match document:
-        case {"base_url": str(url), "key": str(key), "identity": str(identity), "pid": int(pid)}:
-            return ServedSandbox(url, key, identity, pid) if _LOOPBACK_URL.fullmatch(url) else None
-        case _:
-            return None
-
-
-def unusable(path: Path, reason: str, *, hint: Hints = _ELSEWHERE) -> EscrowctlError:
-    """The error for a sandbox folder or store that cannot be used; `reason` ends the sentence."""
+def unusable(path: Path, reason: str, *, hint: Hints = OWN_FOLDER) -> EscrowctlError:
+    """The error for a sandbox file that cannot be used; `reason` ends the sentence."""
     message = f"the sandbox cannot use {path}: {reason}."
     return not_sent(ErrorCode.STATE_UNUSABLE, message, hint=hint)
 
 
-def private_folder(folder: Path) -> None:
-    """Create the folder and its missing parents, all 0700 under any umask; the mode of an existing one is checked.
+def require_private_file(path: Path) -> None:
+    """Create folder and file if they are missing: 0700, and 0600 from the first moment.
 
-    Raises `ErrorCode.STATE_UNUSABLE` if the folder cannot be created, or is not private to this user.
+    Raises `ErrorCode.STATE_UNUSABLE` if that fails, if others can change the folder, or if the path is not a regular
+    file private to this user.
     """
-    _make_private(folder, make_folder, stat.S_ISDIR, "a folder", mode=0o700)
-
-
-def private_file(path: Path) -> None:
-    """Create the file if it is missing: empty, and 0600 from its first moment.
-
-    Raises `ErrorCode.STATE_UNUSABLE` if that fails, or if the path is not a regular file private to this user.
-    """
+    make_private_folder(path.parent)
     # An existing file is never opened here: closing any descriptor of it would drop the locks
     # that SQLite holds on it in this process (POSIX advisory locks).
-    _make_private(path, make_file, stat.S_ISREG, "a regular file", mode=PRIVATE)
-
-
-def _make_private(
-    path: Path, make: Callable[[Path], object], is_kind: Callable[[int], bool], kind: str, *, mode: int
-) -> None:
     try:
-        make(path)
-        found = path.stat()
+        make_file(path)
+        flaw = find_flaw(check_regular(path), path, refused=OTHERS_ACCESS)
+    except NotRegularError as error:
+        raise unusable(path, f"it {error.strerror}") from error
     except OSError as error:
         raise unusable(path, error.strerror or "it cannot be opened") from error
-    if not is_kind(found.st_mode):
-        raise unusable(path, f"it is not {kind}")
-    if found.st_uid != os.geteuid():
-        raise unusable(path, f"it belongs to another user (uid {found.st_uid})")
-    if found.st_mode & 0o077:
-        raise unusable(path, "other users have access to it", hint=f"chmod {mode:o} {shlex.quote(str(path))}")
-    if not os.access(path, os.R_OK | os.W_OK):
-        raise unusable(path, "it is read-only")
+    if flaw is not None:
+        raise unusable(path, f"it {flaw.reason}", hint=flaw.fix or OWN_FOLDER)

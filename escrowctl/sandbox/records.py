@@ -6,7 +6,7 @@ record, and section 3 shows no states: the rest is the sandbox's own choice.
 
 import sqlite3
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -87,13 +87,17 @@ TRANSITIONS: Mapping[Move, Transition] = MappingProxyType(
 
 def find_move(before: State, after: State) -> Move | None:
     """Return the move from one state to another; None if it is not possible."""
-    edges = {(one.before, one.after): move for move, one in TRANSITIONS.items()}
-    return edges.get((before, after))
+    return next((move for move, one in TRANSITIONS.items() if (one.before, one.after) == (before, after)), None)
 
 
 def timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC, to the millisecond: `2026-11-21T03:12:44.123Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def later(moment: str, duration: timedelta) -> str:
+    """Return the timestamp that is `duration` after a timestamp."""
+    return timestamp(datetime.fromisoformat(moment) + duration)
 
 
 class Transaction(NamedTuple):
@@ -135,16 +139,14 @@ If both are given, the earlier moment decides; if they are equal, the first of t
 INSERT = """
     INSERT INTO transactions (id, status, amount, currency, payer, payee, extra, created_at, updated_at)
     VALUES (:id, :status, :amount, :currency, :payer, :payee, :extra, :created_at, :updated_at)
-    ON CONFLICT (id) DO NOTHING
 """
 
 MOVE = "UPDATE transactions SET status = ?, updated_at = ? WHERE id = ? AND status = ? RETURNING *"
 
 
-def add_transaction(connection: sqlite3.Connection, transaction: Transaction) -> bool:
-    """Insert a transaction; False, with nothing changed, if its id is taken."""
-    values = {**transaction._asdict(), "extra": write_json(transaction.extra)}
-    return connection.execute(INSERT, values).rowcount == 1
+def add_transaction(connection: sqlite3.Connection, transaction: Transaction) -> None:
+    """Insert a transaction."""
+    connection.execute(INSERT, {**transaction._asdict(), "extra": write_json(transaction.extra)})
 
 
 def find_transaction(connection: sqlite3.Connection, transaction_id: str) -> Transaction | None:

@@ -1,18 +1,18 @@
-"""The bodies that the sandbox accepts: pydantic models, which make the schemas of its OpenAPI document too.
+"""The bodies and queries that the sandbox accepts: pydantic models, which make the schemas of its OpenAPI document too.
 
-INTERFACE.md shows `amount` and `currency` of a create, and no field of a webhook endpoint; it shows no bounds, units
-and values. All else is the sandbox's own choice. The description of a field is the sentence about a bad value.
+INTERFACE.md shows `amount` and `currency` of a create, and no field of a webhook endpoint; it shows no bounds, units,
+values and query parameters. All else is the sandbox's own choice. A field's name and its description are the sentence
+about a bad value.
 """
 
 import re
-from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from escrowctl.sandbox.bodies import BodyFlaw, JsonObject, JsonValue, NumberToken, flawed
+from escrowctl.sandbox.bodies import JsonObject, JsonValue, NumberToken, flawed
 from escrowctl.sandbox.http import Call
-from escrowctl.sandbox.records import EventKind, UserId
+from escrowctl.sandbox.records import EventKind, State, UserId
 
 AMOUNT = re.compile(r"(?=.*[1-9])(?:0|[1-9][0-9]{0,13})(?:\.[0-9]{1,4})?")
 LONGEST_ADVANCE = 3650 * 86_400
@@ -48,9 +48,8 @@ def _read_whole(value: JsonValue) -> int:
     return int(value.text)
 
 
-def forbid(*names: str) -> Callable[[dict[str, Any]], None]:
-    """Return a function that forbids these fields in a schema."""
-    return lambda schema: schema["properties"].update(dict.fromkeys(sorted(names), False))
+def _refuse(_value: object) -> None:
+    raise ValueError
 
 
 ABSENT: Any = None
@@ -63,42 +62,45 @@ Amount = Annotated[
         {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 10**14, "multipleOf": NumberToken("0.0001")}
     ),
     Field(
-        description="amount must be a number above 0, not a string, with at most 14 digits before the point, at most 4"
-        " after it, and no exponent."
+        description="must be a number above 0, not a string, with at most 14 digits before the point, at most 4 after"
+        " it, and no exponent."
     ),
 ]
-Currency = Annotated[str, Field(pattern="^[A-Z]{3}$", description="currency must be three capital letters.")]
+Currency = Annotated[str, Field(pattern="^[A-Z]{3}$", description="must be three capital letters.")]
+User = Annotated[UserId, Field(description=f"must be one of {', '.join(UserId)}.")]
+Duration = Annotated[
+    str, Field(pattern="^[1-9][0-9]{0,3}[smhd]$", description="must be a duration, such as 90s, 10m, 2h or 7d.")
+]
 Url = Annotated[
     str,
     Field(
         pattern=_URL,
         max_length=2048,
-        description="url must be an absolute http or https URL in ASCII, without user name, password or fragment, of"
-        " at most 2048 characters.",
+        description="must be an absolute http or https URL in ASCII, without user name, password or fragment, of at"
+        " most 2048 characters.",
     ),
 ]
+Kind = Annotated[EventKind, Field(description=f"must be one of {', '.join(EventKind)}.")]
 Kinds = Annotated[
     list[EventKind],
     AfterValidator(_check_unique),
     Field(
         min_length=1,
         json_schema_extra={"uniqueItems": True},
-        description=f"events must be a list of one or more of {', '.join(EventKind)}, none twice.",
+        description=f"must be a list of one or more of {', '.join(EventKind)}, none twice.",
     ),
 ]
-Description = Annotated[str, Field(max_length=500, description="description must be text of at most 500 characters.")]
-
-
-def _duration(name: str) -> Any:
-    rule = f"{name} must be a duration, such as 90s, 10m, 2h or 7d."
-    return Field(ABSENT, pattern="^[1-9][0-9]{0,3}[smhd]$", description=rule)
+Description = Annotated[str, Field(max_length=500, description="must be text of at most 500 characters.")]
+Id = Annotated[str, Field(description="must be an id.")]
+Reserved = Annotated[
+    Any, BeforeValidator(_refuse), WithJsonSchema({"not": {}}), Field(description="is set by the service.")
+]
 
 
 class Body(BaseModel):
-    """The body of a call; `reserved` are fields that only the service may set."""
+    """The body of a call."""
 
     model_config = ConfigDict(extra="allow", arbitrary_types_allowed=True)
-    reserved: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def extra(self) -> JsonObject:
@@ -109,23 +111,27 @@ class Body(BaseModel):
 class NewTransaction(Body):
     """A create. expires_in returns the money to the payer after a time, auto_release_in releases it to the payee."""
 
-    reserved = frozenset({"id", "status", "created_at", "updated_at", "expires_at", "auto_release_at"})
-    model_config = ConfigDict(json_schema_extra=forbid(*reserved))
-
+    id: Reserved = ABSENT
+    status: Reserved = ABSENT
+    created_at: Reserved = ABSENT
+    updated_at: Reserved = ABSENT
+    expires_at: Reserved = ABSENT
+    auto_release_at: Reserved = ABSENT
     amount: Amount
     currency: Currency
-    payer: UserId = Field(UserId.PAYER, description=f"payer must be one of {', '.join(UserId)}.")
-    payee: UserId = Field(UserId.PAYEE, description=f"payee must be one of {', '.join(UserId)}.")
-    expires_in: str = _duration("expires_in")
-    auto_release_in: str = _duration("auto_release_in")
+    payer: User = UserId.PAYER
+    payee: User = UserId.PAYEE
+    expires_in: Duration = ABSENT
+    auto_release_in: Duration = ABSENT
 
 
 class NewWebhook(Body):
     """An endpoint; without `events` it gets every kind."""
 
-    reserved = frozenset({"id", "status", "secret", "created_at"})
-    model_config = ConfigDict(json_schema_extra=forbid(*reserved))
-
+    id: Reserved = ABSENT
+    status: Reserved = ABSENT
+    secret: Reserved = ABSENT
+    created_at: Reserved = ABSENT
     url: Url
     events: Kinds = ABSENT
     description: Description = ABSENT
@@ -134,38 +140,64 @@ class NewWebhook(Body):
 class NewEvent(Body):
     """An event to send although nothing changes."""
 
-    event: EventKind = Field(description=f"event must be one of {', '.join(EventKind)}.")
-    transaction: str = Field(description="transaction must be an id.")
+    event: Kind
+    transaction: Id
 
 
 class Advance(Body):
     """How far the clock is advanced."""
 
     advance_seconds: Annotated[int, BeforeValidator(_read_whole)] = Field(
-        ge=1, le=LONGEST_ADVANCE, description=f"advance_seconds must be a whole number from 1 to {LONGEST_ADVANCE}."
+        ge=1, le=LONGEST_ADVANCE, description=f"must be a whole number from 1 to {LONGEST_ADVANCE}."
     )
 
 
 class NewStatus(Body):
     """The status that a transaction is moved to."""
 
-    id: str = Field(description="id must be the id of a transaction.")
-    status: str = Field(description="status must be a text.")
+    id: Id
+    status: State = Field(description=f"must be one of {', '.join(State)}.")
 
 
-_Body = TypeVar("_Body", bound=Body)
+class Query(BaseModel):
+    """The query of a call. An unknown parameter is refused: an ignored filter would show a client the wrong records."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
-def read_body(call: Call, model: type[_Body]) -> _Body:
+class PageQuery(Query):
+    """The page of a list: at most `limit` records, older than the record `after`."""
+
+    limit: str = Field("50", pattern="^([1-9][0-9]?|100)$", description="must be a whole number from 1 to 100.")
+    after: str | None = Field(None, description="must be an id.")
+
+
+class DeliveriesQuery(Query):
+    """Which deliveries are listed."""
+
+    limit: str = Field("50", pattern="^([1-9][0-9]{0,2}|1000)$", description="must be a whole number from 1 to 1000.")
+    undelivered: str = Field("false", pattern="^(true|false)$", description="must be true or false.")
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def read_body(call: Call, model: type[_Model]) -> _Model:
     """Return the body of a call. Raises ProblemError: 415, or 400 with all flaws at once."""
-    body = call.json_object()
-    flaws = [BodyFlaw(f"#/{name}", f"{name} is set by the service.") for name in sorted(body.keys() & model.reserved)]
+    return _validate(call.json_object(), model, place="pointer", prefix="#/")
+
+
+def read_query(call: Call, model: type[_Model]) -> _Model:
+    """Return the query of a call. Raises ProblemError: 400 with all flaws at once."""
+    return _validate(call.query, model, place="parameter")
+
+
+def _validate(found: object, model: type[_Model], *, place: str, prefix: str = "") -> _Model:
     try:
-        read = model.model_validate(body)
+        return model.model_validate(found)
     except ValidationError as error:
-        bad = dict.fromkeys(str(one["loc"][0]) for one in error.errors(include_url=False, include_input=False))
-        flaws += [BodyFlaw(f"#/{name}", model.model_fields[name].description or "") for name in bad]
-        raise flawed(*flaws) from error
-    if flaws:
-        raise flawed(*flaws)
-    return read
+        names = dict.fromkeys(str(one["loc"][0]) for one in error.errors(include_url=False, include_input=False))
+        rules = {name: f"{name} {field.description}" for name, field in model.model_fields.items()}
+        raise flawed(
+            *({place: prefix + name, "detail": rules.get(name, f"{name!r} is not a parameter.")} for name in names)
+        ) from error

@@ -1,126 +1,114 @@
 """The tables of the sandbox's store."""
 
-APPLICATION_ID = 0x65736372
-"""SQLite's header field for the owner of a file ("escr" in ASCII)."""
-
-FORMAT = 5
+FORMAT = 6
 """`PRAGMA user_version` of a store with these tables."""
 
-TABLES: tuple[str, ...] = (
-    """
-    CREATE TABLE sandbox (
-      only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
-      identity TEXT NOT NULL,
-      api_key TEXT NOT NULL,
-      created_at TEXT NOT NULL,
-      clock_ahead_ms INTEGER NOT NULL DEFAULT 0
-    ) STRICT
-    """,
-    """
-    CREATE TABLE transactions (
-      position INTEGER PRIMARY KEY,
-      id TEXT NOT NULL UNIQUE,
-      status TEXT NOT NULL,
-      amount TEXT NOT NULL,
-      currency TEXT NOT NULL,
-      payer TEXT NOT NULL,
-      payee TEXT NOT NULL,
-      extra TEXT NOT NULL,
-      created_at TEXT NOT NULL,
-      updated_at TEXT NOT NULL
-    ) STRICT
-    """,
-    """
-    CREATE TABLE ledger_entries (
-      entry INTEGER PRIMARY KEY,
-      transaction_id TEXT NOT NULL REFERENCES transactions (id),
-      move TEXT NOT NULL,
-      account TEXT NOT NULL,
-      currency TEXT NOT NULL,
-      units INTEGER NOT NULL CHECK (units <> 0),
-      posted_at TEXT NOT NULL,
-      UNIQUE (transaction_id, move, account)
-    ) STRICT
-    """,
-    # Money leaves a hold once, by any move, including later ones.
-    """
-    CREATE UNIQUE INDEX a_hold_is_left_once ON ledger_entries (transaction_id)
-      WHERE account = 'hold' AND units < 0
-    """,
-    """
-    CREATE TRIGGER ledger_entries_are_never_updated BEFORE UPDATE ON ledger_entries
-      BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
-    """,
-    """
-    CREATE TRIGGER ledger_entries_are_never_deleted BEFORE DELETE ON ledger_entries
-      BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
-    """,
-    """
-    CREATE TABLE webhook_endpoints (
-      position INTEGER PRIMARY KEY,
-      id TEXT NOT NULL UNIQUE,
-      url TEXT NOT NULL,
-      events TEXT NOT NULL,
-      secret TEXT NOT NULL,
-      document TEXT NOT NULL
-    ) STRICT
-    """,
-    # Automatic moves of a transaction. A row is removed once its move has happened, or is no longer possible.
-    """
-    CREATE TABLE timers (
-      position INTEGER PRIMARY KEY,
-      due_at TEXT NOT NULL,
-      transaction_id TEXT NOT NULL REFERENCES transactions (id),
-      move TEXT NOT NULL
-    ) STRICT
-    """,
-    "CREATE INDEX timers_by_time ON timers (due_at)",
-    """
-    CREATE TABLE events (
-      position INTEGER PRIMARY KEY,
-      id TEXT NOT NULL UNIQUE,
-      kind TEXT NOT NULL,
-      transaction_id TEXT NOT NULL REFERENCES transactions (id),
-      sequence INTEGER NOT NULL,
-      triggered INTEGER NOT NULL,
-      body TEXT NOT NULL,
-      created_at TEXT NOT NULL,
-      UNIQUE (transaction_id, sequence)
-    ) STRICT
-    """,
-    # `failures` counts from the first attempt or the last replay. Only a waiting delivery has a next attempt.
-    """
-    CREATE TABLE deliveries (
-      position INTEGER PRIMARY KEY,
-      event INTEGER NOT NULL REFERENCES events (position),
-      endpoint_id TEXT NOT NULL REFERENCES webhook_endpoints (id),
-      state TEXT NOT NULL,
-      failures INTEGER NOT NULL DEFAULT 0,
-      next_attempt_at TEXT,
-      UNIQUE (event, endpoint_id)
-    ) STRICT
-    """,
-    "CREATE INDEX deliveries_by_time ON deliveries (next_attempt_at) WHERE next_attempt_at IS NOT NULL",
-    """
-    CREATE TABLE delivery_attempts (
-      position INTEGER PRIMARY KEY,
-      delivery INTEGER NOT NULL REFERENCES deliveries (position),
-      attempted_at TEXT NOT NULL,
-      status INTEGER,
-      error TEXT,
-      milliseconds INTEGER NOT NULL
-    ) STRICT
-    """,
-    "CREATE INDEX attempts_by_delivery ON delivery_attempts (delivery)",
-    "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
-    # One row if ids and chances come from a seed; `draws` counts them.
-    """
-    CREATE TABLE seed (
-      only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
-      seed INTEGER NOT NULL,
-      draws INTEGER NOT NULL DEFAULT 0
-    ) STRICT
-    """,
-    # The reply to each write with an Idempotency-Key, for the variant that recognises one.
-    "CREATE TABLE replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, reply TEXT NOT NULL) STRICT",
-)
+TABLES = """
+CREATE TABLE sandbox (
+  only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+  identity TEXT NOT NULL,
+  api_key TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  clock_ahead_ms INTEGER NOT NULL DEFAULT 0
+) STRICT
+
+CREATE TABLE transactions (
+  position INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  status TEXT NOT NULL,
+  amount TEXT NOT NULL,
+  currency TEXT NOT NULL,
+  payer TEXT NOT NULL,
+  payee TEXT NOT NULL,
+  extra TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL
+) STRICT
+
+CREATE TABLE ledger_entries (
+  entry INTEGER PRIMARY KEY,
+  transaction_id TEXT NOT NULL REFERENCES transactions (id),
+  move TEXT NOT NULL,
+  account TEXT NOT NULL,
+  currency TEXT NOT NULL,
+  units INTEGER NOT NULL CHECK (units <> 0),
+  posted_at TEXT NOT NULL,
+  UNIQUE (transaction_id, move, account)
+) STRICT
+
+-- Money leaves a hold once, by any move, including later ones.
+CREATE UNIQUE INDEX a_hold_is_left_once ON ledger_entries (transaction_id)
+  WHERE account = 'hold' AND units < 0
+
+CREATE TRIGGER ledger_entries_are_never_updated BEFORE UPDATE ON ledger_entries
+  BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
+
+CREATE TRIGGER ledger_entries_are_never_deleted BEFORE DELETE ON ledger_entries
+  BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
+
+CREATE TABLE webhook_endpoints (
+  position INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  secret TEXT NOT NULL,
+  document TEXT NOT NULL
+) STRICT
+
+-- Automatic moves of a transaction. A row is removed once its move has happened, or is no longer possible.
+CREATE TABLE timers (
+  position INTEGER PRIMARY KEY,
+  due_at TEXT NOT NULL,
+  transaction_id TEXT NOT NULL REFERENCES transactions (id),
+  move TEXT NOT NULL
+) STRICT
+
+CREATE INDEX timers_by_time ON timers (due_at)
+
+CREATE TABLE events (
+  position INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  kind TEXT NOT NULL,
+  transaction_id TEXT NOT NULL REFERENCES transactions (id),
+  sequence INTEGER NOT NULL,
+  triggered INTEGER NOT NULL,
+  body TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  UNIQUE (transaction_id, sequence)
+) STRICT
+
+-- `failures` counts from the first attempt or the last replay. Only a waiting delivery has a next attempt.
+CREATE TABLE deliveries (
+  position INTEGER PRIMARY KEY,
+  event INTEGER NOT NULL REFERENCES events (position),
+  endpoint_id TEXT NOT NULL REFERENCES webhook_endpoints (id),
+  state TEXT NOT NULL,
+  failures INTEGER NOT NULL DEFAULT 0,
+  next_attempt_at TEXT,
+  UNIQUE (event, endpoint_id)
+) STRICT
+
+CREATE INDEX deliveries_by_time ON deliveries (next_attempt_at) WHERE next_attempt_at IS NOT NULL
+
+CREATE TABLE delivery_attempts (
+  position INTEGER PRIMARY KEY,
+  delivery INTEGER NOT NULL REFERENCES deliveries (position),
+  attempted_at TEXT NOT NULL,
+  status INTEGER,
+  error TEXT,
+  milliseconds INTEGER NOT NULL
+) STRICT
+
+CREATE INDEX attempts_by_delivery ON delivery_attempts (delivery)
+
+CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT
+
+-- One row if ids and chances come from a seed; `draws` counts them.
+CREATE TABLE seed (
+  only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+  seed INTEGER NOT NULL,
+  draws INTEGER NOT NULL DEFAULT 0
+) STRICT
+
+-- The reply to each write with an Idempotency-Key, for the variant that recognises one.
+CREATE TABLE replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, reply TEXT NOT NULL) STRICT
+"""
+"""Statements, separated by blank lines."""

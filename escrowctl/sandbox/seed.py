@@ -12,16 +12,19 @@ ID_LENGTH = 8
 _NEXT = "UPDATE seed SET draws = draws + 1 RETURNING seed, draws"
 
 
-def draw_id(connection: sqlite3.Connection, prefix: str) -> str:
-    """Return `prefix_` and eight letters or digits, in a write transaction; the caller checks for duplicates."""
+def draw_id(connection: sqlite3.Connection, prefix: str, *, table: str) -> str:
+    """Return `prefix_` and eight letters or digits, in a write transaction. No row of the table has this id yet."""
+    while True:
+        drawn = f"{prefix}_{draw_letters(connection)}"
+        taken = connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (drawn,))  # noqa: S608 - one of our tables
+        if taken.fetchone() is None:
+            return drawn
+
+
+def draw_letters(connection: sqlite3.Connection) -> str:
+    """Return eight letters or digits."""
     number = draw_below(connection, len(ID_ALPHABET) ** ID_LENGTH)
-    letters = (number // len(ID_ALPHABET) ** place % len(ID_ALPHABET) for place in range(ID_LENGTH))
-    return f"{prefix}_" + "".join(ID_ALPHABET[letter] for letter in letters)
-
-
-def plant(connection: sqlite3.Connection, seed: int) -> None:
-    """Make the next draws come from a seed."""
-    connection.execute("INSERT INTO seed (only_row, seed) VALUES (1, ?)", (seed,))
+    return "".join(ID_ALPHABET[number // len(ID_ALPHABET) ** place % len(ID_ALPHABET)] for place in range(ID_LENGTH))
 
 
 def draw_below(connection: sqlite3.Connection, limit: int) -> int:

@@ -7,80 +7,106 @@ deduplicate. Its `webhook-timestamp` is this machine's time and not the sandbox'
 Nothing is sent inside a database transaction. A receiver may call the sandbox before it replies.
 """
 
+import base64
+import hmac
 import sqlite3
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from ipaddress import ip_address
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from escrowctl.post_once import PostError, Target, post_once
-from escrowctl.sandbox.clock import Clock, later
-from escrowctl.sandbox.deliveries import Attempt, Delivery, first_delivery, settle
+from escrowctl.sandbox.events import Attempt, Delivery, first_delivery, settle
 from escrowctl.sandbox.moves import Timer, fire, first_timer
-from escrowctl.sandbox.records import timestamp
-from escrowctl.sandbox.signing import make_headers
+from escrowctl.sandbox.ownership import delivery_turn
+from escrowctl.sandbox.records import later
 from escrowctl.sandbox.store import Store
 
 ATTEMPT_SECONDS = 15.0
 """For one attempt (Standard Webhooks: 15 to 30)."""
 
+_COMMAND_SECONDS = 1.0
+"""How long a command waits for the turn to deliver; at its end, how long it starts attempts, and for each attempt."""
 _LOOK_SECONDS = 0.05
 _PATIENCE_SECONDS = 1.0
 """The wait after an error of the store; and at the end, for the attempt in progress."""
 
-
-class _Job(NamedTuple):
-    """The first due job: a timer or a delivery, and its moment in the sandbox's time."""
-
-    at: str
-    what: Timer | Delivery
+SIGNING_PREFIX = "whsec_"
 
 
 class Sender:
     """Sends events and carries out timers. For one thread at a time."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._clock = clock
         self._stopping = threading.Event()
         self._error: Exception | None = None
-        self.defects: deque[Exception] = deque()
-        """Unexpected errors in attempts. Each counts as a failed attempt, and delays no other delivery."""
-        self.is_in_background = False
+        self._is_in_background = False
         self.target: str | None = None
         """The time to which the sandbox's clock is being advanced; None if it is not."""
 
     def advance(self, duration: timedelta) -> None:
-        """Set the target of the clock. `work` does everything that is due until then, and moves the clock there."""
+        """Advance the clock. Everything that is due until then is done first, in the background if that works."""
         with self._store.reading() as connection:
-            now = timestamp(self._clock.read(connection))
+            now = self._store.time(connection)
         self.target = later(self.target or now, duration)
+        if self._is_in_background:
+            return
+        try:
+            self._work_in_turn()
+        finally:
+            # After Ctrl-C the next call must not continue the advance.
+            self.target = None
 
-    def work(self, *, seconds: float | None = None, attempt_seconds: float = ATTEMPT_SECONDS) -> None:
-        """Do all due jobs, one after the other. Start none after `seconds`.
+    def deliver(self) -> None:
+        """Deliver due events for about a second. Raises sqlite3.Error and EscrowctlError."""
+        if self._find_job() is not None:
+            self._work_in_turn(seconds=_COMMAND_SECONDS)
+
+    def _work_in_turn(self, *, seconds: float | None = None) -> None:
+        with delivery_turn(self._store.folder, _COMMAND_SECONDS) as is_ours:
+            # Events that another process is delivering are not sent a second time.
+            if is_ours:
+                self.work(seconds=seconds)
+
+    def work(self, *, seconds: float | None = None) -> None:
+        """Do all due jobs, one after the other. With `seconds`, start none after that time, and attempts are as short.
 
         Raises sqlite3.Error if the store cannot be read or written; no job is lost.
         """
         end = None if seconds is None else time.monotonic() + seconds
         while not self._stopping.is_set() and (end is None or time.monotonic() < end):
-            if (job := self._next()) is None:
+            if (found := self._find_job()) is None:
                 return
-            self._do(job, seconds=attempt_seconds)
+            self._do(*found, seconds=seconds or ATTEMPT_SECONDS)
 
-    def has_work(self) -> bool:
-        """Whether anything is due now. Raises sqlite3.Error if the store cannot be read or written."""
-        return self._next() is not None
+    def _find_job(self) -> tuple[str, Timer | Delivery] | None:
+        """Return the first due job, and its moment in the sandbox's time.
+
+        If nothing is due before the target of the clock, move the clock there. Raises sqlite3.Error if the store
+        cannot be read or written.
+        """
+        with self._store.reading() as connection:
+            now = self._store.time(connection)
+            found = [one for one in (first_timer(connection), first_delivery(connection)) if one is not None]
+        target = self.target
+        first = min(found, key=lambda one: one.due_at, default=None)
+        if first is not None and first.due_at <= (target or now):
+            return max(first.due_at, now), first
+        if target is not None:
+            self._store.advance_to(target)
+            # Another thread may have set a new target since.
+            self.target = None if self.target == target else self.target
+        return None
 
     @contextmanager
     def working(self) -> Iterator[None]:
         """Work in the background for the length of the block. Its end does not wait for a slow receiver."""
         thread = threading.Thread(target=self._work_on, name="sender", daemon=True)
-        self.is_in_background = True
+        self._is_in_background = True
         thread.start()
         try:
             yield
@@ -103,54 +129,39 @@ class Sender:
             except Exception as error:  # noqa: BLE001 - `require_working` raises it in the thread that reports it
                 self._error = error
 
-    def _next(self) -> _Job | None:
-        """Return the first due job. If nothing is due before the target of the clock, move the clock there."""
-        with self._store.reading() as connection:
-            now = timestamp(self._clock.read(connection))
-            found = [one for one in (first_timer(connection), first_delivery(connection)) if one is not None]
-        target = self.target
-        first = min(found, key=lambda one: one.due_at, default=None)
-        if first is not None and first.due_at <= (target or now):
-            return _Job(max(first.due_at, now), first)
-        if target is not None:
-            self._move_clock(target)
-            # Another thread may have set a new target since.
-            self.target = None if self.target == target else self.target
-        return None
-
-    def _do(self, job: _Job, *, seconds: float) -> None:
+    def _do(self, at: str, job: Timer | Delivery, *, seconds: float) -> None:
         if self.target is not None:
-            self._move_clock(job.at)
-        if isinstance(job.what, Timer):
+            self._store.advance_to(at)
+        if isinstance(job, Timer):
             with self._store.writing() as connection:
-                fire(connection, job.what)
+                fire(connection, job)
             return
-        attempt = self._attempt(job.what, seconds=seconds)
+        attempt = self._attempt(job, seconds=seconds)
         with self._store.writing() as connection:
-            settle(connection, job.what, attempt, at=job.at)
+            settle(connection, job, attempt, at=at)
 
     def _attempt(self, delivery: Delivery, *, seconds: float) -> Attempt:
-        now, start = self._clock.machine_time(), time.monotonic()
-
-        def milliseconds() -> int:
-            return round((time.monotonic() - start) * 1000)
-
-        body, stamp = delivery.body.encode(), int(now.timestamp())
+        start, stamp = time.monotonic(), int(self._store.machine_time().timestamp())
+        body, status, error = delivery.body.encode(), None, None
+        signed = sign(delivery.secret, message_id=delivery.message_id, timestamp=stamp, body=body)
+        headers = {"Content-Type": "application/json", "User-Agent": "escrowctl-sandbox", **signed}
         try:
-            signed = make_headers(delivery.secret, message_id=delivery.message_id, timestamp=stamp, body=body)
-            headers = {"Content-Type": "application/json", "User-Agent": "escrowctl-sandbox", **signed}
             target = _require_loopback(delivery.url)
             status = post_once(target, headers.items(), body, seconds=seconds, monotonic=time.monotonic)
-        except PostError as error:
-            return Attempt(milliseconds(), error=str(error))
-        except Exception as error:  # noqa: BLE001 - it is reported; left to fly, it would meet the same delivery again
-            self.defects.append(error)
-            return Attempt(milliseconds(), error=f"internal error ({type(error).__name__})")
-        return Attempt(milliseconds(), status=status)
+        except PostError as failure:
+            error = str(failure)
+        return Attempt(round((time.monotonic() - start) * 1000), status, error)
 
-    def _move_clock(self, moment: str) -> None:
-        with self._store.writing() as connection:
-            self._clock.move_to(connection, moment)
+
+def sign(secret: str, *, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
+    """Return the headers of one attempt, by Standard Webhooks 1.0.0 (symmetric: HMAC-SHA256, identifier `v1`).
+
+    The signature is `v1,` and the HMAC in base64 of `id.timestamp.body`; the timestamp is in seconds since 1970.
+    """
+    key = base64.b64decode(secret.removeprefix(SIGNING_PREFIX))
+    digest = hmac.digest(key, f"{message_id}.{timestamp}.".encode() + body, "sha256")
+    signature = "v1," + base64.b64encode(digest).decode()
+    return {"webhook-id": message_id, "webhook-timestamp": str(timestamp), "webhook-signature": signature}
 
 
 def _require_loopback(url: str) -> Target:

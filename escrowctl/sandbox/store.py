@@ -8,39 +8,23 @@ they are ten times slower, because each waits for the interpreter's lock.)
 
 import contextlib
 import secrets
-import shlex
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from types import MappingProxyType
 
-from escrowctl.errors import EscrowctlError, command
-from escrowctl.sandbox.ownership import private_file, private_folder, unusable
+from escrowctl.errors import command
+from escrowctl.sandbox.ownership import require_private_file, unusable
 from escrowctl.sandbox.records import timestamp
-from escrowctl.sandbox.schema import APPLICATION_ID, FORMAT, TABLES
-from escrowctl.sandbox.seed import draw_id
-from escrowctl.sqlite import connect, prepare, primary_code, sync_every_commit, transaction
+from escrowctl.sandbox.schema import FORMAT, TABLES
+from escrowctl.sandbox.seed import draw_letters
+from escrowctl.sqlite import BUSY_SECONDS, connect, prepare, primary_code, sync_every_commit, transaction
 
 FILE_NAME = "sandbox.db"
-TIMEOUT_SECONDS = 10.0
 
-REASONS: Mapping[int, str] = MappingProxyType(
-    {
-        sqlite3.SQLITE_BUSY: "another program has locked it",
-        sqlite3.SQLITE_LOCKED: "another program has locked it",
-        sqlite3.SQLITE_READONLY: "it is read-only",
-        sqlite3.SQLITE_FULL: "the disk is full",
-        sqlite3.SQLITE_IOERR: "reading or writing it failed",
-        sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
-        sqlite3.SQLITE_CORRUPT: "it is damaged",
-        sqlite3.SQLITE_NOTADB: "it is not a sandbox store",
-    }
-)
-
-BEYOND_REPAIR = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_RESET = command("sandbox reset --yes", "to delete it and make a new one", bare=True)
 
 
 class Store:
@@ -49,15 +33,46 @@ class Store:
     Shared with other processes: rollback journal (TRUNCATE), synchronous EXTRA, any number of
     threads. Alone: write-ahead log, synchronous FULL, group commit by one thread. Committed data
     survives a crash in both. `identity` and `key` were drawn when the file was created.
+
+    The sandbox's time is this machine's (`now`, an aware datetime) plus the distance by which `sandbox clock advance`
+    has moved it ahead. The distance is in the store, so that commands and a server see the same time. It only grows.
     """
 
-    def __init__(self, connection: sqlite3.Connection, *, identity: str, key: str, alone: bool) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        folder: Path,
+        *,
+        now: Callable[[], datetime],
+        identity: str,
+        key: str,
+        alone: bool,
+    ) -> None:
         self._connection = connection
+        self.folder = folder
         self._alone = alone
         self._turn = threading.RLock()
         self._grouped = False
+        self.machine_time = now
         self.identity = identity
         self.key = key
+
+    def time(self, connection: sqlite3.Connection) -> str:
+        """Return the sandbox's time as a timestamp; call it inside a transaction."""
+        return timestamp(self.machine_time() + self.ahead(connection))
+
+    def ahead(self, connection: sqlite3.Connection) -> timedelta:
+        """Return how far the sandbox's time is ahead of this machine's."""
+        (milliseconds,) = connection.execute("SELECT clock_ahead_ms FROM sandbox").fetchone()
+        return timedelta(milliseconds=milliseconds)
+
+    def advance_to(self, moment: str) -> None:
+        """Move the sandbox's time ahead to a moment; a moment in the past changes nothing."""
+        with self.writing() as connection:
+            missing = datetime.fromisoformat(moment) - self.machine_time() - self.ahead(connection)
+            # Rounded up: timers for exactly this moment must be due.
+            milliseconds = max(0, -(-missing // timedelta(milliseconds=1)))
+            connection.execute("UPDATE sandbox SET clock_ahead_ms = clock_ahead_ms + ?", (milliseconds,))
 
     def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """One write transaction, rolled back when the block raises.
@@ -120,22 +135,27 @@ class Store:
 
 
 def open_store(
-    folder: Path, *, now: Callable[[], datetime], timeout: float = TIMEOUT_SECONDS, alone: bool = False
+    folder: Path, *, now: Callable[[], datetime], timeout: float = BUSY_SECONDS, alone: bool = False
 ) -> Store:
     """Open `sandbox.db` in the folder; create both, private to this user, if they are missing.
 
     `alone`: the caller guarantees that no other process opens the store (ownership.py). `timeout` is
     how many seconds to wait for other processes. Raises `ErrorCode.STATE_UNUSABLE` if the folder or
     the file is not private to this user, if the file is read-only, damaged, not a sandbox store, or
-    of a newer version, or if the disk is full.
+    of another format, or if the disk is full.
     """
-    private_folder(folder)
     path = folder / FILE_NAME
-    private_file(path)
+    require_private_file(path)
     try:
-        return _connect(path, now=now, timeout=timeout, alone=alone)
+        connection = connect(path, seconds=timeout, any_thread=True)
+        try:
+            return _open(connection, path, now=now, alone=alone)
+        except BaseException:
+            connection.close()
+            raise
     except sqlite3.Error as error:
-        raise _unusable(path, error) from error
+        is_damaged = primary_code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+        raise unusable(path, str(error), hint=_RESET if is_damaged else ()) from error
 
 
 def has_write_ahead_log(folder: Path) -> bool:
@@ -143,58 +163,25 @@ def has_write_ahead_log(folder: Path) -> bool:
     return (folder / f"{FILE_NAME}-wal").exists()
 
 
-def _connect(path: Path, *, now: Callable[[], datetime], timeout: float, alone: bool) -> Store:
-    connection = connect(path, seconds=timeout, any_thread=True)
-    try:
-        connection.row_factory = sqlite3.Row
-        if alone:
-            # One connection, and no shared memory: SQLite before 3.51.3 can reset a log that two share.
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-        else:
-            sync_every_commit(connection)
-        connection.execute("PRAGMA foreign_keys = ON")
-        _require_format(connection, path, prepare(connection, FORMAT, lambda new: _create(new, path, at=now())))
-        row = connection.execute("SELECT identity, api_key FROM sandbox").fetchone()
-        if row is None:
-            raise unusable(path, "it is damaged (its service id is missing)", hint=_set_aside(path))
-        return Store(connection, identity=row["identity"], key=row["api_key"], alone=alone)
-    except BaseException:
-        connection.close()
-        raise
+def _open(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datetime], alone: bool) -> Store:
+    connection.row_factory = sqlite3.Row
+    if alone:
+        # One connection, and no shared memory: SQLite before 3.51.3 can reset a log that two share.
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+    else:
+        sync_every_commit(connection)
+    connection.execute("PRAGMA foreign_keys = ON")
+    version = prepare(connection, FORMAT, lambda new: _create(new, at=timestamp(now())))
+    if version != FORMAT:
+        raise unusable(path, f"its format is {version}, this escrowctl reads {FORMAT}", hint=_RESET)
+    identity, key = connection.execute("SELECT identity, api_key FROM sandbox").fetchone()
+    return Store(connection, path.parent, now=now, identity=identity, key=key, alone=alone)
 
 
-def _create(connection: sqlite3.Connection, path: Path, *, at: datetime) -> None:
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if tables:
-        raise unusable(path, REASONS[sqlite3.SQLITE_NOTADB])
-    for statement in TABLES:
+def _create(connection: sqlite3.Connection, *, at: str) -> None:
+    for statement in TABLES.split("\n\n"):
         connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    key = f"sk_sandbox_{secrets.token_hex(16)}"
-    values = (draw_id(connection, "sbx"), key, timestamp(at))
+    values = (f"sbx_{draw_letters(connection)}", f"sk_sandbox_{secrets.token_hex(16)}", at)
     connection.execute("INSERT INTO sandbox (only_row, identity, api_key, created_at) VALUES (1, ?, ?, ?)", values)
-
-
-def _require_format(connection: sqlite3.Connection, path: Path, version: int) -> None:
-    """Raise `ErrorCode.STATE_UNUSABLE` for a file of another program or of another format."""
-    (owner,) = connection.execute("PRAGMA application_id").fetchone()
-    if owner != APPLICATION_ID:
-        raise unusable(path, REASONS[sqlite3.SQLITE_NOTADB])
-    if version > FORMAT:
-        raise unusable(path, f"a newer escrowctl created it (its format is {version}, this escrowctl reads {FORMAT})")
-    if version < FORMAT:
-        reset = command("sandbox reset --yes", "to delete it and make a new one", bare=True)
-        raise unusable(path, f"its format is {version}, this escrowctl reads {FORMAT}", hint=reset)
-
-
-def _unusable(path: Path, error: sqlite3.Error) -> EscrowctlError:
-    code = primary_code(error)
-    hint = () if code in REASONS and code not in BEYOND_REPAIR else _set_aside(path)
-    return unusable(path, REASONS.get(code, f"it is damaged ({error})"), hint=hint)
-
-
-def _set_aside(path: Path) -> str:
-    quoted = shlex.quote(str(path))
-    return f"mv {quoted} {quoted}.damaged"

@@ -5,9 +5,10 @@ document describes the sandbox without variants.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
+from wsgiref.headers import Headers
 
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
@@ -16,23 +17,13 @@ from escrowctl.contract.operations import (
     RELEASE_TRANSACTION,
     Operation,
 )
-from escrowctl.sandbox.bodies import (
-    PROBLEM_TYPE,
-    JsonObject,
-    JsonValue,
-    ProblemError,
-    ProblemKind,
-    read_stored,
-    write_json,
-)
-from escrowctl.sandbox.http import RECOGNISED_KEY
-from escrowctl.sandbox.settings import Settings
+from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, ProblemError, ProblemKind, read_stored, write_json
+from escrowctl.sandbox.http import JSON_TYPE, RECOGNISED_KEY
+from escrowctl.sandbox.settings import Settings, find_variant
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
 
-_JSON_TYPE = "application/json"
-_OPERATION = "escrowctl.operation"
 _NOWHERE = "/-"
 
 _CAMEL: Mapping[str, str] = MappingProxyType(
@@ -58,17 +49,13 @@ class Answer(NamedTuple):
     headers: list[tuple[str, str]]
     body: bytes
 
-    @property
-    def is_success(self) -> bool:
-        """Whether the request was carried out."""
-        return self.status.startswith("2")
-
     def with_body(self, body: bytes, *, content_type: str | None = None) -> "Answer":
         """Return the answer with another body, and the length and type of that body."""
-        replaced = {"content-length"} | ({"content-type"} if content_type else set())
-        headers = [one for one in self.headers if one[0].lower() not in replaced]
-        headers += [("Content-Type", content_type)] if content_type else []
-        return Answer(self.status, [*headers, ("Content-Length", str(len(body)))], body)
+        headers = Headers([*self.headers])
+        headers["Content-Length"] = str(len(body))
+        if content_type is not None:
+            headers["Content-Type"] = content_type
+        return Answer(self.status, headers.items(), body)
 
 
 def ask(app: "WSGIApplication", environ: "WSGIEnvironment") -> Answer:
@@ -85,14 +72,15 @@ def ask(app: "WSGIApplication", environ: "WSGIEnvironment") -> Answer:
 
 def call_route(environ: "WSGIEnvironment", settings: Settings) -> "tuple[WSGIEnvironment, Operation | None]":
     """Return the request with the sandbox's own prefix, and its operation; None if it has none."""
-    path, prefix = environ["PATH_INFO"], settings.variant("prefix")
+    path, prefix = environ["PATH_INFO"], find_variant(settings, "prefix")
     if path.startswith(f"{prefix}/"):
         path = DEFAULT_API_PREFIX + path.removeprefix(prefix)
     elif path.startswith(f"{DEFAULT_API_PREFIX}/"):
         path = _NOWHERE + path
-    operation = _operation_of(environ["REQUEST_METHOD"], path.removeprefix(DEFAULT_API_PREFIX))
-    key = environ.get("HTTP_IDEMPOTENCY_KEY", "") if settings.variant("idempotent") == "on" else ""
-    return {**environ, "PATH_INFO": path, _OPERATION: operation, RECOGNISED_KEY: key}, operation
+    called = path.removeprefix(DEFAULT_API_PREFIX)
+    operation = next((one for one in OPERATIONS if _is_call(one, environ["REQUEST_METHOD"], called)), None)
+    key = environ.get("HTTP_IDEMPOTENCY_KEY", "") if find_variant(settings, "idempotent") == "on" else ""
+    return {**environ, "PATH_INFO": path, RECOGNISED_KEY: key}, operation
 
 
 def problem_answer(kind: ProblemKind, headers: Mapping[str, str]) -> Answer:
@@ -103,29 +91,19 @@ def problem_answer(kind: ProblemKind, headers: Mapping[str, str]) -> Answer:
     return answer.with_body(write_json(document).encode(), content_type=PROBLEM_TYPE)
 
 
-def shape_answer(answer: Answer, environ: "WSGIEnvironment", settings: Settings) -> Answer:
-    """Return an answer of the interface in the form of the variants. Other answers are unchanged."""
-    operation: Operation | None = environ[_OPERATION]
-    if operation is None:
-        return answer
-    if not answer.is_success:
-        return _shape_error(answer, settings.variant("errors"))
-    if operation is RELEASE_TRANSACTION and settings.variant("release") == "empty":
+def shape_answer(answer: Answer, operation: Operation, settings: Settings) -> Answer:
+    """Return an answer of the interface in the form of the variants."""
+    if not answer.status.startswith("2"):
+        return _shape_error(answer, find_variant(settings, "errors"))
+    if operation is RELEASE_TRANSACTION and find_variant(settings, "release") == "empty":
         return Answer("204 No Content", [one for one in answer.headers if not one[0].startswith("Content-")], b"")
-    if operation is CREATE_TRANSACTION and settings.variant("created") == "201":
+    if operation is CREATE_TRANSACTION and find_variant(settings, "created") == "201":
         answer = answer._replace(status="201 Created")
-    return _shape_fields(answer, operation, settings.variant("fields"))
+    return _shape_fields(answer, operation, find_variant(settings, "fields"))
 
 
-def _operation_of(method: str, path: str) -> Operation | None:
-    return next(
-        (
-            operation
-            for operation in OPERATIONS
-            if operation.method == method and re.fullmatch(operation.path.replace("{id}", "[^/]+"), path)
-        ),
-        None,
-    )
+def _is_call(operation: Operation, method: str, path: str) -> bool:
+    return operation.method == method and bool(re.fullmatch(operation.path.replace("{id}", "[^/]+"), path))
 
 
 def _shape_error(answer: Answer, shape: str) -> Answer:
@@ -140,39 +118,37 @@ def _shape_error(answer: Answer, shape: str) -> Answer:
             return answer.with_body(f"{detail}\n".encode(), content_type="text/plain; charset=utf-8")
         case _:
             return answer
-    return answer.with_body(body.encode(), content_type=_JSON_TYPE)
+    return answer.with_body(body.encode(), content_type=JSON_TYPE)
 
 
 def _shape_fields(answer: Answer, operation: Operation, shape: str) -> Answer:
     if shape == "plain":
         return answer
-    document = read_stored(answer.body.decode())
-    shaped: JsonValue
+    document, shaped = read_stored(answer.body.decode()), None
     match shape:
         case "camel":
-            shaped = _rename(document, {**_CAMEL, "id": f"{operation.noun}Id"})
+            names = {**_CAMEL, "id": f"{operation.noun}Id"}
+            shaped = _change_records(document, lambda one: _rename(one, names))
         case "foreign" if operation.noun == "transaction":
-            shaped = _join_amount(_rename(document, _FOREIGN))
+            shaped = _change_records(document, _make_foreign)
         case "envelope" if "data" not in document:
             shaped = {"data": document, "meta": {"version": "1"}}
-        case _:
-            return answer
-    return answer.with_body(write_json(shaped).encode())
+    return answer if shaped is None else answer.with_body(write_json(shaped).encode())
+
+
+def _change_records(document: JsonObject, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
+    """Change a record, or a list and each of its records."""
+    if isinstance(records := document.get("data"), list):
+        document = {**document, "data": [change(one) for one in records]}
+    return change(document)
 
 
 def _rename(document: JsonObject, names: Mapping[str, str]) -> JsonObject:
-    """Return an object, or each record of a list, with other names."""
-    return {
-        names.get(name, name): [_rename(one, names) if isinstance(one, Mapping) else one for one in value]
-        if name == "data" and isinstance(value, list)
-        else value
-        for name, value in document.items()
-    }
+    return {names.get(name, name): value for name, value in document.items()}
 
 
-def _join_amount(document: JsonObject) -> JsonObject:
-    """Return a foreign record, or each of a list, with amount and currency in a separate object."""
-    if isinstance(records := document.get("escrows"), list):
-        return {**document, "escrows": [_join_amount(one) if isinstance(one, Mapping) else one for one in records]}
+def _make_foreign(document: JsonObject) -> JsonObject:
+    """Return a record with other names, and with amount and currency in a separate object."""
     rest = {name: value for name, value in document.items() if name not in ("amount", "currency")}
-    return {**rest, "value": {"amt": document["amount"], "ccy": document["currency"]}}
+    money = {"value": {"amt": document["amount"], "ccy": document["currency"]}} if "amount" in document else {}
+    return {**_rename(rest, _FOREIGN), **money}

@@ -9,7 +9,7 @@ import pytest
 from conftest import Run, Serve
 from wire_server import Behave, WireServer, answering, http_reply, say_nothing
 
-from escrowctl.sandbox.ownership import claim_store
+from escrowctl.sandbox.ownership import delivery_turn
 
 OK, FAILED = http_reply("200 OK"), http_reply("500 X")
 CREATE = ("--sandbox", "tx", "create", "--amount", "100", "--currency", "USD", "-q")
@@ -51,7 +51,7 @@ def test_command_delivers_its_event_after_its_output(run: Run, register: Registe
     assert b'"type":"transaction.created"' in server.seen[0].body
 
 
-@pytest.mark.parametrize("part", ["post_once", "make_headers"])
+@pytest.mark.parametrize("part", ["post_once", "sign"])
 def test_defect_of_a_delivery_is_reported_and_changes_no_exit_code(
     part: str, run: Run, register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,10 +68,8 @@ def test_defect_of_a_delivery_is_reported_and_changes_no_exit_code(
 @pytest.mark.thorough
 def test_command_that_fails_delivers_too(run: Run, register: Register, home: Path) -> None:
     server, _ = register(answering(OK))
-    elsewhere = claim_store(home / "state" / "sandbox")
-    with elsewhere.delivering(0):
+    with delivery_turn(home / "state" / "sandbox", 0):
         create(run)
-    elsewhere.release()
     assert run("--sandbox", "tx", "get", "tx_00000000").code == 6
 
     assert [seen.header("webhook-id") for seen in server.seen] == [run("sandbox", "deliveries", "-q").out.strip()]
@@ -159,12 +157,10 @@ def test_triggered_event_is_marked_and_changes_nothing(run: Run, register: Regis
 @pytest.mark.thorough
 def test_event_that_another_process_delivers_is_not_sent_twice(run: Run, register: Register, home: Path) -> None:
     server, _ = register(answering(OK))
-    elsewhere = claim_store(home / "state" / "sandbox")
-    with elsewhere.delivering(0) as is_theirs:
+    with delivery_turn(home / "state" / "sandbox", 0) as is_theirs:
         create(run)
         advanced = run("sandbox", "clock", "advance", "1h")
         during = len(server.seen)
-    elsewhere.release()
     run("--sandbox", "tx", "list")
 
     assert (is_theirs, advanced.code, during, len(server.seen)) == (True, 0, 0, 1)

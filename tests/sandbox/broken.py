@@ -14,7 +14,7 @@ from escrowctl.contract.operations import (
     LIST_TRANSACTIONS,
     Operation,
 )
-from escrowctl.sandbox import http, requests, transactions
+from escrowctl.sandbox import http, interface, requests
 from escrowctl.sandbox.bodies import JsonObject, no_record
 from escrowctl.sandbox.http import Call
 from escrowctl.sandbox.records import Transaction
@@ -44,19 +44,21 @@ def amount_as_text(patched: pytest.MonkeyPatch) -> None:
 
 
 def user_without_a_field(patched: pytest.MonkeyPatch) -> None:
-    get = transactions.Transactions.get_user
+    get = interface.Interface.get_user
 
-    def with_less(self: transactions.Transactions, call: Call) -> JsonObject:
+    def with_less(self: interface.Interface, call: Call) -> JsonObject:
         return {name: value for name, value in get(self, call).items() if name != "created_at"}
 
-    patched.setattr(transactions.Transactions, "get_user", with_less)
+    patched.setattr(interface.Interface, "get_user", with_less)
 
 
 def key_ignored_on_one_route(patched: pytest.MonkeyPatch) -> None:
     check = http.Middleware.process_request
 
     def check_elsewhere(self: Any, request: Any, response: Any) -> None:
-        if not request.path.startswith("/api/v1/users/"):
+        if request.path.startswith("/api/v1/users/"):
+            request.context.id = "req_1"
+        else:
             check(self, request, response)
 
     patched.setattr(http.Middleware, "process_request", check_elsewhere)
@@ -80,7 +82,14 @@ def failing_on_a_large_amount(patched: pytest.MonkeyPatch) -> None:
 
 def zero_limit_accepted(patched: pytest.MonkeyPatch) -> None:
     """200 where the document says 400."""
-    patched.setattr(http, "LIMIT", re.compile("[0-9]{1,3}"))
+    read = vars(interface)["read_query"]
+
+    def lenient(call: Call, model: type[requests.PageQuery]) -> requests.PageQuery:
+        is_zero = call.query.get("limit") == "0"
+        found: requests.PageQuery = read(call._replace(query={}) if is_zero else call, model)
+        return found
+
+    patched.setattr(interface, "read_query", lenient)
 
 
 def cents_refused(patched: pytest.MonkeyPatch) -> None:
@@ -110,7 +119,7 @@ def created_and_not_found(patched: pytest.MonkeyPatch) -> None:
     def get_nothing(_self: Any, call: Call) -> NoReturn:
         raise no_record("transaction", call.resource_id)
 
-    patched.setattr(transactions.Transactions, "get", get_nothing)
+    patched.setattr(interface.Interface, "get", get_nothing)
 
 
 FAULTS: Mapping[str, Fault] = {

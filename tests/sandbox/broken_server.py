@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from escrowctl.main import main
-from escrowctl.post_once import Target
 from escrowctl.sandbox import ledger, moves, sender, store
-from escrowctl.sandbox.deliveries import Attempt, Delivery
+from escrowctl.sandbox.events import Attempt, Delivery
 from escrowctl.sandbox.records import HOLD, Move, Transaction
 
 
@@ -62,27 +61,15 @@ def settles_before_it_sends() -> None:
 
 
 def forgets_an_event() -> None:
-    """Write no event for one change in fifty."""
+    """Write no event for one change in ten."""
     add = vars(moves)["add_event"]
     seen = [0]
 
     def forget(*arguments: Any, **keywords: Any) -> str:
         seen[0] += 1
-        return str(add(*arguments, **keywords)) if seen[0] % 50 else ""
+        return str(add(*arguments, **keywords)) if seen[0] % 10 else ""
 
     vars(moves)["add_event"] = forget  # that is the fault
-
-
-def cannot_send_to_one_receiver() -> None:
-    """Raise what nobody expects where the address has the word `poison`."""
-    post = vars(sender)["post_once"]
-
-    def fail(target: Target, *arguments: Any, **keywords: Any) -> int:
-        if "poison" in target.path:
-            raise RuntimeError("nobody expected this")
-        return int(post(target, *arguments, **keywords))
-
-    vars(sender)["post_once"] = fail  # that is the fault
 
 
 def cannot_settle() -> None:
@@ -99,7 +86,6 @@ FAULTS: dict[str, Callable[[], None]] = {
     "forgets half of a release": forgets_half_of_a_release,
     "settles before it sends": settles_before_it_sends,
     "forgets an event": forgets_an_event,
-    "cannot send to one receiver": cannot_send_to_one_receiver,
     "cannot settle": cannot_settle,
 }
 

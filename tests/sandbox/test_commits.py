@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ class CountingDatabase:
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None)
         self.connection.execute("CREATE TABLE items (name TEXT UNIQUE)")
-        self.store = Store(self, identity="", key="", alone=True)  # type: ignore[arg-type] # it replaces the connection
+        named = {"now": datetime.now, "identity": "", "key": "", "alone": True}
+        self.store = Store(self, path.parent, **named)  # type: ignore[arg-type] # it replaces the connection
         self.committed = 0
         self.fail = False
 

@@ -10,20 +10,22 @@ import json
 import socket
 import time as clock
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import jsonschema_rs
 import pytest
+import standardwebhooks
 from conftest import Serve
 from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply, say_nothing
 
 from escrowctl.post_once import PostError, Target, post_once
+from escrowctl.sandbox.sender import sign
 from escrowctl.sandbox.service import Sandbox
 from escrowctl.sandbox.store import open_store
-from sandbox.conftest import Time, fetch_document, rows
+from sandbox.conftest import Connect, Time, fetch_document, rows
 
 OK = http_reply("200 OK")
 NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
@@ -32,7 +34,7 @@ DELAYS = [5, 15, 30, 60]
 
 @pytest.fixture
 def sandbox(folder: Path, time: Time) -> Iterator[Sandbox]:
-    opened = Sandbox(open_store(folder, now=time), now=time)
+    opened = Sandbox(open_store(folder, now=time))
     yield opened
     opened.close()
 
@@ -123,6 +125,33 @@ def test_event_is_sent_signed_with_the_stored_body(sandbox: Sandbox, shop: Open,
     assert (seen.header("webhook-id"), seen.header("webhook-timestamp")) == (event_id, f"{time().timestamp():.0f}")
     assert seen.header("webhook-signature") == signature(there.secret, seen)
     assert there.states == ["delivered"]
+
+
+def test_signature_is_that_of_the_specification() -> None:
+    """From the tests of the specification's own libraries (standard-webhooks, libraries/*, 1.0.0)."""
+    secret, message_id = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek"
+
+    found = sign(secret, message_id=message_id, timestamp=1614265330, body=b'{"test": 2432232314}')
+
+    assert found["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_delivery_verifies_with_the_python_library(folder: Path, connect: Connect, serve: Serve) -> None:
+    # The library compares the time with its own.
+    sandbox = Sandbox(open_store(folder, now=lambda: datetime.now(UTC)))
+    there = Shop(connect(sandbox), serve(statuses(200)))
+    there.create(note='\u20ac \U0001f600 "quoted" <&>', metadata={"rate": 1.10, "list": [None, True]})
+    there.advance(days=30)
+    there.create()
+    sandbox.deliver()
+    sandbox.close()
+
+    assert len(there.seen) == 2
+    for seen in there.seen:
+        verifier, headers = standardwebhooks.Webhook(there.secret), dict(seen.headers)
+        assert verifier.verify(seen.body, headers) == json.loads(seen.body)
+        with pytest.raises(standardwebhooks.WebhookVerificationError):
+            verifier.verify(seen.body + b" ", headers)
 
 
 def test_body_and_headers_are_those_of_the_document(sandbox: Sandbox, shop: Open) -> None:

@@ -1,7 +1,6 @@
 """Events: one for each change, in the same database transaction, for the endpoints that want its kind."""
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from escrowctl.sandbox import outbox
+from escrowctl.sandbox import events
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from sandbox.conftest import Time, balances, rows
 
@@ -61,7 +60,7 @@ def test_change_and_event_are_stored_together_or_not_at_all(
     sandbox: Sandbox, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = create(client)
-    monkeypatch.setattr(outbox, "ADD_DELIVERIES", "INSERT INTO missing VALUES (1)")
+    monkeypatch.setattr(events, "ADD_DELIVERIES", "INSERT INTO missing VALUES (1)")
 
     assert client.put(f"/transactions/{made['id']}/release").status_code == 500
 
@@ -151,11 +150,3 @@ def test_duration_of_another_form_is_400(client: httpx.Client, value: object) ->
 
     assert reply.status_code == 400
     assert [error["pointer"] for error in reply.json()["errors"]] == ["#/expires_in"]
-
-
-def test_event_is_never_numbered_twice(sandbox: Sandbox, client: httpx.Client) -> None:
-    create(client)
-    with pytest.raises(sqlite3.IntegrityError), sandbox.store.writing() as connection:
-        connection.execute(
-            "INSERT INTO events SELECT 9, 'msg_9', kind, transaction_id, 1, 0, body, created_at FROM events"
-        )

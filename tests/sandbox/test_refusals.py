@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from escrowctl.sandbox import transactions
+from escrowctl.sandbox import seed
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from escrowctl.sandbox.store import open_store
 from sandbox.conftest import balances
@@ -135,7 +135,7 @@ def test_unexpected_failure_is_500_without_details_and_stores_nothing(
 def test_locked_store_is_503_and_changes_nothing(
     folder: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
 ) -> None:
-    sandbox = Sandbox(open_store(folder, now=now, timeout=0.01), now=now)
+    sandbox = Sandbox(open_store(folder, now=now, timeout=0.01))
     client = connect(sandbox)
     made = client.post("/transactions", json={"amount": 1, "currency": "USD"}).json()
     with closing(sqlite3.connect(folder / "sandbox.db", isolation_level=None)) as other:
@@ -152,8 +152,8 @@ def test_locked_store_is_503_and_changes_nothing(
 
 
 def test_duplicate_id_is_drawn_again(sandbox: Sandbox, client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = iter(["tx_0000000A", "tx_0000000A", "tx_0000000A", "tx_0000000B"])
-    monkeypatch.setattr(transactions, "draw_id", lambda _connection, _prefix: next(drawn))
+    drawn = iter(["0000000A", "MESSAGE1", "0000000A", "0000000B", "MESSAGE2"])
+    monkeypatch.setattr(seed, "draw_letters", lambda _connection: next(drawn))
 
     ids = [client.post("/transactions", json={"amount": 1, "currency": "USD"}).json()["id"] for _ in "12"]
 

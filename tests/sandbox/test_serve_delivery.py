@@ -38,30 +38,6 @@ def test_server_delivers_in_the_background_and_ends_while_a_receiver_is_silent(
 
 
 @pytest.mark.thorough
-def test_internal_error_in_one_delivery_is_reported_and_others_go_on(
-    program: Program, tmp_path: Path, serve: Serve
-) -> None:
-    receiver = serve(answering(http_reply("200 OK")))
-    with serving(program, tmp_path, broken="cannot send to one receiver") as served:
-        for path in ("poison", "good"):
-            served.call("POST", "/webhooks", json.dumps({"url": f"{receiver.base_url}/{path}"}))
-        served.call("POST", "/transactions", BODY)
-        while not receiver.seen:
-            time.sleep(0.01)
-        served.process.send_signal(signal.SIGTERM)
-        _, printed = served.process.communicate(timeout=10)
-
-    left = program.run("sandbox", "deliveries", "--json").json
-    assert [(one["state"], one["attempts"], one["last_error"]) for one in left] == [
-        ("delivered", 1, None),
-        ("waiting", 1, "internal error (RuntimeError)"),
-    ]
-    assert served.process.returncode == 0
-    assert printed.count("internal error (RuntimeError)") == 2, "as a warning, and with its crash report"
-    assert len(list(tmp_path.rglob("crashes/*.json"))) == 1
-
-
-@pytest.mark.thorough
 def test_server_ends_with_1_when_it_can_deliver_no_more(program: Program, tmp_path: Path, serve: Serve) -> None:
     receiver = serve(answering(http_reply("200 OK")))
     with serving(program, tmp_path, broken="cannot settle") as served:

@@ -50,6 +50,12 @@ def administer(session: Session, method: str, path: str, body: JsonValue = None)
     return found
 
 
+def list_items(value: JsonValue) -> list[dict[str, JsonValue]]:
+    """Return the objects of a list in a reply."""
+    assert isinstance(value, list), "the sandbox's own document"
+    return [item for item in value if isinstance(item, dict)]
+
+
 def _refused(answer: "Answer") -> EscrowctlError:
     from escrowctl.client.problem import REFUSAL_CODES  # noqa: PLC0415 - for refusals
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.sandbox.calls import administer, sandbox_session
+from escrowctl.commands.sandbox.calls import administer, list_items, sandbox_session
 from escrowctl.commands.times import parse_duration
 from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import bad_value, command
@@ -124,7 +124,7 @@ def _show_event(session: Session, event_id: str, *, replay: bool) -> None:
 
 def _show_sent(session: Session, event: dict[str, JsonValue]) -> None:
     """Show an event that is being sent: one line for a person, and the command that lists its deliveries."""
-    event_id, sent = str(event["id"]), _items(event["deliveries"])
+    event_id, sent = str(event["id"]), list_items(event["deliveries"])
     line = f"{event_id}   {event['event']}   {event['transaction']}"
     where = f"on its way to {len(sent)} endpoint{'s' if len(sent) > 1 else ''}" if sent else "no endpoint gets it"
     session.show(View(event, event_id, event, line=f"{line}   {where}"))
@@ -135,20 +135,13 @@ def _show_sent(session: Session, event: dict[str, JsonValue]) -> None:
 
 def _show_list(session: Session, found: dict[str, JsonValue]) -> None:
     ahead = timedelta(seconds=float(str(getattr(found["ahead_seconds"], "text", 0))))
-    items = _items(found["data"])
-    views = tuple(View(item, str(item["id"]), named=_name_columns(item, ahead)) for item in items)
-    session.console.show_listing(Listing(_COLUMNS, views, keys=("id", "endpoint")))
+    items, views = list_items(found["data"]), []
+    for item in items:
+        due, is_unanswered = item["next_attempt"], item["last_status"] is None and item["last_error"] is not None
+        following = timestamp(datetime.fromisoformat(due) - ahead) if isinstance(due, str) else None
+        last = "none" if is_unanswered else item["last_status"]
+        named = {**item, "tries": item["attempts"], "next": following, "last": last}
+        views.append(View(item, str(item["id"]), named=named))
+    session.console.show_listing(Listing(_COLUMNS, tuple(views), keys=("id", "endpoint")))
     if triggered := dict.fromkeys(str(item["id"]) for item in items if item["triggered"]):
         session.console.note("triggered", f"triggered, without a change: {', '.join(triggered)}")
-
-
-def _name_columns(item: dict[str, JsonValue], ahead: timedelta) -> dict[str, JsonValue]:
-    tried, status, due = item["attempts"], item["last_status"], item["next_attempt"]
-    last = "none" if status is None and item["last_error"] is not None else status
-    following = timestamp(datetime.fromisoformat(due) - ahead) if isinstance(due, str) else None
-    return {**item, "tries": tried, "next": following, "last": last}
-
-
-def _items(value: JsonValue) -> list[dict[str, JsonValue]]:
-    assert isinstance(value, list), "the sandbox's own document"
-    return [item for item in value if isinstance(item, dict)]

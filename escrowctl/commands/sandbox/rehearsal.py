@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.sandbox.calls import administer, sandbox_session
+from escrowctl.commands.sandbox.calls import administer, list_items, sandbox_session
 from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, command
 from escrowctl.output.view import Listing, View
@@ -101,30 +101,20 @@ def ledger(
     """
     session = sandbox_session(context)
     found = administer(session, "GET", "/sandbox/ledger")
-    sums = _rows(found["currencies"])
+    sums = list_items(found["currencies"])
     if check:
         session.console.show_listing(Listing(_SUM, tuple(View(one, None, named=one) for one in sums)))
-        _require_balanced(sums)
+        if wrong := [str(one["currency"]) for one in sums if one["balanced"] is not True]:
+            raise EscrowctlError(
+                ErrorCode.CHECK_FAILED,
+                f"the ledger does not add up in {', '.join(wrong)}: money was created or lost.",
+                hint=command("sandbox ledger", "to see the entries", bare=True),
+                facts={"currencies": wrong},
+            )
         return
-    views = tuple(View(one, str(one["transaction"]), named=one) for one in _rows(found["entries"]))
+    views = tuple(View(one, str(one["transaction"]), named=one) for one in list_items(found["entries"]))
     session.console.show_listing(Listing(_ENTRY, views, document=found, keys=("entry", "account")))
     for one in sums:
         text = {name: encode(value) for name, value in one.items()}
         count = f"{text['entries']} entries, sum {text['sum']}, held {text['held']}"
         session.console.note("sum", f"{one['currency']}: {count}", word="ledger")
-
-
-def _rows(value: JsonValue) -> list[dict[str, JsonValue]]:
-    assert isinstance(value, list), "the sandbox's own document"
-    return [one for one in value if isinstance(one, dict)]
-
-
-def _require_balanced(sums: list[dict[str, JsonValue]]) -> None:
-    wrong = [str(one["currency"]) for one in sums if one["balanced"] is not True]
-    if wrong:
-        raise EscrowctlError(
-            ErrorCode.CHECK_FAILED,
-            f"the ledger does not add up in {', '.join(wrong)}: money was created or lost.",
-            hint=command("sandbox ledger", "to see the entries", bare=True),
-            facts={"currencies": wrong},
-        )

@@ -10,7 +10,7 @@ import typer
 from escrowctl.commands.sandbox.calls import administer, sandbox_session
 from escrowctl.contract.json import JsonValue, Number, as_json, encode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
-from escrowctl.errors import ErrorCode, ExitCode, command
+from escrowctl.errors import ErrorCode, ExitCode
 from escrowctl.options import YesOption
 from escrowctl.output.view import View
 from escrowctl.session import Session
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from escrowctl.sandbox.ownership import ServedSandbox
     from escrowctl.sandbox.service import Sandbox
 
-_DEFAULT_PORT = 4650
 _READY_KEYS = frozenset({"base_url", "api_prefix", "key", "openapi", "pid"})
 
 
@@ -28,7 +27,7 @@ def serve(
     context: typer.Context,
     port: Annotated[
         int, typer.Option(metavar="N", min=0, max=65_535, help="The port on 127.0.0.1; 0: any free one.")
-    ] = (_DEFAULT_PORT),
+    ] = 4650,
     ready_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Written (0600) when it can be called; gone at the end.")
     ] = None,
@@ -71,7 +70,7 @@ def serve(
         if ready_file is not None:
             ending.enter_context(announced_in(ready_file, encode(document) + "\n"))
         _show_served(session, served, document)
-        with sandbox.delivering():
+        with sandbox.sender.working():
             interrupted = _run(session, server, sandbox)
     if interrupted:
         session.console.note("stopped", "stopped", word="sandbox")
@@ -132,26 +131,12 @@ def _run(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool
     signals = session.signals
 
     def is_over() -> bool:
-        sandbox.check_delivery(lambda error: _report_defect(session, error))
+        sandbox.sender.require_working()
         return signals.pending is not None
 
     server.run(carry_out(sandbox.app, server), is_over, group=sandbox.store.group)
     ended, signals.pending = signals.pending, None
     return ended is ErrorCode.INTERRUPTED
-
-
-def _report_defect(session: Session, error: Exception) -> None:
-    """Warn, once for each kind, that a defect ended an attempt. The first gets a crash report at the end."""
-    session.console.note(
-        "delivery",
-        f"an event could not be sent because of an internal error ({type(error).__name__}). Others are sent",
-        word="warning",
-        important=True,
-        hints=(command("sandbox deliveries", "to see it"),),
-        invocation=session.invocation,
-    )
-    if not session.defects:
-        session.defects.append(error)
 
 
 def _served_document(served: "ServedSandbox") -> dict[str, JsonValue]:

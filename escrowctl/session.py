@@ -324,9 +324,7 @@ class Session:
     @cached_property
     def _pins(self) -> tuple[tuple[str, str], ...]:
         """The journal ids that settings require; none for the sandbox."""
-        from escrowctl.config.pins import find_pins
-
-        return () if self.options.sandbox else find_pins(self.resolver, self.line, self.runtime.environ)
+        return () if self.options.sandbox else self.resolver.find_pins()
 
     def open_journal(self, *, reading: bool, required: bool = True) -> "Journal":
         """Open this machine's journal; the caller closes it. `required=False`: even if settings require another."""

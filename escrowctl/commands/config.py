@@ -11,7 +11,7 @@ import typer
 from escrowctl.config.credentials import FILE_NAME
 from escrowctl.config.editing import ConfigEditor, find
 from escrowctl.config.effective import BUILT_IN, Setting, list_sandbox_settings, list_settings, read_setting
-from escrowctl.config.file import find_config_path, read_profile_names
+from escrowctl.config.file import find_config_path
 from escrowctl.config.origin import parse_base_url
 from escrowctl.config.profiles import Value, is_setting, parse_name, parse_value
 from escrowctl.config.settings import check_timeout
@@ -119,15 +119,6 @@ def set_value(
     session = session_of(context)
     place = _place(session, key)
     value = parse_value(place, values)
-    if place[0] == "profiles" and place[2:] != ("base_url",):
-        name = place[1]
-        known = read_profile_names(session.resolver.config_path)
-        if name not in known:
-            raise bad_value(
-                f'there is no profile "{name}" in {session.resolver.config_path} '
-                f"({'the profiles are: ' + ', '.join(known) if known else 'it has no profiles'}).",
-                hint=command(f"config set profiles.{name}.base_url URL", "to create it", bare=True),
-            )
     value = open_editor(session).set(place, value)
     report_saved(session, place, value)
     stored = session.resolver.credentials.find(place[1]) if place[2:] == ("base_url",) else None

@@ -161,7 +161,7 @@ class Resolver:
         if line.base_url is not None:
             return self._from_url(LINE, line.base_url, "--base-url", line.profile)
         if line.profile is not None:
-            choice = self._from_profile(LINE, line.profile, f"--profile {line.profile}")
+            choice = self.choose_profile(line.profile)
             if env_url:
                 source = "ESCROWCTL_BASE_URL"
                 _require_same(choice, parse_base_url(env_url, source=source), source=source)
@@ -182,19 +182,16 @@ class Resolver:
         raise not_sent(ErrorCode.NOT_CONFIGURED, message)
 
     def _from_url(self, level: str, url: str, source: str, profile_name: str | None) -> Choice:
-        origin = parse_base_url(url, source=source)
-        if profile_name is None:
-            return Choice(level, refuse_prefix(origin, DEFAULT_API_PREFIX, source=source), source, None, None)
-        choice = self._from_profile(level, profile_name, source)
-        refuse_prefix(origin, choice.profile.api_prefix if choice.profile else "", source=source)
+        profile = self._profile(profile_name) if profile_name is not None else None
+        prefix = profile.api_prefix if profile else DEFAULT_API_PREFIX
+        origin = refuse_prefix(parse_base_url(url, source=source), prefix, source=source)
+        choice = Choice(level, origin, source, profile_name, profile)
         _require_same(choice, origin, source=source)
-        return Choice(level, origin, source, profile_name, choice.profile)
+        return choice
 
     def _from_profile(self, level: str, name: str, source: str) -> Choice:
         profile = self._profile(name)
-        where = f"{self.config_path}: profiles.{name}.base_url"
-        origin = refuse_prefix(parse_base_url(profile.base_url, source=where), profile.api_prefix, source=where)
-        return Choice(level, origin, source, name, profile)
+        return Choice(level, profile.origin, source, name, profile)
 
     def profile_name(self) -> str | None:
         """Return the profile that the line, the environment or config.toml names; it may not exist."""
@@ -205,6 +202,19 @@ class Resolver:
     def choose_profile(self, name: str) -> Choice:
         """Return the choice of a profile as if the line named it. Raises `ErrorCode.BAD_CONFIG` for an unknown name."""
         return self._from_profile(LINE, name, f"--profile {name}")
+
+    def find_pins(self) -> tuple[tuple[str, str], ...]:
+        """Return the required journal ids, each with its source. Both apply; a test service requires none."""
+        name = self._line.profile
+        was_removed = name is not None and (self.config is None or name not in self.config.profiles)
+        choice = None if was_removed else self.choose_if_configured()
+        if choice is not None and choice.mode != "live":
+            return ()
+        # An empty id binds too: in a job, the variable that fills it may be missing.
+        pins = [(self._environ.get("ESCROWCTL_JOURNAL_ID"), "ESCROWCTL_JOURNAL_ID")]
+        if choice is not None and choice.profile is not None:
+            pins.append((choice.profile.journal_id, f"journal_id of profile {choice.profile_name}"))
+        return tuple((pin, source) for pin, source in pins if pin is not None)
 
     def find_key(self, choice: Choice) -> FoundKey:
         """Return the key of the choice's level, else of another level with a key for this origin.
@@ -290,7 +300,7 @@ class Resolver:
             return str(parse_base_url(url, source="ESCROWCTL_BASE_URL"))
         name = self._environ.get("ESCROWCTL_PROFILE")
         if name and self._line.config is None:
-            return str(parse_base_url(self._profile(name).base_url, source=f"profile {name}"))
+            return str(self._profile(name).origin)
         return None
 
     def _profile(self, name: str) -> "Profile":
@@ -368,10 +378,9 @@ def _folded(statuses: list[str]) -> frozenset[str]:
 
 
 def _require_same(choice: Choice, origin: Origin, *, source: str) -> None:
-    profile, profile_origin = choice.profile_name, choice.origin
-    if str(profile_origin) != str(origin):
+    if choice.profile is not None and str(choice.profile.origin) != str(origin):
         raise bad_config(
-            f"{source} points to {origin}, but profile {profile} has the base URL {profile_origin}: "
+            f"{source} points to {origin}, but profile {choice.profile_name} has the base URL {choice.profile.origin}: "
             "use only one of them.",
             hint=f"unset {source}" if source.startswith("ESCROWCTL") else (),
         )

@@ -56,7 +56,7 @@ def tabulate_settings() -> str:
     """Return the table of settings, from the model that checks config.toml."""
     from escrowctl.config.profiles import ALL_SETTINGS  # noqa: PLC0415 - it imports pydantic
 
-    return tabulate((name, f"{field.title}{_say_default(field.default)}") for name, field in ALL_SETTINGS.items())
+    return tabulate((name, f"{field.description}{_say_default(field.default)}") for name, field in ALL_SETTINGS.items())
 
 
 def _say_default(default: object) -> str:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from escrowctl.config.origin import find_network, find_proxy_name, hide_userinfo
 from escrowctl.config.profiles import SETTINGS, find_default
-from escrowctl.config.service import RELEASED
-from escrowctl.config.settings import Choice, LineValues, Resolver
+from escrowctl.config.service import READ_TIMEOUT, RELEASED, WRITE_TIMEOUT
+from escrowctl.config.settings import Choice, LineValues, Resolver, check_timeout
 from escrowctl.contract.json import JsonValue, as_json
 from escrowctl.contract.redaction import STARS
 from escrowctl.errors import EscrowctlError
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from escrowctl.config.profiles import Profile
 
 BUILT_IN = "built in"
-_PIN = "ESCROWCTL_JOURNAL_ID"
 _ELSEWHERE = ("base_url", "mode", "timeout", "journal_id")
 """Settings of a profile that something else can outrank."""
 
@@ -60,22 +59,20 @@ def list_settings(resolver: Resolver, line: LineValues, environ: Mapping[str, st
     found["timeout"] = _seconds(resolver.timeouts(profile)), timeout
     if resolver.config is not None and resolver.config.default_profile:
         found["default_profile"] = resolver.config.default_profile, file
-    pinned = environ.get("ESCROWCTL_JOURNAL_ID")
-    settings = _in_order(found if "journal_id" in found or not pinned else {**found, "journal_id": (pinned, _PIN)})
-    if pinned and "journal_id" in found:
-        # Both apply.
-        settings.insert(_NAMES.index("journal_id"), Setting("journal_id", pinned, _PIN))
-    return settings
+    if pinned := environ.get("ESCROWCTL_JOURNAL_ID"):
+        found["journal_id"] = pinned, "ESCROWCTL_JOURNAL_ID"
+    return _in_order(found)
 
 
 def list_sandbox_settings(timeout: float | None) -> list[Setting]:
     """Return the settings of the built-in sandbox; no file and no variable changes them."""
+    timeouts = (READ_TIMEOUT, WRITE_TIMEOUT) if timeout is None else (check_timeout(timeout),) * 2
     return _in_order(
         {
             "base_url": ("(in this process)", "--sandbox"),
             "api_key": (STARS, "the sandbox's own store"),
             "mode": ("test", BUILT_IN),
-            "timeout": (_seconds((timeout or 30.0, timeout or 60.0)), "--timeout" if timeout else BUILT_IN),
+            "timeout": (_seconds(timeouts), "--timeout" if timeout else BUILT_IN),
             "status.released": (["released"], BUILT_IN),
         }
     )

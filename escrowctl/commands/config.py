@@ -11,7 +11,6 @@ import typer
 from escrowctl.config.credentials import FILE_NAME
 from escrowctl.config.editing import ConfigEditor, find
 from escrowctl.config.effective import BUILT_IN, Setting, list_sandbox_settings, list_settings, read_setting
-from escrowctl.config.file import find_config_path
 from escrowctl.config.profiles import Value, is_setting, parse_name, parse_value
 from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
@@ -43,9 +42,8 @@ def find_paths(session: Session) -> dict[str, str]:
     from escrowctl.journal.opening import FILE_NAME as JOURNAL  # noqa: PLC0415 - help does not pay for the journal
 
     folders = session.folders
-    config, _ = find_config_path(session.options.config, session.runtime.environ, folders)
     found = {
-        "config": config,
+        "config": session.resolver.config_path,
         "credentials": folders.config / FILE_NAME,
         "state": folders.state,
         "cache": folders.cache,

@@ -24,10 +24,10 @@ _TIMEOUT_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 
 
-def find_config_path(named: str | None, environ: Mapping[str, str], folders: Folders) -> tuple[Path, bool]:
-    """Return the path of config.toml, and whether `--config` or ESCROWCTL_CONFIG names it."""
+def find_config_path(named: str | None, environ: Mapping[str, str], folders: Folders) -> Path:
+    """Return the path of config.toml: as `--config` or ESCROWCTL_CONFIG names it, else in the config folder."""
     chosen = named or environ.get("ESCROWCTL_CONFIG")
-    return (Path(chosen).absolute(), True) if chosen else (folders.config / CONFIG_NAME, False)
+    return Path(chosen).absolute() if chosen else folders.config / CONFIG_NAME
 
 
 def read_config(path: Path) -> "ConfigFile | None":

@@ -1,18 +1,16 @@
 """Every setting that applies to this command, with its source."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
+from escrowctl.config.editing import find
 from escrowctl.config.origin import find_network, find_proxy_name, hide_userinfo
-from escrowctl.config.profiles import SETTINGS, find_default
+from escrowctl.config.profiles import SETTINGS, Profile, find_default
 from escrowctl.config.service import READ_TIMEOUT, RELEASED, WRITE_TIMEOUT
 from escrowctl.config.settings import Choice, LineValues, Resolver, check_timeout
 from escrowctl.contract.json import JsonValue, as_json
 from escrowctl.contract.redaction import STARS
 from escrowctl.errors import EscrowctlError
-
-if TYPE_CHECKING:
-    from escrowctl.config.profiles import Profile
 
 BUILT_IN = "built in"
 _ELSEWHERE = ("base_url", "mode", "timeout", "journal_id")
@@ -97,17 +95,10 @@ def _chosen(resolver: Resolver, choice: Choice, in_file: str) -> _Found:
     return found
 
 
-def read_setting(profile: "Profile | None", name: str) -> tuple[JsonValue, bool]:
+def read_setting(profile: Profile | None, name: str) -> tuple[JsonValue, bool]:
     """Return the profile's value of a setting, else the built-in one; and whether the profile sets it."""
-    value: Any = profile
-    is_set = profile is not None
-    for part in name.split("."):
-        if isinstance(value, Mapping):
-            value = value.get(part)
-        elif value is not None:
-            is_set = is_set and part in value.model_fields_set
-            value = getattr(value, part)
-    return (as_json(value), True) if is_set and value is not None else (as_json(find_default(name)), False)
+    value = find(profile.model_dump(exclude_unset=True), name.split(".")) if profile else None
+    return (as_json(find_default(name)), False) if value is None else (as_json(value), True)
 
 
 def _seconds(timeouts: tuple[float, float]) -> JsonValue:

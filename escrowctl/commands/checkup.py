@@ -48,7 +48,7 @@ def check_up(session: Session, tx: str | None, *, save: bool) -> None:
     checkup = _Checkup(session, tx)
     findings = {one.name: one for one in checkup.run()}
     expected = _ALWAYS_SHOWN | ({*FIELDS} if tx is not None else set())
-    why = "the sandbox needs none" if session.options.sandbox else "a check above failed"
+    why = "does not apply to the sandbox" if session.options.sandbox else "a check above failed"
     shown = [
         findings.get(name, Finding(name, Verdict.SKIPPED, why))
         for name in _CHECKS

@@ -24,7 +24,7 @@ from escrowctl.config.file import locked
 from escrowctl.config.keys import read_key, read_private_text
 from escrowctl.contract.redaction import Secret
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, bad_value, command, not_sent
-from escrowctl.files import NotRegularError, check_regular, make_private_folder, replace_durably
+from escrowctl.files import NotRegularError, check_regular, replace_durably
 from escrowctl.runtime import Runtime
 
 FILE_NAME = "credentials.toml"
@@ -91,22 +91,16 @@ class Credentials:
         return read_key(str(found), source=f"the keyring, for {stored.profile}")
 
     def store(self, stored: StoredKey) -> None:
-        """Store a key, or its place. Call it while the folder from `make_folder` is locked."""
+        """Store a key, or its place. Call it while the folder is locked."""
         place = {"key": stored.key.reveal()} if stored.key else {"store": "keyring"}
         others = {name: entry for name, entry in self.read().items() if name != stored.profile}
         self.write({**others, stored.profile: {"origin": stored.origin, **place}})
 
     def write(self, entries: Mapping[str, Any]) -> None:
-        """Replace all entries, as `read` returns them. Call it while the folder from `make_folder` is locked."""
+        """Replace all entries, as `read` returns them. Call it while the folder is locked."""
         import tomlkit  # noqa: PLC0415 - for those who write
 
         replace_durably(self.path, f"{_HEAD}\n{tomlkit.dumps(entries)}", private=True)
-
-    def make_folder(self) -> Path:
-        """Return the folder to lock. Creates it if it is missing."""
-        if not self.path.parent.exists():
-            make_private_folder(self.path.parent)
-        return self.path.parent
 
     def remove(self, stored: StoredKey, runtime: Runtime) -> None:
         """Remove a stored key, from the keyring too.
@@ -115,7 +109,7 @@ class Credentials:
         """
         if stored.in_keyring:
             remove_from_keyring(stored.profile, stored.origin, self._environ)
-        with locked(self.make_folder(), runtime):
+        with locked(self.path.parent, runtime):
             self.write({name: entry for name, entry in self.read().items() if name != stored.profile})
 
     def read(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from escrowctl.config.file import locked, parse_toml, read_text, validate_config
 from escrowctl.config.profiles import ConfigFile, Value
 from escrowctl.config.service import PENDING
 from escrowctl.errors import EscrowctlError, bad_config, command
-from escrowctl.files import make_private_folder, replace_durably
+from escrowctl.files import replace_durably
 from escrowctl.runtime import Runtime
 
 _ADDED_TO = ("status", "pending")
@@ -33,6 +33,7 @@ class ConfigEditor:
         self._link = path
         # A link stays a link, as dotfile managers expect; its target is replaced.
         self._path = Path(os.path.realpath(path))
+        self.folder = self._path.parent
         self._runtime = runtime
 
     def set(self, path: Sequence[str], value: Value) -> Value:
@@ -40,7 +41,7 @@ class ConfigEditor:
 
         Values of `status.pending` are added to the list in the file, or to the built-in one.
         """
-        with locked(self.make_folder(), self._runtime):
+        with locked(self.folder, self._runtime):
             if tuple(path[2:]) == _ADDED_TO and isinstance(value, list):
                 listed = find(self.read(), path)
                 value = list(dict.fromkeys([*(PENDING if listed is None else listed), *value]))
@@ -49,7 +50,7 @@ class ConfigEditor:
 
     def unset(self, path: Sequence[str]) -> None:
         """Remove one setting, or a complete profile. Also raises `ErrorCode.BAD_CONFIG` if it is not set."""
-        with locked(self.make_folder(), self._runtime):
+        with locked(self.folder, self._runtime):
             if find(self.read(), path) is None:
                 raise bad_config(f"{self._link}: {'.'.join(path)} is not set.")
             self.change([(path, None)])
@@ -58,14 +59,8 @@ class ConfigEditor:
         """Return the tables of the current file."""
         return parse_toml(self._link, read_text(self._path) or "")
 
-    def make_folder(self) -> Path:
-        """Return the folder to lock. Creates it if it is missing."""
-        if not self._path.parent.exists():
-            make_private_folder(self._path.parent)
-        return self._path.parent
-
     def change(self, changes: Sequence[Change]) -> None:
-        """Make several changes, all or none. Lock the folder from `make_folder`."""
+        """Make several changes, all or none. Call it while `folder` is locked."""
         replace_durably(self._path, self.plan(changes))
 
     def plan(self, changes: Sequence[Change]) -> str:

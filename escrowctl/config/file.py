@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from escrowctl.config.folders import Folders
 from escrowctl.errors import ErrorCode, bad_config, not_sent
-from escrowctl.files import find_flaw, find_folder_flaw, read_regular, unwritable
+from escrowctl.files import find_flaw, find_folder_flaw, make_private_folder, read_regular, unwritable
 from escrowctl.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -112,8 +112,11 @@ def validate_config(path: Path, tables: Mapping[str, Any]) -> "ConfigFile":
 def locked(folder: Path, runtime: Runtime) -> Iterator[None]:
     """Lock the folder against other writers of its files (flock(2) on the folder: no file is left behind).
 
-    Raises EscrowctlError: `ErrorCode.BUSY` after 10 s, `STATE_UNUSABLE` for a folder that does not exist.
+    Creates the folder if it is missing. Raises EscrowctlError: `ErrorCode.BUSY` after 10 s, `STATE_UNUSABLE` if the
+    folder cannot be used.
     """
+    if not folder.exists():
+        make_private_folder(folder)
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:

@@ -129,7 +129,7 @@ def _store(session: Session, account: LoginAccount, key: Secret, *, keyring: boo
     """
     credentials, editor = session.resolver.credentials, _editor(session)
     name, origin, environ = account.name, str(account.origin), session.runtime.environ
-    folders = {Path(os.path.realpath(folder)) for folder in (credentials.make_folder(), editor.make_folder())}
+    folders = {Path(os.path.realpath(folder)) for folder in (credentials.path.parent, editor.folder)}
     with contextlib.ExitStack() as locks:
         for folder in sorted(folders):
             locks.enter_context(locked(folder, session.runtime))

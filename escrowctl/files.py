@@ -9,7 +9,7 @@ import errno
 import os
 import shlex
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -129,44 +129,24 @@ def replace_quickly(path: Path, content: bytes, mode: int = PRIVATE) -> None:
         draft.unlink(missing_ok=True)
 
 
-@contextlib.contextmanager
-def drafted(path: Path, text: str, *, private: bool = False) -> Iterator[Callable[[], None]]:
-    """Write `text` durably to a file next to `path`. Yield the function that replaces `path` by it.
+def replace_durably(path: Path, text: str, *, private: bool = False) -> None:
+    """Replace the content of the file, durably.
 
-    Errors in writing are raised before the block begins. The caller holds a lock: only one process may do
-    so at a time. A draft that a killed process left is removed. The new file has mode 0600 under any umask;
-    if it is not `private`, it gets mode and owner of the file that it replaces.
-    `path` may not be a link. Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`; `path` is then unchanged.
+    The caller holds a lock: only one process may do so at a time. A draft that a killed process left is removed.
+    The new file has mode 0600 under any umask; if it is not `private`, it gets mode and owner of the file that it
+    replaces. `path` may not be a link. Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`; `path` is then unchanged.
     """
     draft = path.with_name(f".{path.name}.new")
-
-    def put() -> None:
-        with _writing(path):
-            draft.replace(path)
-            sync_folder(path.parent)
-
     try:
-        with _writing(path):
-            draft.unlink(missing_ok=True)
-            write_durably(draft, text.encode(), like=path.lstat() if not private and path.exists() else None)
-        yield put
+        draft.unlink(missing_ok=True)
+        write_durably(draft, text.encode(), like=path.lstat() if not private and path.exists() else None)
+        draft.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise unwritable(path, error) from error
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
-
-
-def replace_durably(path: Path, text: str, *, private: bool = False) -> None:
-    """Replace the content of the file, durably. The rules of `drafted` apply."""
-    with drafted(path, text, private=private) as put:
-        put()
-
-
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise unwritable(path, error) from error
 
 
 def unwritable(path: Path, error: OSError) -> EscrowctlError:

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from escrowctl.config.folders import Folders
-from escrowctl.config.pins import find_pins
 from escrowctl.config.service import Service
-from escrowctl.config.settings import LineValues, Resolver
+from escrowctl.config.settings import Resolver
 from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime
 
@@ -19,13 +18,10 @@ if TYPE_CHECKING:
 class Journals:
     """Opens the journal of this machine, or with `sandbox` the journal of the sandbox."""
 
-    def __init__(
-        self, runtime: Runtime, folders: Folders, resolver: Resolver, line: LineValues, *, sandbox: bool
-    ) -> None:
+    def __init__(self, runtime: Runtime, folders: Folders, resolver: Resolver, *, sandbox: bool) -> None:
         self._runtime = runtime
         self._folders = folders
         self._resolver = resolver
-        self._line = line
         self._sandbox = sandbox
 
     @property
@@ -77,4 +73,4 @@ class Journals:
     @cached_property
     def _pins(self) -> tuple[tuple[str, str], ...]:
         """The journal ids that settings require; none for the sandbox."""
-        return () if self._sandbox else find_pins(self._resolver, self._line, self._runtime.environ)
+        return () if self._sandbox else self._resolver.find_pins()

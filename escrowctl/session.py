@@ -231,7 +231,7 @@ class Session:
         """Opens journals, and checks that live writes may use one."""
         from escrowctl.journals import Journals
 
-        return Journals(self.runtime, self.folders, self.resolver, self.line, sandbox=self.options.sandbox)
+        return Journals(self.runtime, self.folders, self.resolver, sandbox=self.options.sandbox)
 
     @cached_property
     def journal(self) -> "Journal":

@@ -1,286 +1,228 @@
 """The checks of `escrowctl doctor` in their order; shows the findings and stores settings."""
 
-import contextlib
+import shlex
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
 
 from escrowctl.commands.config import open_editor, report_saved
-from escrowctl.config.effective import list_sandbox_settings, list_settings
-from escrowctl.config.origin import find_proxy_name
+from escrowctl.config.file import require_trusted
+from escrowctl.config.service import Service
+from escrowctl.config.settings import Resolver
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import JsonValue
-from escrowctl.contract.operations import GET_TRANSACTION
-from escrowctl.doctor import answers, network, settings
-from escrowctl.doctor.finding import Finding, Verdict, fail, skip
+from escrowctl.contract.operations import GET_TRANSACTION, LIST_WEBHOOKS
+from escrowctl.doctor import network
+from escrowctl.doctor.answers import ask, check_access, check_clock
+from escrowctl.doctor.finding import Finding, Verdict, fail
 from escrowctl.doctor.journal import check_journal, check_locks
 from escrowctl.doctor.record import FIELDS, Examination, find_sent
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
 from escrowctl.output.errors import hint_lines
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
 
-if TYPE_CHECKING:
-    from escrowctl.config.service import Service
-    from escrowctl.config.settings import Choice
-
 _COLUMNS = ("check", "verdict", "finding")
 _IN_ORDER = (Verdict.OK, Verdict.FOUND, Verdict.SKIPPED)
-_WAY, _ANSWERS = ("tcp", "tls"), ("prefix", "access", "clock")
+_CHECKS = (
+    *("config", "base_url", "key", "proxy", "released", "dns", "tcp", "tls", "access", "clock"),
+    *("journal", "history", "unknown", "locks", "record", *FIELDS),
+)
+"""All checks in the order in which they are shown."""
+
+_ALWAYS_SHOWN = frozenset(_CHECKS) - {"released", "history", "record", *FIELDS}
+_WAYS_ON = (
+    command("auth login", "with an account", bare=True),
+    command("--sandbox doctor", "without an account", bare=True),
+)
 
 
 def check_up(session: Session, tx: str | None, *, save: bool) -> None:
     """Make every check and show the findings. If `save`, store the settings that are certain.
 
-    Raises EscrowctlError: `CHECK_FAILED` if a check failed, `BAD_VALUE` if `tx` is no id.
+    Raises EscrowctlError: `CHECK_FAILED` if a check failed, `BAD_VALUE` if `tx` is no id; and, if `save`, as the
+    editor of config.toml does.
     """
     if tx is not None:
         parse_id(tx)
     session.learn_stored_keys()
     checkup = _Checkup(session, tx)
-    findings = [*checkup.run()]
-    saved = checkup.save(findings) if save else {}
-    _show(session, findings)
-    for setting, value in saved.items():
-        report_saved(session, checkup.place(setting), value)
-    if save and not saved:
-        why = "nothing new is certain"
-        if not checkup.may_save:
-            why = f"no profile is in use; {session.invocation.program} auth login creates one"
-        session.console.note("nothing_saved", f"nothing is saved: {why}")
-    if failed := _failed(findings):
-        names = ", ".join(dict.fromkeys(one.name for one in failed))
-        hints = tuple(hint for one in failed for hint in _labelled(one))
-        raise EscrowctlError(
-            ErrorCode.CHECK_FAILED, f"{len(failed)} of {len(findings)} checks failed: {names}.", hint=hints
-        )
+    findings = {one.name: one for one in checkup.run()}
+    expected = _ALWAYS_SHOWN | ({*FIELDS} if tx is not None else set())
+    why = "does not apply to the sandbox" if session.options.sandbox else "a check above failed"
+    shown = [
+        findings.get(name, Finding(name, Verdict.SKIPPED, why))
+        for name in _CHECKS
+        if name in findings or name in expected
+    ]
+    profile = checkup.service.profile if checkup.service else None
+    if save and profile and checkup.found:
+        editor = open_editor(session)
+        for name, (setting, value) in checkup.found.items():
+            place = ("profiles", profile, *setting.split("."))
+            report_saved(session, place, editor.set(place, value))
+            shown = [one._replace(verdict=Verdict.FOUND, hints=()) if one.name == name else one for one in shown]
+    elif save:
+        login = f"no profile is in use; {session.invocation.program} auth login creates one"
+        session.console.note("nothing_saved", f"nothing is saved: {'nothing new is certain' if profile else login}")
+    _show(session, shown)
+    if failed := [one.name for one in shown if one.verdict is Verdict.FAILED]:
+        names = ", ".join(failed)
+        raise EscrowctlError(ErrorCode.CHECK_FAILED, f"{len(failed)} of {len(shown)} checks failed: {names}.")
 
 
 class _Checkup:
-    """All checks of one run. A check is skipped if its inputs are unknown. `found`: settings that are certain."""
+    """All checks of one run. A check is left out if its inputs are unknown.
+
+    `service` is known if config, key and proxy can be used. `found`: settings that are certain, by check.
+    """
 
     def __init__(self, session: Session, tx: str | None) -> None:
         self._session = session
         self._tx = tx
-        self._choice: Choice | None = None
-        self._service: Service | None = None
-        self._has_journal = False
-        self.found: dict[str, str] = {}
+        self.service: Service | None = None
+        self.found: dict[str, tuple[str, str]] = {}
 
     def run(self) -> Iterator[Finding]:
         """Yield every finding, from the local files to the record at the service."""
         yield from self._check_sandbox() if self._session.options.sandbox else self._check_settings()
-        yield from self._check_service()
+        is_reached = False
+        if self.service is not None:
+            for finding in self._check_service(self.service):
+                is_reached = finding.name == "clock"
+                yield finding
         yield from self._check_journal()
-        if self._tx is not None:
-            yield from self._check_record(self._tx)
-
-    def place(self, setting: str) -> tuple[str, ...]:
-        """Return the path in config.toml of a setting of the profile in use."""
-        assert self._choice is not None
-        assert self._choice.profile_name is not None, "nothing is saved without a profile"
-        return ("profiles", self._choice.profile_name, *setting.split("."))
-
-    @property
-    def may_save(self) -> bool:
-        """Whether there is a profile to save settings in."""
-        return not self._session.options.sandbox and self._choice is not None and self._choice.profile_name is not None
-
-    def save(self, findings: list[Finding]) -> dict[str, str]:
-        """Store the found settings and return them. Update the findings accordingly."""
-        if not self.found or self._choice is None or self._choice.profile_name is None:
-            return {}
-        try:
-            editor = open_editor(self._session)
-            for setting, value in self.found.items():
-                editor.set(self.place(setting), value)
-        except EscrowctlError as error:
-            findings.append(fail("save", error))
-            return {}
-        names = {setting.removeprefix("reply.").removeprefix("api_") for setting in self.found}
-        findings[:] = [one._replace(verdict=Verdict.FOUND, hints=()) if one.name in names else one for one in findings]
-        return self.found
+        if self._tx is not None and self.service is not None and is_reached:
+            yield from self._check_record(self.service, self._tx)
 
     def _check_sandbox(self) -> Iterator[Finding]:
-        yield from skip("the sandbox does not use config.toml", "config", "files")
         try:
-            service = self._service = self._session.service
+            self.service = self._session.service
         except EscrowctlError as error:
             yield fail("base_url", error)
-            yield from skip("there is no sandbox", "key")
-        else:
-            where = (
-                "the sandbox, in this process"
-                if self._session.connector.is_in_process(service)
-                else service.origin.base_url
-            )
-            yield Finding("base_url", Verdict.OK, f"{where} (from {service.url_source})")
-            yield Finding("key", Verdict.OK, f"from {service.key_source}")
-        yield from settings.check_settings(lambda: list_sandbox_settings(self._session.options.timeout))
-        yield from skip("the sandbox uses none", "proxy")
+            return
+        is_here = self._session.connector.is_in_process(self.service)
+        where = "the sandbox, in this process" if is_here else self.service.origin.base_url
+        yield Finding("base_url", Verdict.OK, f"{where} (from {self.service.url_source})")
+        yield Finding("key", Verdict.OK, f"from {self.service.key_source}")
 
     def _check_settings(self) -> Iterator[Finding]:
-        resolver, environ = self._session.resolver, self._session.runtime.environ
-        config = settings.check_config(resolver)
-        yield config
-        if config.verdict is Verdict.FAILED:
-            yield from skip("the config file cannot be used", "base_url", "key")
-        else:
-            finding, self._choice = settings.choose_service(resolver)
-            yield finding
-            yield from self._check_choice(self._choice) if self._choice else skip("no service is known", "key")
-        files = settings.list_files(resolver, self._choice, environ)
-        yield from settings.check_files(resolver, files)
-        if self._choice is None:
-            yield from skip("no service is known", "proxy", "settings")
+        """Check config file, service and key. Stop at the first error: the rest depends on it."""
+        resolver, environ, name = self._session.resolver, self._session.runtime.environ, "config"
+        try:
+            yield _check_config(resolver)
+            name = "base_url"
+            choice = resolver.choose()
+            yield Finding(name, Verdict.OK, f"{choice.origin.base_url}, {choice.mode} (from {choice.source})")
+            name = "key"
+            key = resolver.find_key(choice)
+        except EscrowctlError as error:
+            if error.code is ErrorCode.NOT_CONFIGURED:
+                error.hints = _WAYS_ON
+            yield fail(name, error)
             return
-        proxy = network.check_proxy(self._choice.origin, environ)
-        yield proxy
-        if proxy.verdict is Verdict.FAILED:
-            yield from skip("the proxy cannot be used", "settings")
-        else:
-            yield from settings.check_settings(lambda: list_settings(resolver, self._session.line, environ))
-
-    def _check_choice(self, choice: "Choice") -> Iterator[Finding]:
-        """Check the key of the chosen service. If there is one, build the service."""
-        resolver = self._session.resolver
-        finding, found = settings.find_key(resolver, choice)
-        yield finding
-        if found is None:
+        self._session.keys.keep(key.key)
+        yield Finding("key", Verdict.OK, f"from {key.source}")
+        try:
+            name = "proxy"
+            yield network.check_proxy(choice.origin, environ)
+            name = "tls"
+            service = resolver.build_service(choice, key)
+        except EscrowctlError as error:
+            yield fail(name, error)
             return
-        self._session.keys.keep(found.key)
-        # The checks of proxy and settings report the same errors.
-        with contextlib.suppress(EscrowctlError):
-            self._service = resolver.build_service(choice, found)
-        if self._service is not None:
-            self._service.refuse_key_in_names()
+        service.refuse_key_in_names()
+        self.service = service
+        if service.live and not service.released:
+            why = "status.released is not set: each release ends as accepted, not confirmed"
+            yield Finding("released", Verdict.WARNING, why, (command("help settings", bare=True),))
 
-    def _check_service(self) -> Iterator[Finding]:
-        session, service = self._session, self._service
-        if session.options.sandbox:
-            yield from skip("the sandbox is on this machine", "dns")
-        elif self._choice is not None:
-            origin = self._choice.origin
-            name = network.check_name(origin, session.runtime.environ, monotonic=session.runtime.monotonic)
+    def _check_service(self, service: Service) -> Iterator[Finding]:
+        """Check the way to the service, and its answers. Stop if it cannot be reached."""
+        session = self._session
+        if not service.sandbox:
+            name = network.check_name(service, monotonic=session.runtime.monotonic)
             yield name
-            service = None if name.verdict is Verdict.FAILED else service
-        else:
-            yield from skip("no service is known", "dns")
-        if service is None:
-            self._service = None
-            yield from skip("needs a service, its key and its address", *_WAY, *_ANSWERS)
-            return
-        probes = self._ask(service)
-        way = [*self._check_way(service, probes[0])]
-        yield from way
-        yield from self._check_answers(service, probes, reached=all(one.verdict is not Verdict.FAILED for one in way))
-
-    def _check_way(self, service: "Service", probe: answers.Probe) -> Iterator[Finding]:
-        if self._session.connector.is_in_process(service):
-            yield from skip("the sandbox is in this process", *_WAY)
-        elif probe.exchange is None and probe.error is not None:
-            yield from skip("the certificates to trust cannot be used", "tcp")
+            if name.verdict is Verdict.FAILED:
+                return
+        ask_list = partial(ask, session.connector.open_reader, session.runtime.now)
+        probe = ask_list(service, LIST_WEBHOOKS)
+        if probe.exchange is None and probe.error is not None:
             yield fail("tls", probe.error)
-        elif probe.exchange is not None:
-            proxy = find_proxy_name(self._session.runtime.environ) if service.network.proxy else None
-            hints = probe.error.hints if probe.error else ()
-            yield from network.check_way(probe.exchange, service, proxy_name=proxy, hints=hints, now=probe.at)
-
-    def _check_answers(self, service: "Service", probes: list[answers.Probe], *, reached: bool) -> Iterator[Finding]:
-        if not reached:
-            self._service = None
-            yield from skip("the service was not reached", *_ANSWERS)
             return
-        others = answers.ask_other_prefixes(service, probes, self._ask)
-        finding, prefix = answers.check_prefix(service, probes, others)
+        if probe.exchange is not None and not session.connector.is_in_process(service):
+            hints = probe.error.hints if probe.error else ()
+            for finding in network.check_way(probe.exchange, service, hints=hints, now=probe.at):
+                yield finding
+                if finding.verdict is Verdict.FAILED:
+                    return
+        finding, prefix = check_access(service, probe, ask_list)
         yield finding
         if prefix is not None:
-            self.found["api_prefix"] = prefix
-            self._service = service._replace(api_prefix=prefix)
-        if finding.verdict is Verdict.FAILED and prefix is None:
-            yield from skip("the API was not found", "access")
-        else:
-            yield answers.check_access(service, answers.best_of(probes, others))
-        yield answers.check_clock(probes[0])
-
-    def _ask(self, service: "Service") -> list[answers.Probe]:
-        return answers.ask(self._session.connector.open_reader, service, self._session.runtime.now)
+            self.found["access"] = ("api_prefix", prefix)
+            self.service = service._replace(api_prefix=prefix)
+        yield check_clock(probe)
 
     def _check_journal(self) -> Iterator[Finding]:
-        session = self._session
+        session, name = self._session, "journal"
         try:
-            folder = session.journals.sandbox_folder if session.options.sandbox else session.folders.state
+            yield check_locks(session.journals.sandbox_folder if session.options.sandbox else session.folders.state)
+            yield from check_journal(session.journal_to_read, session.runtime.monotonic)
+            name = "history"
+            if self.service is not None and not self.service.read_only:
+                session.journals.require_history(self.service)
         except EscrowctlError as error:
-            yield fail("journal", error)
-            return
-        may_be_used = False
-        for finding in check_journal(lambda: session.journal_to_read, session.runtime.monotonic):
-            if finding.name == "journal":
-                may_be_used = finding.verdict in (Verdict.OK, Verdict.SKIPPED)
-                self._has_journal = finding.verdict is Verdict.OK
-            yield finding
-        if may_be_used and self._service is not None and not self._service.read_only:
-            try:
-                session.journals.require_history(self._service)
-            except EscrowctlError as error:
-                yield fail("history", error)._replace(verdict=Verdict.WARNING)
-        yield check_locks(folder)
+            # Another check names the setting that is wrong.
+            if error.code not in (ErrorCode.BAD_CONFIG, ErrorCode.BAD_VALUE):
+                found = fail(name, error)
+                yield found._replace(verdict=Verdict.WARNING) if name == "history" else found
 
-    def _check_record(self, resource_id: str) -> Iterator[Finding]:
-        service = self._service
-        if service is None:
-            yield from skip("the service was not reached", *FIELDS)
-            return
+    def _check_record(self, service: Service, resource_id: str) -> Iterator[Finding]:
         try:
             with self._session.connector.open_reader(service) as reader:
                 record = reader.read(GET_TRANSACTION, resource_id)
-            entries = self._session.journal_to_read.find_created([resource_id]) if self._has_journal else []
+            entries = self._session.journal_to_read.find_created([resource_id])
         except EscrowctlError as error:
             yield fail("record", error)
-            yield from skip("the record could not be read", *FIELDS)
             return
         examination = Examination(record, resource_id, service.pointers, find_sent(entries, service.names))
         yield from examination.check()
-        self.found |= {f"reply.{field}": pointer for field, pointer in examination.found.items()}
+        self.found |= {field: (f"reply.{field}", pointer) for field, pointer in examination.found.items()}
+
+
+def _check_config(resolver: Resolver) -> Finding:
+    """Check that config.toml is valid, and that no other user can change it or read the stored keys."""
+    path = resolver.config_path
+    try:
+        config = resolver.config
+        require_trusted(path)
+        resolver.credentials.read()
+    except EscrowctlError as error:
+        error.hints = error.hints or (Hint(f"vi {shlex.quote(str(path))}", "correct it"),)
+        raise
+    if config is None:
+        return Finding("config", Verdict.SKIPPED, f"there is no {path}")
+    return Finding("config", Verdict.OK, f"{path} is valid; profiles: {', '.join(config.profiles) or 'none'}")
 
 
 def _show(session: Session, findings: Sequence[Finding]) -> None:
-    """Show the findings. Below a table, hints are separate lines, which can be copied."""
-    options = session.options
-    shown = [one for one in findings if not (options.quiet and one.verdict in _IN_ORDER)]
+    """Show the findings. Hints are separate lines, which can be copied."""
+    shown = [one for one in findings if not (session.options.quiet and one.verdict in _IN_ORDER)]
     views = tuple(_view(session, one) for one in shown)
-    checks: list[JsonValue] = [view.document for view in views]
-    # -q has selected the findings above; it must not print ids here.
-    options.quiet = False
-    has_cells = options.json or options.raw or options.csv or not session.runtime.stdout.isatty()
-    is_table = options.table or not has_cells
-    if shown or options.json or options.raw:
-        document: JsonValue = {"checks": checks, "ok": not _failed(findings)}
-        session.console.show_listing(Listing(_COLUMNS if is_table else (*_COLUMNS, "hint"), views, document))
-    for one in shown if is_table else ():
-        if one.verdict is not Verdict.FAILED:
-            for hint in hint_lines(tuple(_labelled(one)), session.invocation):
-                session.console.note("hint", hint, word="hint")
+    ok = all(one.verdict is not Verdict.FAILED for one in findings)
+    document: JsonValue = {"checks": [view.document for view in views], "ok": ok}
+    session.console.show_listing(Listing(_COLUMNS, views, document))
+    if not session.options.json:
+        for one in shown:
+            for hint in hint_lines(one.hints, session.invocation):
+                session.console.note("hint", f"{one.name}: {hint}", word="hint")
 
 
 def _view(session: Session, finding: Finding) -> View:
-    # One call each: hints of one call would be aligned with each other.
-    hints = [line for hint in finding.hints for line in hint_lines((hint,), session.invocation)]
     star = session.keys.star
     document: dict[str, JsonValue] = {
         "name": finding.name,
         "verdict": finding.verdict.value,
         "finding": star(finding.finding),
-        "hint": star("\n".join(hints) or None),
+        "hint": star("\n".join(hint_lines(finding.hints, session.invocation)) or None),
     }
-    named = {"check": finding.name, **document, "hint": star("; ".join(hints))}
-    return View(document, finding.name, named=named, record=document)
-
-
-def _failed(findings: Sequence[Finding]) -> list[Finding]:
-    return [one for one in findings if one.verdict is Verdict.FAILED]
-
-
-def _labelled(finding: Finding) -> Iterator[Hint]:
-    """Yield the hints of a finding, each with the name of its check."""
-    for hint in finding.hints:
-        yield hint._replace(label=f"{finding.name}, {hint.label}" if hint.label else finding.name)
+    return View(document, finding.name, named={"check": finding.name, **document}, record=document)

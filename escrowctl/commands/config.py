@@ -11,10 +11,7 @@ import typer
 from escrowctl.config.credentials import FILE_NAME
 from escrowctl.config.editing import ConfigEditor, find
 from escrowctl.config.effective import BUILT_IN, Setting, list_sandbox_settings, list_settings, read_setting
-from escrowctl.config.file import find_config_path, read_profile_names
-from escrowctl.config.origin import parse_base_url
 from escrowctl.config.profiles import Value, is_setting, parse_name, parse_value
-from escrowctl.config.settings import check_timeout
 from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.output.plain import safe
@@ -45,9 +42,8 @@ def find_paths(session: Session) -> dict[str, str]:
     from escrowctl.journal.opening import FILE_NAME as JOURNAL  # noqa: PLC0415 - help does not pay for the journal
 
     folders = session.folders
-    config, _ = find_config_path(session.options.config, session.runtime.environ, folders)
     found = {
-        "config": config,
+        "config": session.resolver.config_path,
         "credentials": folders.config / FILE_NAME,
         "state": folders.state,
         "cache": folders.cache,
@@ -119,27 +115,7 @@ def set_value(
     session = session_of(context)
     place = _place(session, key)
     value = parse_value(place, values)
-    if place[0] == "profiles" and place[2:] != ("base_url",):
-        name = place[1]
-        known = read_profile_names(session.resolver.config_path)
-        if name not in known:
-            raise bad_value(
-                f'there is no profile "{name}" in {session.resolver.config_path} '
-                f"({'the profiles are: ' + ', '.join(known) if known else 'it has no profiles'}).",
-                hint=command(f"config set profiles.{name}.base_url URL", "to create it", bare=True),
-            )
-    value = open_editor(session).set(place, value)
-    report_saved(session, place, value)
-    stored = session.resolver.credentials.find(place[1]) if place[2:] == ("base_url",) else None
-    origin = str(parse_base_url(str(value), source="base_url")) if stored is not None else None
-    if stored is not None and stored.origin != origin:
-        session.console.note(
-            "key_elsewhere",
-            f"escrowctl sends the stored key of profile {place[1]} only to {stored.origin}",
-            important=True,
-            hints=(command(f"auth login -p {place[1]}", f"to store one for {origin}", bare=True),),
-            invocation=session.invocation,
-        )
+    report_saved(session, place, open_editor(session).set(place, value))
 
 
 def unset(context: typer.Context, key: _Name) -> None:
@@ -185,8 +161,7 @@ def _journal_id(session: Session, journal: Path) -> str | None:
 
 def _settings(session: Session) -> list[Setting]:
     if session.options.sandbox:
-        timeout = session.options.timeout
-        return list_sandbox_settings(None if timeout is None else check_timeout(timeout))
+        return list_sandbox_settings(session.options.timeout)
     found = list_settings(session.resolver, session.line, session.runtime.environ)
     session.learn_stored_keys()
     return [_starred(session, setting) for setting in found]

@@ -17,7 +17,7 @@ def examine(
     """Check config, key, connection, clock and journal.
 
     It only reads; --save changes the profile. If a check fails, the exit code is 16.
-    -q prints only what is not in order.
+    -q prints the names of the checks that are not in order.
 
     \b
     Examples:

@@ -136,7 +136,7 @@ def _settings(*, readable: bool) -> Iterator[tuple[str, str]]:
     for name, field in ALL_SETTINGS.items():
         # Caps are a table: each of its currencies is a setting.
         if name != "caps":
-            yield name, field.title or ""
+            yield name, field.description or ""
     if readable:
         yield from (
             ("profile", "the chosen profile"),

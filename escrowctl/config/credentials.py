@@ -12,20 +12,19 @@ another program behind a bus, which may be locked, missing or hang. Each call ha
 stripe-cli limit theirs too), and each failure has a message.
 """
 
-import contextlib
 import shlex
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from escrowctl.config.file import locked
 from escrowctl.config.keys import read_key, read_private_text
-from escrowctl.config.toml import load_toml
 from escrowctl.contract.redaction import Secret
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, command, not_sent
-from escrowctl.files import NotRegularError, check_regular, drafted, make_private_folder, replace_durably
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, bad_value, command, not_sent
+from escrowctl.files import NotRegularError, check_regular, replace_durably
 from escrowctl.runtime import Runtime
 
 FILE_NAME = "credentials.toml"
@@ -83,7 +82,7 @@ class Credentials:
         try:
             ring = _open(self._environ)
             found = _call(lambda: ring.get_password(_service(stored.origin), stored.profile))
-        except KeyringError as error:
+        except _KeyringError as error:
             raise _unavailable(
                 stored.profile, f"was stored in the keyring, but the keyring cannot be used now: {error}"
             ) from error
@@ -91,32 +90,17 @@ class Credentials:
             raise _unavailable(stored.profile, "is not in the keyring")
         return read_key(str(found), source=f"the keyring, for {stored.profile}")
 
-    @contextlib.contextmanager
-    def drafted(self, stored: StoredKey) -> Iterator[Callable[[], None]]:
-        """Yield a function that stores the key. Use it while the folder from `make_folder` is locked.
+    def store(self, stored: StoredKey) -> None:
+        """Store a key, or its place. Call it while the folder is locked."""
+        place = {"key": stored.key.reveal()} if stored.key else {"store": "keyring"}
+        others = {name: entry for name, entry in self.read().items() if name != stored.profile}
+        self.write({**others, stored.profile: {"origin": stored.origin, **place}})
 
-        Call the function at most once. `restore` undoes it inside the block.
-        """
-        entry: dict[str, str] = {"origin": stored.origin}
-        entry |= {"key": stored.key.reveal()} if stored.key else {"store": "keyring"}
-        tables = self.read()
-        tables.pop(stored.profile, None)
-        tables[stored.profile] = entry
-        with drafted(self.path, _render(self.path, tables), private=True) as put:
-            yield put
+    def write(self, entries: Mapping[str, Any]) -> None:
+        """Replace all entries, as `read` returns them. Call it while the folder is locked."""
+        import tomlkit  # noqa: PLC0415 - for those who write
 
-    def restore(self, before: Mapping[str, Any]) -> None:
-        """Write back the entries that `read` returned. Call it while the folder from `make_folder` is locked."""
-        if before:
-            replace_durably(self.path, _render(self.path, before), private=True)
-        else:
-            self.path.unlink(missing_ok=True)
-
-    def make_folder(self) -> Path:
-        """Return the folder to lock. Creates it if it is missing."""
-        if not self.path.parent.exists():
-            make_private_folder(self.path.parent)
-        return self.path.parent
+        replace_durably(self.path, f"{_HEAD}\n{tomlkit.dumps(entries)}", private=True)
 
     def remove(self, stored: StoredKey, runtime: Runtime) -> None:
         """Remove a stored key, from the keyring too.
@@ -125,10 +109,8 @@ class Credentials:
         """
         if stored.in_keyring:
             remove_from_keyring(stored.profile, stored.origin, self._environ)
-        with locked(self.make_folder(), runtime):
-            tables = self.read()
-            tables.pop(stored.profile, None)
-            replace_durably(self.path, _render(self.path, tables), private=True)
+        with locked(self.path.parent, runtime):
+            self.write({name: entry for name, entry in self.read().items() if name != stored.profile})
 
     def read(self) -> dict[str, Any]:
         """Return the entries by profile; empty if there is no file."""
@@ -138,42 +120,33 @@ class Credentials:
             return {}
         except NotRegularError as error:
             # A link could lead to any file of this user, and writing keys would overwrite it.
-            path = shlex.quote(str(self.path))
-            raise not_sent(
-                ErrorCode.STATE_UNUSABLE,
-                f"{self.path} {error.strerror}: escrowctl does not store keys there.",
-                hint=(Hint(f"ls -l {path}", "to see what it is"), Hint(f"rm {path}", "then remove it")),
-            ) from error
+            look = Hint(f"ls -l {shlex.quote(str(self.path))}", "to see what it is")
+            why = f"{self.path} {error.strerror}: escrowctl does not store keys there."
+            raise not_sent(ErrorCode.STATE_UNUSABLE, why, hint=look) from error
         except OSError as error:
             raise bad_config(f"{self.path}: {error.strerror or error}.") from error
         try:
-            return load_toml(read_private_text(self.path, source="the stored keys"))
-        except ValueError:
+            return tomllib.loads(read_private_text(self.path, source="the stored keys"))
+        except (ValueError, RecursionError):
             # The parser's message could quote a key.
             aside = "move it away, then store the keys again with auth login"
             raise bad_config(f"{self.path}: cannot be read as TOML.", hint=aside) from None
 
 
-def _render(path: Path, tables: Mapping[str, Any]) -> str:
-    """Return the file's text."""
-    import tomlkit  # noqa: PLC0415 - for those who write
-
-    for name, entry in tables.items():
-        if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
-            raise bad_config(f"{path}: [{name}] needs two strings, origin and key.")
-    return f"{_HEAD}\n{tomlkit.dumps(tables)}"
-
-
-class KeyringError(Exception):
+class _KeyringError(Exception):
     """The keyring cannot be used; the text completes "the keyring cannot be used: ..."."""
 
 
 def store_in_keyring(profile: str, origin: str, key: Secret, environ: Mapping[str, str]) -> None:
-    """Store a key and read it back; raises KeyringError if either fails."""
-    ring = _open(environ)
-    _call(lambda: ring.set_password(_service(origin), profile, key.reveal()))
-    if _call(lambda: ring.get_password(_service(origin), profile)) != key.reveal():
-        raise KeyringError("it did not return the key that was stored")
+    """Store a key and read it back; raises EscrowctlError `ErrorCode.BAD_VALUE` if either fails."""
+    try:
+        ring = _open(environ)
+        _call(lambda: ring.set_password(_service(origin), profile, key.reveal()))
+        if _call(lambda: ring.get_password(_service(origin), profile)) != key.reveal():
+            raise _KeyringError("it did not return the key that was stored")
+    except _KeyringError as error:
+        hint = f"without --keyring the key is stored in {FILE_NAME}, which only you can read"
+        raise bad_value(f"--keyring: the keyring cannot be used: {error}.", hint=hint) from error
 
 
 def remove_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) -> None:
@@ -182,7 +155,7 @@ def remove_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) -
         ring = _open(environ)
         if _call(lambda: ring.get_password(_service(origin), profile)) is not None:
             _call(lambda: ring.delete_password(_service(origin), profile))
-    except KeyringError as error:
+    except _KeyringError as error:
         raise not_sent(
             ErrorCode.STATE_UNUSABLE,
             f"escrowctl could not remove the key of profile {profile}: the keyring cannot be used ({error}). "
@@ -192,19 +165,21 @@ def remove_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) -
 
 def _open(environ: Mapping[str, str]) -> Any:  # the extra may not be installed, so its types may not be known
     if environ.get("CI"):
-        raise KeyringError("the variable CI is set, and CI jobs have no keyring")
+        raise _KeyringError("the variable CI is set, and CI jobs have no keyring")
     try:
         package = import_module("keyring")
     except ImportError:
-        raise KeyringError("the Python package keyring is missing (with pipx: pipx inject escrowctl keyring)") from None
+        raise _KeyringError(
+            "the Python package keyring is missing (with pipx: pipx inject escrowctl keyring)"
+        ) from None
     ring = _call(package.get_keyring)
     if getattr(ring, "priority", 0) < _RECOMMENDED:
-        raise KeyringError(f"this system has no keyring ({type(ring).__module__.rpartition('.')[2]})")
+        raise _KeyringError(f"this system has no keyring ({type(ring).__module__.rpartition('.')[2]})")
     return ring
 
 
 def _call(ask: Callable[[], Any]) -> Any:
-    """Return the answer. Raises KeyringError if there is none in time, or if the backend raises anything."""
+    """Return the answer. Raises _KeyringError if there is none in time, or if the backend raises anything."""
     answers: list[Any] = []
     failures: list[BaseException] = []
 
@@ -218,9 +193,9 @@ def _call(ask: Callable[[], Any]) -> Any:
     thread.start()
     thread.join(_KEYRING_SECONDS)
     if failures:
-        raise KeyringError(type(failures[0]).__name__)
+        raise _KeyringError(type(failures[0]).__name__)
     if not answers:
-        raise KeyringError(f"no reply within {_KEYRING_SECONDS:g} s")
+        raise _KeyringError(f"no reply within {_KEYRING_SECONDS:g} s")
     return answers[0]
 
 

@@ -1,21 +1,18 @@
 """Every setting that applies to this command, with its source."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
+from escrowctl.config.editing import find
 from escrowctl.config.origin import find_network, find_proxy_name, hide_userinfo
-from escrowctl.config.profiles import SETTINGS, find_default
-from escrowctl.config.service import RELEASED
-from escrowctl.config.settings import Choice, LineValues, Resolver
+from escrowctl.config.profiles import SETTINGS, Profile, find_default
+from escrowctl.config.service import READ_TIMEOUT, RELEASED, WRITE_TIMEOUT
+from escrowctl.config.settings import Choice, LineValues, Resolver, check_timeout
 from escrowctl.contract.json import JsonValue, as_json
 from escrowctl.contract.redaction import STARS
 from escrowctl.errors import EscrowctlError
 
-if TYPE_CHECKING:
-    from escrowctl.config.profiles import Profile
-
 BUILT_IN = "built in"
-_PIN = "ESCROWCTL_JOURNAL_ID"
 _ELSEWHERE = ("base_url", "mode", "timeout", "journal_id")
 """Settings of a profile that something else can outrank."""
 
@@ -60,22 +57,20 @@ def list_settings(resolver: Resolver, line: LineValues, environ: Mapping[str, st
     found["timeout"] = _seconds(resolver.timeouts(profile)), timeout
     if resolver.config is not None and resolver.config.default_profile:
         found["default_profile"] = resolver.config.default_profile, file
-    pinned = environ.get("ESCROWCTL_JOURNAL_ID")
-    settings = _in_order(found if "journal_id" in found or not pinned else {**found, "journal_id": (pinned, _PIN)})
-    if pinned and "journal_id" in found:
-        # Both apply.
-        settings.insert(_NAMES.index("journal_id"), Setting("journal_id", pinned, _PIN))
-    return settings
+    if pinned := environ.get("ESCROWCTL_JOURNAL_ID"):
+        found["journal_id"] = pinned, "ESCROWCTL_JOURNAL_ID"
+    return _in_order(found)
 
 
 def list_sandbox_settings(timeout: float | None) -> list[Setting]:
     """Return the settings of the built-in sandbox; no file and no variable changes them."""
+    timeouts = (READ_TIMEOUT, WRITE_TIMEOUT) if timeout is None else (check_timeout(timeout),) * 2
     return _in_order(
         {
             "base_url": ("(in this process)", "--sandbox"),
             "api_key": (STARS, "the sandbox's own store"),
             "mode": ("test", BUILT_IN),
-            "timeout": (_seconds((timeout or 30.0, timeout or 60.0)), "--timeout" if timeout else BUILT_IN),
+            "timeout": (_seconds(timeouts), "--timeout" if timeout else BUILT_IN),
             "status.released": (["released"], BUILT_IN),
         }
     )
@@ -100,17 +95,10 @@ def _chosen(resolver: Resolver, choice: Choice, in_file: str) -> _Found:
     return found
 
 
-def read_setting(profile: "Profile | None", name: str) -> tuple[JsonValue, bool]:
+def read_setting(profile: Profile | None, name: str) -> tuple[JsonValue, bool]:
     """Return the profile's value of a setting, else the built-in one; and whether the profile sets it."""
-    value: Any = profile
-    is_set = profile is not None
-    for part in name.split("."):
-        if isinstance(value, Mapping):
-            value = value.get(part)
-        elif value is not None:
-            is_set = is_set and part in value.model_fields_set
-            value = getattr(value, part)
-    return (as_json(value), True) if is_set and value is not None else (as_json(find_default(name)), False)
+    value = find(profile.model_dump(exclude_unset=True), name.split(".")) if profile else None
+    return (as_json(find_default(name)), False) if value is None else (as_json(value), True)
 
 
 def _seconds(timeouts: tuple[float, float]) -> JsonValue:

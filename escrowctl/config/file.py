@@ -3,17 +3,16 @@ completely or not at all, by one writer at a time.
 """
 
 import contextlib
-import errno
 import fcntl
 import os
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from escrowctl.config.folders import Folders
-from escrowctl.config.toml import load_toml
-from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, not_sent
-from escrowctl.files import NotRegularError, TooLargeError, find_flaw, find_folder_flaw, read_regular, unwritable
+from escrowctl.errors import ErrorCode, bad_config, not_sent
+from escrowctl.files import find_flaw, find_folder_flaw, make_private_folder, read_regular, unwritable
 from escrowctl.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -25,10 +24,10 @@ _TIMEOUT_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 
 
-def find_config_path(named: str | None, environ: Mapping[str, str], folders: Folders) -> tuple[Path, bool]:
-    """Return the path of config.toml, and whether `--config` or ESCROWCTL_CONFIG names it."""
+def find_config_path(named: str | None, environ: Mapping[str, str], folders: Folders) -> Path:
+    """Return the path of config.toml: as `--config` or ESCROWCTL_CONFIG names it, else in the config folder."""
     chosen = named or environ.get("ESCROWCTL_CONFIG")
-    return (Path(chosen).absolute(), True) if chosen else (folders.config / CONFIG_NAME, False)
+    return Path(chosen).absolute() if chosen else folders.config / CONFIG_NAME
 
 
 def read_config(path: Path) -> "ConfigFile | None":
@@ -49,8 +48,6 @@ def read_text(path: Path) -> str | None:
         return None
     except UnicodeDecodeError as error:
         raise bad_config(f"{path}: not UTF-8 at byte {error.start}.") from error
-    except (NotRegularError, TooLargeError) as error:
-        raise bad_config(f"{path} {error.strerror}.") from error
     except OSError as error:
         raise bad_config(f"{path}: {error.strerror or error}.") from error
 
@@ -76,103 +73,71 @@ def require_trusted(path: Path) -> None:
             )
 
 
-def read_profile_names(path: Path) -> tuple[str, ...]:
-    """Return the names of the profiles, sorted, without a check of their settings.
-
-    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a file that cannot be read or is not TOML.
-    """
-    profiles = parse_toml(path, read_text(path) or "").get("profiles")
-    return tuple(sorted(profiles)) if isinstance(profiles, dict) else ()
-
-
 def parse_toml(path: Path, text: str) -> dict[str, Any]:
-    """Return the text's tables; raises EscrowctlError `ErrorCode.BAD_CONFIG` naming the line."""
+    """Return the text's tables; raises EscrowctlError `ErrorCode.BAD_CONFIG`, naming the line if the parser does."""
     try:
-        return load_toml(text)
-    except ValueError as error:
-        raise bad_config(f"{path}: cannot be read as TOML: {_with_line(text, error)}.") from error
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise bad_config(f"{path}: cannot be read as TOML: {error}.") from error
 
 
 def validate_config(path: Path, tables: Mapping[str, Any]) -> "ConfigFile":
     """Return the tables as a config file; raises EscrowctlError `ErrorCode.BAD_CONFIG` for the first wrong setting."""
     from pydantic import ValidationError  # noqa: PLC0415 - see config/profiles.py
 
-    from escrowctl.config.profiles import ConfigFile  # noqa: PLC0415
+    from escrowctl.config import profiles  # noqa: PLC0415
 
     try:
-        return ConfigFile.model_validate(tables)
+        return profiles.ConfigFile.model_validate(tables)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise _invalid(path, first) from error
-
-
-def _invalid(path: Path, error: Any) -> EscrowctlError:
-    """Return the error for a wrong setting, with the expected value, or the known name nearest to an unknown one."""
-    from escrowctl.config.profiles import describe  # noqa: PLC0415 - as above
-
-    if error["type"] == "extra_forbidden":
-        location = error["loc"]
-        from escrowctl.config.profiles import SECRET_NAMES, USE_LOGIN, list_siblings, nearest  # noqa: PLC0415 - as above
-
-        name = str(location[-1])
-        where = f"{path}: {'.'.join(map(str, location))}"
-        if name.lower() in SECRET_NAMES:
-            return bad_config(f"{where}: an API key does not belong in config.toml.", hint=USE_LOGIN)
-        return bad_config(f"{where}: there is no such setting{nearest(name, list_siblings(location))}.")
-    name, expected = describe(error["loc"])
-    where = f"{path}: {name}"
-    match error["type"]:
-        case "missing":
-            return bad_config(f"{where}: it is missing; it should be {expected}.")
-        case "value_error":
-            return bad_config(f"{where}.{error['ctx']['error']}")
-        case _:
-            return bad_config(f"{where}: it should be {expected}.")
-
-
-def _with_line(text: str, error: ValueError) -> str:
-    message = str(error)
-    if message.endswith("(at end of document)"):
-        return message.replace("(at end of document)", f"(at line {len(text.splitlines())}, the end of the file)")
-    return message
+        names = [str(part) for part in first["loc"]]
+        if first["type"] == "extra_forbidden":
+            where = f"{path}: {'.'.join(names)}"
+            if names[-1].lower() in profiles.SECRET_NAMES:
+                raise bad_config(
+                    f"{where}: an API key does not belong in config.toml.", hint=profiles.USE_LOGIN
+                ) from error
+            known = profiles.nearest(".".join(names[2:] or names))
+            raise bad_config(f"{where}: there is no such setting{known}.", hint=profiles.LIST_SETTINGS) from error
+        name, expected = profiles.describe(names)
+        where = f"{path}: {name}"
+        if first["type"] == "value_error":
+            raise bad_config(f"{where}.{first['ctx']['error']}") from error
+        missing = "it is missing; " if first["type"] == "missing" else ""
+        raise bad_config(f"{where}: {missing}it should be {expected}.") from error
 
 
 @contextlib.contextmanager
 def locked(folder: Path, runtime: Runtime) -> Iterator[None]:
     """Lock the folder against other writers of its files (flock(2) on the folder: no file is left behind).
 
-    Raises EscrowctlError: `ErrorCode.BUSY` after 10 s, `STATE_UNUSABLE` for a folder that does not exist.
+    Creates the folder if it is missing. Raises EscrowctlError: `ErrorCode.BUSY` after 10 s, `STATE_UNUSABLE` if the
+    folder cannot be used.
     """
+    if not folder.exists():
+        make_private_folder(folder)
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise unwritable(folder, error) from error
+    end = runtime.monotonic() + _TIMEOUT_SECONDS
     try:
-        _wait_for(handle, folder, runtime)
+        while not _try_lock(handle, folder):
+            if runtime.monotonic() >= end:
+                why = f"another process has been writing in {folder} for {_TIMEOUT_SECONDS:g} s."
+                raise not_sent(ErrorCode.BUSY, why)
+            runtime.sleep(_POLL_SECONDS)
         yield
     finally:
         os.close(handle)
 
 
-@contextlib.contextmanager
-def locked_together(*folders: Path, runtime: Runtime) -> Iterator[None]:
-    """Lock several folders, each once, in a fixed order. Raises EscrowctlError `ErrorCode.BUSY` or `STATE_UNUSABLE`."""
-    with contextlib.ExitStack() as holds:
-        for folder in sorted({Path(os.path.realpath(folder)) for folder in folders}):
-            holds.enter_context(locked(folder, runtime))
-        yield
-
-
-def _wait_for(handle: int, folder: Path, runtime: Runtime) -> None:
-    end = runtime.monotonic() + _TIMEOUT_SECONDS
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                raise unwritable(folder, error) from error
-        else:
-            return
-        if runtime.monotonic() >= end:
-            raise not_sent(ErrorCode.BUSY, f"another process has been writing in {folder} for {_TIMEOUT_SECONDS:g} s.")
-        runtime.sleep(_POLL_SECONDS)
+def _try_lock(handle: int, folder: Path) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    return True

@@ -12,7 +12,7 @@ from escrowctl.config.origin import PROXIES
 from escrowctl.contract.identifiers import UUID
 from escrowctl.contract.redaction import Secret, hide_secrets, holds_key, shown
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent
-from escrowctl.files import OTHERS_ACCESS, NotRegularError, TooLargeError, find_flaw, read_regular
+from escrowctl.files import OTHERS_ACCESS, find_flaw, read_regular
 from escrowctl.runtime import forbid_core_dumps
 
 if TYPE_CHECKING:
@@ -88,8 +88,6 @@ def read_private_text(path: Path, *, source: str) -> str:
         raise bad_config(f"{source}: there is no file {shown(str(path))}.") from error
     except UnicodeDecodeError as error:
         raise bad_config(f"{source}: {path} is not text.") from error
-    except (NotRegularError, TooLargeError) as error:
-        raise bad_config(f"{source}: {path} {error.strerror}.") from error
     except OSError as error:
         raise bad_config(f"{source}: {path}: {error.strerror or error}.") from error
 
@@ -186,10 +184,10 @@ def _in_file(path: Path, *, folder: Path = Path()) -> Iterator[str]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    from escrowctl.config.toml import load_toml  # noqa: PLC0415 - for those who made a mistake
+    import tomllib  # noqa: PLC0415 - for those who made a mistake
 
-    with suppress(OSError, ValueError):
-        return load_toml(read_regular(path, limit=_MAX_CONFIG_BYTES)[0].decode("utf-8"))
+    with suppress(OSError, ValueError, RecursionError):
+        return tomllib.loads(read_regular(path, limit=_MAX_CONFIG_BYTES)[0].decode("utf-8"))
     return {}
 
 

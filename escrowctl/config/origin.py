@@ -9,16 +9,14 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from escrowctl.contract.redaction import STARS, shown
-from escrowctl.errors import EscrowctlError, bad_config
+from escrowctl.errors import bad_config
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 """The variables for the proxy to hosts other than loopback; the first that is set counts."""
 
 _LABEL = r"(?!xn--(?:\.|$))[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST_NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}", re.ASCII)
-_MAX_HOST_CHARS = 253
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_PROXY_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?\.?", re.ASCII)
 
 
 class Origin(NamedTuple):
@@ -70,18 +68,25 @@ def parse_base_url(text: str, *, source: str) -> Origin:
     Raises EscrowctlError `ErrorCode.BAD_CONFIG`, naming `source` and a correction. Userinfo, query and
     fragment are never quoted: they may be secrets.
     """
-    parts = _split(text, source)
-    if parts.username is not None or parts.password is not None or "@" in parts.netloc:
+    if " " in text or not text.isascii() or not text.isprintable():
+        raise bad_config(f"{source} has spaces, control or non-ASCII characters: write the plain URL.")
+    not_a_base_url = f'{source} "{_quotable(text)}" is not a base URL: write one such as https://escrow.example.com.'
+    try:
+        parts = urlsplit(text)
+        host, port = _host(parts), parts.port
+    except ValueError:
+        raise bad_config(not_a_base_url) from None
+    if parts.scheme not in _DEFAULT_PORTS or port == 0:
+        raise bad_config(not_a_base_url)
+    if "@" in parts.netloc:
         raise bad_config(f"{source} contains a user name or password: remove it. The API key is enough.")
-    if "?" in text:
-        raise bad_config(f"{source} has a query: write {_bare(parts)}.")
-    if "#" in text:
-        raise bad_config(f"{source} has a fragment: write {_bare(parts)}.")
-    host = _host(parts, text, source)
-    port = _port(parts, text, source)
+    if "?" in text or "#" in text:
+        bare = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
+        raise bad_config(f"{source} has a query or a fragment: write {bare}.")
     segments = parts.path.strip("/").split("/") if parts.path.strip("/") else []
     if any(segment in ("", ".", "..") or "%" in segment or "\\" in segment for segment in segments):
         raise bad_config(f'{source} "{text}" contains an empty part, ".", "..", "%" or "\\" in its path: remove it.')
+    port = port or _DEFAULT_PORTS[parts.scheme]
     origin = Origin(parts.scheme, host, port, "".join(f"/{segment}" for segment in segments))
     if origin.scheme == "http" and not origin.is_loopback:
         raise bad_config(
@@ -108,7 +113,10 @@ def find_network(origin: Origin, environ: Mapping[str, str]) -> Network:
 
     Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a CA bundle that does not exist and a proxy that cannot be used.
     """
-    return Network(ca_bundle=_ca_bundle(environ), proxy=find_proxy(origin, environ))
+    bundle = Path(named) if (named := environ.get("ESCROWCTL_CA_BUNDLE")) else None
+    if bundle is not None and not bundle.is_file():
+        raise bad_config(f"ESCROWCTL_CA_BUNDLE: there is no file {bundle}.")
+    return Network(bundle, find_proxy(origin, environ))
 
 
 def find_proxy_name(environ: Mapping[str, str]) -> str | None:
@@ -123,61 +131,18 @@ def hide_userinfo(proxy: str) -> str:
     return f"{parts.scheme}://{userinfo}{parts.netloc.rpartition('@')[2]}"
 
 
-def _split(text: str, source: str) -> SplitResult:
-    if " " in text or not text.isascii() or not text.isprintable():
-        raise bad_config(f"{source} has spaces, control or non-ASCII characters: write the plain URL.")
-    try:
-        parts = urlsplit(text)
-    except ValueError as error:
-        raise bad_config(f'{source} "{_quotable(text)}" is not a URL.') from error
-    if parts.scheme not in _DEFAULT_PORTS:
-        raise _not_a_base_url(text, source)
-    return parts
-
-
-def _not_a_base_url(text: str, source: str) -> EscrowctlError:
-    return bad_config(f'{source} "{_quotable(text)}" is not a base URL: write one such as https://escrow.example.com.')
-
-
 def _quotable(text: str) -> str:
     """Return the text before a query and a fragment; stars if that could be a key, or has a password."""
     head = text.partition("?")[0].partition("#")[0]
     return STARS if "@" in head else shown(head)
 
 
-def _host(parts: SplitResult, text: str, source: str) -> str:
+def _host(parts: SplitResult) -> str:
     """Return a host by name (RFC 1123 section 2.1: labels of letters, digits, hyphens) or literal address."""
     host = (parts.hostname or "").removesuffix(".")
-    if "[" not in parts.netloc and _HOST_NAME.fullmatch(host) and len(host) <= _MAX_HOST_CHARS:
+    if "[" not in parts.netloc and _HOST_NAME.fullmatch(host):
         return host
-    try:
-        return str(ipaddress.ip_address(host))
-    except ValueError:
-        raise _not_a_base_url(text, source) from None
-
-
-def _port(parts: SplitResult, text: str, source: str) -> int:
-    try:
-        port = parts.port if parts.port is not None else _DEFAULT_PORTS[parts.scheme]
-    except ValueError:
-        port = 0
-    if not port:
-        raise bad_config(f'{source} "{text}" has no usable port.')
-    return port
-
-
-def _bare(parts: SplitResult) -> str:
-    return f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
-
-
-def _ca_bundle(environ: Mapping[str, str]) -> Path | None:
-    named = environ.get("ESCROWCTL_CA_BUNDLE")
-    if not named:
-        return None
-    path = Path(named)
-    if not path.is_file():
-        raise bad_config(f"ESCROWCTL_CA_BUNDLE: there is no file {path}.")
-    return path
+    return str(ipaddress.ip_address(host))
 
 
 def find_proxy(origin: Origin, environ: Mapping[str, str]) -> str | None:
@@ -197,18 +162,10 @@ def _is_usable(proxy: str) -> bool:
         return False
     try:
         parts = urlsplit(proxy)
-        port = parts.port
-        host = parts.hostname or ""
-        return (
-            parts.scheme in ("http", "https")
-            and port != 0
-            and (_PROXY_HOST.fullmatch(host) is not None or (":" in host and bool(ipaddress.IPv6Address(host))))
-            and parts.path in ("", "/")
-            and not parts.query
-            and not parts.fragment
-        )
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+    return is_url and parts.path in ("", "/") and not parts.query and not parts.fragment
 
 
 def _excepted(origin: Origin, environ: Mapping[str, str]) -> bool:

@@ -82,7 +82,7 @@ class Resolver:
     @property
     def config_path(self) -> Path:
         """The path of config.toml. Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if its folder is unknown."""
-        return find_config_path(self._line.config, self._environ, self._folders)[0]
+        return find_config_path(self._line.config, self._environ, self._folders)
 
     @cached_property
     def credentials(self) -> "Credentials":
@@ -153,7 +153,7 @@ class Resolver:
         env_profile, env_url = environ.get("ESCROWCTL_PROFILE") or None, environ.get("ESCROWCTL_BASE_URL") or None
         by_url_alone = bool(line.base_url or env_url) and not (line.profile or env_profile)
         try:
-            if self.config is None and find_config_path(self._line.config, self._environ, self._folders)[1]:
+            if self.config is None and (line.config or environ.get("ESCROWCTL_CONFIG")):
                 raise bad_config(f"{self.config_path}: there is no such file.")
         except EscrowctlError as error:
             if not (by_url_alone and error.code is ErrorCode.STATE_UNUSABLE):
@@ -161,19 +161,18 @@ class Resolver:
         if line.base_url is not None:
             return self._from_url(LINE, line.base_url, "--base-url", line.profile)
         if line.profile is not None:
-            choice = self._from_profile(LINE, line.profile, f"--profile {line.profile}")
             if env_url:
-                source = "ESCROWCTL_BASE_URL"
-                _require_same(choice, parse_base_url(env_url, source=source), source=source)
-            return choice
+                # It must not contradict the profile.
+                self._from_url(LINE, env_url, "ESCROWCTL_BASE_URL", line.profile)
+            return self.choose_profile(line.profile)
         if env_url:
             return self._from_url(ENVIRONMENT, env_url, "ESCROWCTL_BASE_URL", env_profile)
         if env_profile:
-            return self._from_profile(ENVIRONMENT, env_profile, f"ESCROWCTL_PROFILE ({env_profile})")
+            return self.choose_profile(env_profile, level=ENVIRONMENT, source=f"ESCROWCTL_PROFILE ({env_profile})")
         if self.config is not None and self.config.default_profile:
             name = self.config.default_profile
-            return self._from_profile(DEFAULT, name, f"default profile {name}")
-        has_key = any(name in self._environ for name in KEYS)
+            return self.choose_profile(name, level=DEFAULT, source=f"default profile {name}")
+        has_key = any(name in environ for name in KEYS)
         message = (
             "an API key is set, but no base URL: set ESCROWCTL_BASE_URL to the URL of the key's service."
             if has_key
@@ -182,19 +181,16 @@ class Resolver:
         raise not_sent(ErrorCode.NOT_CONFIGURED, message)
 
     def _from_url(self, level: str, url: str, source: str, profile_name: str | None) -> Choice:
-        origin = parse_base_url(url, source=source)
-        if profile_name is None:
-            return Choice(level, refuse_prefix(origin, DEFAULT_API_PREFIX, source=source), source, None, None)
-        choice = self._from_profile(level, profile_name, source)
-        refuse_prefix(origin, choice.profile.api_prefix if choice.profile else "", source=source)
-        _require_same(choice, origin, source=source)
-        return Choice(level, origin, source, profile_name, choice.profile)
-
-    def _from_profile(self, level: str, name: str, source: str) -> Choice:
-        profile = self._profile(name)
-        where = f"{self.config_path}: profiles.{name}.base_url"
-        origin = refuse_prefix(parse_base_url(profile.base_url, source=where), profile.api_prefix, source=where)
-        return Choice(level, origin, source, name, profile)
+        profile = self._profile(profile_name) if profile_name is not None else None
+        prefix = profile.api_prefix if profile else DEFAULT_API_PREFIX
+        origin = refuse_prefix(parse_base_url(url, source=source), prefix, source=source)
+        if profile is not None and str(profile.origin) != str(origin):
+            raise bad_config(
+                f"{source} points to {origin}, but profile {profile_name} has the base URL {profile.origin}: "
+                "use only one of them.",
+                hint=f"unset {source}" if source.startswith("ESCROWCTL") else (),
+            )
+        return Choice(level, origin, source, profile_name, profile)
 
     def profile_name(self) -> str | None:
         """Return the profile that the line, the environment or config.toml names; it may not exist."""
@@ -202,9 +198,23 @@ class Resolver:
             return self._line.profile
         return self._environ.get("ESCROWCTL_PROFILE") or (self.config.default_profile if self.config else None)
 
-    def choose_profile(self, name: str) -> Choice:
-        """Return the choice of a profile as if the line named it. Raises `ErrorCode.BAD_CONFIG` for an unknown name."""
-        return self._from_profile(LINE, name, f"--profile {name}")
+    def choose_profile(self, name: str, *, level: str = LINE, source: str = "") -> Choice:
+        """Return the choice of a profile, by default as on the line. Raises `ErrorCode.BAD_CONFIG` if it is unknown."""
+        profile = self._profile(name)
+        return Choice(level, profile.origin, source or f"--profile {name}", name, profile)
+
+    def find_pins(self) -> tuple[tuple[str, str], ...]:
+        """Return the required journal ids, each with its source. Both apply; a test service requires none."""
+        name = self._line.profile
+        was_removed = name is not None and (self.config is None or name not in self.config.profiles)
+        choice = None if was_removed else self.choose_if_configured()
+        if choice is not None and choice.mode != "live":
+            return ()
+        # An empty id binds too: in a job, the variable that fills it may be missing.
+        pins = [(self._environ.get("ESCROWCTL_JOURNAL_ID"), "ESCROWCTL_JOURNAL_ID")]
+        if choice is not None and choice.profile is not None:
+            pins.append((choice.profile.journal_id, f"journal_id of profile {choice.profile_name}"))
+        return tuple((pin, source) for pin, source in pins if pin is not None)
 
     def find_key(self, choice: Choice) -> FoundKey:
         """Return the key of the choice's level, else of another level with a key for this origin.
@@ -217,8 +227,8 @@ class Resolver:
         own = self.find_own_key(choice) if environ_key is None or choice.level == LINE else None
         found = own or environ_key
         if found is None:
-            whose = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {choice.origin.base_url}"
             url = choice.origin.base_url
+            whose = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {url}"
             unused = next((name for name in KEYS if self._environ.get(name)), None)
             raise not_sent(
                 ErrorCode.KEY_MISSING,
@@ -243,24 +253,18 @@ class Resolver:
         if choice.profile_name is None or choice.profile is None:
             return None
         require_trusted(self.config_path)
-        if path := self.find_key_file(choice):
-            source = _key_file_source(choice)
+        if named := choice.profile.api_key_file:
+            source = f"api_key_file of profile {choice.profile_name}"
+            try:
+                path = self.config_path.parent / Path(named).expanduser()
+            except RuntimeError:
+                raise bad_config(f"{source}: {named} starts with an unknown home folder.") from None
             return FoundKey(read_key_file(path, source=source), f"{source} ({path})")
-        stored, place = self.credentials.find(choice.profile_name), str(self.credentials.path)
-        if stored is None or str(parse_base_url(stored.origin, source=place)) != str(choice.origin):
+        stored = self.credentials.find(choice.profile_name)
+        if stored is None or stored.origin != str(choice.origin):
             return None
-        return FoundKey(self.credentials.reveal(stored), "the keyring" if stored.in_keyring else place)
-
-    def find_key_file(self, choice: Choice) -> Path | None:
-        """Return the file that the chosen profile names for its key; None if it names none.
-
-        Raises EscrowctlError `ErrorCode.BAD_CONFIG` for the home folder of an unknown user.
-        """
-        named = choice.profile.api_key_file if choice.profile else None
-        try:
-            return self.config_path.parent / Path(named).expanduser() if named else None
-        except RuntimeError:
-            raise bad_config(f"{_key_file_source(choice)}: {named} starts with an unknown home folder.") from None
+        place = "the keyring" if stored.in_keyring else str(self.credentials.path)
+        return FoundKey(self.credentials.reveal(stored), place)
 
     def _find_environ_key(self, choice: Choice) -> FoundKey | None:
         """Return the environment's key if the environment gives it for the chosen origin."""
@@ -290,7 +294,7 @@ class Resolver:
             return str(parse_base_url(url, source="ESCROWCTL_BASE_URL"))
         name = self._environ.get("ESCROWCTL_PROFILE")
         if name and self._line.config is None:
-            return str(parse_base_url(self._profile(name).base_url, source=f"profile {name}"))
+            return str(self._profile(name).origin)
         return None
 
     def _profile(self, name: str) -> "Profile":
@@ -302,13 +306,9 @@ class Resolver:
 
     def timeouts(self, profile: "Profile | None") -> tuple[float, float]:
         """Return the seconds for one attempt to read and to write."""
-        if self._line.timeout is not None:
-            one = check_timeout(self._line.timeout)
-        elif profile and profile.timeout:
-            one = profile.timeout
-        else:
-            return READ_TIMEOUT, WRITE_TIMEOUT
-        return one, one
+        line = check_timeout(self._line.timeout) if self._line.timeout is not None else None
+        timeout = line or (profile.timeout if profile else None)
+        return timeout or READ_TIMEOUT, timeout or WRITE_TIMEOUT
 
 
 def check_timeout(seconds: float) -> float:
@@ -332,10 +332,6 @@ def refuse_other_service(line: LineValues) -> None:
             raise bad_value(f"--sandbox and {name} contradict each other: leave one out.")
     if line.timeout is not None:
         check_timeout(line.timeout)
-
-
-def _key_file_source(choice: Choice) -> str:
-    return f"api_key_file of profile {choice.profile_name}"
 
 
 def _with_profile(service: Service, profile: "Profile") -> Service:
@@ -365,13 +361,3 @@ def find_webhooks(profile: "Profile | None") -> WebhookSettings:
 
 def _folded(statuses: list[str]) -> frozenset[str]:
     return frozenset(status.casefold() for status in statuses)
-
-
-def _require_same(choice: Choice, origin: Origin, *, source: str) -> None:
-    profile, profile_origin = choice.profile_name, choice.origin
-    if str(profile_origin) != str(origin):
-        raise bad_config(
-            f"{source} points to {origin}, but profile {profile} has the base URL {profile_origin}: "
-            "use only one of them.",
-            hint=f"unset {source}" if source.startswith("ESCROWCTL") else (),
-        )

@@ -1,6 +1,5 @@
 """The result of one check."""
 
-from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -33,10 +32,4 @@ class Finding(NamedTuple):
 
 def fail(name: str, error: EscrowctlError) -> Finding:
     """Return the finding of a check that failed with this error."""
-    return Finding(name, Verdict.FAILED, error.message.removesuffix("."), error.hints)
-
-
-def skip(why: str, *names: str) -> Iterator[Finding]:
-    """Yield a skipped finding for each of these checks."""
-    for name in names:
-        yield Finding(name, Verdict.SKIPPED, why)
+    return Finding(name, Verdict.FAILED, error.message, error.hints)

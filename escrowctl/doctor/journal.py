@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from escrowctl.doctor.finding import Finding, Verdict, fail, skip
-from escrowctl.errors import ErrorCode, EscrowctlError, command
+from escrowctl.doctor.finding import Finding, Verdict
+from escrowctl.errors import command
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Selection, State
 from escrowctl.journal.sqlite.mounts import find_unshared_locks
@@ -17,31 +17,26 @@ _CHAIN_SECONDS = 0.5
 """Checking the data derived from the records takes nine times as long as checking their chain."""
 
 
-def check_journal(open_journal: Callable[[], Journal], clock: Callable[[], float]) -> Iterator[Finding]:
-    """Check the journal. It is opened for reading."""
-    try:
-        journal = open_journal()
-        journal.require_complete()
-        findings = [_verify(journal, clock), _check_unknown(journal)]
-    except EscrowctlError as error:
-        if error.code in (ErrorCode.BAD_CONFIG, ErrorCode.BAD_VALUE):
-            # Another check names the setting that is wrong.
-            yield from skip("needs valid settings: they may require another journal", "journal", "unknown")
-            return
-        findings = [fail("journal", error), *skip("the journal cannot be used", "unknown")]
-    yield from findings
+def check_journal(journal: Journal, clock: Callable[[], float]) -> Iterator[Finding]:
+    """Verify the journal, or only its first records if all would take more than five seconds; count unknown outcomes.
 
-
-def check_locks(folder: Path) -> Finding:
-    """Check that the journal's locks are shared by all users of its folder."""
-    why = find_unshared_locks(folder)
-    if why is None:
-        return Finding("locks", Verdict.OK, f"{folder} is on a mount with shared locks")
-    return Finding("locks", Verdict.WARNING, why)
+    Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
+    """
+    journal.require_complete()
+    found = _verify(journal, clock)
+    yield found
+    if found.verdict is Verdict.FAILED:
+        return
+    names = [entry.name for entry in journal.all(Selection(_PAGE, states=(State.UNKNOWN,)))]
+    if not names:
+        yield Finding("unknown", Verdict.OK, "no write has an unknown outcome")
+        return
+    more = ", ..." if len(names) > _MOST_NAMES else ""
+    count = f"writes with an unknown outcome: {len(names)} ({', '.join(names[:_MOST_NAMES])}{more})"
+    yield Finding("unknown", Verdict.WARNING, count, (command("journal list --unknown"),))
 
 
 def _verify(journal: Journal, clock: Callable[[], float]) -> Finding:
-    """Verify the journal; only its first records if all would take more than five seconds."""
     storage = journal.storage
     if not storage.is_there:
         return Finding("journal", Verdict.SKIPPED, f"there is no {storage.where}: the first write creates it")
@@ -55,10 +50,9 @@ def _verify(journal: Journal, clock: Callable[[], float]) -> Finding:
     return Finding("journal", Verdict.OK, described, hints)
 
 
-def _check_unknown(journal: Journal) -> Finding:
-    names = [entry.name for entry in journal.all(Selection(_PAGE, states=(State.UNKNOWN,)))]
-    if not names:
-        return Finding("unknown", Verdict.OK, "no write has an unknown outcome")
-    more = ", ..." if len(names) > _MOST_NAMES else ""
-    count = f"writes with an unknown outcome: {len(names)} ({', '.join(names[:_MOST_NAMES])}{more})"
-    return Finding("unknown", Verdict.WARNING, count, (command("journal list --unknown"),))
+def check_locks(folder: Path) -> Finding:
+    """Check that the journal's locks are shared by all users of its folder."""
+    why = find_unshared_locks(folder)
+    if why is None:
+        return Finding("locks", Verdict.OK, f"{folder} is on a mount with shared locks")
+    return Finding("locks", Verdict.WARNING, why)

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from escrowctl.contract.json import JsonValue, encode
@@ -78,30 +78,27 @@ class Examination:
             yield self._check(field)
 
     def _check(self, field: str) -> Finding:
-        value, pointer = getattr(self._locate().located, field), getattr(self._pointers, field)
-        if value is not None:
+        record, pointer, proof = self._locate(), getattr(self._pointers, field), self._proof(field)
+        if (value := getattr(record.located, field)) is not None:
             return self._compare(field, value)
         candidates = self._candidates(field)
         if pointer is not None:
             nothing = f"reply.{field} is {pointer}, but the reply has nothing there"
-            return Finding(field, Verdict.FAILED, nothing, _set(field, candidates) or (_unset(field),))
-        if self._proof(field) is not None and len(candidates) == 1 and self._has_fitting_name(field, candidates[0]):
-            self.found[field] = candidates[0]
-            return Finding(field, Verdict.FOUND, self._explain(field, candidates[0]), _set(field, candidates))
-        return self._leave_open(field, candidates)
-
-    def _leave_open(self, field: str, candidates: list[str]) -> Finding:
-        """Return a finding that names the candidates. Only a candidate with a fitting name gets a command."""
-        look = command(f"api GET {GET_TRANSACTION.fill(self._id)}", "to see the complete reply")
-        if not candidates:
-            if field == "id" and (unreadable := why_unreadable(self._id, self._locate())) is not None:
-                return Finding(field, Verdict.FAILED, unreadable, (look,))
-            proof = self._proof(field)
-            why = f"no field looks like the {field}" if proof is None else f"no field is {proof}"
-            return Finding(field, Verdict.UNCLEAR, why, (look,))
+            unset = command(f"config unset reply.{field}")
+            return Finding(field, Verdict.FAILED, nothing, _set(field, candidates) or (unset,))
+        # Only a candidate with a fitting name gets a command. An id fits under any name: its value is unmistakable.
+        fitting = [one for one in candidates if field == "id" or _NAMES[field].search(one)]
         shown = " or ".join(self._shown(one) for one in candidates[:_MOST_SHOWN])
-        fitting = [one for one in candidates if self._has_fitting_name(field, one)]
-        return Finding(field, Verdict.UNCLEAR, shown, _set(field, fitting, f"if it is the {field}") or (look,))
+        if proof is not None and len(candidates) == 1 and fitting:
+            self.found[field] = candidates[0]
+            source = f"as sent ({self._sent.entry})" if self._sent and field != "id" else "the id that was read"
+            return Finding(field, Verdict.FOUND, f"{shown}, {source}", _set(field, candidates))
+        if not candidates:
+            shown = f"no field looks like the {field}" if proof is None else f"no field is {proof}"
+        look = command(f"api GET {GET_TRANSACTION.fill(self._id)}", "to see the complete reply")
+        is_another_reply = field == "id" and not candidates and why_unreadable(self._id, record) is not None
+        verdict = Verdict.FAILED if is_another_reply else Verdict.UNCLEAR
+        return Finding(field, verdict, shown, _set(field, fitting, f"if it is the {field}") or (look,))
 
     def _compare(self, field: str, value: object) -> Finding:
         """Check the value of a located field against the expected value, if that is known."""
@@ -129,15 +126,11 @@ class Examination:
             return self._id
         return getattr(self._sent.money, field, None) if self._sent else None
 
-    def _has_fitting_name(self, field: str, pointer: str) -> bool:
-        """Whether the name of a field fits. An id fits under any name: its value is unmistakable."""
-        return field == "id" or _NAMES[field].search(pointer) is not None
-
     def _candidates(self, field: str) -> list[str]:
         """Return the possible JSON Pointers to the field: into the record, else into the complete reply."""
-        proof, fits = self._proof(field), self._make_test(field)
+        proof = self._proof(field)
         for place in (self._locate().value, self._document):
-            found = [pointer for pointer, value in walk(place) if pointer and fits(pointer, value)]
+            found = [pointer for pointer, value in walk(place) if pointer and self._may_be(field, pointer, value)]
             if proof is not None:
                 # The record may be another part of the reply once the pointer is stored.
                 found = [one for one in found if getattr(self._locate(**{field: one}).located, field) == proof]
@@ -145,27 +138,17 @@ class Examination:
                 return found
         return []
 
-    def _make_test(self, field: str) -> Callable[[str, JsonValue], bool]:
-        """Return a test for whether the value at a pointer may be the field's."""
+    def _may_be(self, field: str, pointer: str, value: JsonValue) -> bool:
+        """Whether the value at a pointer may be the field's."""
         proof = self._proof(field)
-        read: Callable[[JsonValue], object] = as_amount if field == "amount" else as_text
-
-        def test(pointer: str, value: JsonValue) -> bool:
-            if field in ("amount", "currency") and _OF_SOMETHING_ELSE.search(pointer):
-                return False
-            if proof is not None:
-                return read(value) == proof
-            if field == "currency":
-                return isinstance(value, str) and value in MINOR_DIGITS
-            return _NAMES[field].search(pointer) is not None and read(value) is not None
-
-        return test
-
-    def _explain(self, field: str, pointer: str) -> str:
-        if field == "id" or self._sent is None:
-            return f"{pointer}: the value is the id that was read"
-        how = ", equal as numbers" if field == "amount" else ""
-        return f"{self._shown(pointer)}: you sent {self._proof(field)} ({self._sent.entry}){how}"
+        known = as_amount(value) if field == "amount" else as_text(value)
+        if field in ("amount", "currency") and _OF_SOMETHING_ELSE.search(pointer):
+            return False
+        if proof is not None:
+            return known == proof
+        if field == "currency":
+            return known in MINOR_DIGITS
+        return _NAMES[field].search(pointer) is not None and known is not None
 
     def _shown(self, pointer: str) -> str:
         value = resolve_pointer(self._locate().value, pointer)
@@ -175,10 +158,6 @@ class Examination:
 def _set(field: str, candidates: Sequence[str], label: str = "") -> tuple[Hint, ...]:
     """Return the command that stores the first of the candidates, if there is one."""
     return tuple(command(f"config set reply.{field} {shlex.quote(pointer)}", label) for pointer in candidates[:1])
-
-
-def _unset(field: str) -> Hint:
-    return command(f"config unset reply.{field}")
 
 
 def _cut(text: str) -> str:

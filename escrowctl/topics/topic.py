@@ -78,7 +78,7 @@ def _rows_of(topic: str) -> Iterable[tuple[str, str]]:
         case "settings":
             from escrowctl.config.profiles import ALL_SETTINGS  # noqa: PLC0415 - it imports pydantic
 
-            return [(name, f"{field.title}{_say_default(field.default)}") for name, field in ALL_SETTINGS.items()]
+            return [(name, f"{field.description}{_say_default(field.default)}") for name, field in ALL_SETTINGS.items()]
         case "environment":
             return VARIABLES
         case _:

@@ -63,17 +63,15 @@ def test_invalid_base_url_is_refused_before_anything_is_recorded(base_url: str, 
     assert [text in result.err for text in ("ESCROWCTL_BASE_URL", "secret", "\x1b")] == [True, False, False]
 
 
-def test_a_base_url_that_ends_in_the_prefix_is_refused(
-    run: Run, write_config: Callable[[str], Path], journal: Journal
-) -> None:
-    url = "https://h.example.com/x/api/v1"
-    write_config(f'[profiles.a]\nbase_url = "{url}"\n')
+def test_a_base_url_that_ends_in_the_prefix_is_refused(run: Run, tmp_path: Path, journal: Journal) -> None:
+    url, config = "https://h.example.com/x/api/v1", tmp_path / "config.toml"
+    config.write_text(f'[profiles.a]\nbase_url = "{url}"\n')
     environ = {"ESCROWCTL_API_KEY": KEY}
 
     results = [
         run(*CREATE, environ=environ | {"ESCROWCTL_BASE_URL": f"{url}/"}),
         run("--base-url", url, *CREATE, environ=environ),
-        run("-p", "a", *CREATE, environ=environ),
+        run("--config", str(config), "-p", "a", *CREATE, environ=environ),
     ]
 
     assert [(result.code, "https://h.example.com/x." in result.err) for result in results] == [(2, True)] * 3
@@ -84,14 +82,10 @@ def test_other_paths_and_an_empty_prefix_are_accepted(run: Run, write_config: Ca
     write_config(
         '[profiles.none]\nbase_url = "https://h.example.com/api/v1"\napi_prefix = ""\n'
         '[profiles.other]\nbase_url = "https://h.example.com/v1"\n'
-        '[profiles.same]\nbase_url = "https://h.example.com/V1"\napi_prefix = "/v1"\n'
     )
 
     environ = {"ESCROWCTL_BASE_URL": "https://h.example.com", "ESCROWCTL_API_KEY": KEY}
-    found = {
-        name: run("-p", name, *CREATE, "--dry-run", "--json", environ=environ) for name in ("none", "other", "same")
-    }
+    found = {name: run("-p", name, *CREATE, "--dry-run", "--json", environ=environ) for name in ("none", "other")}
 
-    assert {name: result.code for name, result in found.items()} == {"none": 0, "other": 0, "same": 2}
     assert found["none"].json["url"] == "https://h.example.com/api/v1/transactions"
     assert found["other"].json["url"] == "https://h.example.com/v1/api/v1/transactions"

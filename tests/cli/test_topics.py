@@ -66,4 +66,4 @@ def test_tables_name_everything_that_the_program_knows(run: Run) -> None:
     }
     table = settings.partition("  default_profile  ")
     assert re.findall(r"^  ([a-z_.]+)  ", table[1] + table[2], re.MULTILINE) == list(ALL_SETTINGS)
-    assert all(field.title for field in ALL_SETTINGS.values())
+    assert all(field.description for field in ALL_SETTINGS.values())

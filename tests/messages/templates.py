@@ -72,7 +72,6 @@ NO_MESSAGES = {
     ("app.py", "journal {"): "the name of a command",
     ("client/http.py", "Bearer {"): "a header",
     ("config/credentials.py", "# Written by"): "a comment in credentials.toml",
-    ("config/file.py", "(at end"): "a part of tomllib's own sentence, to replace it",
     ("config/profiles.py", "value = {"): "TOML",
     ("contract/operations.py", "{name} needs an id"): "an assertion",
     ("client/connection.py", "Server disconnected"): "httpcore's own sentence",

@@ -117,7 +117,7 @@ def test_other_layouts_are_preserved(tmp_path: Path, text: str, name: str, value
     [
         ("profiles.acme-test.base_url", "http://escrow.example.com", "plain http"),
         ("profiles.acme-test.base_url", None, "profiles.acme-test.base_url: it is missing"),
-        ("profiles.acme-test.mode", "prod", 'profiles.acme-test.mode: it should be "test" or "live"'),
+        ("profiles.acme-test.mode", "prod", "profiles.acme-test.mode: it should be test or live"),
         ("default_profile", "nowhere", 'default_profile would be "nowhere", but there is no such profile'),
         ("profiles.acme-test", None, 'default_profile would be "acme-test", but there is no such profile'),
         ("profiles.acme-test.read_only", None, "profiles.acme-test.read_only is not set"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from escrowctl import files
+from escrowctl.errors import EscrowctlError
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o777], ids=oct)
@@ -75,24 +76,26 @@ def test_replaced_link_leaves_its_target_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("private", "mode"), [(True, 0o600), (False, 0o640)])
-def test_draft_passes_the_mode_on_unless_private(tmp_path: Path, *, private: bool, mode: int) -> None:
+def test_replaced_file_keeps_its_mode_unless_private(tmp_path: Path, *, private: bool, mode: int) -> None:
     path = tmp_path / "file"
     path.write_text("old")
     path.chmod(0o640)
     (tmp_path / ".file.new").write_text("left by a killed process")
 
-    with files.drafted(path, "new", private=private) as put:
-        assert path.read_text() == "old"
-        put()
+    files.replace_durably(path, "new", private=private)
 
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode), names(tmp_path)) == ("new", mode, ["file"])
 
 
-def test_draft_that_is_not_put_leaves_the_file_unchanged(tmp_path: Path) -> None:
+def test_replacement_that_fails_leaves_the_file_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
     path = tmp_path / "file"
     path.write_text("old")
+    monkeypatch.setattr(Path, "replace", fail)
 
-    with files.drafted(path, "new"):
-        pass
+    with pytest.raises(EscrowctlError):
+        files.replace_durably(path, "new")
 
     assert (path.read_text(), names(tmp_path)) == ("old", ["file"])

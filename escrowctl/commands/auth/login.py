@@ -1,22 +1,30 @@
 """`escrowctl auth login`: with questions at a terminal, or with the key on stdin and options."""
 
 import contextlib
-from collections.abc import Mapping
+import os
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from escrowctl.commands.auth.account import Form, LoginAccount, ask_until, note_variables, refuse_sandbox, require_same
-from escrowctl.config.credentials import KeyringError, StoredKey, remove_from_keyring, store_in_keyring
+from escrowctl.commands.auth.account import (
+    Form,
+    LoginAccount,
+    ask_until,
+    note_variables,
+    refuse_sandbox,
+    require_prompt,
+    require_same,
+)
+from escrowctl.config.credentials import StoredKey, remove_from_keyring, store_in_keyring
 from escrowctl.config.editing import Change, ConfigEditor, find
-from escrowctl.config.file import locked_together, require_trusted, validate_config
+from escrowctl.config.file import locked, require_trusted, validate_config
 from escrowctl.config.keys import MAX_KEY_CHARS, FoundKey, read_key, refuse_in_base_url
-from escrowctl.config.origin import ends_in
 from escrowctl.config.settings import LINE, Choice
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, LIST_WEBHOOKS
 from escrowctl.contract.redaction import Secret, holds_key
-from escrowctl.errors import NOTHING_STORED, ErrorCode, EscrowctlError, Hints, bad_value, command
+from escrowctl.errors import NOTHING_STORED, ErrorCode, EscrowctlError, Hint, bad_value
 from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
 
@@ -52,23 +60,23 @@ def login(
     require_trusted(session.resolver.config_path)
     session.resolver.credentials.read()
     editor = _editor(session)
-    editor.check(_plan(session, account, editor.read()))
+    editor.plan(_plan(session, account, editor.read()))
     key = _take_key(session, account, check=not no_check)
     with session.signals.held():
         try:
             store, made_default = _store(session, account, key, keyring=keyring)
         except EscrowctlError as error:
-            # The effect says only that nothing was stored: the check may have sent a request.
-            raise EscrowctlError(
-                error.code, error.message, hint=error.hints, effect=NOTHING_STORED, facts=error.facts
-            ) from error
+            # Not that nothing was sent: the check may have sent a request.
+            error.effect = NOTHING_STORED
+            raise
     _report(session, account, store=store, checked=not no_check, made_default=made_default)
 
 
 def _take_key(session: Session, account: LoginAccount, *, check: bool) -> Secret:
     """Return a key that can be stored. At a terminal, ask again if the service refuses one."""
 
-    def accept(key: Secret) -> Secret:
+    def accept(text: str) -> Secret:
+        key = read_key(text, source="the answer" if session.runtime.stdin.isatty() else "standard input")
         session.keys.keep(key)
         refuse_in_base_url(account.origin.base_url, key.reveal(), source=account.url_source)
         if any(holds_key(text, key.reveal()) for text in (account.name, account.api_prefix)):
@@ -76,109 +84,70 @@ def _take_key(session: Session, account: LoginAccount, *, check: bool) -> Secret
         if account.mode == "live":
             session.console.note("live", f"{account.name}, {account.origin}", word="live", important=True)
         if check:
-            config = session.resolver.config
-            known = config.profiles.get(account.name) if config else None
-            choice = Choice(LINE, account.origin, account.url_source, account.name, known, account.mode)
-            service = session.resolver.build_service(choice, FoundKey(key, account.url_source))
-            try:
-                with session.connector.open_reader(service._replace(api_prefix=account.api_prefix)) as reader:
-                    reader.probe(LIST_WEBHOOKS)
-            except EscrowctlError as error:
-                raise _explain_refusal(error, account) from error
+            _check_key(session, account, key)
         return key
 
     if not session.runtime.stdin.isatty():
         try:
-            text = session.runtime.stdin.read(MAX_KEY_CHARS + 3)
-        except UnicodeDecodeError:
-            text = "\x00"
-        return accept(read_key(text, source="standard input"))
-    return ask_until(session, lambda: _ask_for_key(session, account), accept, again=(ErrorCode.NOT_AUTHENTICATED,))
+            return accept(session.runtime.stdin.read(MAX_KEY_CHARS + 3))
+        except UnicodeDecodeError as error:
+            raise bad_value("the API key on standard input is not text.") from error
+    require_prompt(session, "the key")
+    profile = f"Profile {account.name} ({account.mode}), {account.origin}:"
+    question = "API key (not shown while you type):"
+    return ask_until(session, lambda: session.prompt.ask_secret(profile, question), accept)
 
 
-def _ask_for_key(session: Session, account: LoginAccount) -> Secret:
-    absent = session.prompt.obstacle
-    if absent:
-        raise bad_value(
-            f"the key is missing, and escrowctl cannot ask for it: {absent}.",
-            hint=f'pass it through a pipe: printf %s "$KEY" | {session.invocation.program} auth login ...',
-        )
-    whose = f"{account.name} ({account.mode}), {account.origin}"
-    return ask_until(
-        session,
-        lambda: session.prompt.ask_secret(f"Profile {whose}:", "API key (not shown while you type):"),
-        lambda answer: read_key(answer, source="the answer"),
-    )
-
-
-def _explain_refusal(error: EscrowctlError, account: LoginAccount) -> EscrowctlError:
-    """Return the error for a key that was not stored, with hints."""
-    origin, api_prefix = account.origin, account.api_prefix
-    reason = error.message.removesuffix(".")
-    unchecked = "to store the key without a check: repeat the command with --no-check"
-    code, message = error.code, reason
-    hint: Hints = (*error.hints, unchecked)
-    if error.code is ErrorCode.NOT_AUTHENTICATED:
-        message, hint = f"{origin} does not accept this key ({reason})", ()
-    elif error.code is ErrorCode.FORBIDDEN:
-        code = ErrorCode.NOT_AUTHENTICATED
-        message = f"{origin} does not accept this key for GET {LIST_WEBHOOKS.path} ({reason})"
-        hint = ("if the key has no permission to list webhooks: repeat the command with --no-check",)
-    elif error.code is ErrorCode.NOT_FOUND:
-        other = "/v1" if api_prefix == DEFAULT_API_PREFIX else DEFAULT_API_PREFIX
-        if ends_in(origin, other):
-            # The base URL already contains it.
-            other = "''"
-        again = f"auth login --base-url {origin.base_url} --mode {account.mode} -p {account.name} --api-prefix {other}"
-        message = f"{origin} has no GET {api_prefix}{LIST_WEBHOOKS.path} ({reason}): the API may have another prefix"
-        hint = (command(again, "with another prefix", bare=True), unchecked)
-    return EscrowctlError(
-        code, f"{message}.", hint=hint, outcome=error.outcome, effect=NOTHING_STORED, facts=error.facts
-    )
+def _check_key(session: Session, account: LoginAccount, key: Secret) -> None:
+    """Raise EscrowctlError if the service does not accept the key, with hints for the next login."""
+    config = session.resolver.config
+    known = config.profiles.get(account.name) if config else None
+    choice = Choice(LINE, account.origin, account.url_source, account.name, known, account.mode)
+    service = session.resolver.build_service(choice, FoundKey(key, account.url_source))
+    try:
+        with session.connector.open_reader(service._replace(api_prefix=account.api_prefix)) as reader:
+            reader.probe(LIST_WEBHOOKS)
+    except EscrowctlError as error:
+        unchecked = Hint("repeat the command with --no-check", "to store the key without a check")
+        prefix = Hint("repeat the command with --api-prefix PATH", "if the API has another prefix")
+        match error.code:
+            case ErrorCode.NOT_AUTHENTICATED:
+                error.hints = ()
+            case ErrorCode.NOT_FOUND:
+                error.hints = (prefix, unchecked)
+            case _:
+                error.hints = (*error.hints[:1], unchecked)
+        error.effect = NOTHING_STORED
+        raise
 
 
 def _store(session: Session, account: LoginAccount, key: Secret, *, keyring: bool) -> tuple[str, bool]:
     """Store key and profile, both or neither. Return the place of the key, and whether the profile became the default.
 
-    One lock is held while the files are read and both are written. So of two logins under one name, the
+    The folders are locked while the files are read and both are written. So of two logins under one name, the
     second reads the profile of the first, and is refused if it is for another account.
     """
     credentials, editor = session.resolver.credentials, _editor(session)
-    origin = str(account.origin)
-    with locked_together(credentials.make_folder(), editor.make_folder(), runtime=session.runtime):
+    name, origin, environ = account.name, str(account.origin), session.runtime.environ
+    folders = {Path(os.path.realpath(folder)) for folder in (credentials.path.parent, editor.folder)}
+    with contextlib.ExitStack() as locks:
+        for folder in sorted(folders):
+            locks.enter_context(locked(folder, session.runtime))
         changes = _plan(session, account, editor.read())
-        with editor.drafted(changes) as put_profile:
-            before, replaced = credentials.read(), credentials.find(account.name)
-            try:
-                if keyring:
-                    store_in_keyring(account.name, origin, key, session.runtime.environ)
-                with credentials.drafted(StoredKey(account.name, origin, None if keyring else key)) as put_key:
-                    put_key()
-                    put_profile()
-            except KeyringError as error:
-                _take_back(session, account, before, in_keyring=True)
-                hint = f"without --keyring the key is stored in {credentials.path}, which only you can read"
-                raise bad_value(f"--keyring: the keyring cannot be used: {error}.", hint=hint) from error
-            except EscrowctlError:
-                _take_back(session, account, before, in_keyring=keyring)
-                raise
-    if replaced is not None and replaced.key != key:
-        _note_replaced(session, account.name, replaced.origin)
-    store = "the keyring" if keyring else str(credentials.path)
-    return store, (_DEFAULT_PROFILE, account.name) in changes
-
-
-def _note_replaced(session: Session, profile: str, origin: str) -> None:
-    """Note that a profile's earlier key is replaced, and the effect on idempotency keys."""
-    is_named = find(_editor(session).read(), ("profiles", profile, "account")) is not None
-    hint = command(f"config set profiles.{profile}.account NAME", "to name the account of this key", bare=True)
-    session.console.note(
-        "key_replaced",
-        f"this key replaces the earlier key of profile {profile} for {origin}. An idempotency key that was used with "
-        'the earlier key is refused (7), unless the profile had the same "account" then',
-        hints=() if is_named else (hint,),
-        invocation=session.invocation,
-    )
+        before = credentials.read()
+        try:
+            if keyring:
+                store_in_keyring(name, origin, key, environ)
+            credentials.store(StoredKey(name, origin, None if keyring else key))
+            editor.change(changes)
+        except EscrowctlError:
+            if credentials.read() != before:
+                credentials.write(before)
+            if keyring and "store" not in before.get(name, {}):
+                with contextlib.suppress(EscrowctlError):
+                    remove_from_keyring(name, origin, environ)
+            raise
+    return "the keyring" if keyring else str(credentials.path), (_DEFAULT_PROFILE, name) in changes
 
 
 def _editor(session: Session) -> ConfigEditor:
@@ -200,16 +169,6 @@ def _plan(session: Session, account: LoginAccount, tables: dict[str, Any]) -> li
     if "default_profile" not in tables:
         changes.append((_DEFAULT_PROFILE, account.name))
     return changes
-
-
-def _take_back(session: Session, account: LoginAccount, before: Mapping[str, Any], *, in_keyring: bool) -> None:
-    """Remove the stored parts of a failed login, as far as possible."""
-    credentials = session.resolver.credentials
-    if credentials.read() != before:
-        credentials.restore(before)
-    if in_keyring and "store" not in before.get(account.name, {}):
-        with contextlib.suppress(EscrowctlError):
-            remove_from_keyring(account.name, str(account.origin), session.runtime.environ)
 
 
 def _report(session: Session, account: LoginAccount, *, store: str, checked: bool, made_default: bool) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from escrowctl.commands.auth.account import note_variables, refuse_sandbox
+from escrowctl.commands.auth.account import note_variables, refuse_sandbox, require_prompt
 from escrowctl.config.editing import ConfigEditor
 from escrowctl.config.keys import KEYS, FoundKey
 from escrowctl.config.settings import ENVIRONMENT, Choice, LineValues, Resolver
@@ -15,23 +15,20 @@ from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command, not_
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session, session_of
 
-_STORED, _SET, _ACCEPTED = "stored", "set", "accepted by the service"
-"""The state of a key that can be used: stored, set in the environment, or checked."""
-
+_ACCEPTED = "accepted by the service"
 _NONE = "-"
 _COLUMNS = ("profile", "default", "base_url", "mode", "key", "state")
-_SHOWN = ("base_url", "mode", "key_source", "state")
 
 
 class _Row(NamedTuple):
-    """One account, with the source of its key. `state`: usable, accepted by the service, or why not."""
+    """One account, with the source of its key. `state`: stored, set, accepted by the service, or why not usable."""
 
     name: str
+    state: str
     default: bool = False
     base_url: str | None = None
     mode: str | None = None
     key_source: str | None = None
-    state: str = _STORED
     choice: Choice | None = None
     found: FoundKey | None = None
 
@@ -144,22 +141,15 @@ def _ask_for_name(session: Session) -> str:
     names = list(config.profiles) if config else []
     if not names:
         raise bad_value("there is no profile to switch to.", hint=command("auth login", bare=True))
-    absent = session.prompt.obstacle
-    if absent:
-        raise bad_value(
-            f"no profile is named, and escrowctl cannot ask for one: {absent}. The profiles are: {', '.join(names)}."
-        )
+    require_prompt(session, "the name of a profile")
     choices = [session.resolver.choose_profile(name) for name in names]
-    width = max(len(name) for name in names)
-    lines = [
-        f"  {name:<{width}}   {choice.mode}   {choice.origin}" for name, choice in zip(names, choices, strict=True)
-    ]
+    lines = [f"  {choice.profile_name}   {choice.mode}   {choice.origin}" for choice in choices]
     return session.prompt.ask(*lines, "Type the name of the profile to use:")
 
 
 def _rows(session: Session) -> Iterator[_Row]:
     """Yield the environment's account, the profiles, and the stored keys that no profile uses."""
-    config, only = session.resolver.config, session.options.profile
+    config, only, credentials = session.resolver.config, session.options.profile, session.resolver.credentials
     if only is not None:
         yield _row_of(session, only)
         return
@@ -169,70 +159,53 @@ def _rows(session: Session) -> Iterator[_Row]:
     profiles = config.profiles if config else {}
     for name in profiles:
         yield _row_of(session, name)
-    for name in _stored_names(session):
-        if name not in profiles:
-            stored = session.resolver.credentials.find(name)
-            yield (
-                _Row(
-                    name,
-                    base_url=stored.origin if stored else None,
-                    key_source=str(session.resolver.credentials.path),
-                    state="a key is stored, but there is no such profile; "
-                    f"to remove the key: {session.invocation.program} auth logout -p {name}",
-                )
-            )
+    try:
+        orphans = [name for name in credentials.names() if name not in profiles]
+    except EscrowctlError as error:
+        # The row of each profile says the same.
+        session.console.warn("keys_unusable", error.message)
+        return
+    for name in orphans:
+        stored = credentials.find(name)
+        remove = f"to remove the key: {session.invocation.program} auth logout -p {name}"
+        yield _Row(
+            name,
+            f"a key is stored, but there is no such profile; {remove}",
+            base_url=stored.origin if stored else None,
+            key_source=str(credentials.path),
+        )
 
 
 def _row_of(session: Session, name: str) -> _Row:
     resolver = session.resolver
-    row = _Row(name, default=resolver.config is not None and resolver.config.default_profile == name)
-    if resolver.config is None or name not in resolver.config.profiles:
-        # An unknown name is an error, not a state: raise it.
-        resolver.choose_profile(name)
+    choice = resolver.choose_profile(name)
+    is_default = resolver.config is not None and resolver.config.default_profile == name
+    row = _Row(name, "stored", is_default, choice.origin.base_url, choice.mode, choice=choice)
     try:
-        choice = resolver.choose_profile(name)
-        row = _chosen(row, choice)
         if found := resolver.find_own_key(choice):
-            return _with_key(row, found)
+            return row._replace(key_source=found.source, found=found)
         stored = resolver.credentials.find(name)
     except EscrowctlError as error:
         # A problem with one account must not hide the others.
-        return row._replace(state=_reason(error))
+        return row._replace(state=error.message)
     return row._replace(
         state=f"the stored key is for {stored.origin}, not for this profile's base URL" if stored else "no key"
     )
 
 
 def _row_of_environment(session: Session) -> _Row:
-    line = LineValues(config=session.options.config)
-    resolver = Resolver(line, session.runtime.environ, session.folders)
-    row = _Row("(environment)")
+    resolver = Resolver(LineValues(config=session.options.config), session.runtime.environ, session.folders)
+    row = _Row("(environment)", "a key without a base URL: set ESCROWCTL_BASE_URL")
     try:
         choice = resolver.choose()
         if choice.level != ENVIRONMENT:
-            return row._replace(state="a key without a base URL: set ESCROWCTL_BASE_URL")
-        row = _chosen(row, choice)
-        return _with_key(row, resolver.find_key(choice))
+            return row
+        row = row._replace(base_url=choice.origin.base_url, mode=choice.mode, choice=choice)
+        found = resolver.find_key(choice)
     except EscrowctlError as error:
-        return row._replace(state=_reason(error))
-
-
-def _chosen(row: _Row, choice: Choice) -> _Row:
-    return row._replace(base_url=choice.origin.base_url, mode=choice.mode, choice=choice)
-
-
-def _with_key(row: _Row, found: FoundKey) -> _Row:
-    state = _SET if found.source in KEYS else _STORED
-    return row._replace(key_source=found.source, found=found, state=state)
-
-
-def _stored_names(session: Session) -> tuple[str, ...]:
-    try:
-        return session.resolver.credentials.names()
-    except EscrowctlError as error:
-        # The row of each profile says the same.
-        session.console.warn("keys_unusable", _reason(error))
-        return ()
+        return row._replace(state=error.message)
+    state = "set" if found.source in KEYS else "stored"
+    return row._replace(state=state, key_source=found.source, found=found)
 
 
 def _checked(session: Session, row: _Row) -> _Row:
@@ -242,7 +215,7 @@ def _checked(session: Session, row: _Row) -> _Row:
         with session.connector.open_reader(session.resolver.build_service(row.choice, row.found)) as reader:
             reader.probe(LIST_WEBHOOKS)
     except EscrowctlError as error:
-        return row._replace(state=_reason(error))
+        return row._replace(state=error.message)
     return row._replace(state=_ACCEPTED)
 
 
@@ -258,12 +231,7 @@ def _view(session: Session, row: _Row) -> View:
         "key_end": row.found.key.end if row.found else None,
         "state": star(row.state),
     }
-    cells = [document["profile"], "*" if row.default else "", *(document[name] or _NONE for name in _SHOWN)]
-    named = dict(zip(_COLUMNS, cells, strict=True))
-    if document["key_end"]:
-        named["key"] = f"...{document['key_end']} in {named['key']}"
+    key = f"...{document['key_end']} in {document['key_source']}" if document["key_end"] else document["key_source"]
+    cells = {name: document.get(name) or _NONE for name in _COLUMNS}
+    named: dict[str, JsonValue] = {**cells, "default": "*" if row.default else "", "key": key or _NONE}
     return View(document, row.name, named=named)
-
-
-def _reason(error: EscrowctlError) -> str:
-    return error.message.removesuffix(".")

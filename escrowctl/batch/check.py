@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Iterator
 from decimal import Decimal
 from difflib import get_close_matches
-from heapq import merge
 from typing import IO, BinaryIO, NamedTuple
 
 from escrowctl.batch.rows import REJECTED, RESULT, RowContent, RowKind, check_row, decode_row, list_misspelled
@@ -14,7 +13,7 @@ from escrowctl.batch.table import Flaw, NotRowsError, Row, Table, cell_text
 from escrowctl.config.service import Service
 from escrowctl.contract.money import sum_exactly
 from escrowctl.contract.redaction import holds_key
-from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, not_sent
+from escrowctl.errors import ErrorCode, bad_value, not_sent
 
 MOST_FLAWS = 1000
 """The most flaws that are shown of one file."""
@@ -43,8 +42,7 @@ def count_rows(count: int) -> str:
 class CheckedFile:
     """The rows of a file without flaws, in their order. Close it: they are stored in a temporary file.
 
-    `sums` are by currency; releases whose amount the file does not give are under "". `digest` is equal for files with
-    the same rows in the same order.
+    `sums` are by currency; releases whose amount the file does not give are under "". `has_keys`: every row has a key.
     """
 
     def __init__(self, kind: RowKind, *, is_json: bool) -> None:
@@ -54,24 +52,31 @@ class CheckedFile:
         self.rows = 0
         self.sums: dict[str, Sum] = {}
         self.has_keys = True
-        """Whether every row has a key."""
-        self.keys: set[int] = set()
-        """The hashes of all keys. Two different keys hardly ever have the same hash."""
+        self._lines: dict[int, int] = {}
         self._hash = hashlib.sha256()
         self._spool: IO[str] = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115 - `close` closes it
 
     @property
     def digest(self) -> str:
-        """The digest of all rows: different for files with other rows."""
+        """The digest of all rows: equal for files with the same rows in the same order."""
         return self._hash.hexdigest()
+
+    def add_key(self, key: str, line: int) -> int:
+        """Store the key of a row, and return the first line that has it."""
+        return self._lines.setdefault(self._hash_key(key), line)
+
+    def may_have_key(self, key: str) -> bool:
+        """Whether a row has this key. It is compared by hash: two different keys hardly ever have the same one."""
+        return self._hash_key(key) in self._lines
+
+    def _hash_key(self, key: str) -> int:
+        return int.from_bytes(hashlib.blake2b(self.kind.fold(key).encode(), digest_size=_HASH_BYTES).digest(), "big")
 
     def add(self, line: int, row: RowContent) -> str:
         """Store a row, and return its text. Raises EscrowctlError `STATE_UNUSABLE` on a full disk."""
         text = row.encode()
-        try:
+        with _storing():
             self._spool.write(f"{line}\t{text}\n")
-        except OSError as error:
-            raise _not_spooled(error) from error
         self._hash.update(text.encode())
         self.rows += 1
         self.sums[row.currency or ""] = self.sums.get(row.currency or "", Sum()).plus(1, Decimal(row.amount or 0))
@@ -91,80 +96,61 @@ class CheckedFile:
 
     def finish(self) -> None:
         """Write the rows that are still in memory. Raises EscrowctlError `STATE_UNUSABLE` on a full disk."""
-        try:
+        with _storing():
             self._spool.flush()
-        except OSError as error:
-            raise _not_spooled(error) from error
 
     def close(self) -> None:
         """Remove the temporary file, and release the memory of the keys: sending takes long, and needs neither."""
-        self.keys = set()
+        self._lines.clear()
         # Rows that did not fit on the disk are still in memory, and fail again.
         with contextlib.suppress(OSError):
             self._spool.close()
 
 
-def _not_spooled(error: OSError) -> EscrowctlError:
-    return not_sent(
-        ErrorCode.STATE_UNUSABLE,
-        f"the checked rows could not be stored in {tempfile.gettempdir()}: {error.strerror or error}.",
-        hint="make room there, or name another folder in TMPDIR",
-    )
+@contextlib.contextmanager
+def _storing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise not_sent(
+            ErrorCode.STATE_UNUSABLE,
+            f"the checked rows could not be stored in {tempfile.gettempdir()}: {error.strerror or error}.",
+            hint="make room there, or name another folder in TMPDIR",
+        ) from error
 
 
 class _Check:
-    def __init__(self, kind: RowKind, service: Service, checked: CheckedFile) -> None:
-        self._kind = kind
+    def __init__(self, service: Service, checked: CheckedFile) -> None:
         self._service = service
         self._checked = checked
         self.flaws: list[Flaw] = []
         self.flawed = 0
         self._unsearched: list[tuple[int, str]] = []
         self._size = 0
-        self._keys_of_flawed: list[tuple[int, str]] = []
-        self._twice: set[int] = set()
 
     def take(self, found: Row | Flaw) -> None:
+        """Add a row to the checked ones, or its flaws to the list."""
         if isinstance(found, Flaw):
             self._note(found.line, found.why)
             return
-        row = check_row(self._kind, found, self._service)
-        if isinstance(row, list):
-            self._note(found.line, *row)
-            if self.flawed < MOST_FLAWS and (key := cell_text(found.cells.get(self._kind.key))):
-                self._keys_of_flawed.append((found.line, key))
-                self._count_key(key)
+        kind = self._checked.kind
+        row = check_row(kind, found, self._service)
+        flaws = row if isinstance(row, list) else []
+        key = cell_text(found.cells.get(kind.key))
+        if key and (first := self._checked.add_key(key, found.line)) != found.line:
+            flaws.append(f'{kind.key} "{key}" is also on line {first}: write each {kind.key} once')
+        if flaws or isinstance(row, list):
+            self._note(found.line, *flaws)
             return
-        self._search(found.line, self._checked.add(found.line, row))
-        if row.key is None:
-            self._checked.has_keys = False
-        else:
-            self._count_key(row.key)
-
-    def finish(self) -> None:
-        self._search_all()
-        if self._twice:
-            self._name_repeated()
-
-    def _count_key(self, key: str) -> None:
-        hashed = hash_key(self._kind, key)
-        if hashed in self._checked.keys:
-            self._twice.add(hashed)
-        self._checked.keys.add(hashed)
-
-    def _note(self, line: int, *flaws: str) -> None:
-        self.flawed += 1
-        if len(self.flaws) < MOST_FLAWS:
-            self.flaws += [Flaw(line, why) for why in flaws]
-
-    def _search(self, line: int, text: str) -> None:
-        """Search for the API key, in many rows at once: one by one would take longer than all the rest."""
-        self._unsearched.append((line, text))
+        self._checked.has_keys &= row.key is not None
+        text = self._checked.add(found.line, row)
+        self._unsearched.append((found.line, text))
         self._size += len(text)
         if self._size > _SEARCHED:
-            self._search_all()
+            self.search()
 
-    def _search_all(self) -> None:
+    def search(self) -> None:
+        """Search for the API key, in many rows at once: one by one would take longer than all the rest."""
         key = self._service.key.reveal()
         if holds_key("\n".join(text for _, text in self._unsearched), key):
             for line, text in self._unsearched:
@@ -172,21 +158,10 @@ class _Check:
                     self._note(line, "holds the API key: remove it")
         self._unsearched, self._size = [], 0
 
-    def _name_repeated(self) -> None:
-        first: dict[str, int] = {}
-        name, counted = self._kind.key, {flaw.line for flaw in self.flaws} | {line for line, _ in self._keys_of_flawed}
-        keys = ((line, row.key) for line, row in self._checked if row.key is not None)
-        for line, key in merge(keys, self._keys_of_flawed):
-            if hash_key(self._kind, key) in self._twice:
-                other = first.setdefault(self._kind.fold(key), line)
-                if other != line:
-                    self.flawed -= line in counted
-                    self._note(line, f'{name} "{key}" is also on line {other}: write each {name} once')
-
-
-def hash_key(kind: RowKind, key: str) -> int:
-    """Return the hash by which a row's key is found among very many."""
-    return int.from_bytes(hashlib.blake2b(kind.fold(key).encode(), digest_size=_HASH_BYTES).digest(), "big")
+    def _note(self, line: int, *flaws: str) -> None:
+        self.flawed += 1
+        if len(self.flaws) < MOST_FLAWS:
+            self.flaws += [Flaw(line, why) for why in flaws]
 
 
 class FlawedFileError(Exception):
@@ -207,7 +182,7 @@ def check_file(source: BinaryIO, kind: RowKind, service: Service, *, name: str) 
     """
     table = Table(source)
     checked = CheckedFile(kind, is_json=table.is_json)
-    check, rows = _Check(kind, service, checked), 0
+    check, rows = _Check(service, checked), 0
     try:
         for found in table.rows():
             rows += 1
@@ -220,7 +195,7 @@ def check_file(source: BinaryIO, kind: RowKind, service: Service, *, name: str) 
                 _check_columns(kind, tuple(table.columns), service, name)
             raise bad_value(f"{name} has no rows.")
         checked.finish()
-        check.finish()
+        check.search()
         if check.flawed:
             raise FlawedFileError(check.flaws, check.flawed, rows)
     except NotRowsError as error:
@@ -242,10 +217,7 @@ def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, na
         # Its cells are changed for spreadsheets, so that their references would differ from the original ones.
         raise bad_value(
             f'{name} has the column "{added}", as a file of results has: leave out the columns that begin with '
-            f'"{RESULT}", and take the others from the file that was sent.',
-            hint=f'to release what was created: name the column {RESULT}id "id", and remove the other {RESULT} columns'
-            if kind.operation.once_only
-            else (),
+            f'"{RESULT}", and take the others from the file that was sent.'
         )
     for found, known in list_misspelled(kind, columns):
         raise bad_value(f'{name} has the column "{found}": write it as "{known}".')

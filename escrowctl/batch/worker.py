@@ -44,7 +44,7 @@ class JobResult(NamedTuple):
     A read has the record, or the code and sentence of the reason why the row cannot be sent (`why`). A write has the
     settlement to record; `may_go_again`: the same write may be sent again; `is_misdirected`: the reply was to another
     write; `asked`: how many seconds the service asked to wait. `is_untouched`: nothing was done for it. `defect` is the
-    name of an internal error of escrowctl, `frames` its traceback.
+    traceback of an internal error of escrowctl.
     """
 
     line: int
@@ -56,11 +56,10 @@ class JobResult(NamedTuple):
     asked: float | None = None
     is_untouched: bool = False
     defect: str = ""
-    frames: str = ""
 
     def with_defect(self, error: BaseException) -> "JobResult":
         """Return the result with the internal error."""
-        return self._replace(defect=type(error).__name__, frames="".join(traceback.format_exception(error)))
+        return self._replace(defect="".join(traceback.format_exception(error)))
 
 
 class Worker:

@@ -257,7 +257,7 @@ def test_process_that_ended_gets_no_rows(start: Start, rows: WriteRows) -> None:
 def test_crew_takes_jobs_while_nobody_collects() -> None:
     class Talkative:
         def do(self, job: Job) -> JobResult:
-            return JobResult(job.line, frames="x" * 20_000)
+            return JobResult(job.line, defect="x" * 20_000)
 
     crew = Crew(lambda: Talkative(), 32, in_process=True)  # type: ignore[arg-type,return-value] # it has what is called
     jobs = [Job(line, "y" * 20_000, RecordOptions()) for line in range(96)]  # type: ignore[arg-type] # not looked at

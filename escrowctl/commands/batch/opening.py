@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from escrowctl.batch.check import CheckedFile, FlawedFileError, check_file, count_rows
-from escrowctl.batch.plan import Batch
+from escrowctl.batch.plan import Batch, find_batch
 from escrowctl.batch.rows import RowKind
-from escrowctl.errors import ErrorCode, bad_value, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command, not_sent
 from escrowctl.files import NotRegularError, open_regular
+from escrowctl.journal.journal import Journal
 from escrowctl.output.plain import safe
 from escrowctl.session import Session
 
@@ -57,6 +58,15 @@ def _opened(session: Session, file: str) -> Iterator[BinaryIO]:
         raise bad_value(f"{file} {error.strerror}.", hint="to read from a pipe: use - as the file name") from error
     with os.fdopen(handle, "rb") as source:
         yield source
+
+
+def named_batch(journal: Journal, name: str) -> Batch:
+    """Return a batch by name. Raises EscrowctlError `ErrorCode.NOT_FOUND`, with a hint."""
+    try:
+        return find_batch(journal, name)
+    except EscrowctlError as error:
+        error.hints = (*error.hints, command("batch list", "to see what the journal knows"))
+        raise
 
 
 @contextmanager

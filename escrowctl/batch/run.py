@@ -1,21 +1,21 @@
-"""The loop that sends a batch: one thread, one journal, and a crew that sends.
+"""The loop that sends a batch: one thread, one journal, and processes that send.
 
 Each turn collects the results, admits as many rows as may be sent, records both in one commit (outcomes, and the
 intents of the next rows), and only then passes the next rows on. So no row is sent before its intent is durable, and as
 many rows share a commit as finished meanwhile. Rows are begun ahead of the rows being sent. If no more may be sent, the
-crew returns the rows that it has not begun as not sent.
+senders return the rows that they have not begun as not sent.
 """
 
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from escrowctl.batch.crew import Crew
-from escrowctl.batch.flight import Flight, PendingRow, Requests
 from escrowctl.batch.halts import Halts
-from escrowctl.batch.pace import Lead, Pace
+from escrowctl.batch.in_flight import InFlight, PendingRow, Requests
+from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import Batch, Todo
 from escrowctl.batch.progress import Progress
+from escrowctl.batch.senders import Senders
 from escrowctl.batch.worker import Job, JobResult
 from escrowctl.client.http import THROTTLED
 from escrowctl.client.retry import ATTEMPTS
@@ -42,7 +42,7 @@ class Run:
     batch: Batch
     service: Service
     journal: Journal
-    crew: Crew
+    senders: Senders
     pace: Pace
     size: int
     runtime: Runtime
@@ -52,12 +52,11 @@ class Run:
     def __post_init__(self) -> None:
         self._requests = Requests(self.batch, self.service, self.runtime)
         self._halts = Halts(self.pace)
-        self._lead = Lead(self.runtime.monotonic())
-        self._flight = Flight()
+        self._in_flight = InFlight()
         self._todos: Iterator[Todo] = iter(())
         self._is_last = False
         self._unrecorded: list[tuple[PendingRow, Settlement]] = []
-        self.counts = self._flight.counts
+        self.counts = self._in_flight.counts
         """The number of ended rows by outcome."""
         self.stopped: ErrorCode | None = None
         """The code of the signal that ended the run."""
@@ -79,9 +78,9 @@ class Run:
                 self._lose_journal(error)
                 raise
             if self._ends:
-                self._flight.end_waiting()
+                self._in_flight.end_waiting()
             self.progress.show_progress(self.counts)
-            if not self._flight and (self._ends or self._is_last):
+            if not self._in_flight and (self._ends or self._is_last):
                 return
 
     @property
@@ -96,11 +95,12 @@ class Run:
     def _take_in(self) -> list[PendingRow]:
         """Process the results; return the rows whose record was read, and that are sent next."""
         results, lost = self._collect()
-        self._flight.out.difference_update(result.line for result in results)
+        self._in_flight.out.difference_update(result.line for result in results)
         created = self._find_created(results)
         ready: list[PendingRow] = []
+        kind = kind_of(self.batch.kind.operation.name)
         for result in results:
-            row = self._flight[result.line]
+            row = self._in_flight[result.line]
             self.defect = self.defect or result.defect
             if result.is_untouched:
                 self._take_back(row)
@@ -111,12 +111,12 @@ class Run:
                 self._unrecorded.append((row, settlement))
             elif result.why is not None:
                 self._weigh_unread(row, EscrowctlError(*result.why))
-            elif row.unsettled and (record := result.record) and self._proves(record):
+            elif row.unsettled and (record := result.record) and kind.is_proven_by(record.status, self.service):
                 self._settle_as_read(row, record)
             else:
                 row.before = result.record
                 ready.append(row)
-        if self.crew.has_ended:
+        if self.senders.has_ended:
             self._lose(lost)
         return ready
 
@@ -125,7 +125,7 @@ class Run:
 
         If the journal cannot be read, the results are still kept, except those that only a read of such an id proves.
         """
-        settled = [(self._flight[one.line], one.settlement) for one in results if one.settlement is not None]
+        settled = [(self._in_flight[one.line], one.settlement) for one in results if one.settlement is not None]
         try:
             return self.journal.find_created({one.result_id for _, one in settled if one.result_id is not None})
         except EscrowctlError:
@@ -133,7 +133,7 @@ class Run:
             raise
 
     def _take_back(self, row: PendingRow) -> None:
-        """Take a row back from the crew, without a byte of it sent."""
+        """Take a row back from the senders, without a byte of it sent."""
         if row.is_begun:
             self._unrecorded.append((row, row.take_back()))
         else:
@@ -141,10 +141,10 @@ class Run:
 
     def _lose(self, lines: set[int]) -> None:
         """End the run because a process that sends has ended: these rows get no result."""
-        self._flight.out -= lines
+        self._in_flight.out -= lines
         if self.stopped is None:
-            self._halts.halt(f"the process that sends {self.crew.ended_by}")
-        for row in [self._flight[line] for line in lines]:
+            self._halts.halt("a process that sends has ended")
+        for row in [self._in_flight[line] for line in lines]:
             if row.is_begun:
                 self._unrecorded.append((row, Settlement(Outcome.UNKNOWN, LOST_IN_FLIGHT)))
             else:
@@ -152,23 +152,24 @@ class Run:
 
     def _collect(self) -> tuple[list[JobResult], set[int]]:
         now = self.runtime.monotonic()
-        if not self._flight.out:
+        if not self._in_flight.out:
             if wait := min(self._delay(now), _LONGEST_WAIT):
                 self.runtime.sleep(wait)
             return [], set()
-        wants_more = self._window > len(self._flight.out) and not self._ends
+        wants_more = self._window > len(self._in_flight.out) and not self._ends
         wait = min(_LONGEST_WAIT, self._delay(now)) if wants_more else _LONGEST_WAIT
-        # One commit of many rows costs far less than many commits. Only while the crew has rows to send meanwhile.
-        return self.crew.collect(wait, enough=(self._window - self.size) // 2)
+        # One commit of many rows costs far less than many commits. Only while the senders have rows to send meanwhile.
+        return self.senders.collect(wait, enough=(self._window - self.size) // 2)
 
     @property
     def _window(self) -> int:
-        """How many rows the crew may have."""
+        """How many rows the senders may have."""
         if not self._halts.canary_passed:
             return 1
         if self.pace.rate(self.runtime.monotonic()) is not None:
             return self.size
-        return self.size + min(self._lead.rows, self.size)
+        # As many rows are begun ahead, so that no connection waits for a commit.
+        return 2 * self.size
 
     def _delay(self, now: float) -> float:
         """Return the seconds until another row may be sent; `_LONGEST_WAIT` if there is none."""
@@ -176,31 +177,31 @@ class Run:
             return _LONGEST_WAIT
         if self._takes_more:
             return self.pace.delay(now)
-        due = self._flight.due
+        due = self._in_flight.due
         return max(0.0, due - now if due is not None else _LONGEST_WAIT, self.pace.delay(now))
 
     @property
     def _takes_more(self) -> bool:
         """Whether new rows may be sent; until one is done, only if none is in progress."""
-        return not self._is_last and (self._halts.canary_passed or not self._flight)
+        return not self._is_last and (self._halts.canary_passed or not self._in_flight)
 
     def _hold_back(self, ready: list[PendingRow]) -> list[PendingRow]:
         """Return the rows that may be sent now: none while the service asks to wait, or after the run has ended.
 
-        Then the crew returns the rows that it has not begun; rows that were read wait, and are read again.
+        Then the senders return the rows that they have not begun; rows that were read wait, and are read again.
         """
         if not (self._ends or self.pace.is_paused(self.runtime.monotonic())):
             return ready
-        if self._flight.out:
-            self.crew.recall()
+        if self._in_flight.out:
+            self.senders.recall()
         for row in ready:
             self._put_off(row, 0.0)
         return []
 
     def _admit(self, ready: int) -> list[PendingRow]:
-        """Return the rows to begin now, next to the `ready` ones; rows to read first are sent to the crew here."""
+        """Return the rows to begin now, next to the `ready` ones; rows to read first go to the senders here."""
         now = self.runtime.monotonic()
-        room = 0 if self._ends else min(self._window - len(self._flight.out) - ready, self.pace.room(now))
+        room = 0 if self._ends else min(self._window - len(self._in_flight.out) - ready, self.pace.room(now))
         admitted: list[PendingRow] = []
         while len(admitted) < room and (row := self._next(now)) is not None:
             admitted.append(row)
@@ -213,28 +214,26 @@ class Run:
         return []
 
     def _next(self, now: float) -> PendingRow | None:
-        row = self._flight.take_due(now)
+        row = self._in_flight.take_due(now)
         if row is None and self._takes_more:
             todo = next(self._todos, None)
             self._is_last = todo is None
             if todo is not None:
                 row = self._requests.make_row(todo)
-                self._flight.take_up(row)
+                self._in_flight.take_up(row)
         return row
 
     def _hand_out(self, jobs: list[Job]) -> None:
-        self._flight.out.update(job.line for job in jobs)
-        self.crew.submit(jobs)
+        self._in_flight.out.update(job.line for job in jobs)
+        self.senders.submit(jobs)
 
     def _commit(self, ready: list[PendingRow]) -> None:
-        """Record outcomes and the intents of the next rows, and send those to the crew."""
+        """Record outcomes and the intents of the next rows, and send those to the senders."""
         rows = [row for row in ready if self._lock(row)]
         if not rows and not self._unrecorded:
             return
-        started = self.runtime.monotonic()
         begun, settled = self.journal.write_all([self._requests.begin(row) for row in rows], self._settlements)
         now = self.runtime.monotonic()
-        self._lead.note_commit(len(settled), now - started, now)
         self._conclude_all(settled)
         jobs = []
         for row, answer in zip(rows, begun, strict=True):
@@ -249,7 +248,7 @@ class Run:
             jobs.append(Job(row.line, row.request, row.options, answer.entry, row.before, row.unsettled, is_last))
         if self._ends:
             for job in jobs:
-                self._take_back(self._flight[job.line])
+                self._take_back(self._in_flight[job.line])
         else:
             self._hand_out(jobs)
 
@@ -279,7 +278,7 @@ class Run:
         self._halts.halt(error.message)
         with contextlib.suppress(EscrowctlError):
             self._conclude_all(self.journal.settle_all(self._settlements))
-        self._flight.end_begun()
+        self._in_flight.end_begun()
 
     def _weigh(self, row: PendingRow, result: JobResult, settlement: Settlement) -> None:
         """Decide how the row and the others go on, before any more are admitted."""
@@ -290,9 +289,6 @@ class Run:
         row.again_after = self._delay_again(row, result, settlement)
         if row.again_after is None:
             self._halts.weigh(row.line, row.sent._replace(settlement=settlement))
-
-    def _proves(self, record: Located) -> bool:
-        return kind_of(self.batch.kind.operation.name).is_proven_by(record.status, self.service)
 
     def _settle_as_read(self, row: PendingRow, record: Located) -> None:
         """Record that a read proves an unknown row: it need not be sent again."""
@@ -326,7 +322,7 @@ class Run:
 
     def _put_off(self, row: PendingRow, seconds: float) -> None:
         self._unlock(row)
-        self._flight.put_off(row, self.runtime.monotonic() + seconds)
+        self._in_flight.put_off(row, self.runtime.monotonic() + seconds)
 
     def _end_unsent(self, row: PendingRow, error: EscrowctlError) -> None:
         """End a row that cannot be sent now; it stays in the plan, or keeps its outcome."""
@@ -336,7 +332,7 @@ class Run:
 
     def _end(self, row: PendingRow) -> None:
         self._unlock(row)
-        self._flight.end(row)
+        self._in_flight.end(row)
 
     def _lock(self, row: PendingRow) -> bool:
         """Hold a row's locks across processes; if another process has one, the row is sent later.
@@ -368,8 +364,8 @@ class Run:
             return
         if self.stopped is None:
             self.stopped = code
-            if self._flight.out:
-                self.progress.show_stopping(min(len(self._flight.out), self.size))
+            if self._in_flight.out:
+                self.progress.show_stopping(min(len(self._in_flight.out), self.size))
             return
         # Finished results are still processed; the rest is lost.
-        self.crew.kill()
+        self.senders.kill()

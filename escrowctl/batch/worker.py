@@ -164,11 +164,6 @@ class Draft:
         return self.settle_later(entry, settled_by_reading(entry, detail))
 
 
-def find_defect(job: Job, error: Exception) -> JobResult:
-    """Return the result of a job at which escrowctl itself failed."""
-    return _as_unknown(job, error).with_defect(error)
-
-
 def _as_unknown(job: Job, error: Exception) -> JobResult:
     name = type(error).__name__
     if job.entry is None:

@@ -316,7 +316,7 @@ def test_thread_that_cannot_be_started_is_said_before_a_row_is_begun(
     path = str(rows(3))
     run("create", path, "--dry-run")
     with monkeypatch.context() as patch:
-        patch.setattr("escrowctl.batch.crew.threading.Thread", Refused)
+        patch.setattr("escrowctl.batch.senders.threading.Thread", Refused)
         result = run("create", path, *RUN)
     shown = run("show", "b1", "--json")
 

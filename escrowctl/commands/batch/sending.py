@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from escrowctl.batch.check import CheckedFile, Sum, count_rows
-from escrowctl.batch.crew import Crew
 from escrowctl.batch.overlaps import find_overlaps
 from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import (
@@ -24,6 +23,7 @@ from escrowctl.batch.plan import (
 from escrowctl.batch.progress import Progress
 from escrowctl.batch.rows import CREATES, RELEASES, RowContent, RowKind, request_row
 from escrowctl.batch.run import Run
+from escrowctl.batch.senders import Senders
 from escrowctl.batch.worker import Worker
 from escrowctl.commands.batch.opening import checked_file, named_batch, running_alone
 from escrowctl.commands.batch.overlap import choose_rows
@@ -253,9 +253,12 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
     # With -v, another process prints lines between two drawings.
     draws = session.console.can_draw and not (options.verbose or options.debug)
     progress = Progress(session.console, batch, service, runtime, rows=count, size=how.size, draws=draws)
-    crew = Crew(lambda: Worker(service, connect(), runtime), min(how.size, count), in_process=is_here)
+    try:
+        senders = Senders(lambda: Worker(service, connect(), runtime), min(how.size, count), in_process=is_here)
+    except OSError as error:
+        raise bad_value(f"--concurrency {how.size}: {error.strerror}. Use a lower number.") from error
     pace = Pace(how.rate, runtime.monotonic())
-    run = Run(batch, service, journal, crew, pace, how.size, runtime, session.signals, progress)
+    run = Run(batch, service, journal, senders, pace, how.size, runtime, session.signals, progress)
     try:
         run.go(list_unsent(journal, batch, service))
         try:
@@ -270,7 +273,7 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
         raise cut_short(batch, run.counts, error) from error
     finally:
         progress.end()
-        crew.close()
+        senders.close()
         if run.defect:
             defect = RuntimeError("internal error in the process that sends")
             defect.add_note(run.defect)

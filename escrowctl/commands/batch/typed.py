@@ -1,7 +1,5 @@
 """The options of the commands that send a batch, and their checks."""
 
-import re
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -10,7 +8,7 @@ import typer
 from escrowctl.batch.check import Sum, count_rows
 from escrowctl.batch.results import may_replace
 from escrowctl.contract.json import Number
-from escrowctl.contract.money import Money, parse_amount, parse_currency
+from escrowctl.contract.money import parse_amount, parse_currency
 from escrowctl.errors import ErrorCode, bad_value, not_sent
 from escrowctl.session import Session
 
@@ -57,7 +55,7 @@ class How(NamedTuple):
 
     yes: bool
     expected: int | None
-    totals: dict[str, Money]
+    totals: dict[str, Number]
     dry_run: bool
     size: int
     rate: float | None
@@ -78,17 +76,17 @@ class How(NamedTuple):
             raise not_sent(ErrorCode.EXPECTATION_FAILED, f"{why}.", hint="fill in amount and currency")
         for currency in sorted(self.totals.keys() | sums.keys()):
             found, wanted = sums.get(currency, Sum()).amount, self.totals.get(currency)
-            if wanted is None or found != Decimal(wanted.amount):
-                expected = f"is {currency}={wanted.amount}" if wanted else f"has no sum for {currency}"
+            if wanted is None or found != wanted:
+                expected = f"is {currency}={wanted}" if wanted else f"has no sum for {currency}"
                 raise not_sent(
                     ErrorCode.EXPECTATION_FAILED,
                     f"--expect-total {expected}, but the rows add up to {found:f} {currency}.",
                 )
 
 
-def parse_totals(session: Session, texts: list[str] | None) -> dict[str, Money]:
+def parse_totals(session: Session, texts: list[str] | None) -> dict[str, Number]:
     """Return the sums of `--expect-total` by currency. Raises EscrowctlError `ErrorCode.BAD_VALUE`."""
-    totals: dict[str, Money] = {}
+    totals: dict[str, Number] = {}
     for text in texts or []:
         code, equals, amount = text.partition("=")
         if not equals:
@@ -96,8 +94,7 @@ def parse_totals(session: Session, texts: list[str] | None) -> dict[str, Money]:
         currency = parse_currency(code, listed=session.service.currencies, name="--expect-total")
         if currency in totals:
             raise bad_value(f"--expect-total names {currency} twice: name each currency once.")
-        is_zero = re.fullmatch(r"0(\.0+)?", amount)
-        totals[currency] = Money(Number(amount) if is_zero else parse_amount(amount, name="--expect-total"), currency)
+        totals[currency] = parse_amount(amount, name="--expect-total")
     return totals
 
 

@@ -66,8 +66,8 @@ class PendingRow:
         return self.line < other.line
 
 
-class Flight:
-    """The rows of a run that were taken up and have not ended: with the crew, waiting, or between the two."""
+class InFlight:
+    """The rows of a run that were taken up and have not ended: with the senders, waiting, or between the two."""
 
     def __init__(self) -> None:
         self._rows: dict[int, PendingRow] = {}
@@ -75,7 +75,7 @@ class Flight:
         self.counts: Counter[Outcome] = Counter()
         """The number of ended rows by outcome."""
         self.out: set[int] = set()
-        """The lines of the rows that the crew has."""
+        """The lines of the rows that the senders have."""
 
     def __len__(self) -> int:
         return len(self._rows)

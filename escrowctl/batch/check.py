@@ -39,111 +39,66 @@ def count_rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count:,} rows"
 
 
-class CheckedFile:
-    """The rows of a file without flaws, in their order. Close it: they are stored in a temporary file.
+def add_row(sums: dict[str, Sum], row: RowContent) -> None:
+    """Add a row to the sums by currency; a release whose amount is not known is under ""."""
+    currency = row.currency or ""
+    sums[currency] = sums.get(currency, Sum()).plus(1, Decimal(row.amount or 0))
 
-    `sums` are by currency; releases whose amount the file does not give are under "". `has_keys`: every row has a key.
+
+class CheckedFile:
+    """The rows of a file, in their order. Close it: they are stored in a temporary file.
+
+    `sums` are by currency. `has_keys`: every row has a key. `flaws` are the first `MOST_FLAWS` flaws; `flawed` counts
+    the rows that have one, and cannot be sent. `read` counts all rows.
     """
 
-    def __init__(self, kind: RowKind, *, is_json: bool) -> None:
+    def __init__(self, kind: RowKind, service: Service, *, is_json: bool) -> None:
         self.kind = kind
         self.is_json = is_json
         self.columns: tuple[str, ...] = ()
-        self.rows = 0
+        self.rows = self.read = 0
         self.sums: dict[str, Sum] = {}
         self.has_keys = True
+        self.flaws: list[Flaw] = []
+        self.flawed = 0
+        self._service = service
         self._lines: dict[int, int] = {}
         self._hash = hashlib.sha256()
         self._spool: IO[str] = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115 - `close` closes it
+        self._unsearched: list[tuple[int, str]] = []
+        self._size = 0
 
     @property
     def digest(self) -> str:
         """The digest of all rows: equal for files with the same rows in the same order."""
         return self._hash.hexdigest()
 
-    def add_key(self, key: str, line: int) -> int:
-        """Store the key of a row, and return the first line that has it."""
-        return self._lines.setdefault(self._hash_key(key), line)
-
     def may_have_key(self, key: str) -> bool:
         """Whether a row has this key. It is compared by hash: two different keys hardly ever have the same one."""
         return self._hash_key(key) in self._lines
 
-    def _hash_key(self, key: str) -> int:
-        return int.from_bytes(hashlib.blake2b(self.kind.fold(key).encode(), digest_size=_HASH_BYTES).digest(), "big")
-
-    def add(self, line: int, row: RowContent) -> str:
-        """Store a row, and return its text. Raises EscrowctlError `STATE_UNUSABLE` on a full disk."""
-        text = row.encode()
-        with _storing():
-            self._spool.write(f"{line}\t{text}\n")
-        self._hash.update(text.encode())
-        self.rows += 1
-        self.sums[row.currency or ""] = self.sums.get(row.currency or "", Sum()).plus(1, Decimal(row.amount or 0))
-        return text
-
-    def __iter__(self) -> Iterator[tuple[int, RowContent]]:
-        """Yield every row with its line."""
-        self._spool.seek(0)
-        for text in self._spool:
-            line, _, content = text.partition("\t")
-            yield int(line), decode_row(content)
-
-    def with_keys(self) -> Iterator[tuple[int, RowContent, str]]:
-        """Yield every row with its line and key. A missing key is made from the content: equal on every machine."""
-        for position, (line, row) in enumerate(self, start=1):
-            yield line, row, row.key or f"{self.digest[:_KEY_DIGITS]}-{position}"
-
-    def finish(self) -> None:
-        """Write the rows that are still in memory. Raises EscrowctlError `STATE_UNUSABLE` on a full disk."""
-        with _storing():
-            self._spool.flush()
-
-    def close(self) -> None:
-        """Remove the temporary file, and release the memory of the keys: sending takes long, and needs neither."""
-        self._lines.clear()
-        # Rows that did not fit on the disk are still in memory, and fail again.
-        with contextlib.suppress(OSError):
-            self._spool.close()
-
-
-@contextlib.contextmanager
-def _storing() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise not_sent(
-            ErrorCode.STATE_UNUSABLE,
-            f"the checked rows could not be stored in {tempfile.gettempdir()}: {error.strerror or error}.",
-            hint="make room there, or name another folder in TMPDIR",
-        ) from error
-
-
-class _Check:
-    def __init__(self, service: Service, checked: CheckedFile) -> None:
-        self._service = service
-        self._checked = checked
-        self.flaws: list[Flaw] = []
-        self.flawed = 0
-        self._unsearched: list[tuple[int, str]] = []
-        self._size = 0
-
     def take(self, found: Row | Flaw) -> None:
-        """Add a row to the checked ones, or its flaws to the list."""
+        """Store a row, or its flaws. Raises EscrowctlError `STATE_UNUSABLE` on a full disk."""
+        self.read += 1
         if isinstance(found, Flaw):
             self._note(found.line, found.why)
             return
-        kind = self._checked.kind
-        row = check_row(kind, found, self._service)
+        row = check_row(self.kind, found, self._service)
         flaws = row if isinstance(row, list) else []
-        key = cell_text(found.cells.get(kind.key))
-        if key and (first := self._checked.add_key(key, found.line)) != found.line:
-            flaws.append(f'{kind.key} "{key}" is also on line {first}: write each {kind.key} once')
+        name = self.kind.key
+        key = cell_text(found.cells.get(name))
+        if key and (first := self._lines.setdefault(self._hash_key(key), found.line)) != found.line:
+            flaws.append(f'{name} "{key}" is also on line {first}: write each {name} once')
         if flaws or isinstance(row, list):
             self._note(found.line, *flaws)
             return
-        self._checked.has_keys &= row.key is not None
-        text = self._checked.add(found.line, row)
+        text = row.encode()
+        with _storing():
+            self._spool.write(f"{found.line}\t{text}\n")
+        self._hash.update(text.encode())
+        self.rows += 1
+        add_row(self.sums, row)
+        self.has_keys &= row.key is not None
         self._unsearched.append((found.line, text))
         self._size += len(text)
         if self._size > _SEARCHED:
@@ -158,46 +113,66 @@ class _Check:
                     self._note(line, "holds the API key: remove it")
         self._unsearched, self._size = [], 0
 
+    def __iter__(self) -> Iterator[tuple[int, RowContent]]:
+        """Yield every row with its line."""
+        with _storing():
+            self._spool.seek(0)
+        for text in self._spool:
+            line, _, content = text.partition("\t")
+            yield int(line), decode_row(content)
+
+    def with_keys(self) -> Iterator[tuple[int, RowContent, str]]:
+        """Yield every row with its line and key. A missing key is made from the content: equal on every machine."""
+        for position, (line, row) in enumerate(self, start=1):
+            yield line, row, row.key or f"{self.digest[:_KEY_DIGITS]}-{position}"
+
+    def close(self) -> None:
+        """Remove the temporary file, and release the memory of the keys: sending takes long, and needs neither."""
+        self._lines.clear()
+        # Rows that did not fit on the disk are still in memory, and fail again.
+        with contextlib.suppress(OSError):
+            self._spool.close()
+
+    def _hash_key(self, key: str) -> int:
+        return int.from_bytes(hashlib.blake2b(self.kind.fold(key).encode(), digest_size=_HASH_BYTES).digest(), "big")
+
     def _note(self, line: int, *flaws: str) -> None:
         self.flawed += 1
         if len(self.flaws) < MOST_FLAWS:
             self.flaws += [Flaw(line, why) for why in flaws]
 
 
-class FlawedFileError(Exception):
-    """A file with rows that cannot be sent: the first `MOST_FLAWS` flaws by line, and how many rows have one."""
-
-    def __init__(self, flaws: list[Flaw], flawed: int, rows: int) -> None:
-        super().__init__(flawed)
-        self.flaws = sorted(flaws)
-        self.flawed = flawed
-        self.rows = rows
+@contextlib.contextmanager
+def _storing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise not_sent(
+            ErrorCode.STATE_UNUSABLE,
+            f"the checked rows could not be stored in {tempfile.gettempdir()}: {error.strerror or error}.",
+            hint="make room there, or name another folder in TMPDIR",
+        ) from error
 
 
 def check_file(source: BinaryIO, kind: RowKind, service: Service, *, name: str) -> CheckedFile:
-    """Return the rows of a file; `name` is its name in messages.
+    """Return the rows of a file, and their flaws; `name` is its name in messages.
 
-    Raises FlawedFileError; EscrowctlError (`ErrorCode.BAD_VALUE` if it is empty, of another format, or lacks a column,
+    Raises EscrowctlError (`ErrorCode.BAD_VALUE` if it is empty, of another format, or lacks a column,
     `ErrorCode.STATE_UNUSABLE` if there is no room for it); and OSError if it cannot be read.
     """
     table = Table(source)
-    checked = CheckedFile(kind, is_json=table.is_json)
-    check, rows = _Check(service, checked), 0
+    checked = CheckedFile(kind, service, is_json=table.is_json)
     try:
         for found in table.rows():
-            rows += 1
-            if rows == 1 and not table.is_json:
+            if not (checked.read or table.is_json):
                 _check_columns(kind, tuple(table.columns), service, name)
-            check.take(found)
-        if not rows:
+            checked.take(found)
+        if not checked.read:
             # A file without a header: its only row was taken for the header.
             if table.columns:
                 _check_columns(kind, tuple(table.columns), service, name)
             raise bad_value(f"{name} has no rows.")
-        checked.finish()
-        check.search()
-        if check.flawed:
-            raise FlawedFileError(check.flaws, check.flawed, rows)
+        checked.search()
     except NotRowsError as error:
         checked.close()
         raise bad_value(f"{name} {error}.") from error

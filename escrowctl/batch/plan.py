@@ -8,12 +8,11 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
 from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from escrowctl.batch.check import CheckedFile, Sum, count_rows
+from escrowctl.batch.check import CheckedFile, Sum, add_row, count_rows
 from escrowctl.batch.rows import KINDS, RowContent, RowKind, content_of, decode_row
 from escrowctl.config.service import Service
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, not_sent
@@ -244,9 +243,7 @@ def sum_unsent(journal: Journal, batch: Batch, service: Service) -> tuple[dict[s
                 f"line {todo.line} ({todo.again.name}) was sent to {todo.again.intent.url}, but the chosen service "
                 f"is {service.origin}: use the base URL that it was sent to.",
             )
-        money = todo.row.money
-        currency, amount = (money.currency, money.amount) if money else ("", Decimal(0))
-        sums[currency] = sums.get(currency, Sum()).plus(1, amount)
+        add_row(sums, todo.row)
     missing = batch.rows - planned - sum(found.rows for found in journal.storage.add_up(batch.name))
     if missing:
         rows = count_rows(abs(missing))

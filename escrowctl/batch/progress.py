@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from escrowctl.batch.check import count_rows
 from escrowctl.batch.plan import Batch
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Document, read_reply
@@ -73,9 +74,8 @@ class Progress:
 
     def show_stopping(self, sending: int) -> None:
         """Report the effect of the first signal, and of a second one."""
-        rows = "row" if sending == 1 else "rows"
-        again = f"press Ctrl-C again to stop now and leave {'it' if sending == 1 else 'them'} unknown"
-        self._say("stopping", f"finishing {sending} {rows} in flight; {again}", word="stopping")
+        again = "press Ctrl-C again to stop now, with an unknown outcome"
+        self._say("stopping", f"finishing {count_rows(sending)} in flight; {again}", word="stopping")
 
     def note_unsent(self, line: int, error: EscrowctlError, outcome: Outcome) -> None:
         """Report why a row is not sent, and store the reason."""
@@ -87,10 +87,6 @@ class Progress:
     def note_unrecorded(self, line: int, error: EscrowctlError) -> None:
         """Report why the outcome of a row could not be recorded."""
         self._note("unrecorded", f"line {line}: its outcome could not be recorded: {error.message}")
-
-    def end(self) -> None:
-        """Erase the bar, with the `^C` that the terminal echoes."""
-        self._console.erase()
 
     def _note(self, code: str, text: str) -> None:
         self._notes += 1

@@ -57,10 +57,6 @@ class JobResult(NamedTuple):
     is_untouched: bool = False
     defect: str = ""
 
-    def with_defect(self, error: BaseException) -> "JobResult":
-        """Return the result with the internal error."""
-        return self._replace(defect="".join(traceback.format_exception(error)))
-
 
 class Worker:
     """Does one job at a time, over its own connection, in one thread."""
@@ -82,7 +78,7 @@ class Worker:
             self._defects.append(error)
             found = _as_unknown(job, error)
         if self._defects:
-            found = found.with_defect(self._defects.pop())
+            found = found._replace(defect="".join(traceback.format_exception(self._defects.pop())))
             self._defects.clear()
         return found
 

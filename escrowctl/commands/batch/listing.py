@@ -106,8 +106,8 @@ def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> 
     """
     session = session_of(context)
     journal = session.journal
-    with running_alone(session, named_batch(journal, name).lock, lambda: named_batch(journal, name)) as batch:
-        assert batch is not None, "it was found before"
+    with running_alone(session, named_batch(journal, name).lock, name):
+        batch = named_batch(journal, name)
         count = sum_up(journal, batch).counts[Outcome.NOT_SENT]
         if batch.dropped or not count:
             why = "was dropped before" if batch.dropped else "has no rows that could still be sent"

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from escrowctl.batch.check import MOST_FLAWS, CheckedFile
 from escrowctl.batch.overlaps import Overlaps
 from escrowctl.batch.rows import CREATES, RowContent, RowKind, list_differences
+from escrowctl.batch.table import Flaw
+from escrowctl.commands.batch.opening import list_flaws
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
 from escrowctl.journal.model import Entry, State
-from escrowctl.output.plain import safe
 from escrowctl.runtime import ago
 from escrowctl.session import Session
 
@@ -55,17 +56,15 @@ def _refuse_different(session: Session, checked: CheckedFile, found: Overlaps) -
         # One matching entry is enough: other runs may have done the row otherwise.
         if differences and all(why for _, why in differences):
             entry, why = differences[0]
-            flaws.append((line, f"{entry.name} is done, {why}"))
+            flaws.append(Flaw(line, f"{entry.name} is done, {why}"))
     if not flaws:
         return
-    if not session.options.json:
-        for line, why in flaws[:MOST_FLAWS]:
-            session.console.report(safe(f"  line {line}  {why}"))
+    list_flaws(session, flaws[:MOST_FLAWS])
     raise not_sent(
         ErrorCode.ALREADY_DONE,
         f"{_name_lines(flaws)}: what is done is not what the file says.",
         hint="correct or remove what differs",
-        facts={"flaws": [{"line": line, "why": why} for line, why in flaws[:_MOST_NAMED]]},
+        facts={"flaws": [flaw._asdict() for flaw in flaws[:_MOST_NAMED]]},
     )
 
 

@@ -1,13 +1,12 @@
 """`escrowctl batch create|release|resume`: a file is checked, planned, confirmed and sent."""
 
 import shlex
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from escrowctl.batch.check import CheckedFile, Sum, count_rows
+from escrowctl.batch.check import CheckedFile, Sum, add_row, count_rows
 from escrowctl.batch.overlaps import find_overlaps
 from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import (
@@ -135,15 +134,12 @@ def resume(
     session = session_of(context)
     how = How(yes, expect_count, parse_totals(session, expect_total), dry_run, concurrency, rps, results)
     session.guard_live_writes()
-    lock = named_batch(session.journal, name).lock
-    with running_alone(session, lock, lambda: named_batch(session.journal, name)) as batch:
-        assert batch is not None, "it was found before"
-        _resume(session, batch, how)
+    with running_alone(session, named_batch(session.journal, name).lock, name):
+        _resume(session, named_batch(session.journal, name), how)
 
 
 def _start(session: Session, kind: RowKind, file: str, how: How) -> None:
     """Create a batch from a file and send it. If the file already has a batch, resume that one."""
-    service = session.service
     if file == "-" and not (how.yes or how.dry_run):
         raise confirmation_needed(
             "the rows come from standard input, so escrowctl cannot ask for confirmation", "--yes"
@@ -152,11 +148,8 @@ def _start(session: Session, kind: RowKind, file: str, how: How) -> None:
     with checked_file(session, kind, file) as checked:
         if how.run_key is not None and not checked.has_keys:
             raise bad_value(f'--run-key "{how.run_key}" needs a reference in each row, and a row has none.')
-
-        def find() -> Batch | None:
-            return find_same(session.journal, checked, service, how.run_key)
-
-        with running_alone(session, lock_name(checked.digest, how.run_key), find) as same:
+        with running_alone(session, lock_name(checked.digest, how.run_key), "this file"):
+            same = find_same(session.journal, checked, session.service, how.run_key)
             if same is None:
                 _start_new(session, checked, file, how)
             else:
@@ -272,7 +265,7 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
             raise
         raise cut_short(batch, run.counts, error) from error
     finally:
-        progress.end()
+        session.console.erase()
         senders.close()
         if run.defect:
             defect = RuntimeError("internal error in the process that sends")
@@ -299,7 +292,7 @@ def _sums_without(checked: CheckedFile, left_out: set[int]) -> dict[str, Sum]:
     sums: dict[str, Sum] = {}
     for line, row in checked:
         if line not in left_out:
-            sums[row.currency or ""] = sums.get(row.currency or "", Sum()).plus(1, Decimal(row.amount or 0))
+            add_row(sums, row)
     return sums
 
 

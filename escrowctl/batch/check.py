@@ -5,7 +5,6 @@ import hashlib
 import tempfile
 from collections.abc import Iterator
 from decimal import Decimal
-from difflib import get_close_matches
 from typing import IO, BinaryIO, NamedTuple
 
 from escrowctl.batch.rows import REJECTED, RESULT, RowContent, RowKind, check_row, decode_row, list_misspelled
@@ -52,16 +51,16 @@ class CheckedFile:
     the rows that have one, and cannot be sent. `read` counts all rows.
     """
 
-    def __init__(self, kind: RowKind, service: Service, *, is_json: bool) -> None:
+    def __init__(self, kind: RowKind, service: Service) -> None:
         self.kind = kind
-        self.is_json = is_json
+        self.service = service
+        self.is_json = False
         self.columns: tuple[str, ...] = ()
         self.rows = self.read = 0
         self.sums: dict[str, Sum] = {}
         self.has_keys = True
         self.flaws: list[Flaw] = []
         self.flawed = 0
-        self._service = service
         self._lines: dict[int, int] = {}
         self._hash = hashlib.sha256()
         self._spool: IO[str] = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115 - `close` closes it
@@ -83,7 +82,7 @@ class CheckedFile:
         if isinstance(found, Flaw):
             self._note(found.line, found.why)
             return
-        row = check_row(self.kind, found, self._service)
+        row = check_row(self.kind, found, self.service)
         flaws = row if isinstance(row, list) else []
         name = self.kind.key
         key = cell_text(found.cells.get(name))
@@ -106,7 +105,7 @@ class CheckedFile:
 
     def search(self) -> None:
         """Search for the API key, in many rows at once: one by one would take longer than all the rest."""
-        key = self._service.key.reveal()
+        key = self.service.key.reveal()
         if holds_key("\n".join(text for _, text in self._unsearched), key):
             for line, text in self._unsearched:
                 if holds_key(text, key):
@@ -154,35 +153,27 @@ def _storing() -> Iterator[None]:
         ) from error
 
 
-def check_file(source: BinaryIO, kind: RowKind, service: Service, *, name: str) -> CheckedFile:
-    """Return the rows of a file, and their flaws; `name` is its name in messages.
+def check_file(source: BinaryIO, checked: CheckedFile, *, name: str) -> None:
+    """Take the rows of a file, and their flaws; `name` is its name in messages.
 
     Raises EscrowctlError (`ErrorCode.BAD_VALUE` if it is empty, of another format, or lacks a column,
     `ErrorCode.STATE_UNUSABLE` if there is no room for it); and OSError if it cannot be read.
     """
     table = Table(source)
-    checked = CheckedFile(kind, service, is_json=table.is_json)
+    checked.is_json = table.is_json
     try:
         for found in table.rows():
             if not (checked.read or table.is_json):
-                _check_columns(kind, tuple(table.columns), service, name)
+                _check_columns(checked.kind, tuple(table.columns), checked.service, name)
             checked.take(found)
-        if not checked.read:
-            # A file without a header: its only row was taken for the header.
-            if table.columns:
-                _check_columns(kind, tuple(table.columns), service, name)
-            raise bad_value(f"{name} has no rows.")
-        checked.search()
     except NotRowsError as error:
-        checked.close()
         raise bad_value(f"{name} {error}.") from error
-    except BaseException:
-        checked.close()
-        raise
     finally:
         table.detach()
+    if not checked.read:
+        raise bad_value(f"{name} has no rows under its header.")
+    checked.search()
     checked.columns = tuple(name for name in table.columns if not name.startswith(RESULT))
-    return checked
 
 
 def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, name: str) -> None:
@@ -200,6 +191,4 @@ def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, na
     missing = [column for column in required if column not in columns]
     if columns and missing:
         found = ", ".join(columns[:_MOST_NAMED])
-        close = get_close_matches(missing[0], columns, n=1)
-        meant = f' Is "{close[0]}" meant to be "{missing[0]}"?' if close else ""
-        raise bad_value(f'{name} has no column "{missing[0]}": its first line names {found}.{meant}')
+        raise bad_value(f'{name} has no column "{missing[0]}": its first line names {found}.')

@@ -107,17 +107,17 @@ class _Result(NamedTuple):
 
     def fields(self, batch: str) -> dict[str, JsonValue]:
         """Return the fields that results add to a row."""
-        status = self.entry.settlement.http_status if self.entry else None
-        values: tuple[JsonValue, ...] = (
-            batch,
-            Number(str(self.line)),
-            self.outcome.value,
-            self.entry.record_id if self.entry else None,
-            self.entry.name if self.entry else None,
-            Number(str(status)) if status is not None else None,
-            self.detail,
-        )
-        return dict(zip(_FIELDS, values, strict=True))
+        entry = self.entry
+        status = entry.settlement.http_status if entry else None
+        return {
+            "batch": batch,
+            "line": Number(str(self.line)),
+            "outcome": self.outcome.value,
+            "id": entry.record_id if entry else None,
+            "entry": entry.name if entry else None,
+            "http_status": Number(str(status)) if status is not None else None,
+            "detail": self.detail,
+        }
 
 
 def _rows(journal: Journal, batch: Batch) -> Iterator[_Result]:

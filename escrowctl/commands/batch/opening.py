@@ -3,7 +3,7 @@
 import io
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,12 +22,12 @@ from escrowctl.session import Session
 def checked_file(session: Session, kind: RowKind, file: str) -> Iterator[CheckedFile]:
     """Yield a file's rows. Raises EscrowctlError `BAD_VALUE`, which lists the flawed lines."""
     name = "standard input" if file == "-" else file
-    try:
-        with _opened(session, file) as source:
-            checked = check_file(source, kind, session.service, name=name)
-    except OSError as error:
-        raise bad_value(f"{name}: {error.strerror or error}.") from error
-    try:
+    with closing(CheckedFile(kind, session.service)) as checked:
+        try:
+            with _opened(session, file) as source:
+                check_file(source, checked, name=name)
+        except OSError as error:
+            raise bad_value(f"{name}: {error.strerror or error}.") from error
         if checked.flawed:
             flaws = sorted(checked.flaws)
             list_flaws(session, flaws)
@@ -39,8 +39,6 @@ def checked_file(session: Session, kind: RowKind, file: str) -> Iterator[Checked
                 facts={"flaws": [flaw._asdict() for flaw in flaws]},
             )
         yield checked
-    finally:
-        checked.close()
 
 
 def list_flaws(session: Session, flaws: list[Flaw]) -> None:

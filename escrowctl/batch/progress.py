@@ -53,7 +53,8 @@ class Progress:
         what = ", ".join(filter(None, (status, self._describe(entry), settlement.remark)))
         left = self._rows - 1
         follows = f". Continuing, {min(self._size, left)} at a time" if left and goes_on else ""
-        self._say("canary", f"line {line}: {what}{follows}", word="canary", important=settlement.remark is not None)
+        is_important = settlement.remark is not None
+        self._console.note("canary", f"line {line}: {what}{follows}", word="canary", important=is_important)
 
     def show_progress(self, counts: Counter[Outcome]) -> None:
         """Redraw the bar, or write a line, if the interval has passed. `counts`: the ended rows by outcome."""
@@ -75,7 +76,8 @@ class Progress:
     def show_stopping(self, sending: int) -> None:
         """Report the effect of the first signal, and of a second one."""
         again = "press Ctrl-C again to stop now, with an unknown outcome"
-        self._say("stopping", f"finishing {count_rows(sending)} in flight; {again}", word="stopping")
+        text = f"finishing {count_rows(sending)} in flight; {again}"
+        self._console.note("stopping", text, word="stopping", important=True)
 
     def note_unsent(self, line: int, error: EscrowctlError, outcome: Outcome) -> None:
         """Report why a row is not sent, and store the reason."""
@@ -91,12 +93,9 @@ class Progress:
     def _note(self, code: str, text: str) -> None:
         self._notes += 1
         if self._notes <= _MOST_NOTES:
-            self._say(code, text)
+            self._console.note(code, text, important=True)
         elif self._notes == _MOST_NOTES + 1:
-            self._say(code, "more notes on rows are not shown")
-
-    def _say(self, code: str, text: str, *, word: str = "note", important: bool = True) -> None:
-        self._console.note(code, text, word=word, important=important)
+            self._console.note(code, "more notes on rows are not shown", important=True)
 
     def _text(self, counts: Counter[Outcome]) -> str:
         (start, then), (now, ended) = self._seen[0], self._seen[-1]

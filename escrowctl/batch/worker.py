@@ -106,7 +106,10 @@ class Worker:
         if job.request.operation.once_only:
             result = WriteResult(settled, judged.record, judged.code, answer=answer, before=job.before)
             return self._read_back(job, found, result)
-        return self._settle_accepted(found, settled)
+        # A create that was only accepted (202) is read.
+        stored = judge_stored(self._service, settled) if settled.state is State.UNKNOWN else None
+        proof = prove(settled, stored, self._service, self._reader) if stored and stored.result_id else None
+        return found._replace(settlement=proof.settlement) if proof else found
 
     def _send(self, entry: Entry, request: WriteRequest) -> Exchange:
         evidence = Evidence()
@@ -136,12 +139,6 @@ class Worker:
                 remark = f"not confirmed: the status is {after}" if after else "not confirmed: it cannot be read now"
                 settlement = settlement._replace(remark=remark)
         return found._replace(settlement=settlement)
-
-    def _settle_accepted(self, found: JobResult, entry: Entry) -> JobResult:
-        """Read a create that was only accepted (202)."""
-        judged = judge_stored(self._service, entry) if entry.state is State.UNKNOWN else None
-        proof = prove(entry, judged, self._service, self._reader) if judged and judged.result_id else None
-        return found._replace(settlement=proof.settlement) if proof else found
 
 
 class Draft:

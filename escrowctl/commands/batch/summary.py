@@ -161,9 +161,8 @@ def cut_short(batch: Batch, counts: Counter[Outcome], error: EscrowctlError) -> 
 def finished_before(session: Session, report: Report) -> EscrowctlError:
     """Return the error for a file without unsent rows: `ALREADY_DONE`, or `EARLIER_UNKNOWN`."""
     batch, counts = report.summary.batch, report.summary.counts
-    source = "Standard input" if batch.source == "standard input" else batch.source
     when = ago(batch.made_at, session.runtime.now())
-    message = f"{source} was sent as {batch.name}, {when}: {_describe(counts)}."
+    message = f"sent before, {when}: {batch.name} from {batch.source} has {_describe(counts)}."
     hints = report.error.hints if report.error else (command(f"batch show {batch.name}", "to see it"),)
     if not counts[Outcome.UNKNOWN]:
         return not_sent(ErrorCode.ALREADY_DONE, message, hint=hints)

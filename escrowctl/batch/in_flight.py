@@ -155,5 +155,5 @@ class Requests:
 
 
 def _expect(money: Money | None) -> RecordOptions:
-    """Return the values that a record must have: those that were confirmed, before a later attempt too."""
+    """Return the confirmed values, which a record must still have before a later attempt."""
     return RecordOptions(None, money.amount, money.currency) if money else RecordOptions()

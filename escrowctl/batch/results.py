@@ -25,7 +25,7 @@ _FIELDS = ("batch", "line", "outcome", "id", "entry", "http_status", "detail")
 
 
 def may_replace(path: Path, name: str) -> bool:
-    """Whether there is no file, or one that has results of the batch `name`."""
+    """Whether there is no file, or it has results of the batch `name`."""
     return not os.path.lexists(path) or _batch_of(path) == name
 
 

@@ -123,7 +123,7 @@ class Run:
     def _find_created(self, results: Sequence[JobResult]) -> list[Entry]:
         """Return the entries that have one of the ids that were created now.
 
-        If the journal cannot be read, the results are still kept, except those that only a read of such an id proves.
+        If the journal cannot be read, the results are still stored, but none that only a read of such an id proves.
         """
         settled = [(self._in_flight[one.line], one.settlement) for one in results if one.settlement is not None]
         try:
@@ -257,7 +257,7 @@ class Run:
         return [(row.sent, settlement) for row, settlement in self._unrecorded]
 
     def _conclude_all(self, recorded: list[Entry | EscrowctlError]) -> None:
-        """Count the rows whose outcomes are recorded now, or put back those that are sent again."""
+        """Count the rows whose outcomes are recorded now, or put back a row that is sent again."""
         rows, self._unrecorded = [row for row, _ in self._unrecorded], []
         for row, result in zip(rows, recorded, strict=True):
             if isinstance(result, EscrowctlError):

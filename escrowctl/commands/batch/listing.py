@@ -81,7 +81,7 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
 
 
 def rejects(context: typer.Context, name: NameArgument) -> None:
-    """Print the rows that were refused or dropped, as a file to correct.
+    """Print refused and dropped rows, as a file to correct.
 
     \b
     Examples:

@@ -271,7 +271,7 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
             defect = RuntimeError("internal error in the process that sends")
             defect.add_note(run.defect)
             session.defects.append(defect)
-    report_run(session, run, report, how.results)
+    report_run(session, report, how.results, halted=run.halted, stopped=run.stopped)
 
 
 def _require_under_caps(session: Session, kind: RowKind, sums: dict[str, Sum]) -> None:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from escrowctl.batch.check import Sum, count_rows
 from escrowctl.batch.plan import Batch, Summary, outcome_of, sum_up
 from escrowctl.batch.results import write_results
-from escrowctl.batch.run import Run
 from escrowctl.commands.batch.typed import require_replaceable
 from escrowctl.config.advice import advise_proving
 from escrowctl.config.service import Service
@@ -74,14 +73,14 @@ def save_results(session: Session, journal: Journal, batch: Batch, path: Path) -
 
 
 class Report(NamedTuple):
-    """What a batch came to. `error` is None if every row is done as requested; `reasons` are for the other rows."""
+    """The outcomes of a batch. `error` is None if every row is done as requested; `reasons` are for the other rows."""
 
     summary: Summary
     error: EscrowctlError | None
     reasons: list[tuple[Outcome, str]]
 
     def show(self, session: Session) -> None:
-        """Report the rows that are not done as requested, and those that no reading has confirmed."""
+        """Report the rows that are not done as requested, or not confirmed by a reading."""
         for outcome, text in self.reasons:
             word = "differs" if outcome is Outcome.DONE else outcome.words
             session.console.note(outcome.value, text, word=word, important=True)
@@ -101,8 +100,10 @@ def judge(session: Session, journal: Journal, batch: Batch) -> Report:
     return Report(summary, _find_error(session, journal, summary), list(_list_reasons(journal, summary)))
 
 
-def report_run(session: Session, run: Run, report: Report, results: Path | None) -> None:
-    """Show the outcomes. Raises `report.error` if a row is not done as requested, or Stopped after a signal."""
+def report_run(
+    session: Session, report: Report, results: Path | None, *, halted: str, stopped: ErrorCode | None
+) -> None:
+    """Show the outcomes of a run, and why it ended early. Raises `report.error` if a row is not done as requested, or Stopped after a signal."""
     batch, counts = report.summary.batch, report.summary.counts
     if results is not None:
         with _reporting(session, report):
@@ -110,16 +111,16 @@ def report_run(session: Session, run: Run, report: Report, results: Path | None)
     with _reporting(session, report):
         show_summary(session, report.summary)
     report.show(session)
-    if run.halted:
-        session.console.note("halted", f"{batch.name} stopped early: {run.halted}", word="stopped", important=True)
+    if halted:
+        session.console.note("halted", f"{batch.name} stopped early: {halted}", word="stopped", important=True)
     left = counts[Outcome.NOT_SENT]
-    if run.stopped is not None and left and not counts[Outcome.UNKNOWN]:
+    if stopped is not None and left and not counts[Outcome.UNKNOWN]:
         rest = f"{batch.name}: {count_rows(left)} not sent"
-        raise Stopped(run.stopped, f"{rest}. To send the rest: {session.invocation} batch resume {batch.name}")
+        raise Stopped(stopped, f"{rest}. To send the rest: {session.invocation} batch resume {batch.name}")
     if report.error is not None:
         raise report.error
-    if run.stopped is not None:
-        raise Stopped(run.stopped, f"{_all_done(batch)}.")
+    if stopped is not None:
+        raise Stopped(stopped, f"{_all_done(batch)}.")
 
 
 @contextmanager
@@ -217,7 +218,7 @@ def _rejects_file(batch: Batch) -> str:
 
 
 def _advise_resuming(session: Session, journal: Journal, batch: Batch) -> tuple[Hint, ...]:
-    """Return the command that sends the rest, after another that is needed first, or before the one that drops it."""
+    """Return the command that sends the rest. A command needed first comes before it, otherwise `drop` after it."""
     refused = [entry.settlement for entry in _entries(journal, batch, State.REFUSED)]
     service = _service_of(session)
     first: tuple[Hint, ...] = ()

@@ -25,9 +25,7 @@ def parse_results_path(text: str) -> Path:
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="CSV with header or JSON lines; - for stdin.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The batch, such as b41.")]
-ConcurrencyOption = Annotated[
-    int, typer.Option("--concurrency", metavar="N", min=1, max=128, help="Requests at once, 1 to 128.")
-]
+ConcurrencyOption = Annotated[int, typer.Option("--concurrency", metavar="N", min=1, max=128, help="Requests at once.")]
 RateOption = Annotated[
     float | None, typer.Option("--rps", metavar="N", min=0.001, max=100_000, help="At most N rows a second.")
 ]

@@ -63,10 +63,6 @@ class Batch(NamedTuple):
         """Whether it was made for this service, under any of its names."""
         return bool({self.service, self.site or self.service} & {*service.names})
 
-    def is_of(self, account: Account) -> bool:
-        """Whether it was certainly made under this account."""
-        return account.is_same(Account(*self.account))
-
 
 _BATCH = TypeAdapter(Batch)
 

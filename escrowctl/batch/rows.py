@@ -53,9 +53,9 @@ KINDS = {kind.operation.verb: kind for kind in (CREATES, RELEASES)}
 class RowContent(NamedTuple):
     """A checked row, as the plan stores it.
 
-    `key` is a create's reference (None: it has none) or the id to release. `amount` and `currency` are sent, or must be in
-    the record. `body` and `columns` are JSON objects. `repeats` are the entries that a new run of a file repeats on
-    purpose. `held` is the reason why the last run did not send it.
+    `key` is a create's reference (None: it has none) or the id to release. `amount` and `currency` are sent, or are
+    expected in the record. `body` and `columns` are JSON objects. `repeats` are the entries that a new run of a file
+    repeats on purpose. `held` is the reason why the last run did not send it.
     """
 
     key: str | None

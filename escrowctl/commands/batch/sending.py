@@ -46,6 +46,7 @@ from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, bad_value, command, not_sent
+from escrowctl.journal.accounts import Account
 from escrowctl.options import YesOption
 from escrowctl.prompt import confirmation_needed
 from escrowctl.runtime import ago, timestamp
@@ -177,7 +178,7 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How) -> N
     written = ", amounts as written in the file" if any(sums) else ""
     lines = [
         f"{batch.name}, new: {batch.verb} {count_escrows(batch.rows)}{written}",
-        *_sum_lines(sums),
+        *sum_lines(sums, count_rows),
         *([f"  left out, because done already: {count_rows(len(left_out))}"] if left_out else []),
         *([f"  created before, and created again: {count_rows(len(repeats))}"] if repeats else []),
     ]
@@ -211,8 +212,8 @@ def _resume(session: Session, batch: Batch, how: How, *, file: CheckedFile | Non
         )
     if not batch.is_for(service):
         raise not_sent(ErrorCode.CONFLICT, f"{batch.name} was created for {batch.service}, not for {service.identity}.")
-    if not batch.is_of(account_of(service)):
-        account = batch.account[0]
+    account, fingerprint = batch.account
+    if not account_of(service).is_same(Account(account, fingerprint)):
         raise not_sent(
             ErrorCode.CONFLICT,
             f"{batch.name} was created with another API key, which may belong to another account.",
@@ -230,7 +231,8 @@ def _resume(session: Session, batch: Batch, how: How, *, file: CheckedFile | Non
         raise finished_before(session, report)
     how.require_expected(*((file.rows, file.sums) if file is not None else (count, sums)))
     when = ago(batch.made_at, session.runtime.now())
-    lines = [f"{batch.name}, created {when} from {batch.source}; to send: {count_rows(count)}", *_sum_lines(sums)]
+    header = f"{batch.name}, created {when} from {batch.source}; to send: {count_rows(count)}"
+    lines = [header, *sum_lines(sums, count_rows)]
     if unknown:
         lines.append(f"  of these unknown, and sent again under their idempotency keys: {count_rows(unknown)}")
     if _is_confirmed(session, how, batch, sums, lines):
@@ -294,10 +296,6 @@ def _sums_without(checked: CheckedFile, left_out: set[int]) -> dict[str, Sum]:
         if line not in left_out:
             add_row(sums, row)
     return sums
-
-
-def _sum_lines(sums: dict[str, Sum]) -> list[str]:
-    return sum_lines(sums, count_rows, unknown="without an amount in the file")
 
 
 def _note_all_done(session: Session, how: How, rows: int) -> None:

@@ -103,7 +103,7 @@ def judge(session: Session, journal: Journal, batch: Batch) -> Report:
 def report_run(
     session: Session, report: Report, results: Path | None, *, halted: str, stopped: ErrorCode | None
 ) -> None:
-    """Show the outcomes of a run, and why it ended early. Raises `report.error` if a row is not done as requested, or Stopped after a signal."""
+    """Show the outcomes of a run. Raises `report.error` if a row is not done as requested; Stopped after a signal."""
     batch, counts = report.summary.batch, report.summary.counts
     if results is not None:
         with _reporting(session, report):

@@ -58,12 +58,17 @@ class ExitCode(IntEnum):
 
 
 class Outcome(StrEnum):
-    """The known outcome of a write: not sent, refused by the service, unknown, or done."""
+    """The known outcome of a write. Every write has one, so the four add up to the rows of a batch."""
 
-    NOT_SENT = "not_sent"
+    DONE = "done"
     REFUSED = "refused"
     UNKNOWN = "unknown"
-    DONE = "done"
+    NOT_SENT = "not_sent"
+
+    @property
+    def words(self) -> str:
+        """The outcome in a text for people: `not sent`."""
+        return self.value.replace("_", " ")
 
 
 class ErrorCode(StrEnum):

@@ -145,6 +145,7 @@ def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+_FEW_SECONDS, _MANY_SECONDS = 90, 5400
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -154,6 +155,13 @@ def ago(earlier: str, now: datetime) -> str:
     size, unit = next(((size, unit) for size, unit in _UNITS if abs(seconds) >= size), (1, "s"))
     length = f"{abs(seconds) // size} {unit}"
     return f"in {length}" if seconds < 0 else f"{length} ago"
+
+
+def describe_duration(seconds: float) -> str:
+    """Return a duration as text: `41 s`, `3 min`, `1.5 h`."""
+    if seconds < _FEW_SECONDS:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < _MANY_SECONDS else f"{seconds / 3600:.1f} h"
 
 
 def takes_text(stream: TextIO) -> bool:

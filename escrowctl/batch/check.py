@@ -5,8 +5,6 @@ import hashlib
 import tempfile
 from collections.abc import Iterator
 from decimal import Decimal
-from difflib import get_close_matches
-from heapq import merge
 from typing import IO, BinaryIO, NamedTuple
 
 from escrowctl.batch.rows import REJECTED, RESULT, RowContent, RowKind, check_row, decode_row, list_misspelled
@@ -14,7 +12,7 @@ from escrowctl.batch.table import Flaw, NotRowsError, Row, Table, cell_text
 from escrowctl.config.service import Service
 from escrowctl.contract.money import sum_exactly
 from escrowctl.contract.redaction import holds_key
-from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, not_sent
+from escrowctl.errors import ErrorCode, bad_value, not_sent
 
 MOST_FLAWS = 1000
 """The most flaws that are shown of one file."""
@@ -40,46 +38,84 @@ def count_rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count:,} rows"
 
 
-class CheckedFile:
-    """The rows of a file without flaws, in their order. Close it: they are stored in a temporary file.
+def add_row(sums: dict[str, Sum], row: RowContent) -> None:
+    """Add a row to the sums by currency; a release whose amount is not known is under ""."""
+    currency = row.currency or ""
+    sums[currency] = sums.get(currency, Sum()).plus(1, Decimal(row.amount or 0))
 
-    `sums` are by currency; releases whose amount the file does not give are under "". `digest` is equal for files with
-    the same rows in the same order.
+
+class CheckedFile:
+    """The rows of a file, in their order. Close it: they are stored in a temporary file.
+
+    `sums` are by currency. `has_keys`: every row has a key. `flaws` are the first `MOST_FLAWS` flaws; `flawed` counts
+    the rows that have one, and cannot be sent. `read` counts all rows.
     """
 
-    def __init__(self, kind: RowKind, *, is_json: bool) -> None:
+    def __init__(self, kind: RowKind, service: Service) -> None:
         self.kind = kind
-        self.is_json = is_json
+        self.service = service
+        self.is_json = False
         self.columns: tuple[str, ...] = ()
-        self.rows = 0
+        self.rows = self.read = 0
         self.sums: dict[str, Sum] = {}
         self.has_keys = True
-        """Whether every row has a key."""
-        self.keys: set[int] = set()
-        """The hashes of all keys. Two different keys hardly ever have the same hash."""
+        self.flaws: list[Flaw] = []
+        self.flawed = 0
+        self._lines: dict[int, int] = {}
         self._hash = hashlib.sha256()
         self._spool: IO[str] = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115 - `close` closes it
+        self._unsearched: list[tuple[int, str]] = []
+        self._size = 0
 
     @property
     def digest(self) -> str:
-        """The digest of all rows: different for files with other rows."""
+        """The digest of all rows: equal for files with the same rows in the same order."""
         return self._hash.hexdigest()
 
-    def add(self, line: int, row: RowContent) -> str:
-        """Store a row, and return its text. Raises EscrowctlError `STATE_UNUSABLE` on a full disk."""
+    def may_have_key(self, key: str) -> bool:
+        """Whether a row has this key. It is compared by hash: two different keys hardly ever have the same one."""
+        return self._hash_key(key) in self._lines
+
+    def take(self, found: Row | Flaw) -> None:
+        """Store a row, or its flaws. Raises EscrowctlError `STATE_UNUSABLE` on a full disk."""
+        self.read += 1
+        if isinstance(found, Flaw):
+            self._note(found.line, found.why)
+            return
+        row = check_row(self.kind, found, self.service)
+        flaws = row if isinstance(row, list) else []
+        name = self.kind.key
+        key = cell_text(found.cells.get(name))
+        if key and (first := self._lines.setdefault(self._hash_key(key), found.line)) != found.line:
+            flaws.append(f'{name} "{key}" is also on line {first}: write each {name} once')
+        if flaws or isinstance(row, list):
+            self._note(found.line, *flaws)
+            return
         text = row.encode()
-        try:
-            self._spool.write(f"{line}\t{text}\n")
-        except OSError as error:
-            raise _not_spooled(error) from error
+        with _storing():
+            self._spool.write(f"{found.line}\t{text}\n")
         self._hash.update(text.encode())
         self.rows += 1
-        self.sums[row.currency or ""] = self.sums.get(row.currency or "", Sum()).plus(1, Decimal(row.amount or 0))
-        return text
+        add_row(self.sums, row)
+        self.has_keys &= row.key is not None
+        self._unsearched.append((found.line, text))
+        self._size += len(text)
+        if self._size > _SEARCHED:
+            self.search()
+
+    def search(self) -> None:
+        """Search for the API key, in many rows at once: one by one would take longer than all the rest."""
+        key = self.service.key.reveal()
+        if holds_key("\n".join(text for _, text in self._unsearched), key):
+            for line, text in self._unsearched:
+                if holds_key(text, key):
+                    self._note(line, "holds the API key: remove it")
+        self._unsearched, self._size = [], 0
 
     def __iter__(self) -> Iterator[tuple[int, RowContent]]:
         """Yield every row with its line."""
-        self._spool.seek(0)
+        with _storing():
+            self._spool.seek(0)
         for text in self._spool:
             line, _, content = text.partition("\t")
             yield int(line), decode_row(content)
@@ -89,150 +125,55 @@ class CheckedFile:
         for position, (line, row) in enumerate(self, start=1):
             yield line, row, row.key or f"{self.digest[:_KEY_DIGITS]}-{position}"
 
-    def finish(self) -> None:
-        """Write the rows that are still in memory. Raises EscrowctlError `STATE_UNUSABLE` on a full disk."""
-        try:
-            self._spool.flush()
-        except OSError as error:
-            raise _not_spooled(error) from error
-
     def close(self) -> None:
         """Remove the temporary file, and release the memory of the keys: sending takes long, and needs neither."""
-        self.keys = set()
+        self._lines.clear()
         # Rows that did not fit on the disk are still in memory, and fail again.
         with contextlib.suppress(OSError):
             self._spool.close()
 
-
-def _not_spooled(error: OSError) -> EscrowctlError:
-    return not_sent(
-        ErrorCode.STATE_UNUSABLE,
-        f"the checked rows could not be stored in {tempfile.gettempdir()}: {error.strerror or error}.",
-        hint="make room there, or name another folder in TMPDIR",
-    )
-
-
-class _Check:
-    def __init__(self, kind: RowKind, service: Service, checked: CheckedFile) -> None:
-        self._kind = kind
-        self._service = service
-        self._checked = checked
-        self.flaws: list[Flaw] = []
-        self.flawed = 0
-        self._unsearched: list[tuple[int, str]] = []
-        self._size = 0
-        self._keys_of_flawed: list[tuple[int, str]] = []
-        self._twice: set[int] = set()
-
-    def take(self, found: Row | Flaw) -> None:
-        if isinstance(found, Flaw):
-            self._note(found.line, found.why)
-            return
-        row = check_row(self._kind, found, self._service)
-        if isinstance(row, list):
-            self._note(found.line, *row)
-            if self.flawed < MOST_FLAWS and (key := cell_text(found.cells.get(self._kind.key))):
-                self._keys_of_flawed.append((found.line, key))
-                self._count_key(key)
-            return
-        self._search(found.line, self._checked.add(found.line, row))
-        if row.key is None:
-            self._checked.has_keys = False
-        else:
-            self._count_key(row.key)
-
-    def finish(self) -> None:
-        self._search_all()
-        if self._twice:
-            self._name_repeated()
-
-    def _count_key(self, key: str) -> None:
-        hashed = hash_key(self._kind, key)
-        if hashed in self._checked.keys:
-            self._twice.add(hashed)
-        self._checked.keys.add(hashed)
+    def _hash_key(self, key: str) -> int:
+        return int.from_bytes(hashlib.blake2b(self.kind.fold(key).encode(), digest_size=_HASH_BYTES).digest(), "big")
 
     def _note(self, line: int, *flaws: str) -> None:
         self.flawed += 1
         if len(self.flaws) < MOST_FLAWS:
             self.flaws += [Flaw(line, why) for why in flaws]
 
-    def _search(self, line: int, text: str) -> None:
-        """Search for the API key, in many rows at once: one by one would take longer than all the rest."""
-        self._unsearched.append((line, text))
-        self._size += len(text)
-        if self._size > _SEARCHED:
-            self._search_all()
 
-    def _search_all(self) -> None:
-        key = self._service.key.reveal()
-        if holds_key("\n".join(text for _, text in self._unsearched), key):
-            for line, text in self._unsearched:
-                if holds_key(text, key):
-                    self._note(line, "holds the API key: remove it")
-        self._unsearched, self._size = [], 0
-
-    def _name_repeated(self) -> None:
-        first: dict[str, int] = {}
-        name, counted = self._kind.key, {flaw.line for flaw in self.flaws} | {line for line, _ in self._keys_of_flawed}
-        keys = ((line, row.key) for line, row in self._checked if row.key is not None)
-        for line, key in merge(keys, self._keys_of_flawed):
-            if hash_key(self._kind, key) in self._twice:
-                other = first.setdefault(self._kind.fold(key), line)
-                if other != line:
-                    self.flawed -= line in counted
-                    self._note(line, f'{name} "{key}" is also on line {other}: write each {name} once')
+@contextlib.contextmanager
+def _storing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise not_sent(
+            ErrorCode.STATE_UNUSABLE,
+            f"the checked rows could not be stored in {tempfile.gettempdir()}: {error.strerror or error}.",
+            hint="make room there, or name another folder in TMPDIR",
+        ) from error
 
 
-def hash_key(kind: RowKind, key: str) -> int:
-    """Return the hash by which a row's key is found among very many."""
-    return int.from_bytes(hashlib.blake2b(kind.fold(key).encode(), digest_size=_HASH_BYTES).digest(), "big")
+def check_file(source: BinaryIO, checked: CheckedFile, *, name: str) -> None:
+    """Take the rows of a file, and their flaws; `name` is its name in messages.
 
-
-class FlawedFileError(Exception):
-    """A file with rows that cannot be sent: the first `MOST_FLAWS` flaws by line, and how many rows have one."""
-
-    def __init__(self, flaws: list[Flaw], flawed: int, rows: int) -> None:
-        super().__init__(flawed)
-        self.flaws = sorted(flaws)
-        self.flawed = flawed
-        self.rows = rows
-
-
-def check_file(source: BinaryIO, kind: RowKind, service: Service, *, name: str) -> CheckedFile:
-    """Return the rows of a file; `name` is its name in messages.
-
-    Raises FlawedFileError; EscrowctlError (`ErrorCode.BAD_VALUE` if it is empty, of another format, or lacks a column,
+    Raises EscrowctlError (`ErrorCode.BAD_VALUE` if it is empty, of another format, or lacks a column,
     `ErrorCode.STATE_UNUSABLE` if there is no room for it); and OSError if it cannot be read.
     """
     table = Table(source)
-    checked = CheckedFile(kind, is_json=table.is_json)
-    check, rows = _Check(kind, service, checked), 0
+    checked.is_json = table.is_json
     try:
         for found in table.rows():
-            rows += 1
-            if rows == 1 and not table.is_json:
-                _check_columns(kind, tuple(table.columns), service, name)
-            check.take(found)
-        if not rows:
-            # A file without a header: its only row was taken for the header.
-            if table.columns:
-                _check_columns(kind, tuple(table.columns), service, name)
-            raise bad_value(f"{name} has no rows.")
-        checked.finish()
-        check.finish()
-        if check.flawed:
-            raise FlawedFileError(check.flaws, check.flawed, rows)
+            if not (checked.read or table.is_json):
+                _check_columns(checked.kind, tuple(table.columns), checked.service, name)
+            checked.take(found)
     except NotRowsError as error:
-        checked.close()
         raise bad_value(f"{name} {error}.") from error
-    except BaseException:
-        checked.close()
-        raise
     finally:
         table.detach()
+    if not checked.read:
+        raise bad_value(f"{name} has no rows under its header.")
+    checked.search()
     checked.columns = tuple(name for name in table.columns if not name.startswith(RESULT))
-    return checked
 
 
 def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, name: str) -> None:
@@ -242,10 +183,7 @@ def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, na
         # Its cells are changed for spreadsheets, so that their references would differ from the original ones.
         raise bad_value(
             f'{name} has the column "{added}", as a file of results has: leave out the columns that begin with '
-            f'"{RESULT}", and take the others from the file that was sent.',
-            hint=f'to release what was created: name the column {RESULT}id "id", and remove the other {RESULT} columns'
-            if kind.operation.once_only
-            else (),
+            f'"{RESULT}", and take the others from the file that was sent.'
         )
     for found, known in list_misspelled(kind, columns):
         raise bad_value(f'{name} has the column "{found}": write it as "{known}".')
@@ -253,6 +191,4 @@ def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, na
     missing = [column for column in required if column not in columns]
     if columns and missing:
         found = ", ".join(columns[:_MOST_NAMED])
-        close = get_close_matches(missing[0], columns, n=1)
-        meant = f' Is "{close[0]}" meant to be "{missing[0]}"?' if close else ""
-        raise bad_value(f'{name} has no column "{missing[0]}": its first line names {found}.{meant}')
+        raise bad_value(f'{name} has no column "{missing[0]}": its first line names {found}.')

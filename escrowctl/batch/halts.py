@@ -1,9 +1,9 @@
 """Decide when a run ends early: the other rows would fail too, or the service created something else."""
 
 from escrowctl.batch.pace import Pace
-from escrowctl.batch.plan import Outcomes, outcome_of
+from escrowctl.batch.plan import outcome_of
 from escrowctl.client.http import THROTTLED
-from escrowctl.errors import ErrorCode, EscrowctlError
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.model import KEY_REFUSED, Entry
 
 EQUAL_FAILURES = 5
@@ -21,8 +21,6 @@ _OF_ONE_ROW = (
 )
 """Reasons that say nothing about later rows: a run that they ended could never get past such rows."""
 
-_WORDS = {Outcomes.FAILED: "refused", Outcomes.UNKNOWN: "unknown", Outcomes.NOT_SENT: "not sent"}
-
 
 class Halts:
     """Watches how rows end. `why`: the reason to end the run, empty while it goes on.
@@ -39,14 +37,14 @@ class Halts:
     def weigh(self, line: int, entry: Entry) -> None:
         """Decide whether the run goes on after a row that has ended."""
         settlement, outcome = entry.settlement, outcome_of(entry)
-        if outcome is Outcomes.DONE:
+        if outcome is Outcome.DONE:
             self.canary_passed, self._alike = True, (None, 0)
             if settlement.remark is not None and entry.intent.has_no_id:
                 self.halt(f"line {line}: {settlement.result_id} was created, but {settlement.remark}")
         elif settlement.http_status in KEY_REFUSED:
             self.halt(f"the service refused the API key: {settlement.detail}")
         elif not self.canary_passed:
-            self.halt(f"the first row of this run (line {line}) is {_WORDS[outcome]}: {settlement.detail}")
+            self.halt(f"the first row of this run (line {line}) is {outcome.words}: {settlement.detail}")
         elif self._pace.is_hopeless:
             asked = self._pace.asked_too_much
             wish = f"asks to wait {asked:.0f} s" if asked is not None else "refuses every row for now"

@@ -1,8 +1,9 @@
 """Find the rows of a file that were sent before, or are planned in another batch."""
 
+from itertools import islice
 from typing import NamedTuple
 
-from escrowctl.batch.check import CheckedFile, hash_key
+from escrowctl.batch.check import CheckedFile
 from escrowctl.batch.plan import Batch, list_batches, list_unsent
 from escrowctl.batch.rows import RowContent, RowKind, request_row
 from escrowctl.config.service import Service
@@ -33,9 +34,8 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_
     Without a run key, rows of every run are done.
     """
     found = Overlaps([], [], [], [], _find_planned(journal, checked, service))
-    page: list[tuple[int, RowContent, str]] = []
-
-    def look_up() -> None:
+    rows = checked.with_keys()
+    while page := list(islice(rows, _PAGE)):
         template = _intend(checked.kind, page[0][1], service)
         intents = [(line, _like(template, key)) for line, _, key in page]
         # An unknown create without a reference may be a row without one.
@@ -43,27 +43,18 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_
         overlaps = journal.find_overlaps([intent for _, intent in intents])
         for (line, intent), entries in zip(intents, overlaps, strict=True):
             for entry in entries:
-                is_this_run = run_key is None or entry.intent.run_key in (None, run_key)
-                _sort_in(found, line, entry, intent, is_this_run=is_this_run)
-        page.clear()
-
-    for one in checked.with_keys():
-        page.append(one)
-        if len(page) >= _PAGE:
-            look_up()
-    if page:
-        look_up()
+                _choose_list(found, intent, entry, run_key).append((line, entry))
     return found
 
 
-def _sort_in(found: Overlaps, line: int, entry: Entry, intent: Intent, *, is_this_run: bool) -> None:
-    is_same = intent.account.is_same(entry.intent.account)
+def _choose_list(found: Overlaps, intent: Intent, entry: Entry, run_key: str | None) -> list[tuple[int, Entry]]:
     if entry.state in OPEN_STATES:
-        found.unknown.append((line, entry))
-    elif is_same and (not intent.is_once_only or intent.has_same_id(entry.intent)):
-        (found.done if is_this_run else found.repeated).append((line, entry))
-    else:
-        found.other.append((line, entry))
+        return found.unknown
+    if not intent.account.is_same(entry.intent.account) or (
+        intent.is_once_only and not intent.has_same_id(entry.intent)
+    ):
+        return found.other
+    return found.done if run_key is None or entry.intent.run_key in (None, run_key) else found.repeated
 
 
 def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> list[tuple[int, Batch]]:
@@ -74,9 +65,9 @@ def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> l
         if batch.dropped or batch.kind is not kind or not batch.is_for(service):
             continue
         for todo in list_unsent(journal, batch, service):
-            key = todo.row.key if todo.row else todo.again and _key_of(todo.again.intent, kind)
+            key = todo.row.key
             # First by hash, so that memory holds only keys that are probably in both.
-            if key is not None and hash_key(kind, key) in checked.keys:
+            if key is not None and checked.may_have_key(key):
                 planned[kind.fold(key)] = batch
     if not planned:
         return []
@@ -92,7 +83,3 @@ def _like(template: Intent, key: str) -> Intent:
     if template.is_once_only:
         return template._replace(resource_id=key, fingerprint=key)
     return template._replace(reference=key)
-
-
-def _key_of(intent: Intent, kind: RowKind) -> str | None:
-    return intent.reference if kind.key == "reference" else intent.resource_id

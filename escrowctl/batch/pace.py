@@ -23,8 +23,6 @@ _BURST_SECONDS = 0.02
 _FIRST_PAUSE, _MOST_PAUSE = 0.25, 5.0
 _ANY = 1_000_000
 _SERVER_ERROR = 500
-_COMMITS_AHEAD = 6
-_MEASURED_SECONDS = 0.25
 
 
 class Pace:
@@ -118,27 +116,3 @@ class Pace:
             self._resumes = max(self._resumes, now + min(pause, LONGEST_ASKED_WAIT))
             # Rows that could not be sent during the wait are not sent in a burst afterwards.
             self._next = max(self._next, self._resumes)
-
-
-class Lead:
-    """How many rows are begun ahead of those being sent, so that no connection waits for a commit.
-
-    As few as possible: after a crash, all begun rows are unknown, sent or not. A slow service needs one or two.
-    """
-
-    def __init__(self, now: float) -> None:
-        self._rate = self._seconds = 0.0
-        self._since, self._count = now, 0
-
-    @property
-    def rows(self) -> int:
-        """One more than the rows that finish during a few commits, by their recent duration."""
-        return 1 + int(_COMMITS_AHEAD * self._seconds * self._rate)
-
-    def note_commit(self, count: int, seconds: float, now: float) -> None:
-        """Record the duration of a commit that stored `count` outcomes."""
-        self._seconds += (seconds - self._seconds) / 8
-        self._count += count
-        if now - self._since >= _MEASURED_SECONDS:
-            self._rate = self._count / (now - self._since)
-            self._since, self._count = now, 0

@@ -6,18 +6,19 @@ leaves the plan in the commit that records its first intent, so that no row is i
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
-from enum import StrEnum
 from typing import NamedTuple
 
-from escrowctl.batch.check import CheckedFile, Sum, count_rows
-from escrowctl.batch.rows import KINDS, RowContent, RowKind, decode_row
+from pydantic import TypeAdapter
+
+from escrowctl.batch.check import CheckedFile, Sum, add_row, count_rows
+from escrowctl.batch.rows import KINDS, RowContent, RowKind, content_of, decode_row
 from escrowctl.config.service import Service
-from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, not_sent
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import KEY_REFUSED, Entry, PlanRow, Selection, State
+from escrowctl.journal.model import KEY_REFUSED, OPEN_STATES, Entry, PlanRow, Selection, State
 from escrowctl.writes.intents import account_of
 
 _PAGE = 500
@@ -37,7 +38,7 @@ class Batch(NamedTuple):
     digest: str
     run_key: str | None
     rows: int
-    sums: dict[str, tuple[int, str]]
+    sums: dict[str, Sum]
     columns: tuple[str, ...]
     is_json: bool
     service: str
@@ -62,95 +63,75 @@ class Batch(NamedTuple):
         """Whether it was made for this service, under any of its names."""
         return bool({self.service, self.site or self.service} & {*service.names})
 
-    def is_of(self, account: Account) -> bool:
-        """Whether it was certainly made under this account."""
-        return account.is_same(Account(*self.account))
 
-
-class Outcomes(StrEnum):
-    """The outcome of a row; the four add up to the rows of a batch."""
-
-    DONE = "done"
-    FAILED = "failed"
-    UNKNOWN = "unknown"
-    NOT_SENT = "not_sent"
+_BATCH = TypeAdapter(Batch)
 
 
 class Summary(NamedTuple):
-    """The outcomes of a batch's rows, by outcome and currency ("": no currency is known).
+    """The rows of a batch, by outcome and currency ("": no currency is known).
 
     `remarks` counts rows that are done, but not as requested. `unread` counts accepted releases that no read has
     confirmed.
     """
 
     batch: Batch
-    sums: dict[tuple[Outcomes, str], Sum]
+    sums: dict[tuple[Outcome, str], Sum]
     remarks: int
     unread: int
 
-    def count(self, outcome: Outcomes) -> int:
-        """Return how many rows have this outcome."""
-        return sum(found.rows for (one, _), found in self.sums.items() if one is outcome)
+    @property
+    def counts(self) -> Counter[Outcome]:
+        """The number of rows by outcome."""
+        counts: Counter[Outcome] = Counter()
+        for (outcome, _), found in self.sums.items():
+            counts[outcome] += found.rows
+        return counts
 
 
 class Todo(NamedTuple):
-    """A row to send: from the plan, or (`again`) an entry that gets its next attempt."""
+    """A row to send: from the plan, or the row of an entry that gets its next attempt (`again`)."""
 
     line: int
-    row: RowContent | None = None
+    row: RowContent
     again: Entry | None = None
 
 
-def outcome_of(entry: Entry) -> Outcomes:
-    """Return the outcome of a row."""
+def outcome_of(entry: Entry) -> Outcome:
+    """Return the outcome of a row. A row that was throttled, or whose API key was refused, counts as not sent."""
     settlement = entry.settlement
     return _outcome(entry.state, settlement.http_status, may_repeat=settlement.may_repeat)
 
 
-def _outcome(state: State, http_status: int | None, *, may_repeat: bool) -> Outcomes:
-    """Return a row's outcome for a state.
-
-    A refused key or a throttled request says nothing about the row itself: it counts as not sent.
-    """
-    match state:
-        case State.DONE:
-            return Outcomes.DONE
-        case State.UNKNOWN | State.IN_FLIGHT:
-            return Outcomes.UNKNOWN
-        case State.REFUSED:
-            return Outcomes.NOT_SENT if may_repeat or http_status in KEY_REFUSED else Outcomes.FAILED
-        case _:
-            return Outcomes.NOT_SENT
+def _outcome(state: State, http_status: int | None, *, may_repeat: bool) -> Outcome:
+    # A refused key or a throttled request says nothing about the row itself.
+    if state is State.REFUSED and not may_repeat and http_status not in KEY_REFUSED:
+        return Outcome.REFUSED
+    if state in OPEN_STATES:
+        return Outcome.UNKNOWN
+    return Outcome.DONE if state is State.DONE else Outcome.NOT_SENT
 
 
 def list_batches(journal: Journal) -> list[Batch]:
     """Return the batches of a journal, oldest first."""
-    return [_decode(row) for row in journal.storage.batches()]
+    return [_BATCH.validate_json(read_planned(row)) for row in journal.storage.batches()]
 
 
 def find_batch(journal: Journal, name: str) -> Batch:
     """Return a batch by name; raises EscrowctlError `ErrorCode.NOT_FOUND`."""
-    found = next((one for one in list_batches(journal) if one.name == name), None)
-    if found is None:
-        raise EscrowctlError(
-            ErrorCode.NOT_FOUND, f'there is no batch "{name}" in this journal.', hint=command("batch list")
-        )
-    return found
+    for batch in list_batches(journal):
+        if batch.name == name:
+            return batch
+    raise EscrowctlError(ErrorCode.NOT_FOUND, f'there is no batch "{name}" in this journal.')
 
 
 def find_same(journal: Journal, checked: CheckedFile, service: Service, run_key: str | None) -> Batch | None:
     """Return the batch that was made from a file before, under the same run key."""
-    wanted = (checked.kind.operation.verb, checked.digest, run_key)
-    return next(
-        (
-            one
-            for one in list_batches(journal)
-            if (one.verb, one.digest, one.run_key) == wanted
-            and one.is_for(service)
-            and not (one.dropped or account_of(service).is_other(Account(*one.account)))
-        ),
-        None,
-    )
+    for one in list_batches(journal):
+        is_same_file = (one.verb, one.digest, one.run_key) == (checked.kind.operation.verb, checked.digest, run_key)
+        is_other_account = account_of(service).is_other(Account(*one.account))
+        if is_same_file and one.is_for(service) and not (one.dropped or is_other_account):
+            return one
+    return None
 
 
 def make_batch(
@@ -172,7 +153,7 @@ def make_batch(
         digest=checked.digest,
         run_key=run_key,
         rows=sum(found.rows for found in sums.values()),
-        sums={currency: (found.rows, f"{found.amount:f}") for currency, found in sums.items()},
+        sums=sums,
         columns=checked.columns,
         is_json=checked.is_json,
         service=service.identity,
@@ -193,7 +174,7 @@ def store_plan(journal: Journal, batch: Batch, rows: Iterable[tuple[int, RowCont
     def make_rows(name: str) -> Iterator[PlanRow]:
         yield _encode(batch._replace(name=name))
         for line, row in rows:
-            yield _seal(name, line, row.encode())
+            yield _plan_row(name, line, row.encode())
 
     return batch._replace(name=journal.plan(make_rows))
 
@@ -203,10 +184,10 @@ def drop(journal: Journal, batch: Batch) -> None:
     journal.replan([_encode(batch._replace(dropped=True))])
 
 
-def keep_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) -> None:
+def store_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) -> None:
     """Store in the plan why rows were not sent, by line. Rows that have left the plan are skipped."""
     rows = [
-        _seal(batch.name, line, decode_row(open_seal(planned))._replace(held=why).encode())
+        _plan_row(batch.name, line, decode_row(read_planned(planned))._replace(held=why).encode())
         for line, why in reasons.items()
         for planned in journal.storage.planned(batch.name, after=line - 1, limit=1)
         if planned.row == line
@@ -217,31 +198,30 @@ def keep_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) -> 
 
 def sum_up(journal: Journal, batch: Batch) -> Summary:
     """Return the outcomes of a batch's rows until now; rows without an entry are not sent."""
-    sums: dict[tuple[Outcomes, str], Sum] = {}
-    left = {currency: Sum(rows, Decimal(amount)) for currency, (rows, amount) in batch.sums.items()}
+    sums: dict[tuple[Outcome, str], Sum] = {}
+    left = dict(batch.sums)
     remarks = unread = 0
     for found in journal.storage.add_up(batch.name):
         currency = found.currency or ""
         outcome = _outcome(found.state, found.http_status, may_repeat=found.may_repeat)
         sums[outcome, currency] = sums.get((outcome, currency), Sum()).plus(found.rows, found.amount)
         left[currency] = left.get(currency, Sum()).plus(-found.rows, -found.amount)
-        remarks += found.rows if found.has_remark else 0
-        unread += found.rows if found.is_unread and not found.has_remark else 0
-    for currency, rest in _shared_out(left).items():
-        known = sums.get((Outcomes.NOT_SENT, currency), Sum())
-        sums[Outcomes.NOT_SENT, currency] = known.plus(rest.rows, rest.amount)
+        if found.has_remark:
+            remarks += found.rows
+        elif found.is_unread:
+            unread += found.rows
+    if "" in left or any(found.rows < 0 for found in left.values()):
+        # The currency of a release may be known only from its record, so the rest is one sum.
+        left = {"": Sum(sum(found.rows for found in left.values()))}
+    for currency, rest in left.items():
+        if rest.rows:
+            known = sums.get((Outcome.NOT_SENT, currency), Sum())
+            sums[Outcome.NOT_SENT, currency] = known.plus(rest.rows, rest.amount)
     return Summary(batch, sums, remarks, unread)
 
 
-class Unsent(NamedTuple):
-    """The rows that a run would send, by currency ("": no currency is known); `unknown` of them may have happened."""
-
-    sums: dict[str, Sum]
-    unknown: int
-
-
-def sum_unsent(journal: Journal, batch: Batch, service: Service) -> Unsent:
-    """Return the rows that a run would send.
+def sum_unsent(journal: Journal, batch: Batch, service: Service) -> tuple[dict[str, Sum], int]:
+    """Return the rows that a run would send, by currency, and how many of them are unknown.
 
     Raises EscrowctlError: `JOURNAL_UNUSABLE` if rows of the plan are damaged or missing; `CONFLICT` if a row to send
     again was sent to another address than the service has now, because its key would go there.
@@ -249,57 +229,42 @@ def sum_unsent(journal: Journal, batch: Batch, service: Service) -> Unsent:
     sums: dict[str, Sum] = {}
     planned = unknown = 0
     for todo in list_unsent(journal, batch, service):
-        if todo.again is not None and not service.is_at(todo.again.intent.url):
+        if todo.again is None:
+            planned += 1
+        elif service.is_at(todo.again.intent.url):
+            unknown += todo.again.state is State.UNKNOWN
+        else:
             raise not_sent(
                 ErrorCode.CONFLICT,
                 f"line {todo.line} ({todo.again.name}) was sent to {todo.again.intent.url}, but the chosen service "
                 f"is {service.origin}: use the base URL that it was sent to.",
             )
-        planned += todo.row is not None
-        unknown += todo.again is not None and todo.again.state is State.UNKNOWN
-        money = todo.row.money if todo.row is not None else todo.again and todo.again.intent.money
-        currency, amount = (money.currency, money.amount) if money else ("", Decimal(0))
-        sums[currency] = sums.get(currency, Sum()).plus(1, amount)
+        add_row(sums, todo.row)
     missing = batch.rows - planned - sum(found.rows for found in journal.storage.add_up(batch.name))
     if missing:
         rows = count_rows(abs(missing))
         raise _damaged(f"{batch.name} lacks {rows}" if missing > 0 else f"{batch.name} has {rows} too many")
-    return Unsent(sums, unknown)
+    return sums, unknown
 
 
 def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[Todo]:
     """Yield the rows that a run has to send. Entries come first: known not to have happened, or safe to repeat."""
-    states = [State.NOT_SENT, State.NOT_APPLIED, State.REFUSED, *([State.UNKNOWN] if service.deduplicates else [])]
-    again = sorted(
-        (
-            Todo(entry.intent.line or 0, again=entry)
-            for entry in journal.all(Selection(_PAGE, states=tuple(states), batch=batch.name))
-            if _may_go_again(entry, service)
-        ),
-        key=lambda todo: todo.line,
-    )
+    states = (State.NOT_SENT, State.NOT_APPLIED, State.REFUSED, *([State.UNKNOWN] if service.deduplicates else []))
+    entries = journal.all(Selection(_PAGE, states=states, batch=batch.name))
+    again = [Todo(one.intent.line or 0, content_of(one), one) for one in entries if _may_go_again(one, service)]
+    again.sort(key=lambda todo: todo.line)
     yield from again
     after = 0
     while page := journal.storage.planned(batch.name, after=after, limit=_PAGE):
         for planned in page:
-            yield Todo(planned.row, decode_row(open_seal(planned)))
+            yield Todo(planned.row, decode_row(read_planned(planned)))
         after = page[-1].row
 
 
 def _may_go_again(entry: Entry, service: Service) -> bool:
-    if entry.state is State.UNKNOWN:
-        return service.deduplicates
-    if entry.settlement.may_repeat and entry.state is State.REFUSED:
+    if entry.state is State.REFUSED and entry.settlement.may_repeat:
         return service.repeats_throttled
-    return outcome_of(entry) is Outcomes.NOT_SENT
-
-
-def _shared_out(left: dict[str, Sum]) -> dict[str, Sum]:
-    """Return the rows without an entry; releases as one sum: only the record may show their currency."""
-    if "" not in left and all(found.rows >= 0 for found in left.values()):
-        return {currency: found for currency, found in left.items() if found.rows}
-    rows = sum(found.rows for found in left.values())
-    return {"": Sum(rows)} if rows else {}
+    return outcome_of(entry) is not Outcome.REFUSED
 
 
 def lock_name(digest: str, run_key: str | None) -> str:
@@ -308,22 +273,16 @@ def lock_name(digest: str, run_key: str | None) -> str:
 
 
 def _encode(batch: Batch) -> PlanRow:
-    return _seal(batch.name, 0, json.dumps(batch._asdict()))
+    return _plan_row(batch.name, 0, json.dumps(batch._asdict(), default=str))
 
 
-def _decode(row: PlanRow) -> Batch:
-    known = json.loads(open_seal(row))
-    sums = {currency: tuple(found) for currency, found in known["sums"].items()}
-    return Batch(**known | {"sums": sums, "columns": tuple(known["columns"]), "account": tuple(known["account"])})
-
-
-def _seal(batch: str, row: int, text: str) -> PlanRow:
+def _plan_row(batch: str, row: int, text: str) -> PlanRow:
     """Return a row of a plan with a checksum: planned rows are paid, and the chain of records does not cover them."""
     return PlanRow(batch, row, f"{_checksum(batch, row, text)} {text}")
 
 
-def open_seal(row: PlanRow) -> str:
-    """Return the text of a row of a plan; raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` if it was changed."""
+def read_planned(row: PlanRow) -> str:
+    """Return the text of a row of a plan. Raises EscrowctlError `JOURNAL_UNUSABLE` if its checksum differs."""
     checksum, _, text = row.content.partition(" ")
     if checksum != _checksum(row.batch, row.row, text):
         raise _damaged(f"line {row.row} of {row.batch} was changed" if row.row else f"{row.batch} was changed")
@@ -338,8 +297,5 @@ def _damaged(why: str) -> EscrowctlError:
     return not_sent(
         ErrorCode.JOURNAL_UNUSABLE,
         f"the plan in the journal is damaged: {why}.",
-        hint=(
-            "ask the service which rows exist, before you send any from another file",
-            command("batch list", "to see what the journal knows"),
-        ),
+        hint="ask the service which rows exist, before you send any from another file",
     )

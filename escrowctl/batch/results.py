@@ -4,18 +4,19 @@ import csv
 import io
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from escrowctl.batch.plan import Batch, Outcomes, open_seal, outcome_of
-from escrowctl.batch.rows import RESULT, cells_of, cells_of_content, decode_row
+from escrowctl.batch.plan import Batch, outcome_of, read_planned
+from escrowctl.batch.rows import RESULT, RowContent, cells_of, content_of, decode_row
 from escrowctl.batch.table import NotRowsError, Row, Table
 from escrowctl.contract.json import JsonValue, Number, encode
-from escrowctl.errors import bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.files import sync_folder
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Entry, PlanRow
+from escrowctl.journal.model import Entry
 from escrowctl.output.plain import render_csv
 from escrowctl.output.view import text_of
 
@@ -23,20 +24,9 @@ _PAGE = 500
 _FIELDS = ("batch", "line", "outcome", "id", "entry", "http_status", "detail")
 
 
-def parse_results_path(text: str) -> Path:
-    """Return the path of a results file; raises EscrowctlError `BAD_VALUE` for an unknown ending or folder."""
-    path = Path(text)
-    if path.suffix not in (".csv", ".jsonl"):
-        raise bad_value(f'--results "{text}": end it with .csv or .jsonl.')
-    if not path.parent.is_dir() or path.is_dir():
-        raise bad_value(f'--results "{text}": there is no folder {path.parent}, or it is a folder itself.')
-    return path
-
-
-def require_replaceable(path: Path | None, name: str) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_VALUE` if there is a file, and it holds no results of the batch `name`."""
-    if path is not None and os.path.lexists(path) and _batch_of(path) != name:
-        raise bad_value(f'--results "{path}" exists, and does not hold results of {name}: name another file.')
+def may_replace(path: Path, name: str) -> bool:
+    """Whether there is no file, or it has results of the batch `name`."""
+    return not os.path.lexists(path) or _batch_of(path) == name
 
 
 def _batch_of(path: Path) -> JsonValue:
@@ -56,62 +46,82 @@ def write_results(journal: Journal, batch: Batch, path: Path) -> int:
     """Write the result of every row, in the order of the file, and return how many there are.
 
     The file is complete or absent: it is written next to `path`, synced, and renamed to `path` (rename(2)). Raises
-    OSError; EscrowctlError `BAD_VALUE` if another file exists at `path`.
+    EscrowctlError `ErrorCode.OUTPUT_UNUSABLE` if it cannot be written.
     """
-    require_replaceable(path, batch.name)
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    count = 0
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            for line in _lines(journal, batch, is_csv=path.suffix == ".csv"):
-                file.write(f"{line}\n")
-                count += 1
-            file.flush()
-            os.fsync(file.fileno())
-        Path(draft).replace(path)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
+        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+                count = 0
+                for line in _lines(journal, batch, is_csv=path.suffix == ".csv"):
+                    file.write(f"{line}\n")
+                    count += 1
+                file.flush()
+                os.fsync(file.fileno())
+            Path(draft).replace(path)
+        finally:
+            Path(draft).unlink(missing_ok=True)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise EscrowctlError(
+            ErrorCode.OUTPUT_UNUSABLE, f"{path} could not be written: {error.strerror or error}."
+        ) from error
     return count - (path.suffix == ".csv")
 
 
 def list_rejects(journal: Journal, batch: Batch, *, as_json: bool) -> Iterator[str]:
-    """Yield the failed rows, and rows that were dropped, as lines in their file's format, or as JSON lines."""
+    """Yield the refused rows, and rows that were dropped, as lines in their file's format, or as JSON lines."""
     as_json = as_json or batch.is_json
+    columns = (*batch.columns, f"{RESULT}detail")
     if not as_json:
-        yield _csv_line([*batch.columns, f"{RESULT}detail"])
-    listed = (Outcomes.FAILED, Outcomes.NOT_SENT) if batch.dropped else (Outcomes.FAILED,)
+        yield _csv_line(columns)
+    listed = (Outcome.REFUSED, Outcome.NOT_SENT) if batch.dropped else (Outcome.REFUSED,)
     for row in _rows(journal, batch):
-        if _outcome(row) not in listed:
+        if row.outcome not in listed:
             continue
-        cells = {**_cells(batch, row, flat=not as_json), f"{RESULT}detail": _detail(row)}
+        cells = {**cells_of(batch.kind, row.content, flat=not as_json), f"{RESULT}detail": row.detail}
         if batch.reference_field is not None:
             cells.pop(f"body.{batch.reference_field}", None)
-        if as_json:
-            yield encode(cells)
-        else:
-            yield _csv_line([text_of(cells.get(name)) for name in (*batch.columns, f"{RESULT}detail")])
+        yield encode(cells) if as_json else _csv_line(text_of(cells.get(name)) for name in columns)
 
 
 def _lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
-    rows = ((_cells(batch, row), _result(batch.name, row)) for row in _rows(journal, batch))
+    rows = ((cells_of(batch.kind, row.content), row.fields(batch.name)) for row in _rows(journal, batch))
     if not is_csv:
-        for cells, result in rows:
-            yield encode({**result, "row": cells})
+        for cells, fields in rows:
+            yield encode({**fields, "row": cells})
         return
     columns = (*batch.columns, *(f"{RESULT}{name}" for name in _FIELDS))
-    yield from render_csv(
-        columns,
-        (
-            tuple(text_of(value) for value in (*(cells.get(name) for name in batch.columns), *result.values()))
-            for cells, result in rows
-        ),
-    )
+    texts = ((*(cells.get(name) for name in batch.columns), *fields.values()) for cells, fields in rows)
+    yield from render_csv(columns, (tuple(text_of(value) for value in row) for row in texts))
 
 
-def _rows(journal: Journal, batch: Batch) -> Iterator[Entry | PlanRow]:
-    """Yield every row by line: its entry, or its row in the plan.
+class _Result(NamedTuple):
+    """A row and its outcome. `detail` is the reason (None: no run has reached the row), `entry` its journal entry."""
+
+    line: int
+    content: RowContent
+    outcome: Outcome
+    detail: str | None
+    entry: Entry | None = None
+
+    def fields(self, batch: str) -> dict[str, JsonValue]:
+        """Return the fields that results add to a row."""
+        entry = self.entry
+        status = entry.settlement.http_status if entry else None
+        return {
+            "batch": batch,
+            "line": Number(str(self.line)),
+            "outcome": self.outcome.value,
+            "id": entry.record_id if entry else None,
+            "entry": entry.name if entry else None,
+            "http_status": Number(str(status)) if status is not None else None,
+            "detail": self.detail,
+        }
+
+
+def _rows(journal: Journal, batch: Batch) -> Iterator[_Result]:
+    """Yield every row by line.
 
     While a batch runs, a row moves from the plan to an entry, so the plan is read first: no row is missed.
     """
@@ -121,57 +131,23 @@ def _rows(journal: Journal, batch: Batch) -> Iterator[Entry | PlanRow]:
         entries = journal.in_batch(batch.name, after=after, limit=_PAGE)
         if not (planned or entries):
             return
+        rows: dict[int, _Result] = {}
+        for one in planned:
+            content = decode_row(read_planned(one))
+            rows[one.row] = _Result(one.row, content, Outcome.NOT_SENT, content.held)
+        for entry in entries:
+            line = entry.intent.line or 0
+            detail = "; but ".join(filter(None, (entry.settlement.detail, entry.settlement.remark)))
+            rows[line] = _Result(line, content_of(entry), outcome_of(entry), detail, entry)
         # A full page may have more rows behind it, which belong before the rest of the other page.
-        pages = ([row.row for row in planned], [_line(entry) for entry in entries])
-        end = min((page[-1] for page in pages if len(page) == _PAGE), default=None)
-        rows = {row.row: row for row in planned} | {_line(entry): entry for entry in entries}
-        for line, row in sorted(rows.items()):
-            if end is not None and line > end:
-                break
-            after = line
-            yield row
+        ends = [planned[-1].row] if len(planned) == _PAGE else []
+        ends += [entries[-1].intent.line or 0] if len(entries) == _PAGE else []
+        last = min(ends, default=max(rows))
+        yield from (rows[line] for line in sorted(rows) if line <= last)
+        after = last
 
 
-def _cells(batch: Batch, row: Entry | PlanRow, *, flat: bool = True) -> dict[str, JsonValue]:
-    if isinstance(row, Entry):
-        return cells_of(row, flat=flat)
-    return cells_of_content(batch.kind, decode_row(open_seal(row)), flat=flat)
-
-
-def _outcome(row: Entry | PlanRow) -> Outcomes:
-    return outcome_of(row) if isinstance(row, Entry) else Outcomes.NOT_SENT
-
-
-def _line(entry: Entry) -> int:
-    return entry.intent.line or 0
-
-
-def _result(name: str, row: Entry | PlanRow) -> dict[str, JsonValue]:
-    if not isinstance(row, Entry):
-        known = {"line": Number(str(row.row)), "outcome": Outcomes.NOT_SENT.value, "detail": _detail(row)}
-        return dict.fromkeys(_FIELDS) | {"batch": name} | known
-    entry, settlement = row, row.settlement
-    status = settlement.http_status
-    values: tuple[JsonValue, ...] = (
-        name,
-        Number(str(entry.intent.line)),
-        outcome_of(entry).value,
-        entry.record_id,
-        entry.name,
-        Number(str(status)) if status is not None else None,
-        _detail(row),
-    )
-    return dict(zip(_FIELDS, values, strict=True))
-
-
-def _detail(row: Entry | PlanRow) -> str | None:
-    """Return the reason for a row's outcome; None for a row that no run has reached."""
-    if isinstance(row, Entry):
-        return "; but ".join(filter(None, (row.settlement.detail, row.settlement.remark)))
-    return decode_row(open_seal(row)).held
-
-
-def _csv_line(cells: list[str]) -> str:
+def _csv_line(cells: Iterable[str]) -> str:
     # Unlike the results, these are sent again: each cell stays unchanged.
     written = io.StringIO()
     csv.writer(written, lineterminator="").writerow(cells)

@@ -15,7 +15,7 @@ from escrowctl.contract.record import Located
 from escrowctl.contract.redaction import hash_values
 from escrowctl.errors import EscrowctlError
 from escrowctl.journal.model import Entry
-from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest, request_create, request_once_only
+from escrowctl.writes.requests import WriteOptions, WriteRequest, request_create, request_once_only
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _BODY = "body."
@@ -53,9 +53,9 @@ KINDS = {kind.operation.verb: kind for kind in (CREATES, RELEASES)}
 class RowContent(NamedTuple):
     """A checked row, as the plan stores it.
 
-    `key` is a create's reference (None: it has none) or the id to release. `amount` and `currency` are those to send,
-    or those that the record must have. `body` and `columns` are JSON objects. `repeats` are the entries that a new run
-    of a file repeats on purpose. `held` is the reason why the last run did not send it.
+    `key` is a create's reference (None: it has none) or the id to release. `amount` and `currency` are sent, or are
+    expected in the record. `body` and `columns` are JSON objects. `repeats` are the entries that a new run of a file
+    repeats on purpose. `held` is the reason why the last run did not send it.
     """
 
     key: str | None
@@ -86,10 +86,11 @@ def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[st
     cells, flaws = row.cells, list[str]()
     for name in kind.used:
         if not isinstance(cells.get(name), str | Number | None):
-            flaws.append(f'"{name}" must be text or a number, not {_kind_of(cells[name])}')
+            found = "an object" if isinstance(cells[name], dict) else encode(cells[name])
+            flaws.append(f'"{name}" must be text or a number, not {found}')
     flaws += [f'"{name}" is spelled "{known}"' for name, known in list_misspelled(kind, cells)]
     if missing := [name for name in kind.required if name not in cells]:
-        flaws.append(f'has no "{missing[0]}"{_named(cells)}')
+        flaws.append(f'has no "{missing[0]}": it has {", ".join(list(cells)[:_MOST_NAMED])}')
     if flaws:
         return flaws
     amount, currency = _check_money(cells, service, flaws, required=kind is CREATES)
@@ -137,37 +138,26 @@ def list_differences(row: RowContent, entry: Entry, service: Service) -> list[st
     return [name for name in names if sent.get(name) != wanted.get(name)]
 
 
-def expectations_of(row: RowContent) -> RecordOptions:
-    """Return the values that the record of a row to release must have."""
-    amount = Number(row.amount) if row.amount is not None else None
-    return RecordOptions(expected_amount=amount, expected_currency=row.currency)
-
-
-def cells_of(entry: Entry, *, flat: bool = True) -> dict[str, JsonValue]:
-    """Return the cells of the row that an entry was made from, by column; `flat`: none is an object."""
+def content_of(entry: Entry) -> RowContent:
+    """Return the row that an entry was made from, without the fields of its body that columns set."""
     intent = entry.intent
-    cells: dict[str, JsonValue] = dict(_read_object(intent.columns))
-    body = _read_object(intent.body)
-    if intent.resource_id is not None:
-        cells["id"] = intent.resource_id
-    if intent.money is not None:
-        cells |= {"amount": intent.money.amount, "currency": intent.money.currency}
-    if intent.reference is not None:
-        cells["reference"] = intent.reference
-    if intent.has_no_id:
-        body = {name: value for name, value in body.items() if name not in CREATES.used}
-    return cells | _body_cells(body, flat=flat)
+    body = {name: value for name, value in _read_object(intent.body).items() if name not in CREATES.used}
+    return RowContent(
+        intent.reference if intent.has_no_id else intent.resource_id,
+        str(intent.money.amount) if intent.money else None,
+        intent.money.currency if intent.money else None,
+        (encode(body) if body else None) if intent.has_no_id else intent.body,
+        intent.columns,
+    )
 
 
-def cells_of_content(kind: RowKind, row: RowContent, *, flat: bool = True) -> dict[str, JsonValue]:
-    """Return the cells of a row that has no entry yet; `flat` as in `cells_of`."""
+def cells_of(kind: RowKind, row: RowContent, *, flat: bool = True) -> dict[str, JsonValue]:
+    """Return the cells of a row by column; `flat`: none is an object."""
     named = {kind.key: row.key, "amount": Number(row.amount) if row.amount else None, "currency": row.currency}
     known: dict[str, JsonValue] = {name: value for name, value in named.items() if value is not None}
-    return _read_object(row.columns) | known | _body_cells(_read_object(row.body), flat=flat)
-
-
-def _body_cells(body: dict[str, JsonValue], *, flat: bool) -> dict[str, JsonValue]:
-    return dict(_flat(body, _BODY) if flat else {f"{_BODY}{name}": item for name, item in body.items()})
+    body = _read_object(row.body)
+    fields = dict(_flat(body, _BODY)) if flat else {f"{_BODY}{name}": item for name, item in body.items()}
+    return _read_object(row.columns) | known | fields
 
 
 def _check_money(
@@ -218,20 +208,6 @@ def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], set_here: Mappi
     if body and hash_values(body) != body:
         flaws.append("the body has a value that looks like a secret: a batch does not store secrets")
     return body
-
-
-def _kind_of(cell: JsonValue) -> str:
-    match cell:
-        case list():
-            return "a list"
-        case dict():
-            return "an object"
-        case _:
-            return encode(cell)
-
-
-def _named(cells: Mapping[str, JsonValue]) -> str:
-    return f": it has {', '.join(list(cells)[:_MOST_NAMED])}" if cells else ""
 
 
 def _by_value(body: dict[str, JsonValue]) -> dict[str, str]:

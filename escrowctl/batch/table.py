@@ -37,45 +37,50 @@ class Row(NamedTuple):
 class Table:
     """The rows of one file. `columns` are complete once all rows were read: JSON lines may add one at any time.
 
-    `rows` raises NotRowsError if the file is something else.
+    Every line is at most 1 MiB long. `detach` it: otherwise the end of this object closes the file.
     """
 
     def __init__(self, source: BinaryIO) -> None:
         self.columns: dict[str, None] = {}
-        self._lines = _Lines(source)
-        self.is_json = self._lines.first.lstrip().startswith("{")
+        # Invalid UTF-8 becomes lone surrogates, which are found line by line.
+        self._text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        self._first = self._text.readline(_MAX_LINE)
+        self._number = 0
+        self._flaw = ""
+        self.is_json = self._first.lstrip().startswith("{")
 
     def detach(self) -> None:
         """Stop reading without closing the file: its opener closes it."""
-        self._lines.detach()
+        self._text.detach()
 
     def rows(self) -> Iterator[Row | Flaw]:
         """Yield every row, or its flaw; blank lines are skipped. Raises NotRowsError."""
-        if why := _find_other_format(self._lines.first):
-            raise NotRowsError(why)
+        if self._first.startswith("PK\x03\x04"):
+            raise NotRowsError("is a workbook or an archive, not text: save the sheet as CSV (UTF-8)")
+        if self._first.lstrip().startswith("["):
+            raise NotRowsError("is a JSON array: write one object in each line, as jq -c '.[]' does")
         return self._json_rows() if self.is_json else self._csv_rows()
 
     def _json_rows(self) -> Iterator[Row | Flaw]:
-        for text in self._lines:
-            line = self._lines.number
-            if flaw := self._lines.find_flaw():
-                yield Flaw(line, flaw)
+        for text in self._lines():
+            if flaw := self._take_flaw():
+                yield Flaw(self._number, flaw)
             elif text.strip():
                 reply = read_reply(text.encode())
                 if isinstance(reply, Broken):
-                    yield Flaw(line, reply.defect.value)
+                    yield Flaw(self._number, reply.defect.value)
                 elif not isinstance(reply.value, dict):
-                    yield Flaw(line, "is JSON, but not an object")
+                    yield Flaw(self._number, "is JSON, but not an object")
                 else:
                     self.columns.update(dict.fromkeys(reply.value))
-                    yield Row(line, reply.value)
+                    yield Row(self._number, reply.value)
 
     def _csv_rows(self) -> Iterator[Row | Flaw]:
-        found = csv.reader(self._lines, delimiter=_find_delimiter(self._lines.first), strict=True)
+        delimiter = max(_DELIMITERS, key=self._first.count)
+        found = csv.reader(self._lines(), delimiter=delimiter, strict=True)
         header: list[str] | None = None
-        start = 1
         while True:
-            start = self._lines.number + 1
+            start = self._number + 1
             try:
                 cells = next(found)
             except StopIteration:
@@ -84,86 +89,50 @@ class Table:
                 # After an open quote, cells cannot be separated.
                 yield Flaw(start, f"cannot be read as CSV: {error}")
                 return
-            if flaw := self._lines.find_flaw():
+            if flaw := self._take_flaw():
                 yield Flaw(start, flaw)
             elif not any(cells):
                 continue
             elif header is None:
                 header = [name.strip() for name in cells]
-                if flaw := _find_header_flaw(header):
-                    raise NotRowsError(flaw)
+                _check_header(header)
                 self.columns = dict.fromkeys(header)
             elif len(cells) != len(header):
                 yield Flaw(start, f"has {len(cells)} cells, but the header has {len(header)}")
             else:
                 yield Row(start, dict(zip(header, cells, strict=True)))
 
+    def _lines(self) -> Iterator[str]:
+        """Yield every line; count it, and remember its flaw."""
+        line = self._first
+        while line:
+            following = self._text.readline(_MAX_LINE)
+            self._number += 1
+            if len(line) >= _MAX_LINE:
+                self._flaw = f"is longer than {_MAX_LINE} characters"
+                while following and not line.endswith("\n"):
+                    line, following = following, self._text.readline(_MAX_LINE)
+                line = "\n"
+            if not line.isascii():
+                try:
+                    line.encode()
+                except UnicodeEncodeError:
+                    self._flaw = "is not UTF-8 text"
+            yield line
+            line = following
 
-class _Lines:
-    """The lines of a text, each at most 1 MiB; counts them, and remembers the latest flaw."""
-
-    def __init__(self, source: BinaryIO) -> None:
-        # Invalid UTF-8 becomes lone surrogates, which are found line by line.
-        self._text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        self.number = 0
-        self._flaw = ""
-        self.first = self._text.readline(_MAX_LINE)
-        self._next = self.first
-
-    def __iter__(self) -> "_Lines":
-        return self
-
-    def __next__(self) -> str:
-        line = self._next
-        if not line:
-            raise StopIteration
-        self._next = self._text.readline(_MAX_LINE)
-        self.number += 1
-        if len(line) >= _MAX_LINE:
-            self._flaw = f"is longer than {_MAX_LINE} characters"
-            while self._next and not line.endswith("\n"):
-                line, self._next = self._next, self._text.readline(_MAX_LINE)
-            return "\n"
-        if not line.isascii():
-            try:
-                line.encode()
-            except UnicodeEncodeError:
-                self._flaw = "is not UTF-8 text"
-        return line
-
-    def detach(self) -> None:
-        """Leave the underlying file open: without this, the end of this object would close it."""
-        self._text.detach()
-
-    def find_flaw(self) -> str:
+    def _take_flaw(self) -> str:
         """Return the flaw found since the last call; empty: none."""
         flaw, self._flaw = self._flaw, ""
         return flaw
 
 
-def _find_delimiter(header: str) -> str:
-    return max(_DELIMITERS, key=header.count)
-
-
-def _find_header_flaw(names: list[str]) -> str:
+def _check_header(names: list[str]) -> None:
     if "" in names:
-        return "has a column without a name in its first line"
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    return f'has the column "{twice[:_SHOWN]}" twice in its first line' if twice is not None else ""
-
-
-def _find_other_format(start: str) -> str:
-    """Return the format of a file by its first line, if it is no table, and the advice; empty: it may be one."""
-    if start.startswith("PK\x03\x04"):
-        return "is a workbook or an archive, not text: save the sheet as CSV (UTF-8)"
-    # Bytes that are no UTF-8, as `_Lines` reads them.
-    if start.startswith(("\udcff\udcfe", "\udcfe\udcff")):
-        return "is UTF-16 text: save it as UTF-8"
-    if start.lower().startswith("sep="):
-        return f'begins with "{start.strip()}", which only spreadsheets understand: remove that line'
-    if start.lstrip().startswith("["):
-        return "is a JSON array: write one object in each line, as jq -c '.[]' does"
-    return ""
+        raise NotRowsError("has a column without a name in its first line")
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise NotRowsError(f'has the column "{name[:_SHOWN]}" twice in its first line')
 
 
 def cell_text(value: JsonValue) -> str | None:

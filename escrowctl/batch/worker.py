@@ -44,7 +44,7 @@ class JobResult(NamedTuple):
     A read has the record, or the code and sentence of the reason why the row cannot be sent (`why`). A write has the
     settlement to record; `may_go_again`: the same write may be sent again; `is_misdirected`: the reply was to another
     write; `asked`: how many seconds the service asked to wait. `is_untouched`: nothing was done for it. `defect` is the
-    name of an internal error of escrowctl, `frames` its traceback.
+    traceback of an internal error of escrowctl.
     """
 
     line: int
@@ -56,11 +56,6 @@ class JobResult(NamedTuple):
     asked: float | None = None
     is_untouched: bool = False
     defect: str = ""
-    frames: str = ""
-
-    def with_defect(self, error: BaseException) -> "JobResult":
-        """Return the result with the internal error."""
-        return self._replace(defect=type(error).__name__, frames="".join(traceback.format_exception(error)))
 
 
 class Worker:
@@ -83,7 +78,7 @@ class Worker:
             self._defects.append(error)
             found = _as_unknown(job, error)
         if self._defects:
-            found = found.with_defect(self._defects.pop())
+            found = found._replace(defect="".join(traceback.format_exception(self._defects.pop())))
             self._defects.clear()
         return found
 
@@ -111,7 +106,10 @@ class Worker:
         if job.request.operation.once_only:
             result = WriteResult(settled, judged.record, judged.code, answer=answer, before=job.before)
             return self._read_back(job, found, result)
-        return self._settle_accepted(found, settled)
+        # A create that was only accepted (202) is read.
+        stored = judge_stored(self._service, settled) if settled.state is State.UNKNOWN else None
+        proof = prove(settled, stored, self._service, self._reader) if stored and stored.result_id else None
+        return found._replace(settlement=proof.settlement) if proof else found
 
     def _send(self, entry: Entry, request: WriteRequest) -> Exchange:
         evidence = Evidence()
@@ -142,12 +140,6 @@ class Worker:
                 settlement = settlement._replace(remark=remark)
         return found._replace(settlement=settlement)
 
-    def _settle_accepted(self, found: JobResult, entry: Entry) -> JobResult:
-        """Read a create that was only accepted (202)."""
-        judged = judge_stored(self._service, entry) if entry.state is State.UNKNOWN else None
-        proof = prove(entry, judged, self._service, self._reader) if judged and judged.result_id else None
-        return found._replace(settlement=proof.settlement) if proof else found
-
 
 class Draft:
     """Stands in for the journal when a read settles a write that is not recorded yet."""
@@ -163,11 +155,6 @@ class Draft:
     def settle_by_reading(self, entry: Entry, detail: str) -> Entry:
         """Store that a read confirmed the write; see `Journal.settle_by_reading`."""
         return self.settle_later(entry, settled_by_reading(entry, detail))
-
-
-def find_defect(job: Job, error: Exception) -> JobResult:
-    """Return the result of a job at which escrowctl itself failed."""
-    return _as_unknown(job, error).with_defect(error)
 
 
 def _as_unknown(job: Job, error: Exception) -> JobResult:

@@ -10,13 +10,13 @@ def count_escrows(count: int) -> str:
     return "1 escrow" if count == 1 else f"{count:,} escrows"
 
 
-def sum_lines(sums: Mapping[str, Sum], count: Callable[[int], str], *, unknown: str) -> list[str]:
-    """Return a line for each currency. `count` turns a number into text; `unknown` labels rows without money ("")."""
+def sum_lines(sums: Mapping[str, Sum], count: Callable[[int], str]) -> list[str]:
+    """Return a line for each currency. `count` turns a number into text; "" has the rows without a known amount."""
     counts = max((len(count(one.rows)) for one in sums.values()), default=0)
     amounts = max((len(f"{one.amount:,f}") for one in sums.values()), default=0)
     return [
         f"  {currency}   {count(one.rows):>{counts}}   {one.amount:>{amounts},f}"
         if currency
-        else f"  {unknown}: {count(one.rows)}"
+        else f"  amount unknown: {count(one.rows)}"
         for currency, one in sorted(sums.items())
     ]

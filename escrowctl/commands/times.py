@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from escrowctl.errors import bad_value
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_FEW_SECONDS, _MANY_SECONDS = 90, 5400
 
 
 def parse_duration(text: str, *, name: str) -> timedelta:
@@ -31,13 +30,6 @@ def parse_moment(text: str, *, name: str, now: datetime) -> datetime:
         raise bad_value(
             f'{name} "{text}" is not a time: write one such as 2026-11-21, 2026-11-21T03:12:44Z or 24h (ago).'
         ) from None
-
-
-def describe_duration(seconds: float) -> str:
-    """Return a duration as text: `41 s`, `3 min`, `1.5 h`."""
-    if seconds < _FEW_SECONDS:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < _MANY_SECONDS else f"{seconds / 3600:.1f} h"
 
 
 def _read_duration(text: str) -> timedelta | None:

@@ -72,7 +72,7 @@ def start(serve: Serve, run: Run, home: Path) -> Start:
 def counts_of(result: Result) -> tuple[int, int, int, int]:
     """Return (done, failed, unknown, not sent) of a result under --json, after checking that they add up."""
     document = result.json
-    found = (document["done"], document["failed"], document["unknown"], document["not_sent"])
+    found = (document["done"], document["refused"], document["unknown"], document["not_sent"])
     assert sum(found) == document["rows"], document
     return found
 

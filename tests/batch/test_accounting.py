@@ -14,9 +14,8 @@ from wire_server import Seen
 
 from batch.conftest import Clock, Start, WriteRows, counts_of, find_children, open_elsewhere
 from batch.services import as_usual
-from escrowctl.batch.crew import Crew
-from escrowctl.batch.pace import Lead
 from escrowctl.batch.plan import find_batch
+from escrowctl.batch.senders import Senders
 from escrowctl.batch.worker import Job, JobResult
 from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.journal import Journal
@@ -28,12 +27,6 @@ from escrowctl.writes.requests import RecordOptions
 RUN = ("--yes", "--json")
 WITHOUT_REFERENCES = "amount,currency\n7,EUR\n8,EUR\n9,EUR\n"
 FAILS = not_sent(ErrorCode.JOURNAL_UNUSABLE, "the disk failed.")
-
-
-@pytest.fixture
-def far_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have as many rows begun ahead as ever are, as with a service that answers at once."""
-    monkeypatch.setattr(Lead, "rows", 1000)
 
 
 def fail_after(monkeypatch: pytest.MonkeyPatch, name: str, calls: int) -> None:
@@ -118,7 +111,6 @@ def test_outcomes_are_kept_when_earlier_ones_cannot_be_read(
     assert counts_of(shown) == (1, 0, 0, 1)
 
 
-@pytest.mark.usefixtures("far_ahead")
 def test_unknown_row_that_is_not_sent_again_stays_what_it_is(start: Start, rows: WriteRows) -> None:
     def answer(number: int, _seen: Seen) -> str:
         # Its second attempt is begun while the others are on the wire, and never goes out.
@@ -207,7 +199,6 @@ def test_nothing_goes_out_while_the_service_asks_to_wait(verb: str, start: Start
     assert set(service.applied.values()) == {1}
 
 
-@pytest.mark.usefixtures("far_ahead")
 def test_rows_begun_ahead_are_not_sent_after_the_run_has_ended(start: Start, rows: WriteRows) -> None:
     def answer(number: int, _seen: Seen) -> str:
         if number > 2:
@@ -254,18 +245,18 @@ def test_process_that_ended_gets_no_rows(start: Start, rows: WriteRows) -> None:
     assert (result.code, counts_of(result), len(service.received)) == (15, (1, 0, 0, 59), 1), result.err
 
 
-def test_crew_takes_jobs_while_nobody_collects() -> None:
+def test_senders_take_jobs_while_nobody_collects() -> None:
     class Talkative:
         def do(self, job: Job) -> JobResult:
-            return JobResult(job.line, frames="x" * 20_000)
+            return JobResult(job.line, defect="x" * 20_000)
 
-    crew = Crew(lambda: Talkative(), 32, in_process=True)  # type: ignore[arg-type,return-value] # it has what is called
+    senders = Senders(lambda: Talkative(), 32, in_process=True)  # type: ignore[arg-type,return-value] # it has what is called
     jobs = [Job(line, "y" * 20_000, RecordOptions()) for line in range(96)]  # type: ignore[arg-type] # not looked at
 
     def hand_out() -> None:
-        crew.submit(jobs[:48])
-        crew.recall()
-        crew.submit(jobs[48:])
+        senders.submit(jobs[:48])
+        senders.recall()
+        senders.submit(jobs[48:])
 
     parent = threading.Thread(target=hand_out, daemon=True)
     parent.start()
@@ -273,10 +264,10 @@ def test_crew_takes_jobs_while_nobody_collects() -> None:
     assert not parent.is_alive()
     found: list[int] = []
     while len(found) < len(jobs):
-        found += [one.line for one in crew.collect(5)[0]]
+        found += [one.line for one in senders.collect(5)[0]]
 
     assert sorted(found) == list(range(96))
-    crew.close()
+    senders.close()
 
 
 def test_rows_that_cannot_be_sent_do_not_stop_those_behind_them(start: Start, rows: WriteRows) -> None:

@@ -185,7 +185,7 @@ def test_results_hold_every_row(start: Start, rows: WriteRows, tmp_path: Path, e
 
     found = read_results(path)
     assert [row[:2] for row in found] == [(n + 1, f"A-{n}") for n in range(1, 9)]
-    assert [row[2] for row in found][:5] == ["done", "done", "failed", "done", "done"]
+    assert [row[2] for row in found][:5] == ["done", "done", "refused", "done", "done"]
     assert {row[2] for row in found[5:]} == {"not_sent"}
     assert [row[3:] for row in found] == [(f"P{n}", f"N{n}") for n in range(1, 9)]
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []

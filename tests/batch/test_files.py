@@ -157,7 +157,6 @@ def test_body_columns_make_the_body(start: Start, rows: WriteRows) -> None:
         (("--expect-total", "EUR=303.00"), 0),
         (("--expect-total", "EUR=304"), 3),
         (("--expect-total", "USD=1"), 3),
-        (("--expect-total", "EUR=303", "--expect-total", "USD=0"), 0),
         (("--expect-total", "EUR=303", "--expect-total", "EUR=303"), 2),
         (("--expect-total", "303"), 2),
         (("--concurrency", "0"), 2),

@@ -75,7 +75,7 @@ def audit(program: Program, service: BatchService, rows: int, name: str = "b1") 
     """Return a batch's counts, checked against what the service did."""
     shown: dict[str, int] = program.run("batch", "show", name, "--json").json
     assert shown["rows"] == rows
-    assert shown["done"] + shown["failed"] + shown["unknown"] + shown["not_sent"] == rows
+    assert shown["done"] + shown["refused"] + shown["unknown"] + shown["not_sent"] == rows
     twice = [name for name, count in service.applied.items() if count > 1]
     assert twice == []
     assert shown["done"] <= len(service.applied) <= shown["done"] + shown["unknown"]

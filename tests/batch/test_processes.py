@@ -80,7 +80,7 @@ def test_terminal_that_hangs_up_lets_rows_in_flight_finish(tmp_path: Path, rows:
         code = os.waitstatus_to_exitcode(os.waitpid(terminal.process.pid, 0)[1])
         counts = program.run("batch", "show", "b1", "--json").json
 
-    assert (code, counts["unknown"], counts["done"], counts["failed"]) == (143, 0, len(service.received), 0)
+    assert (code, counts["unknown"], counts["done"], counts["refused"]) == (143, 0, len(service.received), 0)
     assert 5 <= counts["done"] < 20
 
 

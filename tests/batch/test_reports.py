@@ -49,9 +49,9 @@ def test_releases_that_are_only_pending_are_counted_in_a_note(start: Start, rows
     assert (result.code, counts_of(result), resolved.code) == (0, (2, 0, 0, 0), 0)
     notes = [[json.loads(line)["note"] for line in one.err.splitlines() if '"note"' in line] for one in (result, shown)]
     counted = [
-        note["message"].split(" done ")[0] for one in notes for note in one if note.get("code") == "not_confirmed"
+        note["message"].rpartition(": ")[2] for one in notes for note in one if note.get("code") == "not_confirmed"
     ]
-    assert counted == ["2 rows are", "1 row is"]
+    assert counted == ["2 rows", "1 row"]
     details = [json.loads(line)["detail"] for line in results.read_text().splitlines()]
     assert details == ["200; the service then reported processing"] * 2
 
@@ -316,7 +316,7 @@ def test_thread_that_cannot_be_started_is_said_before_a_row_is_begun(
     path = str(rows(3))
     run("create", path, "--dry-run")
     with monkeypatch.context() as patch:
-        patch.setattr("escrowctl.batch.crew.threading.Thread", Refused)
+        patch.setattr("escrowctl.batch.senders.threading.Thread", Refused)
         result = run("create", path, *RUN)
     shown = run("show", "b1", "--json")
 
@@ -344,7 +344,7 @@ def test_progress_is_reported(start: Start, rows: WriteRows, *, terminal: bool) 
 
     assert result.code == 0
     shown = "[####" if terminal else "note: b1: "
-    assert (shown in result.err, "failed 0   unknown 0" in result.err, " left" in result.err) == (True, True, True)
+    assert (shown in result.err, "refused 0   unknown 0" in result.err, " left" in result.err) == (True, True, True)
 
 
 def test_results_that_cannot_be_written_are_reported(start: Start, rows: WriteRows) -> None:

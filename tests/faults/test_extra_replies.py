@@ -35,7 +35,7 @@ class Violation(StrEnum):
 
     APPLIED_TWICE = "applied twice"
     DONE_FALSELY = "done, but not applied"
-    REFUSED_FALSELY = "failed or not sent, but applied"
+    REFUSED_FALSELY = "refused or not sent, but applied"
     OTHER_ID = "has the id of another row"
 
 
@@ -120,7 +120,7 @@ def compare(service: ExtraReplyService, run: Callable[..., Result], folder: Path
             found.add(Violation.DONE_FALSELY)
         if result["outcome"] == "done" and result["id"] not in service.ids[name] | {name}:
             found.add(Violation.OTHER_ID)
-        if result["outcome"] in ("failed", "not_sent") and service.applied[name]:
+        if result["outcome"] in ("refused", "not_sent") and service.applied[name]:
             found.add(Violation.REFUSED_FALSELY)
     return found
 

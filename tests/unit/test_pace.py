@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from faults.seeds import draw_seed
 
-from escrowctl.batch.pace import MOST_IN_VAIN, Lead, Pace
+from escrowctl.batch.pace import MOST_IN_VAIN, Pace
 
 LATENCY, STEP = 0.005, 0.001
 Take = Callable[[float], bool]
@@ -144,17 +144,3 @@ def test_no_sequence_lets_more_out_than_the_rate() -> None:
         sent += room
 
     assert sent <= 50 * now + 50 * 0.05 + 1
-
-
-def test_few_rows_are_begun_ahead_where_the_service_is_slow() -> None:
-    def lead_at(rate: float) -> int:
-        """Return it after five seconds of outcomes that come in at this rate, with commits of four milliseconds."""
-        lead, now = Lead(0.0), 0.0
-        while now < 5:
-            now += 0.05
-            lead.note_commit(round(rate * 0.05), 0.004, now)
-        return lead.rows
-
-    assert Lead(0.0).rows == 1
-    assert lead_at(20) <= 2
-    assert lead_at(2000) >= 40

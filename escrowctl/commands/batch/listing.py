@@ -3,31 +3,21 @@
 import typer
 
 from escrowctl.batch.check import count_rows
-from escrowctl.batch.plan import Batch, Outcomes, find_batch, list_batches, sum_up
+from escrowctl.batch.plan import Batch, list_batches, sum_up
 from escrowctl.batch.plan import drop as drop_rest
-from escrowctl.batch.results import list_rejects, parse_results_path
-from escrowctl.commands.batch.opening import running_alone
-from escrowctl.commands.batch.summary import (
-    describe_rest,
-    explain,
-    list_hints,
-    list_reasons,
-    note_unread,
-    rejects_hint,
-    save_results,
-    show_summary,
-    summarise,
-)
+from escrowctl.batch.results import list_rejects
+from escrowctl.commands.batch.opening import named_batch, running_alone
+from escrowctl.commands.batch.summary import judge, rejects_hint, save_results, show_summary, summarise
 from escrowctl.commands.batch.typed import NameArgument, ResultsOption
 from escrowctl.commands.rows import journal_to_list
 from escrowctl.contract.json import JsonValue
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.errors import ErrorCode, Outcome, not_sent
 from escrowctl.options import YesOption
 from escrowctl.output.view import Listing, View
 from escrowctl.runtime import ago
 from escrowctl.session import Session, session_of
 
-_COLUMNS = ("batch", "created", "verb", "source", "profile", "rows", "done", "failed", "unknown", "not_sent", "state")
+_COLUMNS = ("batch", "created", "verb", "source", "profile", "rows", "done", "refused", "unknown", "not_sent", "state")
 
 
 def list_all(context: typer.Context) -> None:
@@ -49,7 +39,7 @@ def list_all(context: typer.Context) -> None:
             "verb": batch.verb,
             "source": batch.source or None,
             "profile": batch.profile,
-            "state": _state_of(session, batch, left=summary.count(Outcomes.NOT_SENT)),
+            "state": _state_of(session, batch, left=summary.counts[Outcome.NOT_SENT]),
         }
         views.append(View(document, batch.name, named=document | more))
     session.console.show_listing(Listing(_COLUMNS, tuple(views)))
@@ -65,7 +55,7 @@ def _state_of(session: Session, batch: Batch, *, left: int) -> str:
 
 
 def show(context: typer.Context, name: NameArgument, results: ResultsOption = None) -> None:
-    """Show what became of a batch's rows.
+    """Show the outcomes of a batch's rows.
 
     \b
     Examples:
@@ -73,37 +63,26 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
       escrowctl batch show b41 --results b41.csv
     """
     session = session_of(context)
-    path = parse_results_path(results) if results is not None else None
     journal = session.journal_to_read
     journal.require_complete()
-    batch = find_batch(journal, name)
-    summary = sum_up(journal, batch)
-    left = summary.count(Outcomes.NOT_SENT)
-    state = _state_of(session, batch, left=left)
+    batch = named_batch(journal, name)
+    report = judge(session, journal, batch)
+    state = _state_of(session, batch, left=report.summary.counts[Outcome.NOT_SENT])
+    when = ago(batch.made_at, session.runtime.now())
     source = f" from {batch.source}" if batch.source else ""
     run_key = f", run key {batch.run_key}" if batch.run_key is not None else ""
-    session.console.note(
-        "batch", f"{name}: {batch.verb}, created {ago(batch.made_at, session.runtime.now())}{source}{run_key}; {state}"
-    )
-    if path is not None:
-        try:
-            session.console.note("results", save_results(journal, batch, path))
-        except OSError as error:
-            raise EscrowctlError(
-                ErrorCode.OUTPUT_UNUSABLE, f"{path} could not be written: {error.strerror or error}."
-            ) from error
-    show_summary(session, summary)
-    explain(session, list_reasons(session, summary))
-    note_unread(session, summary)
-    if state == "running":
-        return
-    rest, hints = describe_rest(summary), list_hints(session, summary)
-    if rest and hints:
-        session.console.note("rest", rest, hints=hints, invocation=session.invocation)
+    session.console.note("batch", f"{name}: {batch.verb}, created {when}{source}{run_key}; {state}")
+    if results is not None:
+        save_results(session, journal, batch, results)
+    show_summary(session, report.summary)
+    report.show(session)
+    if state != "running" and report.error is not None:
+        hints, invocation = report.error.hints, session.invocation
+        session.console.note("rest", report.error.message.rstrip("."), hints=hints, invocation=invocation)
 
 
 def rejects(context: typer.Context, name: NameArgument) -> None:
-    """Print the rows that failed or were dropped, as a file to correct.
+    """Print refused and dropped rows, as a file to correct.
 
     \b
     Examples:
@@ -113,7 +92,7 @@ def rejects(context: typer.Context, name: NameArgument) -> None:
     session = session_of(context)
     journal = session.journal_to_read
     journal.require_complete()
-    batch = find_batch(journal, name)
+    batch = named_batch(journal, name)
     for line in list_rejects(journal, batch, as_json=session.options.json):
         session.console.data(line)
 
@@ -128,9 +107,9 @@ def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> 
     """
     session = session_of(context)
     journal = session.journal
-    with running_alone(session, find_batch(journal, name).lock, lambda: find_batch(journal, name)) as batch:
-        assert batch is not None, "it was found before"
-        count = sum_up(journal, batch).count(Outcomes.NOT_SENT)
+    with running_alone(session, named_batch(journal, name).lock, name):
+        batch = named_batch(journal, name)
+        count = sum_up(journal, batch).counts[Outcome.NOT_SENT]
         if batch.dropped or not count:
             why = "was dropped before" if batch.dropped else "has no rows that could still be sent"
             raise not_sent(ErrorCode.ALREADY_DONE, f"{name} {why}.", effect="Nothing was changed.")

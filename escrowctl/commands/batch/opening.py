@@ -2,16 +2,18 @@
 
 import io
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from escrowctl.batch.check import CheckedFile, FlawedFileError, check_file, count_rows
-from escrowctl.batch.plan import Batch
+from escrowctl.batch.check import CheckedFile, check_file, count_rows
+from escrowctl.batch.plan import Batch, find_batch
 from escrowctl.batch.rows import RowKind
-from escrowctl.errors import ErrorCode, bad_value, command, not_sent
+from escrowctl.batch.table import Flaw
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command, not_sent
 from escrowctl.files import NotRegularError, open_regular
+from escrowctl.journal.journal import Journal
 from escrowctl.output.plain import safe
 from escrowctl.session import Session
 
@@ -20,28 +22,31 @@ from escrowctl.session import Session
 def checked_file(session: Session, kind: RowKind, file: str) -> Iterator[CheckedFile]:
     """Yield a file's rows. Raises EscrowctlError `BAD_VALUE`, which lists the flawed lines."""
     name = "standard input" if file == "-" else file
-    try:
-        with _opened(session, file) as source:
-            checked = check_file(source, kind, session.service, name=name)
-    except FlawedFileError as error:
-        if not session.options.json:
-            width = len(str(error.flaws[-1].line))
-            for flaw in error.flaws:
-                session.console.report(safe(f"  line {flaw.line:<{width}}  {flaw.why}"))
-        flawed = f"{error.flawed:,} of {count_rows(error.rows)}"
-        raise not_sent(
-            ErrorCode.BAD_VALUE,
-            f"{name}: {flawed} cannot be sent; the first {len(error.flaws)} flaws are listed."
-            if error.flawed > len({flaw.line for flaw in error.flaws})
-            else f"{name}: {flawed} cannot be sent.",
-            facts={"flaws": [flaw._asdict() for flaw in error.flaws]},
-        ) from error
-    except OSError as error:
-        raise bad_value(f"{name}: {error.strerror or error}.") from error
-    try:
+    with closing(CheckedFile(kind, session.service)) as checked:
+        try:
+            with _opened(session, file) as source:
+                check_file(source, checked, name=name)
+        except OSError as error:
+            raise bad_value(f"{name}: {error.strerror or error}.") from error
+        if checked.flawed:
+            flaws = sorted(checked.flaws)
+            list_flaws(session, flaws)
+            listed = len({flaw.line for flaw in flaws})
+            more = f"; the first {len(flaws)} flaws are listed" if checked.flawed > listed else ""
+            raise not_sent(
+                ErrorCode.BAD_VALUE,
+                f"{name}: {checked.flawed:,} of {count_rows(checked.read)} cannot be sent{more}.",
+                facts={"flaws": [flaw._asdict() for flaw in flaws]},
+            )
         yield checked
-    finally:
-        checked.close()
+
+
+def list_flaws(session: Session, flaws: list[Flaw]) -> None:
+    """Write a line for each flaw. Under --json the error has them."""
+    if not session.options.json:
+        width = len(str(flaws[-1].line))
+        for flaw in flaws:
+            session.console.report(safe(f"  line {flaw.line:<{width}}  {flaw.why}"))
 
 
 @contextmanager
@@ -59,21 +64,25 @@ def _opened(session: Session, file: str) -> Iterator[BinaryIO]:
         yield source
 
 
-@contextmanager
-def running_alone(session: Session, lock: str, find: Callable[[], Batch | None]) -> Iterator[Batch | None]:
-    """Hold a batch's lock. Yield the batch as read under the lock, or None if there is none yet.
+def named_batch(journal: Journal, name: str) -> Batch:
+    """Return a batch by name. Raises EscrowctlError `ErrorCode.NOT_FOUND`, with a hint."""
+    try:
+        return find_batch(journal, name)
+    except EscrowctlError as error:
+        error.hints = (*error.hints, command("batch list", "to see what the journal knows"))
+        raise
 
-    Raises EscrowctlError `ErrorCode.BUSY` at once if another process runs it.
-    """
+
+@contextmanager
+def running_alone(session: Session, lock: str, name: str) -> Iterator[None]:
+    """Hold a batch's lock. Raises EscrowctlError `ErrorCode.BUSY` at once if another process runs `name`."""
     if not session.journal.hold(lock):
-        batch = find()
-        name = batch.name if batch is not None else "this file"
         raise not_sent(
             ErrorCode.BUSY,
             f"another process is running {name} now.",
-            hint=command(f"batch show {batch.name}" if batch is not None else "batch list", "to see how far it is"),
+            hint=command("batch list", "to see how far it is"),
         )
     try:
-        yield find()
+        yield
     finally:
         session.journal.free(lock)

@@ -2,29 +2,23 @@
 
 import shlex
 from collections import defaultdict
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from escrowctl.batch.check import MOST_FLAWS, CheckedFile
 from escrowctl.batch.overlaps import Overlaps
 from escrowctl.batch.rows import CREATES, RowContent, RowKind, list_differences
+from escrowctl.batch.table import Flaw
+from escrowctl.commands.batch.opening import list_flaws
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
 from escrowctl.journal.model import Entry, State
-from escrowctl.output.plain import safe
 from escrowctl.runtime import ago
 from escrowctl.session import Session
 
 _MOST_NAMED = 5
 
 
-class Chosen(NamedTuple):
-    """The operator's choice for done rows: `skip_done` leaves them out; `run_key` repeats those of other runs."""
-
-    skip_done: bool
-    run_key: str | None = None
-
-
 def choose_rows(
-    session: Session, checked: CheckedFile, found: Overlaps, chosen: Chosen
+    session: Session, checked: CheckedFile, found: Overlaps, *, skip_done: bool
 ) -> tuple[dict[int, tuple[int, ...]], set[int]]:
     """Return two results: a map from line to the entries of other runs that it repeats; the lines to leave out.
 
@@ -33,39 +27,22 @@ def choose_rows(
     """
     _refuse_open(checked, found)
     _refuse_different(session, checked, found)
-    if found.done and not chosen.skip_done:
-        raise _done_already(session, checked, found)
     left_out = {line for line, _ in found.done}
-    repeats: dict[int, tuple[int, ...]] = {}
+    if left_out and not skip_done:
+        line, entry = found.done[0]
+        when = ago(entry.settled_at or entry.sent_at, session.runtime.now())
+        raise not_sent(
+            ErrorCode.ALREADY_DONE,
+            f"done already: {len(left_out):,} of these {checked.rows:,} rows (same {checked.kind.key}); "
+            f"line {line} is {entry.name}, {when}.",
+            hint=Hint("repeat the command with --skip-done", "to leave them out"),
+            facts={"lines": sorted(left_out)[:_MOST_NAMED]},
+        )
+    repeats: defaultdict[int, tuple[int, ...]] = defaultdict(tuple)
     for line, entry in found.repeated:
         if line not in left_out:
-            repeats[line] = (*repeats.get(line, ()), entry.number)
+            repeats[line] += (entry.number,)
     return repeats, left_out
-
-
-def _done_already(session: Session, checked: CheckedFile, found: Overlaps) -> EscrowctlError:
-    lines = {line for line, _ in found.done}
-    count, of, key = len(lines), f"{checked.rows:,}", checked.kind.key
-    entry = found.done[0][1]
-    when = ago(entry.settled_at or entry.sent_at, session.runtime.now())
-    batches = {_sender(one) for _, one in found.done}
-    by = f"by {batches.pop()}, {when}" if len(batches) == 1 else f"by {len(batches)} batches or commands"
-    were = "was" if count == 1 else "were"
-    rest = checked.rows - count
-    hint = Hint(
-        "repeat the command with --skip-done", f"to send only the other {rest:,}" if rest else "for exit code 0"
-    )
-    return not_sent(
-        ErrorCode.ALREADY_DONE,
-        f"{count:,} of these {of} rows {were} done {by} (same {key}).",
-        hint=hint,
-        facts={"lines": sorted(lines)[:_MOST_NAMED]},
-    )
-
-
-def _sender(entry: Entry) -> str:
-    # Batches of two journals may have the same name.
-    return "another journal" if entry.origin else entry.intent.batch or "a single command"
 
 
 def _refuse_different(session: Session, checked: CheckedFile, found: Overlaps) -> None:
@@ -79,17 +56,15 @@ def _refuse_different(session: Session, checked: CheckedFile, found: Overlaps) -
         # One matching entry is enough: other runs may have done the row otherwise.
         if differences and all(why for _, why in differences):
             entry, why = differences[0]
-            flaws.append((line, f"{entry.name} is done, {why}"))
+            flaws.append(Flaw(line, f"{entry.name} is done, {why}"))
     if not flaws:
         return
-    if not session.options.json:
-        for line, why in flaws[:MOST_FLAWS]:
-            session.console.report(safe(f"  line {line}  {why}"))
+    list_flaws(session, flaws[:MOST_FLAWS])
     raise not_sent(
         ErrorCode.ALREADY_DONE,
-        f"{_named([line for line, _ in flaws])}: what is done is not what the file says.",
+        f"{_name_lines(flaws)}: what is done is not what the file says.",
         hint="correct or remove what differs",
-        facts={"flaws": [{"line": line, "why": why} for line, why in flaws[:_MOST_NAMED]]},
+        facts={"flaws": [flaw._asdict() for flaw in flaws[:_MOST_NAMED]]},
     )
 
 
@@ -112,13 +87,13 @@ def _refuse_open(checked: CheckedFile, found: Overlaps) -> None:
     key = checked.kind.key
     same = f"same {key if checked.has_keys else 'row'}"
     if found.unknown:
-        in_flight = [one for one in found.unknown if one[1].state is State.IN_FLIGHT]
         line, entry = found.unknown[0]
-        if len(in_flight) == len(found.unknown):
-            raise not_sent(ErrorCode.BUSY, f"another process is sending {_rows(in_flight)} of this file (same {key}).")
+        lines = _name_lines(found.unknown)
+        if all(one.state is State.IN_FLIGHT for _, one in found.unknown):
+            raise not_sent(ErrorCode.BUSY, f"another process is sending {lines} of this file ({same}).")
         raise EscrowctlError(
             ErrorCode.EARLIER_UNKNOWN,
-            f"it is unknown what became of {_rows(found.unknown)}, sent before ({same}).",
+            f"{lines}: sent before ({same}), and the outcome is unknown.",
             effect=NOTHING_SENT,
             hint=(
                 command(f"journal resolve {entry.name}", f"to resolve {entry.name} (line {line})"),
@@ -128,36 +103,29 @@ def _refuse_open(checked: CheckedFile, found: Overlaps) -> None:
             facts=entry.facts,
         )
     if found.other:
-        _, entry = found.other[0]
-        alike = f"another spelling of the {key}"
-        why = f"may have been sent before: with another API key, or under {alike} ({entry.name})"
-        resource_id = entry.settlement.result_id or entry.intent.resource_id
+        entry = found.other[0][1]
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"{_rows(found.other)} {why}.",
-            hint=command(f"tx get {shlex.quote(resource_id)}", "to see what the service reports")
-            if resource_id
+            f"{_name_lines(found.other)} may have been sent before: with another API key, or under another spelling of "
+            f"the {key} ({entry.name}).",
+            hint=command(f"tx get {shlex.quote(entry.record_id)}", "to see what the service reports")
+            if entry.record_id
             else command(f"journal show {entry.name}"),
         )
     if found.planned:
-        batch = found.planned[0][1]
+        name = found.planned[0][1].name
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"{_named([line for line, _ in found.planned])} {'is' if len(found.planned) == 1 else 'are'} also in "
-            f"{batch.name}, which has not sent {'it' if len(found.planned) == 1 else 'them'} yet (same {key}).",
+            f"{_name_lines(found.planned)}: planned in {name} too, and not sent yet (same {key}).",
             hint=(
-                command(f"batch resume {batch.name}", "to send them as they were in that file"),
-                command(f"batch drop {batch.name}", "to drop the rest of it, then send this file"),
+                command(f"batch resume {name}", "to send them as they were in that file"),
+                command(f"batch drop {name}", "to drop the rest of it, then send this file"),
             ),
         )
 
 
-def _rows(found: list[tuple[int, Entry]]) -> str:
-    return _named([line for line, _ in found])
-
-
-def _named(lines: list[int]) -> str:
-    if len(lines) == 1:
-        return f"line {lines[0]}"
-    named = ", ".join(str(line) for line in lines[:_MOST_NAMED])
-    return f"lines {named}" + (f" and {len(lines) - _MOST_NAMED:,} more" if len(lines) > _MOST_NAMED else "")
+def _name_lines(found: Sequence[tuple[int, object]]) -> str:
+    if len(found) == 1:
+        return f"line {found[0][0]}"
+    named = ", ".join(str(line) for line, _ in found[:_MOST_NAMED])
+    return f"lines {named}" + (f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else "")

@@ -1,26 +1,34 @@
 """The options of the commands that send a batch, and their checks."""
 
-import re
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
 
 from escrowctl.batch.check import Sum, count_rows
-from escrowctl.batch.results import parse_results_path
+from escrowctl.batch.results import may_replace
 from escrowctl.contract.json import Number
-from escrowctl.contract.money import Money, parse_amount, parse_currency
+from escrowctl.contract.money import parse_amount, parse_currency
 from escrowctl.errors import ErrorCode, bad_value, not_sent
 from escrowctl.session import Session
 
-_MOST_CONNECTIONS = 128
-_MOST_RATE = 100_000.0
+
+def parse_results_path(text: str) -> Path:
+    """Return the path of a results file; raises EscrowctlError `BAD_VALUE` for an unknown ending or folder."""
+    path = Path(text)
+    if path.suffix not in (".csv", ".jsonl"):
+        raise bad_value(f'--results "{text}": end it with .csv or .jsonl.')
+    if not path.parent.is_dir() or path.is_dir():
+        raise bad_value(f'--results "{text}": there is no folder {path.parent}, or it is a folder itself.')
+    return path
+
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="CSV with header or JSON lines; - for stdin.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The batch, such as b41.")]
-ConcurrencyOption = Annotated[int, typer.Option("--concurrency", metavar="N", help="Requests at once, 1 to 128.")]
-RateOption = Annotated[float | None, typer.Option("--rps", metavar="N", help="At most N rows a second.")]
+ConcurrencyOption = Annotated[int, typer.Option("--concurrency", metavar="N", min=1, max=128, help="Requests at once.")]
+RateOption = Annotated[
+    float | None, typer.Option("--rps", metavar="N", min=0.001, max=100_000, help="At most N rows a second.")
+]
 CountOption = Annotated[int | None, typer.Option("--expect-count", metavar="N", help="Refuse unless it is N rows.")]
 TotalOption = Annotated[
     list[str] | None,
@@ -28,7 +36,10 @@ TotalOption = Annotated[
 ]
 SkipOption = Annotated[bool, typer.Option("--skip-done", help="Leave out rows that are done already.")]
 ResultsOption = Annotated[
-    str | None, typer.Option("--results", metavar="FILE", help="Write what became of each row (.csv or .jsonl).")
+    Path | None,
+    typer.Option(
+        "--results", metavar="FILE", parser=parse_results_path, help="Write each row's outcome (.csv or .jsonl)."
+    ),
 ]
 CheckOption = Annotated[bool, typer.Option("--dry-run", help="Check all that is known here; send nothing.")]
 
@@ -36,16 +47,19 @@ CheckOption = Annotated[bool, typer.Option("--dry-run", help="Check all that is 
 class How(NamedTuple):
     """How to send a batch: `size` requests at once, at most `rate` rows a second (None: no limit).
 
-    `expected` is the number of rows (None: not given), `totals` their sums by currency (empty: not given).
+    `expected` is the number of rows (None: not given), `totals` their sums by currency (empty: not given). `skip_done`
+    leaves out rows that are done; `run_key` repeats those of other runs.
     """
 
     yes: bool
+    expected: int | None
+    totals: dict[str, Number]
+    dry_run: bool
     size: int
     rate: float | None
-    expected: int | None
-    totals: tuple[Money, ...]
     results: Path | None
-    dry_run: bool
+    skip_done: bool = False
+    run_key: str | None = None
 
     def require_expected(self, count: int, sums: dict[str, Sum]) -> None:
         """Raise `ErrorCode.EXPECTATION_FAILED` if the number or the sums of the rows are not as expected."""
@@ -55,51 +69,34 @@ class How(NamedTuple):
             )
         if not self.totals:
             return
-        expected = {money.currency: Decimal(money.amount) for money in self.totals}
-        for currency in sorted(expected.keys() | sums.keys()):
-            found, wanted = sums.get(currency, Sum()).amount, expected.get(currency)
-            if not currency:
-                rows = count_rows(sums[""].rows)
-                why = f"--expect-total cannot add up rows without an amount: {rows}"
-                raise not_sent(ErrorCode.EXPECTATION_FAILED, f"{why}.", hint="fill in amount and currency")
-            if wanted is None:
-                why = f"the rows in {currency} add up to {found:f}, but no --expect-total names {currency}"
-                raise not_sent(ErrorCode.EXPECTATION_FAILED, f"{why}.")
-            if found != wanted:
+        if "" in sums:
+            why = f"--expect-total cannot add up rows without an amount: {count_rows(sums[''].rows)}"
+            raise not_sent(ErrorCode.EXPECTATION_FAILED, f"{why}.", hint="fill in amount and currency")
+        for currency in sorted(self.totals.keys() | sums.keys()):
+            found, wanted = sums.get(currency, Sum()).amount, self.totals.get(currency)
+            if wanted is None or found != wanted:
+                expected = f"is {currency}={wanted}" if wanted else f"has no sum for {currency}"
                 raise not_sent(
                     ErrorCode.EXPECTATION_FAILED,
-                    f"--expect-total {currency}={wanted}, but the rows add up to {found:f} {currency}.",
+                    f"--expect-total {expected}, but the rows add up to {found:f} {currency}.",
                 )
 
 
-def check_options(
-    session: Session,
-    *,
-    yes: bool,
-    concurrency: int,
-    rps: float | None,
-    expect_count: int | None,
-    expect_total: list[str] | None,
-    results: str | None,
-    dry_run: bool,
-) -> How:
-    """Return the checked options. Raises EscrowctlError `ErrorCode.BAD_VALUE`."""
-    if not 1 <= concurrency <= _MOST_CONNECTIONS:
-        raise bad_value(f"--concurrency {concurrency} is out of range: 1 to {_MOST_CONNECTIONS}.")
-    if rps is not None and not 0 < rps <= _MOST_RATE:
-        raise bad_value(f"--rps {rps:g} is out of range: above 0, at most {_MOST_RATE:g}.")
-    totals = tuple(_parse_total(session, text) for text in expect_total or [])
-    if len({money.currency for money in totals}) < len(totals):
-        raise bad_value("--expect-total names a currency twice: name each once.")
-    path = parse_results_path(results) if results is not None else None
-    return How(yes, concurrency, rps, expect_count, totals, path, dry_run)
+def parse_totals(session: Session, texts: list[str] | None) -> dict[str, Number]:
+    """Return the sums of `--expect-total` by currency. Raises EscrowctlError `ErrorCode.BAD_VALUE`."""
+    totals: dict[str, Number] = {}
+    for text in texts or []:
+        code, equals, amount = text.partition("=")
+        if not equals:
+            raise bad_value(f'--expect-total "{text}": write a currency and an amount, such as EUR=1250.00.')
+        currency = parse_currency(code, listed=session.service.currencies, name="--expect-total")
+        if currency in totals:
+            raise bad_value(f"--expect-total names {currency} twice: name each currency once.")
+        totals[currency] = parse_amount(amount, name="--expect-total")
+    return totals
 
 
-def _parse_total(session: Session, text: str) -> Money:
-    code, equals, amount = text.partition("=")
-    if not equals:
-        raise bad_value(f'--expect-total "{text}": write a currency and an amount, such as EUR=1250.00.')
-    currency = parse_currency(code, listed=session.service.currencies, name="--expect-total")
-    if re.fullmatch(r"0(\.0+)?", amount):
-        return Money(Number(amount), currency)
-    return Money(parse_amount(amount, name="--expect-total"), currency)
+def require_replaceable(path: Path | None, name: str) -> None:
+    """Raise EscrowctlError `ErrorCode.BAD_VALUE` if there is a file without results of the batch `name`."""
+    if path is not None and not may_replace(path, name):
+        raise bad_value(f'--results "{path}" exists, and does not hold results of {name}: name another file.')

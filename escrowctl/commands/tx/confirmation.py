@@ -75,7 +75,7 @@ def confirm_all(session: Session, operation: Operation, inspected: Inspected) ->
                 *(f"  {line}" for line in session.console.table_lines(Listing(_COLUMNS, rows))),
                 *(f"  not among them: {error.message}" for error in inspected.refused.values()),
                 f"  {verb} {count_escrows(count)}{where}",
-                *sum_lines(sums, count_escrows, unknown="amount unknown"),
+                *sum_lines(sums, count_escrows),
                 f"{kind_of(operation.name).warning} To {verb} {'it' if count == 1 else 'them'}, type {count}:",
             ],
             str(count),

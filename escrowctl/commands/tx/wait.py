@@ -9,7 +9,7 @@ import typer
 from escrowctl.client.polling import POLL_SECONDS, PollInterval
 from escrowctl.commands.filters import parse_statuses
 from escrowctl.commands.read import read_ids, view_of_several
-from escrowctl.commands.times import describe_duration, parse_duration
+from escrowctl.commands.times import parse_duration
 from escrowctl.commands.tx.once_only import require_proving_statuses
 from escrowctl.config.advice import advise_setting
 from escrowctl.contract.json import JsonValue
@@ -18,7 +18,7 @@ from escrowctl.contract.readable import require_escrow
 from escrowctl.contract.record import Record
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value, command
 from escrowctl.output.view import View, view_record
-from escrowctl.runtime import timestamp
+from escrowctl.runtime import describe_duration, timestamp
 from escrowctl.session import Session, session_of
 from escrowctl.suggestions import NEAR
 

@@ -8,8 +8,8 @@ description locks, fcntl(2)).
 """
 
 import contextlib
+import errno
 import os
-import pickle
 import signal
 import threading
 import time
@@ -19,8 +19,7 @@ from multiprocessing.connection import Connection as Pipe
 from queue import SimpleQueue
 from typing import NoReturn
 
-from escrowctl.batch.worker import Job, JobResult, Worker, find_defect
-from escrowctl.errors import bad_value
+from escrowctl.batch.worker import Job, JobResult, Worker
 
 _MOST_THREADS = 16
 """The most threads in one process: more would wait for the interpreter longer than a second process costs."""
@@ -30,52 +29,46 @@ _GATHERING = 0.003
 MakeWorker = Callable[[], Worker]
 
 
-class Crew:
-    """Sends rows over `size` connections; `close` it.
+class Senders:
+    """The processes that send rows, over `size` connections; `close` them.
 
     `make_worker` is called once for each thread that sends. `in_process`: the threads belong to this process, for a
-    service inside this process. Raises EscrowctlError `BAD_VALUE` if so many threads cannot be started.
+    service inside this process. Raises OSError if so many processes or threads cannot be started.
     """
 
     def __init__(self, make_worker: MakeWorker, size: int, *, in_process: bool) -> None:
-        self._senders: list[_Sender] = []
+        self._processes: list[_Process] = []
         count = 1 if in_process or size <= _MOST_THREADS else 2
-        for number in range(count):
-            share = size // count + (number < size % count)
-            try:
-                self._senders.append(_Sender(make_worker, share, in_process=in_process, others=self._senders))
-            except OSError as error:
-                self._give_up()
-                raise bad_value(f"--concurrency {size}: {error.strerror}. Use a lower number.") from error
-        failures = [why for sender in self._senders if (why := sender.wait_until_ready())]
-        if failures:
-            self._give_up()
-            raise bad_value(f"--concurrency {size}: {failures[0]}. Use a lower number.")
+        try:
+            for number in range(count):
+                share = size // count + (number < size % count)
+                self._processes.append(_Process(make_worker, share, in_process=in_process, others=self._processes))
+            for process in self._processes:
+                process.wait_until_ready()
+        except OSError:
+            self.kill()
+            self.close()
+            raise
 
     @property
     def has_ended(self) -> bool:
         """Whether any process has ended: then the others get no more jobs."""
-        return any(sender.ended_by for sender in self._senders)
-
-    @property
-    def ended_by(self) -> str:
-        """How a process ended, if one has."""
-        return next((sender.ended_by for sender in self._senders if sender.ended_by), "ended")
+        return any(process.has_ended for process in self._processes)
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Send each job to the process that has the fewest."""
-        shares: dict[_Sender, list[Job]] = {}
+        shares: dict[_Process, list[Job]] = {}
         for job in jobs:
-            sender = min(self._senders, key=lambda one: len(one.lines))
-            sender.lines.add(job.line)
-            shares.setdefault(sender, []).append(job)
-        for sender, share in shares.items():
-            sender.submit(share)
+            process = min(self._processes, key=lambda one: len(one.lines))
+            process.lines.add(job.line)
+            shares.setdefault(process, []).append(job)
+        for process, share in shares.items():
+            process.submit(share)
 
     def recall(self) -> None:
         """Take back the jobs that no thread has begun: each returns as a result with `is_untouched`."""
-        for sender in self._senders:
-            sender.submit(None)
+        for process in self._processes:
+            process.submit(None)
 
     def collect(self, seconds: float, *, enough: int = 1) -> tuple[list[JobResult], set[int]]:
         """Return the results so far, and the lines that are lost because a process ended.
@@ -94,47 +87,43 @@ class Crew:
     def _collect(self, seconds: float) -> tuple[list[JobResult], set[int]]:
         found: list[JobResult] = []
         while True:
-            lost = {line for sender in self._senders if sender.ended_by for line in sender.lines}
-            alive = {sender.pipe: sender for sender in self._senders if not sender.ended_by}
+            lost = {line for process in self._processes if process.has_ended for line in process.lines}
+            alive = {process.pipe: process for process in self._processes if not process.has_ended}
             if lost or not alive:
                 break
             ready = connection.wait(list(alive), 0 if found else seconds)
             if not ready:
                 break
-            for pipe, sender in alive.items():
+            for pipe, process in alive.items():
                 if pipe in ready:
-                    found += sender.receive()
-        for sender in self._senders:
-            sender.lines -= lost
+                    found += process.receive()
+        for process in self._processes:
+            process.lines -= lost
         return found, lost
-
-    def _give_up(self) -> None:
-        self.kill()
-        self.close()
 
     def kill(self) -> None:
         """End the processes at once. `collect` still returns the finished results, and the lost lines."""
-        for sender in self._senders:
-            sender.kill()
+        for process in self._processes:
+            process.kill()
 
     def close(self) -> None:
         """Wait for the requests in progress, and end the processes."""
-        for sender in self._senders:
-            sender.pipe.close()
-        for sender in self._senders:
-            sender.note_end()
+        for process in self._processes:
+            process.pipe.close()
+        for process in self._processes:
+            process.note_end()
 
 
-class _Sender:
+class _Process:
     """One process that sends, and the parent's end of its pipe.
 
-    `lines` are the lines of its jobs; `ended_by` says how it ended, and is empty until then.
+    `lines` are the lines of its jobs.
     """
 
-    def __init__(self, make_worker: MakeWorker, size: int, *, in_process: bool, others: Sequence["_Sender"]) -> None:
+    def __init__(self, make_worker: MakeWorker, size: int, *, in_process: bool, others: Sequence["_Process"]) -> None:
         self.pipe, theirs = connection.Pipe()
         self.lines: set[int] = set()
-        self.ended_by = ""
+        self.has_ended = False
         self._pid: int | None = None
         if in_process:
             threading.Thread(target=_serve, args=(theirs, make_worker, size), daemon=True).start()
@@ -142,23 +131,24 @@ class _Sender:
         self._pid = os.fork()
         if not self._pid:
             # If another process has the same end open, a pipe never seems closed.
-            for sender in (self, *others):
-                sender.pipe.close()
-            _be_the_child(theirs, make_worker, size)
+            for process in (self, *others):
+                process.pipe.close()
+            _run_child(theirs, make_worker, size)
         theirs.close()
 
-    def wait_until_ready(self) -> str:
-        """Wait until every thread runs, so that no row is begun too early. Return the reason if one cannot start."""
+    def wait_until_ready(self) -> None:
+        """Wait until every thread runs, so that no row is begun too early. Raises OSError if one cannot start."""
         try:
             failure: str = self.pipe.recv()
         except EOFError:
             self.note_end()
-            return f"the process that sends {self.ended_by}"
-        return failure
+            failure = "a process that sends has ended"
+        if failure:
+            raise OSError(errno.EAGAIN, failure)
 
     def submit(self, jobs: Sequence[Job] | None) -> None:
         """Send jobs to the process; None recalls them."""
-        # If the process has ended, `Crew.collect` reports it.
+        # If the process has ended, `Senders.collect` reports it.
         with contextlib.suppress(OSError):
             self.pipe.send(jobs)
 
@@ -178,20 +168,19 @@ class _Sender:
         if self._pid is None:
             self.pipe.close()
             self.note_end()
-        elif not self.ended_by:
+        elif not self.has_ended:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
 
     def note_end(self) -> None:
-        """Wait until the process has ended, and store how it ended."""
-        self.ended_by = self.ended_by or "ended"
+        """Wait until the process has ended."""
+        self.has_ended = True
         if self._pid is not None:
             with contextlib.suppress(ChildProcessError):
-                code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-                self.ended_by = f"ended with code {code}" if code >= 0 else f"was ended by signal {-code}"
+                os.waitpid(self._pid, 0)
 
 
-def _be_the_child(pipe: Pipe, make_worker: MakeWorker, size: int) -> NoReturn:
+def _run_child(pipe: Pipe, make_worker: MakeWorker, size: int) -> NoReturn:
     code = 1
     try:
         _serve(pipe, make_worker, size)
@@ -205,8 +194,8 @@ def _serve(pipe: Pipe, make_worker: MakeWorker, size: int) -> None:
     """Do the jobs that arrive until the parent closes its end, then finish the jobs in progress."""
     # The parent notices the closed pipe, even after an error.
     with pipe:
-        desk = _Desk(pipe)
-        threads = [threading.Thread(target=desk.work, args=(make_worker(),), daemon=True) for _ in range(size)]
+        queue = _Queue(pipe)
+        threads = [threading.Thread(target=queue.work, args=(make_worker(),), daemon=True) for _ in range(size)]
         try:
             for thread in threads:
                 thread.start()
@@ -216,13 +205,13 @@ def _serve(pipe: Pipe, make_worker: MakeWorker, size: int) -> None:
         pipe.send("")
         with contextlib.suppress(EOFError, OSError):
             while True:
-                desk.take(pipe.recv())
-        desk.close(size)
+                queue.take(pipe.recv())
+        queue.close(size)
         for thread in threads:
             thread.join()
 
 
-class _Desk:
+class _Queue:
     """The queue from which the threads of a sending process get their jobs, and through which they return results."""
 
     def __init__(self, pipe: Pipe) -> None:
@@ -236,10 +225,8 @@ class _Desk:
         while (taken := self._jobs.get()) is not None and not self._ended.is_set():
             number, job = taken
             result = worker.do(job) if number > self._recalled else JobResult(job.line, is_untouched=True)
-            try:
-                self._hand_in(result)
-            except (TypeError, AttributeError, ValueError, pickle.PicklingError) as error:
-                self._hand_in(find_defect(job, error))
+            with self._sending, contextlib.suppress(OSError):
+                self._pipe.send(result)
 
     def take(self, jobs: Sequence[Job] | None) -> None:
         """Add jobs; None recalls the jobs that no thread has begun. It never sends: the parent may be sending too."""
@@ -255,7 +242,3 @@ class _Desk:
         self._ended.set()
         for _ in range(threads):
             self._jobs.put(None)
-
-    def _hand_in(self, result: JobResult) -> None:
-        with self._sending, contextlib.suppress(OSError):
-            self._pipe.send(result)

@@ -1,15 +1,15 @@
 """Rows in progress: the request of each, the intent recorded before it, and whether it is out or waiting."""
 
 import heapq
-from typing import NamedTuple
+from collections import Counter
 
-from escrowctl.batch.plan import Batch, Outcomes, Todo, outcome_of
-from escrowctl.batch.rows import RowContent, expectations_of, request_row
-from escrowctl.batch.watch import Tally
+from escrowctl.batch.plan import Batch, Todo, outcome_of
+from escrowctl.batch.rows import request_row
 from escrowctl.config.service import Service
+from escrowctl.contract.money import Money
 from escrowctl.contract.record import Located
 from escrowctl.errors import Outcome
-from escrowctl.journal.model import LOST_IN_FLIGHT, NO_CAPS, Begin, Entry, Settlement, State
+from escrowctl.journal.model import NO_CAPS, Begin, Entry, Settlement, State
 from escrowctl.runtime import Runtime
 from escrowctl.writes.intents import account_of, make_intent, operator_name
 from escrowctl.writes.requests import RecordOptions, WriteRequest, request_again
@@ -20,17 +20,19 @@ _NOT_AGAIN = "; the next attempt was not sent"
 class PendingRow:
     """A row in progress, and its state."""
 
-    def __init__(self, todo: Todo, request: WriteRequest, options: RecordOptions) -> None:
+    def __init__(self, todo: Todo, request: WriteRequest, money: Money | None) -> None:
         self.line = todo.line
-        self.content: RowContent | None = todo.row
+        self.content = todo.row
         self.request = request
-        self.options = options
+        self.options = _expect(money)
         self.entry: Entry | None = todo.again
         self.before: Located | None = None
         self.unsettled = todo.again is not None and todo.again.state is State.UNKNOWN
         """Whether an earlier attempt may have been applied."""
         self.earlier: Settlement | None = None
         """The outcome of that attempt, set when the next attempt is begun."""
+        self.again_after: float | None = None
+        """The row is sent again after so many seconds; None: it ends with its outcome."""
         self.attempts = 0
         self.waits = 0
         self.sent_at = 0.0
@@ -48,61 +50,38 @@ class PendingRow:
         return self.entry is not None and self.entry.state is State.IN_FLIGHT
 
     @property
-    def outcome(self) -> Outcomes:
+    def outcome(self) -> Outcome:
         """The outcome of the row, as far as it is recorded."""
-        return outcome_of(self.entry) if self.entry is not None else Outcomes.NOT_SENT
+        return outcome_of(self.entry) if self.entry is not None else Outcome.NOT_SENT
+
+    def take_back(self) -> Settlement:
+        """Return the settlement of an unsent attempt. If an earlier attempt is unknown, it stays unknown."""
+        self.attempts -= 1
+        self.again_after = 0.0
+        if self.earlier is None:
+            return Settlement(Outcome.NOT_SENT, "nothing was sent: the run slowed down, or ended")
+        return self.earlier._replace(detail=self.earlier.detail.removesuffix(_NOT_AGAIN) + _NOT_AGAIN)
 
     def __lt__(self, other: "PendingRow") -> bool:
         return self.line < other.line
 
 
-class Came(NamedTuple):
-    """The result of a row that was begun. It is not recorded yet.
-
-    `again_after`: the row is sent again after so many seconds (None: it has ended). `is_first`: no row of this run was
-    done before it.
-    """
-
-    row: PendingRow
-    settlement: Settlement
-    again_after: float | None = None
-    is_first: bool = False
-
-
-def come_untouched(row: PendingRow) -> Came:
-    """Return the result of an unsent attempt. If an earlier attempt is unknown, it stays unknown."""
-    if row.earlier is None:
-        return Came(row, Settlement(Outcome.NOT_SENT, "nothing was sent: the run slowed down, or ended"), 0.0)
-    detail = row.earlier.detail.removesuffix(_NOT_AGAIN) + _NOT_AGAIN
-    return Came(row, row.earlier._replace(detail=detail), 0.0)
-
-
-def lose(row: PendingRow) -> Came:
-    """Return the result of a row whose process ended: it may have been sent."""
-    return Came(row, Settlement(Outcome.UNKNOWN, LOST_IN_FLIGHT))
-
-
-class Flight:
-    """The rows of a run that were taken up and have not ended: with the crew, waiting, or between the two."""
+class InFlight:
+    """The rows of a run that were taken up and have not ended: with the senders, waiting, or between the two."""
 
     def __init__(self) -> None:
         self._rows: dict[int, PendingRow] = {}
         self._later: list[tuple[float, PendingRow]] = []
-        self._counts = dict.fromkeys(Outcomes, 0)
+        self.counts: Counter[Outcome] = Counter()
+        """The number of ended rows by outcome."""
         self.out: set[int] = set()
-        """The lines of the rows that the crew has."""
+        """The lines of the rows that the senders have."""
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __getitem__(self, line: int) -> PendingRow:
         return self._rows[line]
-
-    @property
-    def tally(self) -> Tally:
-        """The number of ended rows by outcome."""
-        done, failed, unknown, not_sent = self._counts.values()
-        return Tally(done, failed, unknown, not_sent)
 
     @property
     def due(self) -> float | None:
@@ -117,7 +96,7 @@ class Flight:
         """Send a row later; a release is read again then, and must be unchanged."""
         row.before = None
         if row.entry is not None:
-            row.options = _as_recorded(row.entry)
+            row.options = _expect(row.entry.intent.money)
         heapq.heappush(self._later, (due, row))
 
     def take_due(self, now: float) -> PendingRow | None:
@@ -127,7 +106,7 @@ class Flight:
     def end(self, row: PendingRow) -> None:
         """Remove a row, and count it under its recorded outcome."""
         del self._rows[row.line]
-        self._counts[row.outcome] += 1
+        self.counts[row.outcome] += 1
 
     def end_waiting(self) -> None:
         """End the rows that wait to be sent."""
@@ -156,12 +135,8 @@ class Requests:
         if todo.again is not None:
             request = request_again(todo.again)
             assert request is not None, "a batch stores no secrets"
-            return PendingRow(todo, request, _as_recorded(todo.again))
-        assert todo.row is not None, "it is one or the other"
-        return PendingRow(todo, self._request(todo.row, None), expectations_of(todo.row))
-
-    def _request(self, content: RowContent, found: Located | None) -> WriteRequest:
-        return request_row(self._batch.kind, content, self._service, found=found)
+            return PendingRow(todo, request, todo.again.intent.money)
+        return PendingRow(todo, request_row(self._batch.kind, todo.row, self._service), todo.row.money)
 
     def begin(self, row: PendingRow) -> Begin:
         """Return the intent to record before a row is sent. Its request uses the record that was read."""
@@ -170,18 +145,15 @@ class Requests:
         if row.entry is not None:
             intent = row.entry.intent._replace(account=self._account, run_key=run_key)
             return Begin(intent, request_id, caps, again=row.entry)
-        content = row.content
-        assert content is not None, "it comes from the plan"
         if row.before is not None:
-            row.request = self._request(content, row.before)
+            row.request = request_row(self._batch.kind, row.content, self._service, found=row.before)
         key = self._runtime.new_uuid()
         intent = make_intent(self._service, row.request, key, operator=self._operator)._replace(
-            account=self._account, batch=self._batch.name, line=row.line, columns=content.columns, run_key=run_key
+            account=self._account, batch=self._batch.name, line=row.line, columns=row.content.columns, run_key=run_key
         )
         return Begin(intent, request_id, caps, planned=(self._batch.name, row.line))
 
 
-def _as_recorded(entry: Entry) -> RecordOptions:
-    """Return the values that a record must have for later attempts: those confirmed for the first."""
-    money = entry.intent.money
+def _expect(money: Money | None) -> RecordOptions:
+    """Return the confirmed values, which a record must still have before a later attempt."""
     return RecordOptions(None, money.amount, money.currency) if money else RecordOptions()

@@ -1,0 +1,115 @@
+"""Show the progress of a run to the operator."""
+
+from collections import Counter
+
+from escrowctl.batch.check import count_rows
+from escrowctl.batch.plan import Batch
+from escrowctl.config.service import Service
+from escrowctl.contract.json import Document, read_reply
+from escrowctl.contract.operations import CREATE_TRANSACTION
+from escrowctl.contract.record import make_record
+from escrowctl.errors import EscrowctlError, Outcome
+from escrowctl.journal.model import Entry
+from escrowctl.output.console import Console
+from escrowctl.runtime import Runtime, describe_duration
+
+_REDRAWN_SECONDS, _TOLD_SECONDS = 0.2, 30.0
+_SPAN = 10.0
+_BAR = 16
+_MOST_REASONS = 10_000
+_MOST_NOTES = 10
+_SLOW = 10.0
+
+
+class Progress:
+    """A bar on a terminal, elsewhere a line every 30 seconds. Important events get a line at once."""
+
+    def __init__(
+        self, console: Console, batch: Batch, service: Service, runtime: Runtime, *, rows: int, size: int, draws: bool
+    ) -> None:
+        self._console = console
+        self._batch = batch
+        self._service = service
+        self._rows = rows
+        self._size = size
+        self._now = runtime.monotonic
+        self._draws = draws
+        self._last = self._now()
+        self._seen: list[tuple[float, int]] = [(self._last, 0)]
+        self._is_first = True
+        self._notes = 0
+        self.reasons: dict[int, str] = {}
+        """Line -> the reason why its row was not sent."""
+
+    def show_done(self, line: int, entry: Entry, *, goes_on: bool) -> None:
+        """Report the first row that is done, and whether the others follow; of later rows only a remark."""
+        settlement = entry.settlement
+        if not self._is_first:
+            if settlement.remark is not None:
+                self._note("remark", f"line {line} ({entry.name}): {settlement.remark}")
+            return
+        self._is_first = False
+        status = f"HTTP {settlement.http_status}" if settlement.http_status is not None else settlement.detail
+        what = ", ".join(filter(None, (status, self._describe(entry), settlement.remark)))
+        left = self._rows - 1
+        follows = f". Continuing, {min(self._size, left)} at a time" if left and goes_on else ""
+        is_important = settlement.remark is not None
+        self._console.note("canary", f"line {line}: {what}{follows}", word="canary", important=is_important)
+
+    def show_progress(self, counts: Counter[Outcome]) -> None:
+        """Redraw the bar, or write a line, if the interval has passed. `counts`: the ended rows by outcome."""
+        now = self._now()
+        if now - self._last < (_REDRAWN_SECONDS if self._draws else _TOLD_SECONDS):
+            return
+        self._last = now
+        ended = counts.total()
+        self._seen.append((now, ended))
+        while len(self._seen) > 2 and self._seen[1][0] < now - _SPAN:
+            self._seen.pop(0)
+        text = self._text(counts)
+        if self._draws:
+            filled = _BAR * ended // max(1, self._rows)
+            self._console.draw(f"[{'#' * filled}{'-' * (_BAR - filled)}]  {text}")
+        else:
+            self._console.note("progress", f"{self._batch.name}: {text}")
+
+    def show_stopping(self, sending: int) -> None:
+        """Report the effect of the first signal, and of a second one."""
+        again = "press Ctrl-C again to stop now, with an unknown outcome"
+        text = f"finishing {count_rows(sending)} in flight; {again}"
+        self._console.note("stopping", text, word="stopping", important=True)
+
+    def note_unsent(self, line: int, error: EscrowctlError, outcome: Outcome) -> None:
+        """Report why a row is not sent, and store the reason."""
+        if len(self.reasons) < _MOST_REASONS:
+            self.reasons[line] = error.message
+        was_not = "is unknown, and was not sent again" if outcome is Outcome.UNKNOWN else "was not sent"
+        self._note("unsent", f"line {line} {was_not}: {error.message}")
+
+    def note_unrecorded(self, line: int, error: EscrowctlError) -> None:
+        """Report why the outcome of a row could not be recorded."""
+        self._note("unrecorded", f"line {line}: its outcome could not be recorded: {error.message}")
+
+    def _note(self, code: str, text: str) -> None:
+        self._notes += 1
+        if self._notes <= _MOST_NOTES:
+            self._console.note(code, text, important=True)
+        elif self._notes == _MOST_NOTES + 1:
+            self._console.note(code, "more notes on rows are not shown", important=True)
+
+    def _text(self, counts: Counter[Outcome]) -> str:
+        (start, then), (now, ended) = self._seen[0], self._seen[-1]
+        rate = (ended - then) / (now - start) if now > start else 0.0
+        left = f"   {describe_duration((self._rows - ended) / rate)} left" if rate else ""
+        shown = f"refused {counts[Outcome.REFUSED]:,}   unknown {counts[Outcome.UNKNOWN]:,}"
+        shown += f"   not sent {counts[Outcome.NOT_SENT]:,}" if counts[Outcome.NOT_SENT] else ""
+        speed = f"{rate:,.0f}" if rate >= _SLOW else f"{rate:.1f}"
+        return f"{ended:,}/{self._rows:,}   {speed}/s{left}   {shown}"
+
+    def _describe(self, entry: Entry) -> str:
+        """Return the id and the status in the reply, as text."""
+        reply, status = read_reply((entry.settlement.reply or "").encode()), None
+        if isinstance(reply, Document):
+            pointers = self._service.pointers
+            status = make_record(reply.value, pointers=pointers, noun=CREATE_TRANSACTION.noun).located.status
+        return ", ".join(f"{name} {value}" for name, value in (("id", entry.record_id), ("status", status)) if value)

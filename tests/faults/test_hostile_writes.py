@@ -117,7 +117,7 @@ def show_strings(service: Service, place: str, strings: list[str]) -> None:
         assert len(shown) > 10
 
 
-@pytest.mark.representative("creates-240", "updates-240")
+@pytest.mark.full
 @pytest.mark.parametrize("count", [SHORT, pytest.param(LONG, marks=pytest.mark.long)])
 @pytest.mark.parametrize("place", PLACES)
 def test_hostile_strings_around_writes_do_not_harm_terminals(place: str, count: int, service: Service) -> None:
@@ -161,6 +161,7 @@ def export(service: Service, strings: list[str]) -> None:
     assert [entry["reference"] for entry in reversed(listed.json)] == references
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", [IN_A_SHEET, pytest.param(LONG, marks=pytest.mark.long)])
 def test_hostile_strings_make_no_formula_in_a_spreadsheet(service: Service, count: int) -> None:
     chance = random.Random(draw_seed())
@@ -170,6 +171,7 @@ def test_hostile_strings_make_no_formula_in_a_spreadsheet(service: Service, coun
 # Teeth
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.usefixtures("time_limit")
 def test_harness_detects_unescaped_text_around_a_write(
@@ -181,6 +183,7 @@ def test_harness_detects_unescaped_text_around_a_write(
         show_strings(service, place, ["\x1b[2J", "\x9b31m", "\u202e", "\u200b"] * 8)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", " =1+1"])
 def test_the_harness_notices_a_formula(text: str, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(internals.FORMULA_STARTS, ("nothing",))

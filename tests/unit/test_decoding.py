@@ -93,6 +93,7 @@ def test_bytes_after_the_end_of_a_gzip_body_are_refused() -> None:
     assert body == b'{"id":"tx_1"}'
 
 
+@pytest.mark.full
 def test_a_bomb_is_given_up_within_bounded_memory() -> None:
     squeezer = zlib.compressobj(9, zlib.DEFLATED, 31)
     zeros = bytes(1024 * 1024)

@@ -773,8 +773,10 @@ def test_release_of_the_exact_id_is_never_allowed_twice(service_and_run: Service
         ("order-1", " order-1 "),
         ("order-1", "order\ufe0f-1"),
         ("order-1", "order\u3164-1"),
+        ("order-1", "order\U000e0100-1"),
+        ("order-1", "order\u2800-1"),
     ],
-    ids=["composed", "blanks", "variation selector", "filler"],
+    ids=["composed", "blanks", "variation selector", "filler", "variation selector 17", "blank braille"],
 )
 def test_references_that_look_alike_are_one(service_and_run: ServiceAndRun, first: str, second: str) -> None:
     server, run = service_and_run(json_reply(HELD))

@@ -108,6 +108,17 @@ def test_deliveries_are_listed_newest_first(run: Run, register: Register) -> Non
     assert run("sandbox", "deliveries", "--undelivered", "-q").out.split() == [rows[0][0]]
 
 
+def test_deliveries_fit_in_80_columns(run: Run, register: Register, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    _, endpoint = register(answering(FAILED))
+    run("--sandbox", "tx", "release", create(run), "--yes")
+
+    title, *rows = run("sandbox", "deliveries", "--table").out.splitlines()
+
+    assert title.split() == ["ID", "EVENT", "ENDPOINT", "STATE", "TRIES", "NEXT", "LAST"]
+    assert [len(row) <= 80 and endpoint in row for row in rows] == [True, True]
+
+
 @pytest.mark.full
 def test_list_that_is_longer_than_its_limit_says_so(run: Run, register: Register) -> None:
     register(answering(OK))

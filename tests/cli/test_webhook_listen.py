@@ -27,6 +27,7 @@ from wire_server import Behave, Seen, WireServer, answering, by_method, hang_up,
 
 from cli.conftest import Profile
 from cli.replies import json_reply
+from cli.test_folders import give_away
 
 pytestmark = pytest.mark.filterwarnings("ignore:send_bytes will be removed")  # waitress warns of one of its options
 
@@ -168,6 +169,12 @@ def test_repeated_event_is_counted_and_stored_once(listen: Listen, home: Path) -
     assert [(line["id"], line["arrivals"]) for line in lines_of(result)] == [("msg_1", 1), ("msg_2", 1), ("msg_1", 2)]
     offered_at_tab = home / "cache" / "complete" / "@default" / "event"
     assert offered_at_tab.read_text() == "msg_1\nmsg_2\n"
+
+
+def test_last_line_counts_what_was_received(listen: Listen, target: str) -> None:
+    result = listen(lambda port: [send(port, number) for number in (1, 2, 1)], "--forward-to", target)
+
+    assert "3 received and stored, 2 forwarded, 1 repeated" in result.err.splitlines()[-1]
 
 
 def test_requests_that_are_no_event_are_refused_and_not_stored(listen: Listen) -> None:
@@ -641,10 +648,20 @@ def test_old_events_are_removed_unless_they_are_to_be_forwarded(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("how", ["older", "newer", "open to others", "no database"])
-def test_file_of_events_that_cannot_be_used_is_reported(how: str, listen: Listen, run: Run, spool: Path) -> None:
+@pytest.mark.parametrize("how", ["older", "newer", "open to others", "no database", "page", "owner", "link"])
+def test_file_of_events_that_cannot_be_used_is_reported(
+    how: str, listen: Listen, run: Run, spool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     listen(lambda _port: None)
     match how:
+        case "page":
+            content = spool.read_bytes()
+            spool.write_bytes(content[:100].ljust(len(content), b"\xff"))
+        case "owner":
+            give_away(spool, monkeypatch)
+        case "link":
+            spool.unlink()
+            spool.symlink_to("nowhere")
         case "open to others":
             spool.chmod(0o644)
         case "no database":

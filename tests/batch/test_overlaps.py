@@ -11,8 +11,6 @@ from batch.conftest import Start, WriteRows, counts_of, open_elsewhere
 from batch.services import BatchService, as_usual
 from escrowctl.batch.overlaps import Overlaps, find_overlaps
 from escrowctl.batch.plan import find_batch
-from escrowctl.errors import Outcome
-from escrowctl.journal.model import Selection, Settlement
 
 RUN = ("--yes", "--json")
 
@@ -121,29 +119,6 @@ def test_done_row_with_another_body_is_not_left_out(
     assert (shown.code, "  line 2  j1 is done, " in shown.err) == (7, True)
     # Without --skip-done too: it is not said to be done.
     assert run("create", changed, *RUN, *options).error["flaws"][0]["line"] == 2
-
-
-def record_done(home: Path, **values: Any) -> None:
-    """Record a create that is done: the last one of this journal, with other values."""
-    elsewhere = open_elsewhere(home)
-    intent = elsewhere.select(Selection(1))[0].intent._replace(idempotency_key="k", **values)
-    elsewhere.settle(elsewhere.begin(intent, request_id="r").entry, Settlement(Outcome.DONE, "200", 200, "tx_9"))
-    elsewhere.close()
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("run_key", [None, "", "december", "november"])
-def test_entry_of_an_unknown_run_counts_as_this_one(
-    start: Start, rows: WriteRows, home: Path, run_key: str | None
-) -> None:
-    """A single create and another journal's entry may have no run key."""
-    service, run = start()
-    run("tx", "create", "--amount", "10", "--currency", "EUR", "--reference", "X")
-    record_done(home, reference="A-1", run_key=run_key)
-
-    result = run("create", str(rows(text="reference,amount,currency\nA-1,10,EUR\n")), *RUN, *DECEMBER)
-
-    assert (result.code, len(service.received)) == ((7, 1) if run_key in (None, "december") else (0, 2))
 
 
 def test_run_key_without_references_is_refused(start: Start, rows: WriteRows) -> None:

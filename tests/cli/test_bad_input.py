@@ -64,6 +64,16 @@ def test_id_that_does_not_fit_a_path_is_refused(
     assert (result.code, result.out, server.seen) == (2, "", [])
 
 
+BAD_LISTS = (
+    *("--limit 2 --all", "--status held,", "--since soon", "--raw --all", "--raw --status x"),
+    *("--refresh", "--over 7d", "--local --over week"),
+)
+BAD_WAITS = (
+    "wait tx_1",
+    "wait tx_1 --for released",
+    "wait tx_1 --for held,x --fail-on HELD",
+    "watch tx_1 --interval 0s",
+)
 FIVE = ("tx", "create", "--amount", "5", "--currency", "USD")
 
 
@@ -88,6 +98,8 @@ FIVE = ("tx", "create", "--amount", "5", "--currency", "USD")
         (*FIVE, "--reference", " "),
         (*FIVE, "--idempotency-key", "a b"),
         (*FIVE, "--allow-duplicate", "12"),
+        *(("tx", "list", *words.split(" ")) for words in BAD_LISTS),
+        *(("tx", *words.split(" ")) for words in BAD_WAITS),
         ("journal", "show", "x"),
         ("journal", "list", "--limit", "0"),
         ("help", "nothing"),

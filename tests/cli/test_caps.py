@@ -110,15 +110,6 @@ def test_refused_write_without_an_amount_makes_up_for_no_other(profile: Profile,
     assert (counted, again.code, len(server.writes)) == (0, 5, 3)
 
 
-def test_resent_write_counts_as_often_as_it_was_sent(profile: Profile, run: Run) -> None:
-    server = profile('caps.USD = "150"', behave=hang_up)
-    resend = ("journal", "resolve", "j1", "--resend", "--yes", "--allow-unreadable", "--reason", "desk")
-
-    codes = [run(*line).code for line in (create("60"), resend, create("31"), create("30"), resend)]
-
-    assert (codes, len(server.writes)) == ([12, 12, 5, 12, 5], 3)
-
-
 def test_write_resent_with_the_clock_set_back_counts(profile: Profile, run: Run) -> None:
     profile('caps.USD = "100"', behave=in_turn(hang_up, holding()))
     resend = ("journal", "resolve", "j1", "--resend", "--yes", "--allow-unreadable", "--reason", "desk")

@@ -509,15 +509,6 @@ def test_read_escrow_settles_only_one_of_two_creates(service_and_run: ServiceAnd
     assert journal() == [("create_transaction", "done"), ("create_transaction", "unknown")]
 
 
-def test_unknown_release_is_never_meant_twice(service_and_run: ServiceAndRun, journal: Journal) -> None:
-    server, run = service_and_run(writes_meet(in_turn(hang_up, json_reply(HELD))))
-
-    codes = [run(*RELEASE).code, run(*RELEASE, "--allow-duplicate", "j1").code]
-
-    assert (codes, len(server.writes)) == ([12, 12], 1)
-    assert journal() == [("release_transaction", "unknown")]
-
-
 def test_repeated_command_prints_what_resolve_found(service_and_run: ServiceAndRun) -> None:
     failed = json_reply(b'{"error":"internal","id":"err_77"}', "500 Oh")
     server, run = service_and_run(by_path(listed=listing(), one=json_reply(HELD), write=failed))
@@ -765,15 +756,6 @@ def test_write_stored_as_hashes_cannot_be_resent(unknown_write: UnknownWrite) ->
     assert "--allow-duplicate j1" in result.error["hint"]
 
 
-def test_the_reply_that_settles_is_read_strictly(unknown_write: UnknownWrite) -> None:
-    """A list that cannot be read settles nothing and breaks nothing."""
-    _, run = unknown_write(CREATE, by_path(listed=json_reply(b'{"a":NaN}'), one=json_reply(HELD)))
-
-    result = run("journal", "resolve", "j1")
-
-    assert result.code == 12
-
-
 # The same id in two tables of the service
 
 
@@ -928,16 +910,6 @@ def test_release_that_reads_released_is_not_sent_again_nor_denied_unasked(
     codes = [run(*NOT_APPLIED, *words).code for words in ((), ("--yes",))]
 
     assert (resent.code, codes, len(server.writes)) == (3, [3, 0], 1)
-
-
-def test_decision_does_not_overturn_a_verified_release(profile: Profile, run: Run) -> None:
-    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
-    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b""), reads=reads))
-    assert run(*RELEASE).code == 0
-
-    result = run(*NOT_APPLIED, "--allow-unreadable", "--json")
-
-    assert (result.code, result.error["code"], len(server.writes)) == (7, "already_done", 1)
 
 
 def test_decision_does_not_overturn_a_create_that_can_be_read(service_and_run: ServiceAndRun) -> None:

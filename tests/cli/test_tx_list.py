@@ -152,25 +152,6 @@ def test_reference_of_another_service_is_not_found(serve: Serve, service_and_run
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ("--limit", "2", "--all"),
-        ("--status", "held,"),
-        ("--since", "soon"),
-        ("--raw", "--all"),
-        ("--raw", "--status", "x"),
-    ],
-    ids=" ".join,
-)
-def test_list_options_that_cannot_be_meant_send_nothing(words: tuple[str, ...], service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(json_reply(b"[]"))
-
-    result = run("tx", "list", *words)
-
-    assert (result.code, result.out, server.seen) == (2, "", [])
-
-
-@pytest.mark.parametrize(
     ("rows", "code", "shown"),
     [
         ([{"id": "tx_1", "stage": "held"}, {"id": "tx_2", "stage": "paid"}], 10, ""),

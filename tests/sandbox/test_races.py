@@ -53,13 +53,6 @@ def race_threads(client: httpx.Client, rounds: int) -> None:
             assert statuses == [200] + [409] * (THREADS - 1)
 
 
-@pytest.mark.parametrize("rounds", [20, pytest.param(1000, marks=pytest.mark.long)])
-def test_release_by_sixteen_threads_is_200_once(sandbox: Sandbox, client: httpx.Client, rounds: int) -> None:
-    race_threads(client, rounds)
-
-    assert [(balance.consistent, balance.hold) for balance in balances(sandbox)] == [(True, 0)]
-
-
 @pytest.mark.full
 def test_release_by_eight_processes_is_200_once(
     sandbox: Sandbox, client: httpx.Client, folder: Path, start: Start

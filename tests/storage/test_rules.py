@@ -70,6 +70,7 @@ def again(**changed: Any) -> Intent:
 
 FIRST = create(100, key="first")
 NAMED = FIRST._replace(reference="A-1")
+RELEASE, CAPITALS = release("tx_ab"), release("TX_AB")
 GUARDS = {
     "identical, unknown": (FIRST, UNKNOWN, again(), UNRESOLVED),
     "identical, in flight": (FIRST, None, again(), BUSY),
@@ -94,19 +95,13 @@ GUARDS = {
     "reference, filler": (NAMED, DONE, again(reference="A\u3164-1"), REUSED),
     "reference, blank braille": (NAMED, DONE, again(reference="A\u2800-1"), REUSED),
     "reference, another case": (NAMED, DONE, again(reference="a-1"), SENT),
-    "release, done": (release("tx_ab"), DONE, release("tx_ab"), ALREADY),
-    "release, done and allowed": (release("tx_ab"), DONE, release("tx_ab")._replace(allowed_duplicates=(1,)), ALREADY),
-    "release, unknown and allowed": (
-        *(release("tx_ab"), UNKNOWN),
-        *(release("tx_ab")._replace(allowed_duplicates=(1,)), UNRESOLVED),
-    ),
-    "release, refused": (release("tx_ab"), REFUSED, release("tx_ab"), SENT),
-    "release, another case": (release("tx_ab"), DONE, release("TX_AB"), CONFLICT),
-    "release, another case, unknown": (release("tx_ab"), UNKNOWN, release("TX_AB"), CONFLICT),
-    "release, another case, allowed": (
-        *(release("tx_ab"), DONE),
-        *(release("TX_AB")._replace(allowed_duplicates=(1,)), SENT),
-    ),
+    "release, done": (RELEASE, DONE, RELEASE, ALREADY),
+    "release, done and allowed": (RELEASE, DONE, RELEASE._replace(allowed_duplicates=(1,)), ALREADY),
+    "release, unknown and allowed": (RELEASE, UNKNOWN, RELEASE._replace(allowed_duplicates=(1,)), UNRESOLVED),
+    "release, refused": (RELEASE, REFUSED, RELEASE, SENT),
+    "release, another case": (RELEASE, DONE, CAPITALS, CONFLICT),
+    "release, another case, unknown": (RELEASE, UNKNOWN, CAPITALS, CONFLICT),
+    "release, another case, allowed": (RELEASE, DONE, CAPITALS._replace(allowed_duplicates=(1,)), SENT),
 }
 """Name -> a write, its outcome, a later write, and what becomes of that."""
 

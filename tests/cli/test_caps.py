@@ -35,14 +35,6 @@ def test_creates_are_sent_up_to_the_cap_and_no_further(profile: Profile, run: Ru
     ]
 
 
-def test_currency_without_a_cap_is_refused_under_caps(profile: Profile, run: Run) -> None:
-    server = profile('caps.EUR = "5000"')
-
-    result = run(*create("1"), "--json")
-
-    assert (result.code, server.writes, result.error["code"]) == (5, [], "capped")
-
-
 def test_operations_and_currencies_are_counted_apart(profile: Profile, run: Run) -> None:
     profile('caps.USD = "100"', 'caps.EUR = "100"')
 

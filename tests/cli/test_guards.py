@@ -233,12 +233,3 @@ def test_release_of_an_id_in_another_case_is_refused(service_and_run: ServiceAnd
     assert "--allow-duplicate j1" in refused.error["hint"]
     assert (allowed.code, len(server.writes)) == (0, 2)
     assert len(journal()) == 2
-
-
-def test_references_that_look_alike_are_one(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(json_reply(HELD))
-    assert run(*CREATE, "--reference", "Zu\u0308rich 1").code == 0
-
-    again = run(*CREATE, "--reference", " Z\u00fcrich 1", "--json")
-
-    assert (again.code, again.error["code"], len(server.writes)) == (7, "reference_reused", 1)

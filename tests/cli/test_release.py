@@ -139,14 +139,6 @@ def test_wait_ends_at_its_deadline_and_reports_the_accepted_release(service_with
     assert (expired.error["outcome"], clock[0], len(server.writes)) == ("done", 10.0, 1)
 
 
-def test_wait_without_a_released_status_is_refused(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(json_reply(HELD))
-
-    results = [run(*RELEASE, "--wait"), run(*RELEASE, "--wait", "--deadline", "soon")]
-
-    assert ([result.code for result in results], server.seen) == ([2, 2], [])
-
-
 def test_an_unknown_release_is_not_sent_again(service_and_run: ServiceAndRun, journal: Journal) -> None:
     server, run = service_and_run(writes_meet(say_nothing))
 

@@ -150,18 +150,6 @@ def test_a_signal_while_connecting_leaves_the_write_not_sent(
     assert there.journal() == [("create_transaction", "not_sent")]
 
 
-@pytest.mark.full
-def test_write_stopped_by_a_signal_is_sent_when_repeated(program: Program, serve: Serve) -> None:
-    with deaf_to_handshakes() as (url, hello):
-        process = program.with_environ(ESCROWCTL_BASE_URL=url, ESCROWCTL_API_KEY=KEY).start(*CREATE)
-        hello()
-        process.send_signal(signal.SIGINT)
-        assert finish(process).code == 130
-    server = serve(answering(http_reply("200 OK", HELD)))
-    assert program.at(server).run(*CREATE, "-q").out == "tx_1\n"
-    assert len(server.writes) == 1
-
-
 @pytest.mark.parametrize(("keys", "code"), [("\x03", 130), ("\x04", 3)], ids=["Ctrl-C", "Ctrl-D"])
 def test_unanswered_confirmation_releases_nothing(program: Program, serve: Serve, keys: str, code: int) -> None:
     server = serve(by_method(GET=answer_held))

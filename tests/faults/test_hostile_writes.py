@@ -17,6 +17,8 @@ from faults.hostile_terminal import Service, harm_in, hostile
 from faults.reply_variants import Reached
 from faults.seeds import draw_seed
 
+pytestmark = pytest.mark.full
+
 SHORT, LONG = 240, 20_000
 IN_ONE_RECORD = 120
 
@@ -117,7 +119,6 @@ def show_strings(service: Service, place: str, strings: list[str]) -> None:
         assert len(shown) > 10
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("count", [SHORT, pytest.param(LONG, marks=pytest.mark.long)])
 @pytest.mark.parametrize("place", PLACES)
 def test_hostile_strings_around_writes_do_not_harm_terminals(place: str, count: int, service: Service) -> None:
@@ -161,7 +162,6 @@ def export(service: Service, strings: list[str]) -> None:
     assert [entry["reference"] for entry in reversed(listed.json)] == references
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("count", [IN_A_SHEET, pytest.param(LONG, marks=pytest.mark.long)])
 def test_hostile_strings_make_no_formula_in_a_spreadsheet(service: Service, count: int) -> None:
     chance = random.Random(draw_seed())
@@ -171,7 +171,6 @@ def test_hostile_strings_make_no_formula_in_a_spreadsheet(service: Service, coun
 # Teeth
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.usefixtures("time_limit")
 def test_harness_detects_unescaped_text_around_a_write(
@@ -183,7 +182,6 @@ def test_harness_detects_unescaped_text_around_a_write(
         show_strings(service, place, ["\x1b[2J", "\x9b31m", "\u202e", "\u200b"] * 8)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", " =1+1"])
 def test_the_harness_notices_a_formula(text: str, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(internals.FORMULA_STARTS, ("nothing",))

@@ -49,13 +49,15 @@ STORAGE = os.environ.get("ESCROWCTL_TEST_STORAGE", "sqlite")
 """`memory`: the same tests on the adapter in `storage.memory`; those that need the file are skipped."""
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark a case as thorough where its test names others as representative."""
+def pytest_itemcollected(item: pytest.Function) -> None:
+    """Put a test into its rings: `pytest` runs those marked quick, `pytest -m full` all but the long ones."""
+    if item.get_closest_marker("long"):
+        return
     named = item.get_closest_marker("representative")
-    if named and isinstance(item, pytest.Function):
-        item_id = item.callspec.id
-        if not any(fnmatchcase(item_id, pattern) for pattern in named.args):
-            item.add_marker(pytest.mark.thorough)
+    is_other_case = named and not any(fnmatchcase(item.callspec.id, pattern) for pattern in named.args)
+    if not (is_other_case or item.get_closest_marker("full")):
+        item.add_marker("quick")
+    item.add_marker("full")
 
 
 @dataclass(frozen=True)

@@ -26,20 +26,10 @@ def read(path: str) -> Any:
     return pkgutil.resolve_name(path)
 
 
-def database_of(storage: Any) -> Any:
-    """Return the SQLite connection of a journal's storage."""
-    return storage._db
-
-
 def replace_sockets(transport: Any, backend: Any) -> None:
     """Let a transport open its connections through another network backend."""
     for pool in (transport._reads, transport._writes):
         pool._network_backend._sockets = backend
-
-
-def sandbox_connection(sandbox: Any) -> Any:
-    """Return the SQLite connection of an open sandbox."""
-    return sandbox.store._connection
 
 
 def store_connection(store: Any) -> Any:

@@ -16,6 +16,8 @@ from wire_server import Seen, serving
 from batch.conftest import WriteRows
 from batch.services import BatchService
 
+pytestmark = pytest.mark.full
+
 RUN = ("--yes", "--json", "--concurrency", "8")
 PROFILE = """default_profile = "a"
 [profiles.a]
@@ -133,10 +135,7 @@ def test_creates_killed_at_random(tmp_path: Path, rows: WriteRows, rows_: int, k
     assert found["done"] > rows_ // 3
 
 
-@pytest.mark.parametrize(
-    ("rows_", "kills"),
-    [pytest.param(100, 3, marks=pytest.mark.thorough), pytest.param(1500, 100, marks=pytest.mark.long)],
-)
+@pytest.mark.parametrize(("rows_", "kills"), [(100, 3), pytest.param(1500, 100, marks=pytest.mark.long)])
 def test_releases_of_a_service_that_deduplicates_end_done_once(
     tmp_path: Path, rows: WriteRows, rows_: int, kills: int
 ) -> None:

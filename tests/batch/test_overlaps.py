@@ -11,8 +11,6 @@ from batch.conftest import Start, WriteRows, counts_of, open_elsewhere
 from batch.services import BatchService, as_usual
 from escrowctl.batch.overlaps import Overlaps, find_overlaps
 from escrowctl.batch.plan import find_batch
-from escrowctl.errors import Outcome
-from escrowctl.journal.model import Selection, Settlement
 
 RUN = ("--yes", "--json")
 
@@ -42,6 +40,7 @@ def test_another_order_is_another_file_whose_rows_are_done(start: Start, rows: W
     assert service.applied == {"1": 1, "2": 1, "3": 1}
 
 
+@pytest.mark.full
 def test_new_run_key_sends_done_rows_again_once(start: Start, rows: WriteRows) -> None:
     service, run = start()
     path = str(rows(4))
@@ -122,28 +121,6 @@ def test_done_row_with_another_body_is_not_left_out(
     assert run("create", changed, *RUN, *options).error["flaws"][0]["line"] == 2
 
 
-def record_done(home: Path, **values: Any) -> None:
-    """Record a create that is done: the last one of this journal, with other values."""
-    elsewhere = open_elsewhere(home)
-    intent = elsewhere.select(Selection(1))[0].intent._replace(idempotency_key="k", **values)
-    elsewhere.settle(elsewhere.begin(intent, request_id="r").entry, Settlement(Outcome.DONE, "200", 200, "tx_9"))
-    elsewhere.close()
-
-
-@pytest.mark.parametrize("run_key", [None, "", "december", "november"])
-def test_entry_of_an_unknown_run_counts_as_this_one(
-    start: Start, rows: WriteRows, home: Path, run_key: str | None
-) -> None:
-    """A single create and another journal's entry may have no run key."""
-    service, run = start()
-    run("tx", "create", "--amount", "10", "--currency", "EUR", "--reference", "X")
-    record_done(home, reference="A-1", run_key=run_key)
-
-    result = run("create", str(rows(text="reference,amount,currency\nA-1,10,EUR\n")), *RUN, *DECEMBER)
-
-    assert (result.code, len(service.received)) == ((7, 1) if run_key in (None, "december") else (0, 2))
-
-
 def test_run_key_without_references_is_refused(start: Start, rows: WriteRows) -> None:
     service, run = start()
     path = str(rows(text="amount,currency,reference\n7,EUR,A-1\n8,EUR,\n"))
@@ -184,6 +161,7 @@ def test_files_checked_at_once_pay_a_run_once(start: Start, rows: WriteRows, mon
     assert (service.applied["10"], service.applied["30"]) == (2, 2)
 
 
+@pytest.mark.full
 def test_hints_for_rejects_of_a_run_name_its_key(december: tuple[BatchService, Run]) -> None:
     _, run = december
 
@@ -279,6 +257,7 @@ def test_file_that_another_process_starts_now_is_busy(start: Start, rows: WriteR
     assert (busy.code, busy.error["code"], len(service.received)) == (7, "busy", 3)
 
 
+@pytest.mark.full
 def test_file_without_references_is_completed_in_a_new_journal(
     start: Start, rows: WriteRows, home: Path, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ from conftest import Result, Run, Serve
 from wire_server import Behave, WireServer, hang_up
 
 from cli.older_export import write_older_export
-from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, json_reply, writes_meet
 
 EU, US = "sk_live_of_the_eu_account", "sk_live_of_the_us_account"
 KEYED = (*CREATE, "--idempotency-key", "payroll-2026-11")
@@ -55,49 +55,12 @@ def test_idempotency_key_is_replayed_after_the_api_key_rotated(service_and_run_w
     assert (again.code, again.json["id"], len(server.writes)) == (0, "tx_1", 1)
 
 
-def test_two_named_accounts_do_not_refuse_each_other(service_and_run_with_key: Any) -> None:
-    server, line = service_and_run_with_key(writes_meet(json_reply(HELD)))
-    reference = (*KEYED, "--reference", "order-1")
-
-    codes = [
-        line(key, *words, account=name).code for words in (reference, RELEASE) for key, name in ((EU, "eu"), (US, "us"))
-    ]
-
-    assert (codes, len(server.writes)) == ([0, 0, 0, 0], 4)
-
-
 def test_one_key_under_two_account_names_is_one_account(service_and_run_with_key: Any) -> None:
     server, line = service_and_run_with_key(writes_meet(json_reply(HELD)))
 
     codes = [line(EU, *RELEASE, account=name).code for name in ("eu", "us")]
 
     assert (codes, len(server.writes)) == ([0, 7], 1)
-
-
-@pytest.mark.parametrize("named", [(None, None), ("eu", None), (None, "us")])
-def test_release_of_the_same_id_with_another_key_is_refused(
-    service_and_run_with_key: Any, named: tuple[str | None, str | None]
-) -> None:
-    server, line = service_and_run_with_key(writes_meet(json_reply(b""), reads=json_reply(HELD)))
-    assert line(EU, *RELEASE, account=named[0]).code == 0
-
-    refused = line(US, *RELEASE, "--json", account=named[1])
-    skipped = line(US, *RELEASE, "--skip-released", account=named[1])
-
-    assert (refused.code, skipped.code, len(server.writes)) == (7, 7, 1)
-    assert (refused.error["code"], refused.error["entry"]) == ("conflict", "j1")
-
-
-def test_unknown_create_stays_unknown_where_the_api_key_has_changed(service_and_run_with_key: Any) -> None:
-    server, line = service_and_run_with_key(in_turn(hang_up, json_reply(HELD)))
-    keyed = (*CREATE, "--idempotency-key", "order-7")
-    assert line(EU, *keyed).code == 12
-
-    repeated = line(US, *keyed, "--json").error
-    identical = line(US, *CREATE)
-
-    assert (repeated["code"], repeated["outcome"], identical.code) == ("earlier_unknown", "unknown", 12)
-    assert len(server.writes) == 1
 
 
 def test_unknown_is_not_resolved_with_another_key(service_and_run_with_key: Any) -> None:

@@ -214,6 +214,20 @@ def test_a_key_that_would_not_be_used_is_not_stored(run: Run, write_config: Call
     assert "credentials.toml" not in files_of(home)
 
 
+@pytest.mark.parametrize("text", ["[profiles.a", '[profiles.a]\nbase_url = "https://b.example.com"\n'])
+def test_login_stores_nothing_if_the_file_changed_meanwhile(
+    run: Run, serve: Serve, write_config: Callable[[str], Path], home: Path, text: str
+) -> None:
+    def change_config(seen: Seen, connection: Any) -> None:
+        write_config(text)
+        takes(KEY)(seen, connection)
+
+    result = login(run, serve(change_config), "--mode", "test", "-p", "a")
+
+    assert (result.code, result.out) == (2, "")
+    assert files_of(home) == {"config.toml": text}
+
+
 @pytest.mark.parametrize("store", [(), ("--keyring",)], ids=["file", "keyring"])
 def test_login_removes_the_key_when_the_last_rename_fails(
     run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, store: tuple[str, ...]
@@ -412,6 +426,15 @@ def test_switch_sets_the_default_profile(run: Run, accounts: tuple[WireServer, W
         'default_profile = "a"', 'default_profile = "b"'
     )
     assert (unknown.code, unnamed.code) == (2, 2)
+
+
+def test_switch_lists_profiles_in_the_order_of_the_file(run: Run, write_config: Callable[[str], Path]) -> None:
+    write_config("".join(f'[profiles.{name}]\nbase_url = "https://{name}.example.com"\n' for name in "cab"))
+
+    switched = run("auth", "switch", stdin="b\n", terminal=True)
+
+    assert [line.split()[0] for line in switched.err.splitlines()[:3]] == ["c", "a", "b"]
+    assert (switched.code, run("config", "get", "default_profile").out) == (0, "b\n")
 
 
 # What is on the disk

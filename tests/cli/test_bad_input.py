@@ -15,20 +15,8 @@ from cli.conftest import Profile
 from cli.replies import HELD, RELEASE, json_reply
 
 AMOUNTS = ("1,000", "1 000", "1e3", "+5", "-5", "5.", "007", "NaN", "", "0", "\u0661\u0660\u0660", "100.005")
+CURRENCIES = ("usd", "EURO", "", "ABC")
 IDS = ("a/b", "%2e%2e", "tx_1\n", "", "null", "undefined", "x" * 129)
-
-
-@pytest.mark.parametrize(
-    ("amount", "currency"),
-    [*((amount, "USD") for amount in AMOUNTS), ("12.5", "JPY"), ("5", "usd"), ("5", "EURO"), ("5", ""), ("5", "ABC")],
-)
-def test_ambiguous_amount_or_currency_is_refused(amount: str, currency: str, service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(json_reply(HELD))
-
-    result = run("tx", "create", f"--amount={amount}", "--currency", currency, "--json")
-
-    assert (result.code, result.out, server.seen) == (2, "", [])
-    assert (result.error["code"], result.error["outcome"]) == ("bad_value", "not_sent")
 
 
 @pytest.mark.parametrize(
@@ -52,18 +40,16 @@ def test_hint_of_an_unknown_currency_lets_the_profile_accept_it(profile: Profile
     assert (refused.code, followed.code, run(*create, "--dry-run").code) == (2, 0, 0)
 
 
-@pytest.mark.parametrize("resource_id", IDS)
-@pytest.mark.parametrize("line", [("tx", "get"), ("tx", "release", "--yes")], ids=["get", "release"])
-def test_id_that_does_not_fit_a_path_is_refused(
-    line: tuple[str, ...], resource_id: str, service_and_run: ServiceAndRun
-) -> None:
-    server, run = service_and_run(json_reply(HELD))
-
-    result = run(*line, "--", resource_id)
-
-    assert (result.code, result.out, server.seen) == (2, "", [])
-
-
+BAD_LISTS = (
+    *("--limit 2 --all", "--status held,", "--since soon", "--raw --all", "--raw --status x"),
+    *("--refresh", "--over 7d", "--local --over week"),
+)
+BAD_WAITS = (
+    "wait tx_1",
+    "wait tx_1 --for released",
+    "wait tx_1 --for held,x --fail-on HELD",
+    "watch tx_1 --interval 0s",
+)
 FIVE = ("tx", "create", "--amount", "5", "--currency", "USD")
 
 
@@ -74,8 +60,14 @@ FIVE = ("tx", "create", "--amount", "5", "--currency", "USD")
         ("tx", "release", "--yes"),
         ("tx", "release", "tx_1", "tx_1", "--yes"),
         ("tx", "release", "-", "--yes"),
+        (*RELEASE, "--wait"),
+        (*RELEASE, "--wait", "--deadline", "soon"),
         ("tx", "get", "tx_1", "-"),
         ("tx", "create", "--amount", "5"),
+        ("tx", "create", "--amount", "12.5", "--currency", "JPY"),
+        *(("tx", "create", f"--amount={amount}", "--currency", "USD") for amount in AMOUNTS),
+        *(("tx", "create", "--amount", "5", "--currency", currency) for currency in CURRENCIES),
+        *((*line, "--", one) for one in IDS for line in (("tx", "get"), ("tx", "release", "--yes"))),
         (*FIVE, "--amount", "6"),
         ("-p", "a", "tx", "get", "tx_1", "-p", "b"),
         ("--base-url", "http://localhost", "tx", "get", "tx_1", "--base-url", "http://[::1]"),
@@ -88,6 +80,8 @@ FIVE = ("tx", "create", "--amount", "5", "--currency", "USD")
         (*FIVE, "--reference", " "),
         (*FIVE, "--idempotency-key", "a b"),
         (*FIVE, "--allow-duplicate", "12"),
+        *(("tx", "list", *words.split(" ")) for words in BAD_LISTS),
+        *(("tx", *words.split(" ")) for words in BAD_WAITS),
         ("journal", "show", "x"),
         ("journal", "list", "--limit", "0"),
         ("help", "nothing"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
-from wire_server import Behave, hang_up
+from wire_server import hang_up
 
 from cli.conftest import Profile
 from cli.replies import HELD, holding, in_turn, json_reply
@@ -33,14 +33,6 @@ def test_creates_are_sent_up_to_the_cap_and_no_further(profile: Profile, run: Ru
         b'{"amount":100.50,"currency":"USD"}',
         b'{"amount":50,"currency":"USD"}',
     ]
-
-
-def test_currency_without_a_cap_is_refused_under_caps(profile: Profile, run: Run) -> None:
-    server = profile('caps.EUR = "5000"')
-
-    result = run(*create("1"), "--json")
-
-    assert (result.code, server.writes, result.error["code"]) == (5, [], "capped")
 
 
 def test_operations_and_currencies_are_counted_apart(profile: Profile, run: Run) -> None:
@@ -90,30 +82,6 @@ def test_update_to_an_uncountable_amount_is_refused_under_caps(profile: Profile,
     assert (result.code, server.writes, result.error["code"]) == (5, [], "capped")
 
 
-def test_negative_amount_does_not_free_the_cap(profile: Profile, run: Run) -> None:
-    server = profile('caps.USD = "100"', behave=json_reply(HELD.replace(b"100", b"-1000000")))
-
-    result = run("tx", "release", "tx_1", "--yes", "--json")
-
-    assert (result.code, server.writes) == (5, [])
-
-
-def test_day_with_an_amount_that_is_not_known_is_refused_under_caps(profile: Profile, run: Run) -> None:
-    def releasing(number: int, time: datetime) -> int:
-        return run("tx", "release", f"tx_{number}", "--yes", now=lambda: time).code
-
-    known, same = json_reply(b'{"status":"held","amount":60,"currency":"EUR"}'), 'service_id = "one"'
-    profile(same, 'caps.EUR = "100"', behave=known)
-    earlier = releasing(1, EVE)
-    profile(same, behave=json_reply(b'{"status":"held"}'))
-    without = releasing(2, DAY)
-    server = profile(same, 'caps.EUR = "100"', behave=known)
-    refused = run("tx", "release", "tx_3", "--yes", "--json", now=lambda: DAY)
-
-    assert (earlier, without, refused.code, server.writes) == (0, 0, 5, [])
-    assert (releasing(3, NEXT), run("journal", "verify").code) == (0, 0)
-
-
 def test_refused_write_without_an_amount_makes_up_for_no_other(profile: Profile, run: Run) -> None:
     replies = {"GET": json_reply(b'{"status":"held"}'), "PUT": json_reply(b"", "401 No")}
     server = profile(behave=lambda seen, connection: replies[seen.method](seen, connection))
@@ -134,15 +102,6 @@ def test_refused_write_without_an_amount_makes_up_for_no_other(profile: Profile,
     assert (counted, again.code, len(server.writes)) == (0, 5, 3)
 
 
-def test_resent_write_counts_as_often_as_it_was_sent(profile: Profile, run: Run) -> None:
-    server = profile('caps.USD = "150"', behave=hang_up)
-    resend = ("journal", "resolve", "j1", "--resend", "--yes", "--allow-unreadable", "--reason", "desk")
-
-    codes = [run(*line).code for line in (create("60"), resend, create("31"), create("30"), resend)]
-
-    assert (codes, len(server.writes)) == ([12, 12, 5, 12, 5], 3)
-
-
 def test_write_resent_with_the_clock_set_back_counts(profile: Profile, run: Run) -> None:
     profile('caps.USD = "100"', behave=in_turn(hang_up, holding()))
     resend = ("journal", "resolve", "j1", "--resend", "--yes", "--allow-unreadable", "--reason", "desk")
@@ -152,56 +111,12 @@ def test_write_resent_with_the_clock_set_back_counts(profile: Profile, run: Run)
     assert [*codes, run(*create("1"), now=lambda: DAY).code] == [12, 0, 5]
 
 
-def test_write_sent_with_the_clock_set_back_counts_afterwards(profile: Profile, run: Run) -> None:
-    profile('caps.USD = "100"')
-
-    codes = [run(*create(amount), now=lambda at=at: at).code for amount, at in (("1", DAY), ("99", EVE), ("1", DAY))]
-
-    assert codes == [0, 0, 5]
-
-
 def test_write_that_moves_no_money_is_not_capped(profile: Profile, run: Run) -> None:
     server = profile('caps.USD = "1"')
 
     assert run("tx", "get", "tx_1").code == 0
     assert run("webhook", "create", "--url", "https://hooks.example.net/x").code == 0
     assert len(server.writes) == 1
-
-
-@pytest.mark.parametrize(
-    ("behave", "code", "then"),
-    [(hang_up, 12, 5), (json_reply(b"", "400 No"), 8, 0), (holding(), 0, 5)],
-    ids=["unknown", "refused", "done"],
-)
-def test_unknown_writes_count_and_refused_writes_do_not(
-    profile: Profile, run: Run, behave: Behave, code: int, then: int
-) -> None:
-    profile('caps.USD = "100"', behave=in_turn(behave, holding()))
-
-    assert [run(*create("100")).code, run(*create("99")).code] == [code, then]
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "code"),
-    [(EVE, DAY, 0), (DAY, EVE, 5), (DAY, DAY, 5), (DAY, NEXT, 0), (NEXT, DAY, 5)],
-    ids=["next day", "clock set back over midnight", "same day", "midnight", "clock set back from tomorrow"],
-)
-def test_cap_starts_again_on_a_new_utc_day_only(
-    profile: Profile, run: Run, first: datetime, second: datetime, code: int
-) -> None:
-    profile('caps.USD = "100"')
-
-    assert run(*create("100"), now=lambda: first).code == 0
-    assert run(*create("100"), now=lambda: second).code == code
-
-
-def test_write_dated_in_the_future_counts_until_then(profile: Profile, run: Run) -> None:
-    server = profile('caps.USD = "100"')
-    assert run(*create("99"), now=lambda: AHEAD).code == 0
-
-    refused, later = run(*create("2"), "--json", now=lambda: DAY), run(*create("2"), now=lambda: AFTER)
-
-    assert (refused.code, later.code, len(server.writes)) == (5, 0, 2)
 
 
 def test_a_retry_of_one_write_counts_once(profile: Profile, run: Run) -> None:

@@ -80,6 +80,28 @@ def test_a_valid_set_up_is_ok_and_nothing_is_changed(profile: Profile, run: Run,
     assert len(server.writes) == writes
 
 
+def test_quiet_shows_only_what_is_not_in_order(profile: Profile, run: Run) -> None:
+    profile(behave=service())
+    valid = run("doctor", "-q")
+    profile(behave=refusing("403 Forbidden"))
+
+    refused = run("doctor", "-q")
+
+    assert (valid.code, valid.out) == (0, "")
+    assert (refused.code, set(checks(refused).values()) - {"unclear"}) == (16, {"failed"})
+
+
+def test_journal_is_verified_in_part_if_time_runs_out(profile: Profile, run: Run) -> None:
+    profile(behave=service())
+    run(*CREATE)
+    seconds = iter(range(1_000_000))
+
+    result = run("doctor", monotonic=lambda: next(seconds))
+
+    assert check(result, "journal")["verdict"] == "ok"
+    assert "escrowctl journal verify" in check(result, "journal")["hint"]
+
+
 def test_nothing_configured_names_both_ways_on(run: Run, home: Path) -> None:
     result = run("doctor", "--json")
 

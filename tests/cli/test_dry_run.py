@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from conftest import Run
+from conftest import Run, ServiceAndRun
 from wire_server import Behave, hang_up
 
-from cli.conftest import Profile
+from cli.conftest import Journal, Profile
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
 
 UPDATE = ("tx", "update", "tx_1", "--data", '{"amount":7,"currency":"USD"}', "--yes")
@@ -137,3 +137,26 @@ def test_dry_run_prints_no_secret(profile: Profile, run: Run) -> None:
     rehearsed = run(*WEBHOOK, "--data", '{"secret":"whsec_TOPSECRETVALUE12345"}', "--dry-run", "--json")
 
     assert (rehearsed.code, "TOPSECRET" in rehearsed.out + rehearsed.err) == (0, False)
+
+
+@pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
+def test_dry_run_shows_the_request_and_sends_nothing(
+    line: tuple[str, ...], service_and_run: ServiceAndRun, journal: Journal
+) -> None:
+    server, run = service_and_run(json_reply(HELD))
+
+    rehearsed = run(*line, "--dry-run", "--json", "--idempotency-key", "k-1").json
+
+    assert server.seen == []
+    assert journal() == []
+    run(*line, "--idempotency-key", "k-1")
+    sent = server.writes[0]
+    assert rehearsed["method"] == sent.method
+    assert rehearsed["url"] == f"{server.base_url}{sent.target}"
+    assert (rehearsed["body"] or "").encode() == sent.body
+    assert rehearsed["headers"].pop("Authorization") == "Bearer ***"
+    assert rehearsed["headers"].pop("X-Request-Id") == "(created when sent)"
+    own = {name: value for name, value in sent.headers if name.lower() not in ("host", "content-length")}
+    assert {**rehearsed["headers"]} == {
+        name: value for name, value in own.items() if name not in ("Authorization", "X-Request-Id")
+    }

@@ -65,6 +65,17 @@ def test_raw_keeps_the_envelope_of_a_list_and_of_several(service_and_run: Servic
     assert run("tx", "list", "--raw", "--json").json == json.loads(LIST)
 
 
+def test_raw_keeps_the_envelope_of_a_stored_reply(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(b'{"data":%s,"took":3}' % HELD))
+    line = (*CREATE, "--idempotency-key", "k")
+    run(*line)
+
+    raw, plain = run(*line, "--raw"), run(*line, "--json")
+
+    assert (raw.json, plain.json) == ({"data": json.loads(HELD), "took": 3}, json.loads(HELD))
+    assert len(server.writes) == 1
+
+
 def test_lines_of_several_show_outcome_and_selected_fields(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(by_method(GET=json_reply(HELD), PUT=json_reply(b"{}")))
 

@@ -12,6 +12,7 @@ from wire_server import hang_up
 
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, RELEASE
+from cli.test_dry_run import UPDATE, WEBHOOK
 from escrowctl.config.folders import Folders
 from escrowctl.config.origin import Network, Origin
 from escrowctl.config.service import Service, WebhookSettings
@@ -198,6 +199,16 @@ def test_no_journal_is_created_in_the_place_of_the_required_one(run: Run, home: 
     assert (refused.code, refused.out, (home / "state").exists()) == (17, "", False)
     assert "journal init --from" in refused.error["hint"]
     assert run("journal", "init").code == 0
+
+
+@pytest.mark.parametrize("line", [CREATE, RELEASE[:3], (*RELEASE[:3], "tx_2"), UPDATE, WEBHOOK], ids=" ".join)
+def test_read_only_profile_refuses_before_it_reads_or_asks(line: tuple[str, ...], profile: Profile, run: Run) -> None:
+    server = profile("read_only = true", 'mode = "live"')
+
+    result = run(*line, terminal=True)
+
+    assert (result.code, result.out, server.seen) == (15 if "tx_2" in line else 5, "", [])
+    assert "\n> " not in result.err
 
 
 def test_list_without_a_journal_says_so(profile: Profile, run: Run, home: Path) -> None:

@@ -164,15 +164,6 @@ def test_register_leaves_out_other_accounts(profile: Profile, run: Run, home: Pa
     assert (own, result.code, json.loads(result.out)) == ("tx_1\n", 0, [])
 
 
-@pytest.mark.parametrize("words", [("--refresh",), ("--over", "7d"), ("--local", "--over", "a week")], ids=" ".join)
-def test_register_options_that_cannot_be_meant_read_nothing(
-    words: tuple[str, ...], seven: tuple[WireServer, Escrows], run: Run
-) -> None:
-    result = run("tx", "list", *words)
-
-    assert (result.code, result.out, seven[0].seen) == (2, "", [])
-
-
 def test_release_reply_that_claims_it_is_no_proof(profile: Profile, run: Run) -> None:
     profile('status.released = ["released"]', behave=writes_meet(json_reply(DONE)))
 

@@ -141,11 +141,8 @@ def test_update_without_a_reply_is_unknown_and_blocks_identical_ones(service_and
     other = run("tx", "update", "tx_1", "--data", '{"note":"else"}', "--yes", "--json")
 
     assert [result.code for result in (first, again, other)] == [12, 12, 12]
-    assert [result.error["code"] for result in (first, again, other)] == [
-        "outcome_unknown",
-        "earlier_unknown",
-        "outcome_unknown",
-    ]
+    codes = [result.error["code"] for result in (first, again, other)]
+    assert codes == ["outcome_unknown", "earlier_unknown", "outcome_unknown"]
     assert len(server.writes) == 2
 
 

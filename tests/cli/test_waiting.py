@@ -140,24 +140,6 @@ def test_record_of_another_escrow_is_not_waited_for(profile: Profile, run_tx: Ru
     assert (result.code, result.out, result.error["code"]) == (10, "", "unreadable_reply")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("wait", "tx_1"),
-        ("wait", "tx_1", "--for", "released"),
-        ("wait", "tx_1", "--for", "held,x", "--fail-on", "HELD"),
-        ("watch", "tx_1", "--interval", "0s"),
-    ],
-    ids=" ".join,
-)
-def test_waiting_that_cannot_be_meant_reads_nothing(words: tuple[str, ...], profile: Profile, run_tx: RunTx) -> None:
-    server = profile()
-
-    result = run_tx(*words)
-
-    assert (result.code, result.out, server.seen) == (2, "", [])
-
-
 def changes(result: Result) -> list[tuple[str, str | None, str]]:
     lines = [json.loads(line) for line in result.out.splitlines()]
     return [(line["id"], line["status_before"], line["status_after"]) for line in lines]

@@ -27,6 +27,7 @@ from wire_server import Behave, Seen, WireServer, answering, by_method, hang_up,
 
 from cli.conftest import Profile
 from cli.replies import json_reply
+from cli.test_folders import give_away
 
 pytestmark = pytest.mark.filterwarnings("ignore:send_bytes will be removed")  # waitress warns of one of its options
 
@@ -141,7 +142,7 @@ def test_event_is_stored_and_shown_before_the_sender_gets_200(listen: Listen, sp
     assert rows_of(spool, "SELECT body FROM events") == [(body_of(1),)]
 
 
-@pytest.mark.thorough
+@pytest.mark.full
 def test_event_that_cannot_be_stored_is_not_accepted(
     listen: Listen, spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +169,12 @@ def test_repeated_event_is_counted_and_stored_once(listen: Listen, home: Path) -
     assert [(line["id"], line["arrivals"]) for line in lines_of(result)] == [("msg_1", 1), ("msg_2", 1), ("msg_1", 2)]
     offered_at_tab = home / "cache" / "complete" / "@default" / "event"
     assert offered_at_tab.read_text() == "msg_1\nmsg_2\n"
+
+
+def test_last_line_counts_what_was_received(listen: Listen, target: str) -> None:
+    result = listen(lambda port: [send(port, number) for number in (1, 2, 1)], "--forward-to", target)
+
+    assert "3 received and stored, 2 forwarded, 1 repeated" in result.err.splitlines()[-1]
 
 
 def test_requests_that_are_no_event_are_refused_and_not_stored(listen: Listen) -> None:
@@ -351,7 +358,7 @@ def test_unverified_events_that_were_forwarded_make_room(
     assert [event[0] for event in rows_of(spool)] == [1, 4, 5, 6]
 
 
-@pytest.mark.thorough
+@pytest.mark.full
 def test_unsigned_event_does_not_take_the_place_of_a_signed_one(listen: Listen, run: Run) -> None:
     listen(lambda port: (post(port, b"{}", {"webhook-id": "msg_1"}), send(port, 1)), "--unverified")
 
@@ -403,7 +410,7 @@ def test_failed_attempt_is_repeated_before_the_next_event(
     assert (result.code, shown) == (130, [("msg_1", 500, 1), ("msg_1", 302, 2), ("msg_1", 200, 3), ("msg_2", 200, 1)])
 
 
-@pytest.mark.thorough
+@pytest.mark.full
 def test_event_that_is_always_refused_is_given_up_after_ten_attempts(
     listen: Listen, run: Run, application: Application, target: str
 ) -> None:
@@ -435,7 +442,7 @@ def test_events_that_wait_are_forwarded_by_the_next_listener(listen: Listen, app
     assert (second.code, application.ids) == (130, ["msg_1", "msg_2"])
 
 
-@pytest.mark.thorough
+@pytest.mark.full
 def test_two_listeners_do_not_forward_to_one_application(listen: Listen, target: str) -> None:
     seconds: list[Result] = []
     program = Program(dict(os.environ) | {"ESCROWCTL_WEBHOOK_SECRET": SECRET})
@@ -496,7 +503,7 @@ def test_endpoint_is_registered_after_a_question_and_its_secret_used(listen: Lis
     assert SECRET not in agreed.out + agreed.err
 
 
-@pytest.mark.thorough
+@pytest.mark.full
 def test_sandbox_registers_the_listener_and_prints_its_secret(listen: Listen, run: Run) -> None:
     while_open: list[int] = []
 
@@ -614,6 +621,7 @@ def test_line_of_replay_that_cannot_be_meant_is_refused(words: tuple[str, ...], 
     assert run("webhook", "replay", *words).code == code
 
 
+@pytest.mark.full
 def test_old_events_are_removed_unless_they_are_to_be_forwarded(
     listen: Listen, application: Application, target: str, spool: Path
 ) -> None:
@@ -636,10 +644,21 @@ def test_old_events_are_removed_unless_they_are_to_be_forwarded(
     assert left(0) == [2, 3, 5]
 
 
-@pytest.mark.parametrize("how", ["older", "newer", "open to others", "no database"])
-def test_file_of_events_that_cannot_be_used_is_reported(how: str, listen: Listen, run: Run, spool: Path) -> None:
+@pytest.mark.full
+@pytest.mark.parametrize("how", ["older", "newer", "open to others", "no database", "page", "owner", "link"])
+def test_file_of_events_that_cannot_be_used_is_reported(
+    how: str, listen: Listen, run: Run, spool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     listen(lambda _port: None)
     match how:
+        case "page":
+            content = spool.read_bytes()
+            spool.write_bytes(content[:100].ljust(len(content), b"\xff"))
+        case "owner":
+            give_away(spool, monkeypatch)
+        case "link":
+            spool.unlink()
+            spool.symlink_to("nowhere")
         case "open to others":
             spool.chmod(0o644)
         case "no database":

@@ -1,6 +1,6 @@
 """What an operator sees: a terminal of some width as pyte shows it, or the log of a job, kept as a text file.
 
-`ESCROWCTL_WRITE_SCREENS=1 pytest -m "thorough or not thorough" tests/e2e/test_screens.py` writes the files.
+`ESCROWCTL_WRITE_SCREENS=1 pytest -m full tests/e2e/test_screens.py` writes the files.
 """
 
 import difflib

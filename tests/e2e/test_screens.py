@@ -19,6 +19,8 @@ from e2e.script import SECONDS
 from escrowctl.main import main
 from escrowctl.runtime import Runtime
 
+pytestmark = pytest.mark.full
+
 KEY = "sk_live_0123456789abcdef"
 
 
@@ -317,7 +319,6 @@ def desk(columns: int, serve: Serve) -> Iterator[Desk]:
     shutil.rmtree(home)
 
 
-@pytest.mark.representative("80-first-minutes", "80-three-field-errors")
 @pytest.mark.parametrize("name", SITUATIONS)
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_screen_is_as_kept(name: str, columns: int, desk: Desk) -> None:
@@ -327,7 +328,6 @@ def test_screen_is_as_kept(name: str, columns: int, desk: Desk) -> None:
     assert desk.too_wide == []
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_log_of_a_job_is_as_kept_at_any_width(columns: int, desk: Desk) -> None:
     log = ci_job(desk, columns)

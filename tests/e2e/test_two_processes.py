@@ -10,11 +10,12 @@ from wire_server import Seen, http_reply, say_nothing
 
 from e2e.script import Program, finish
 
+pytestmark = pytest.mark.full
+
 HELD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 HANDS = 8
 
 
-@pytest.mark.thorough
 def test_unanswered_create_blocks_identical_ones_of_other_processes(program: Program, serve: Serve) -> None:
     server = serve(say_nothing)
     there = program.at(server)

@@ -9,6 +9,8 @@ from wire_server import Behave, Seen, http_reply, say_nothing
 
 from e2e.script import SECONDS, Program, plain
 
+pytestmark = pytest.mark.full
+
 RECORD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
 ERASE = "\r\x1b[K"
@@ -32,7 +34,6 @@ def wait_for(program: Program, expected: list[tuple[str, str]]) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.representative("create")
 @pytest.mark.parametrize("words", [CREATE, ("tx", "get", "tx_1")], ids=["create", "get"])
 def test_wait_of_a_second_is_drawn_and_erased(words: tuple[str, ...], program: Program, serve: Serve) -> None:
     server = serve(slow(1.7))
@@ -45,7 +46,6 @@ def test_wait_of_a_second_is_drawn_and_erased(words: tuple[str, ...], program: P
     assert plain(rest).split() == ["id", "tx_1", "status", "held", "amount", "100", "currency", "USD"]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "variables"),
     [(("--json",), {}), (("-q",), {}), ((), {"CI": "true"}), ((), {"TERM": "dumb"})],
@@ -61,7 +61,6 @@ def test_nothing_is_drawn_for_programs(
     assert (code, "waiting" in shown, "\x1b[K" in shown) == (0, False, False)
 
 
-@pytest.mark.thorough
 def test_retry_is_reported_and_its_wait_is_drawn(program: Program, serve: Serve) -> None:
     replies = [http_reply("503 Busy", b"", "Retry-After: 1")]
 
@@ -74,7 +73,6 @@ def test_retry_is_reported_and_its_wait_is_drawn(program: Program, serve: Serve)
     assert f"  1 s\x1b[K{ERASE}" in shown
 
 
-@pytest.mark.thorough
 def test_interrupted_create_is_reported_on_lines_of_its_own(program: Program, serve: Serve) -> None:
     there = program.at(serve(say_nothing))
     terminal = there.terminal(*CREATE)
@@ -87,7 +85,6 @@ def test_interrupted_create_is_reported_on_lines_of_its_own(program: Program, se
     assert there.journal() == [("create_transaction", "unknown")]
 
 
-@pytest.mark.thorough
 def test_stopped_terminal_does_not_hold_up_a_create(program: Program, serve: Serve) -> None:
     there = program.at(serve(slow(3)))
     terminal = there.terminal(*CREATE)
@@ -100,7 +97,6 @@ def test_stopped_terminal_does_not_hold_up_a_create(program: Program, serve: Ser
     assert (code, "tx_1" in shown) == (0, True)
 
 
-@pytest.mark.thorough
 def test_interrupted_watch_ends_with_130(program: Program, serve: Serve) -> None:
     terminal = program.at(serve(slow(0))).terminal("tx", "watch", "tx_1")
 

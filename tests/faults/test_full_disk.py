@@ -16,6 +16,8 @@ from faults.seeds import draw_seed
 from faults.strace import READING, WRITING, Point, needs_strace
 from faults.syscall_faults import CREATE, RELEASE, faulted_command
 
+pytestmark = pytest.mark.full
+
 PAGE = 4096
 LEVELS = [(pages * PAGE, used, verb) for pages in range(42) for used in (False, True) for verb in ("create", "release")]
 """Bytes left, whether the journal exists, and the command: from nothing left to enough."""
@@ -63,7 +65,6 @@ def fill_to(levels: list[tuple[int, bool, str]], disk: Disk, harness: Harness) -
     assert set(codes) == {0, 12, 17}, codes
 
 
-@pytest.mark.representative("3")
 @pytest.mark.parametrize("count", [3, 6, pytest.param(len(LEVELS), marks=pytest.mark.long)])
 def test_nearly_full_disk_sends_nothing_without_an_intent(disk: Disk, harness: Harness, count: int) -> None:
     fixed = [NOTHING, THE_INTENT, ALL]
@@ -96,9 +97,7 @@ def fail_at(folder: Path, verb: str, *, share: int | None, calls: frozenset[str]
         print(f"{verb}: {len(faults)} faults at {len(points)} calls")
 
 
-SHARES = pytest.mark.parametrize(
-    "share", [pytest.param(4, marks=pytest.mark.thorough), pytest.param(None, id="all", marks=pytest.mark.long)]
-)
+SHARES = pytest.mark.parametrize("share", [4, pytest.param(None, id="all", marks=pytest.mark.long)])
 
 
 @needs_strace
@@ -115,7 +114,6 @@ def test_failed_open_or_read_is_reported_in_a_sentence(tmp_path: Path, verb: str
     fail_at(tmp_path, verb, share=share, calls=READING)
 
 
-@pytest.mark.thorough
 @needs_strace
 @pytest.mark.parametrize("call", ["fcntl", "close"])
 def test_failed_lock_or_unlock_is_reported_in_a_sentence(tmp_path: Path, call: str) -> None:
@@ -134,7 +132,6 @@ def test_create_reported_as_unknown_is_blocked_after_any_failed_sync(tmp_path: P
         command.run_with_fault(last, "error=EIO")
 
 
-@pytest.mark.thorough
 @needs_strace
 def test_accepted_release_is_reported_when_its_read_back_fails_recording(tmp_path: Path) -> None:
     with faulted_command(tmp_path, "release") as command:
@@ -160,7 +157,6 @@ def test_failed_sync_detects_a_variant_that_continues(tmp_path: Path) -> None:
         assert (noticed.value.kind, command.harness.mark.exists()) == (Violation.DAMAGED, True)
 
 
-@pytest.mark.thorough
 def test_read_only_disk_allows_reads_and_sends_no_write(disk: Disk, harness: Harness) -> None:
     template = harness.home
     harness.home = disk.path / "home"

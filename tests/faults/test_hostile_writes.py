@@ -17,6 +17,8 @@ from faults.hostile_terminal import Service, harm_in, hostile
 from faults.reply_variants import Reached
 from faults.seeds import draw_seed
 
+pytestmark = pytest.mark.full
+
 SHORT, LONG = 240, 20_000
 IN_ONE_RECORD = 120
 
@@ -117,7 +119,6 @@ def show_strings(service: Service, place: str, strings: list[str]) -> None:
         assert len(shown) > 10
 
 
-@pytest.mark.representative("creates-240", "updates-240")
 @pytest.mark.parametrize("count", [SHORT, pytest.param(LONG, marks=pytest.mark.long)])
 @pytest.mark.parametrize("place", PLACES)
 def test_hostile_strings_around_writes_do_not_harm_terminals(place: str, count: int, service: Service) -> None:

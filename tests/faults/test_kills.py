@@ -9,6 +9,8 @@ import pytest
 from faults.kills import Harness, HarnessError, Violation, ViolationError
 from faults.seeds import draw_seed
 
+pytestmark = pytest.mark.full
+
 SHORT, LONG = 12, 1000
 
 
@@ -22,9 +24,7 @@ def harness(home: Path, *, variant: str | None = None) -> Iterator[Harness]:
         print(f"ESCROWCTL_TEST_SEED={killer.seed}: {killer.tally}")
 
 
-@pytest.mark.parametrize(
-    "kills", [pytest.param(SHORT, marks=pytest.mark.thorough), pytest.param(LONG, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("kills", [SHORT, pytest.param(LONG, marks=pytest.mark.long)])
 def test_random_kills_violate_no_promise(tmp_path: Path, kills: int) -> None:
     with harness(tmp_path) as killer:
         killer.measure()
@@ -53,7 +53,6 @@ def notice(home: Path, variant: str, *, moment: str, kind: str) -> Violation | N
     return None
 
 
-@pytest.mark.representative("intent_after_sending*", "speaks_too_soon*")
 @pytest.mark.parametrize(
     ("variant", "moment", "kind", "noticed"),
     [
@@ -72,7 +71,6 @@ def test_the_harness_notices_a_broken_variant(
     assert notice(tmp_path, variant, moment=moment, kind=kind) is noticed
 
 
-@pytest.mark.representative("never_starts*")
 @pytest.mark.parametrize(
     ("variant", "why"),
     [("never_starts", "an undisturbed create ended with 0, and 0 arrived"), ("is_never_reached", "never reached")],

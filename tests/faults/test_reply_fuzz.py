@@ -29,6 +29,8 @@ from faults.peak_memory import measure
 from faults.seeds import draw_seed
 from faults.service_faults import complete, sends
 
+pytestmark = pytest.mark.full
+
 MEGABYTES = 150
 GIBIBYTES = 10
 
@@ -36,7 +38,6 @@ GIBIBYTES = 10
 # Fuzz
 
 
-@pytest.mark.representative("1000")
 @pytest.mark.parametrize("count", [1_000, 10_000, pytest.param(100_000, marks=pytest.mark.long)])
 def test_thousands_of_mutated_replies_are_all_classified(tmp_path: Path, count: int) -> None:
     done = measure([sys.executable, "-m", "faults.reply_fuzz", str(draw_seed()), str(count)], tmp_path)
@@ -62,7 +63,6 @@ LINES = (
 WRITE_CODES, READ_CODES = {0, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16}, {0, 4, 5, 6, 7, 8, 9, 10, 16}
 
 
-@pytest.mark.representative("20")
 @pytest.mark.parametrize("count", [20, 100, pytest.param(3_000, marks=pytest.mark.long)])
 def test_commands_end_as_judged_for_mutated_replies(run: Run, count: int) -> None:
     """The same replies over sockets, to whole command lines, with every choice of output options."""
@@ -107,7 +107,6 @@ def test_the_fuzz_notices_a_broken_variant(
     assert any("ESCROWCTL_TEST_SEED=7" in note for note in found.value.__notes__)
 
 
-@pytest.mark.thorough
 def test_fuzz_passes_with_the_unbroken_program() -> None:
     reply_fuzz.run(7, 600)
 
@@ -249,7 +248,6 @@ def end_within_bounds(name: str, line: tuple[str, ...], home: Path) -> None:
     assert ended.megabytes < MEGABYTES
 
 
-@pytest.mark.representative("a drip in the body", "a gzip bomb of 10 GiB")
 @pytest.mark.parametrize("name", ENDLESS)
 def test_endless_replies_end_within_bounds(name: str, tmp_path: Path) -> None:
     end_within_bounds(name, GET if "gzip" in name else CREATE, tmp_path / "home")
@@ -276,7 +274,7 @@ LISTS: dict[str, tuple[Misbehave, int]] = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.thorough if "nested" in name else pytest.mark.long) for name in LISTS]
+    "name", [pytest.param(name, marks=() if "nested" in name else pytest.mark.long) for name in LISTS]
 )
 def test_list_is_read_in_bounded_memory(name: str, tmp_path: Path) -> None:
     behave, most = LISTS[name]
@@ -287,7 +285,6 @@ def test_list_is_read_in_bounded_memory(name: str, tmp_path: Path) -> None:
     assert (ended.code, ended.megabytes < most) == (10, True)
 
 
-@pytest.mark.representative("has_no_limit")
 @pytest.mark.parametrize(
     ("variant", "behave"),
     [("has_no_limit", streams(GZIPPED, lambda: bomb(0.2))), ("has_no_deadline", ENDLESS["a drip in the body"])],

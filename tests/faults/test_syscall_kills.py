@@ -7,10 +7,9 @@ import pytest
 from faults.strace import needs_strace
 from faults.syscall_faults import faulted_command
 
-pytestmark = needs_strace
+pytestmark = [pytest.mark.full, needs_strace]
 
 
-@pytest.mark.representative("2-create")
 @pytest.mark.parametrize("verb", ["create", "release"])
 @pytest.mark.parametrize("share", [2, 6, pytest.param(None, id="all", marks=pytest.mark.long)])
 def test_kill_at_journal_calls_violates_no_promise(tmp_path: Path, verb: str, share: int | None) -> None:

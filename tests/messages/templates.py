@@ -7,6 +7,7 @@ other texts that are no messages.
 import ast
 import re
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,6 +105,7 @@ class Template(NamedTuple):
     text: str
 
 
+@cache
 def list_templates() -> tuple[Template, ...]:
     """Return every template once, in the order of modules and lines."""
     return tuple(dict.fromkeys(template for path in sorted(PRODUCT.rglob("*.py")) for template in _templates_of(path)))

@@ -13,10 +13,11 @@ from wire_server import answering, http_reply, say_nothing
 
 from sandbox.serving import serving
 
+pytestmark = pytest.mark.full
+
 BODY = '{"amount":1,"currency":"USD"}'
 
 
-@pytest.mark.thorough
 def test_server_delivers_in_the_background_and_ends_while_a_receiver_is_silent(
     program: Program, tmp_path: Path, serve: Serve
 ) -> None:
@@ -37,7 +38,7 @@ def test_server_delivers_in_the_background_and_ends_while_a_receiver_is_silent(
     assert [(one["state"], one["attempts"]) for one in left] == [("waiting", 0), ("delivered", 1)]
 
 
-@pytest.mark.thorough
+@pytest.mark.full
 def test_server_ends_with_1_when_it_can_deliver_no_more(program: Program, tmp_path: Path, serve: Serve) -> None:
     receiver = serve(answering(http_reply("200 OK")))
     with serving(program, tmp_path, broken="cannot settle") as served:
@@ -50,7 +51,6 @@ def test_server_ends_with_1_when_it_can_deliver_no_more(program: Program, tmp_pa
     assert not served.ready_file.exists()
 
 
-@pytest.mark.thorough
 def test_advance_of_a_served_clock_returns_when_all_that_was_due_has_happened(
     program: Program, tmp_path: Path, serve: Serve
 ) -> None:
@@ -69,7 +69,6 @@ def test_advance_of_a_served_clock_returns_when_all_that_was_due_has_happened(
         assert served.call("GET", f"/transactions/{made['id']}")[1]["status"] == "expired"
 
 
-@pytest.mark.thorough
 def test_commands_at_the_same_time_deliver_each_event_once(program: Program, serve: Serve) -> None:
     server = serve(answering(http_reply("200 OK")))
     program.run("--sandbox", "webhook", "create", "--url", server.base_url)

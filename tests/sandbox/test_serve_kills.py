@@ -32,6 +32,8 @@ from sandbox.racer import client_of
 from sandbox.serving import SECONDS, Served, call, serving
 from sandbox.test_delivery import signature
 
+pytestmark = pytest.mark.full
+
 WRITERS = 8
 FAILURES = 0.3
 OK = http_reply("200 OK")
@@ -193,11 +195,7 @@ def run_rounds(tmp_path: Path, *, events: int, kills: int, broken: str = "") -> 
 
 @pytest.mark.parametrize(
     ("events", "kills"),
-    [
-        pytest.param(200, 3, marks=pytest.mark.thorough),
-        pytest.param(10_000, 50, marks=pytest.mark.long),
-        pytest.param(3_000, 300, marks=pytest.mark.long),
-    ],
+    [(200, 3), pytest.param(10_000, 50, marks=pytest.mark.long), pytest.param(3_000, 300, marks=pytest.mark.long)],
 )
 def test_no_write_or_event_is_lost_by_kills_and_a_failing_receiver(tmp_path: Path, events: int, kills: int) -> None:
     tally, receiver = run_rounds(tmp_path, events=events, kills=kills)
@@ -207,7 +205,6 @@ def test_no_write_or_event_is_lost_by_kills_and_a_failing_receiver(tmp_path: Pat
     assert receiver.refused > len(receiver.bodies) * FAILURES / 2, "the receiver failed too rarely"
 
 
-@pytest.mark.representative("answers before the commit*")
 @pytest.mark.parametrize(
     ("broken", "finding"),
     [

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import internals
 import pytest
+from cli.test_folders import give_away
 from conftest import Run
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, ExitCode, Outcome
@@ -147,3 +148,26 @@ def test_store_locked_by_another_program_is_refused(folder: Path, store_file: Pa
 
         with pytest.raises(EscrowctlError, match="database is locked"):
             open_store(folder, now=now, timeout=0.01)
+
+
+def test_store_with_damaged_pages_is_refused(folder: Path, store_file: Path, now: Now) -> None:
+    content = store_file.read_bytes()
+    store_file.write_bytes(content[:100].ljust(len(content), b"\xff"))
+
+    assert refusal(folder, now).hints
+
+
+def test_store_of_another_user_is_refused(
+    folder: Path, store_file: Path, now: Now, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_away(store_file, monkeypatch)
+
+    refusal(folder, now)
+
+
+def test_link_to_nowhere_is_no_store(folder: Path, store_file: Path, now: Now) -> None:
+    store_file.unlink()
+    store_file.symlink_to("nowhere")
+
+    refusal(folder, now)
+    assert not (folder / "nowhere").exists()

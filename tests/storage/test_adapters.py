@@ -1,8 +1,6 @@
 """What every storage must do, SQLite's and the one in memory alike; a further adapter is one more fixture value."""
 
 import threading
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,100 +10,16 @@ import pytest
 from escrowctl.contract.json import Number
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal import opening
-from escrowctl.journal.accounts import Account
-from escrowctl.journal.chain import EMPTY, Kind
-from escrowctl.journal.duplicates import list_duplicates
-from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
+from escrowctl.errors import Outcome
+from escrowctl.journal.chain import EMPTY
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Begin, Begun, Entry, Intent, OperatorDecision, PlanRow, Selection, Settlement, State
-from escrowctl.journal.signing_secrets import SigningSecrets
+from escrowctl.journal.model import Begin, Begun, PlanRow, Selection, Settlement, State
 from escrowctl.journal.sqlite import reading
-from escrowctl.journal.storage import BatchSum, Locks, Storage, Transaction, head_of
-from escrowctl.journal.verification import verify
-from storage import memory
+from escrowctl.journal.storage import BatchSum, Storage, head_of
+from storage.conftest import Opener
 from storage.file_tests import FILE_TESTS
-
-NOW, LATER = "2026-11-21T03:12:44.000Z", "2026-11-22T00:00:00.000Z"
-DONE = Settlement(Outcome.DONE, "200", 200, "tx_1", '{"id":"tx_1"}')
-REFUSED = Settlement(Outcome.REFUSED, "400", 400)
-UNKNOWN = Settlement(Outcome.UNKNOWN, "no answer")
-
-Opener = Callable[[], tuple[Storage, Locks]]
-
-
-@pytest.fixture(params=["sqlite", "memory"])
-def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
-    """A function that opens the journal like another process, any number of times."""
-    open_storage = opening.open_storage if request.param == "sqlite" else memory.open_storage
-    opened: list[tuple[Storage, Locks]] = []
-
-    def open_again() -> tuple[Storage, Locks]:
-        opened.append(open_storage(tmp_path / "state", reading=False))
-        return opened[-1]
-
-    yield open_again
-    for storage, locks in opened:
-        storage.close()
-        locks.close()
-    memory.forget_all()
-
-
-@pytest.fixture
-def storage(opener: Opener) -> Storage:
-    return opener()[0]
-
-
-@pytest.fixture
-def journal(opener: Opener, tmp_path: Path) -> Journal:
-    return journal_of(opener, tmp_path)
-
-
-def journal_of(opener: Opener, folder: Path) -> Journal:
-    storage, locks = opener()
-    now = datetime.fromisoformat(NOW).astimezone(UTC)
-    return Journal(storage, locks, now=lambda: now, secrets=SigningSecrets(folder))
-
-
-def create(number: int, *, key: str | None = None, reference: str | None = None, **more: Any) -> Intent:
-    body = f'{{"amount":{number},"currency":"USD"}}'
-    return Intent(
-        operation=CREATE_TRANSACTION.name,
-        service="https://escrow.example.com",
-        profile="acme",
-        method="POST",
-        url="https://escrow.example.com/api/v1/transactions",
-        body=body,
-        idempotency_key=key or f"key-{number}",
-        fingerprint=body,
-        money=Money(Number(str(number)), "USD"),
-        reference=reference,
-    )._replace(**more)
-
-
-def release(resource_id: str) -> Intent:
-    url = f"https://escrow.example.com/api/v1/transactions/{resource_id}/release"
-    operation = RELEASE_TRANSACTION.name
-    return create(1)._replace(
-        operation=operation, method="PUT", url=url, body=None, fingerprint=resource_id, resource_id=resource_id
-    )
-
-
-def append(transaction: Transaction, intent: Intent, settlement: Settlement | None = None, *, at: str = NOW) -> Entry:
-    number = transaction.next_number()
-    facts = facts_of_intent(intent, attempt=1, request_id=f"request-{number}")
-    entry = transaction.append(number, Kind.INTENT, facts, at=at)
-    if settlement is None:
-        return entry
-    return transaction.append(number, Kind.SETTLEMENT, facts_of_settlement(settlement), at=at)
-
-
-def store(storage: Storage, *writes: tuple[Intent, Settlement | None]) -> list[Entry]:
-    with storage.transaction() as transaction:
-        return [append(transaction, *write) for write in writes]
-
+from storage.writes import DONE, LATER, NOW, REFUSED, UNKNOWN, append, create, release, store
 
 # Commits and reading
 
@@ -368,68 +282,6 @@ def test_rows_of_a_batch_are_added_up_by_state_and_currency(storage: Storage) ->
     )
 
 
-def test_outcome_and_next_intent_share_a_commit(journal: Journal) -> None:
-    first = journal.begin(create(1), request_id="r1").entry
-    before = head_of(journal.storage).sequence
-
-    (begun,), (settled,) = journal.write_all([Begin(create(2), "r2")], [(first, DONE)])
-
-    assert (isinstance(begun, Begun), isinstance(settled, Entry)) == (True, True)
-    assert head_of(journal.storage).sequence == before + 2
-
-
-def test_outcome_is_recorded_although_the_next_intent_is_refused(journal: Journal) -> None:
-    first = journal.begin(create(1), request_id="r1").entry
-
-    (refused,), (settled,) = journal.write_all([Begin(create(2, key="key-1"), "r2")], [(first, DONE)])
-
-    assert isinstance(refused, EscrowctlError)
-    assert (isinstance(settled, Entry), journal.find(1)) == (True, settled)
-
-
-def test_next_attempt_and_a_first_one_share_a_commit(journal: Journal) -> None:
-    entry = journal.settle(journal.begin(create(1), request_id="r1").entry, Settlement(Outcome.NOT_SENT, "no"))
-    changed = entry._replace(attempt=5)
-
-    begun, stale = journal.begin_all([Begin(entry.intent, "r2", again=entry), Begin(entry.intent, "r3", again=changed)])
-
-    assert isinstance(begun, Begun)
-    assert (begun.entry.number, begun.entry.attempt) == (1, 2)
-    assert isinstance(stale, EscrowctlError)
-    assert stale.code is ErrorCode.BUSY
-
-
-def test_closed_journal_refuses_every_write_and_names_its_successor(journal: Journal) -> None:
-    entry = journal.begin(create(1), request_id="r1").entry
-    with journal.storage.transaction() as transaction:
-        transaction.note(Kind.CLOSING, {"successor": "next"}, at=NOW)
-    writes: list[Callable[[], object]] = [
-        lambda: journal.begin(create(2), request_id="r2"),
-        lambda: journal.settle(entry, DONE),
-        lambda: journal.plan(lambda name: [PlanRow(name, 0, "{}")]),
-        lambda: journal.give_reason(OperatorDecision("anna", "desk")),
-    ]
-
-    for write in writes:
-        with pytest.raises(EscrowctlError) as refused:
-            write()
-        assert (refused.value.code, "next" in refused.value.message) == (ErrorCode.JOURNAL_UNUSABLE, True)
-    assert (len(journal.storage.entries([1])), head_of(journal.storage).sequence) == (1, 2)
-
-
-def test_journal_made_from_an_export_asks_for_a_reason_once(journal: Journal) -> None:
-    asked = [journal.asks_reason()]
-    with journal.storage.transaction() as transaction:
-        transaction.note(Kind.OPENING, {"journal_id": "old"}, at=NOW)
-    asked.append(journal.asks_reason())
-    journal.begin(create(1), request_id="r1")
-
-    journal.give_reason(OperatorDecision("anna", "desk"))
-
-    assert [*asked, journal.asks_reason()] == [False, True, False]
-    assert verify(journal.storage).problem is None
-
-
 # Locks
 
 
@@ -443,84 +295,6 @@ def test_lock_is_held_by_one_until_it_is_freed_or_its_holder_ends(opener: Opener
     assert [second.is_held(1), second.hold(1)] == [False, True]
     first.close()
     assert second.hold("name")
-
-
-# The journal's rules on any storage
-
-
-def test_identical_creates_in_one_commit_guard_each_other(journal: Journal) -> None:
-    begins = [Begin(create(1), "r1"), Begin(create(1, key="k2"), "r2"), Begin(create(2), "r3")]
-
-    results = journal.begin_all(begins)
-
-    assert [getattr(result, "code", "begun") for result in results] == ["begun", ErrorCode.BUSY, "begun"]
-    assert head_of(journal.storage).sequence == 2
-
-
-@pytest.mark.parametrize(("run_key", "is_begun"), [("december", False), ("november", True), ("", True), (None, True)])
-def test_commit_repeats_a_reference_of_another_run_only(
-    journal: Journal, run_key: str | None, *, is_begun: bool
-) -> None:
-    row = create(1, reference="A-1", batch="b1", line=2, run_key=run_key)
-    first = journal.settle(journal.begin(row, request_id="r1").entry, DONE)
-    again = row._replace(idempotency_key="k", run_key="december", allowed_duplicates=(first.number,))
-
-    results = journal.begin_all([Begin(again, "r2"), Begin(again._replace(idempotency_key="l", run_key=None), "r3")])
-
-    assert [isinstance(result, Begun) for result in results] == [is_begun, False]
-
-
-FIRST = create(1, key="k", reference="A-1", account=Account("one"))
-NO_DUPLICATES = {
-    "allowed": FIRST._replace(allowed_duplicates=(1,)),
-    "another account": FIRST._replace(account=Account("two")),
-    "another service": FIRST._replace(service="https://other.example.com"),
-    "nothing shared": FIRST._replace(idempotency_key="l", reference="A-2"),
-}
-
-
-@pytest.mark.parametrize("second", NO_DUPLICATES.values(), ids=NO_DUPLICATES)
-def test_writes_that_may_both_be_meant_are_no_duplicates(journal: Journal, second: Intent) -> None:
-    other = DONE._replace(result_id="tx_2")
-    store(journal.storage, (FIRST, DONE), (second, other))
-    found = list_duplicates(journal)
-    store(journal.storage, (FIRST, UNKNOWN), (FIRST, other))
-
-    assert (found, [pair.second.number for pair in list_duplicates(journal)][:1]) == ([], [4])
-
-
-def test_caps_count_the_writes_of_the_same_commit(journal: Journal) -> None:
-    caps = {"USD": Decimal(100)}
-
-    results = journal.begin_all([Begin(create(amount), f"r{amount}", caps) for amount in (60, 41, 40)])
-
-    assert [getattr(result, "code", "begun") for result in results] == ["begun", ErrorCode.CAPPED, "begun"]
-
-
-def test_settle_of_an_attempt_that_is_not_current_is_refused(opener: Opener, tmp_path: Path) -> None:
-    mine, theirs = journal_of(opener, tmp_path), journal_of(opener, tmp_path)
-    first, second = (mine.begin(create(number), request_id=f"r{number}").entry for number in (1, 2))
-    with theirs.storage.transaction() as transaction:
-        transaction.append(first.number, Kind.SETTLEMENT, facts_of_settlement(UNKNOWN), at=NOW)
-
-    results = mine.settle_all([(first, DONE), (second, DONE)])
-
-    assert [getattr(result, "code", "settled") for result in results] == [ErrorCode.OUTCOME_UNKNOWN, "settled"]
-    assert [entry.state for entry in mine.storage.entries([1, 2])] == [State.UNKNOWN, State.DONE]
-
-
-def test_entry_whose_sender_is_gone_reads_as_unknown(opener: Opener, tmp_path: Path) -> None:
-    sender, reader = journal_of(opener, tmp_path), journal_of(opener, tmp_path)
-    sender.begin(create(1), request_id="r1")
-    before = reader.find(1)
-
-    sender.close()
-
-    after = reader.find(1)
-    assert (before and before.state, after and after.state) == (State.IN_FLIGHT, State.UNKNOWN)
-    with pytest.raises(EscrowctlError) as refused:
-        reader.begin(create(1, key="k2"), request_id="r2")
-    assert refused.value.code is ErrorCode.EARLIER_UNKNOWN
 
 
 # The command-line tests on the second adapter

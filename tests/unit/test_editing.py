@@ -112,6 +112,15 @@ def test_other_layouts_are_preserved(tmp_path: Path, text: str, name: str, value
     assert read == value
 
 
+def test_profile_in_several_places_is_removed_completely_or_not_at_all(tmp_path: Path) -> None:
+    base_url = 'base_url = "https://a.example.com"\n'
+    text = f"[profiles.a]\n{base_url}[profiles.b]\n{base_url}# of a\n[profiles.a.webhook]\nurl_field = 'x'\n"
+
+    after = edit(tmp_path, text, ("profiles.a", None))
+
+    assert tomllib.loads(after) == tomllib.loads(f"[profiles.b]\n{base_url}")
+
+
 @pytest.mark.parametrize(
     ("name", "value", "part"),
     [

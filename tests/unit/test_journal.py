@@ -12,7 +12,7 @@ from conftest import NOW
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.chain import ChainRecord, Kind
 from escrowctl.journal.fields import check_record, facts_of_intent, facts_of_settlement
-from escrowctl.journal.model import Intent, Selection, Settlement, State
+from escrowctl.journal.model import Intent, Settlement
 from escrowctl.journal.opening import open_journal
 from escrowctl.journal.sqlite.locks import LockFile, place_of
 from escrowctl.journal.sqlite.reading import read_tail
@@ -42,13 +42,6 @@ def journal_file(tmp_path: Path) -> Path:
     journal.settle(entries[1], Settlement(Outcome.REFUSED, "400", 400))
     journal.close()
     return tmp_path / "journal.db"
-
-
-def test_entry_in_flight_of_a_dead_process_is_unknown(journal_file: Path) -> None:
-    journal = open_journal(journal_file.parent, now=lambda: NOW)
-
-    assert [entry.state for entry in journal.select(Selection(9))] == [State.UNKNOWN, State.REFUSED, State.DONE]
-    journal.close()
 
 
 def test_first_write_while_another_process_reads_the_end_is_no_damage(tmp_path: Path) -> None:

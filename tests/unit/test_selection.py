@@ -22,7 +22,7 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.thorough
+@pytest.mark.full
 def test_every_representative_name_is_the_name_of_a_case() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOOK],

@@ -1,0 +1,156 @@
+"""What the journal does with every storage: commits, fencing, succession, duplicates of one commit."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.journal.accounts import Account
+from escrowctl.journal.chain import Kind
+from escrowctl.journal.duplicates import list_duplicates
+from escrowctl.journal.fields import facts_of_settlement
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import Begin, Begun, Entry, Intent, OperatorDecision, PlanRow, Settlement, State
+from escrowctl.journal.storage import head_of
+from escrowctl.journal.verification import verify
+from storage.conftest import Opener, journal_of
+from storage.writes import DONE, NOW, UNKNOWN, create, store
+
+
+def test_outcome_and_next_intent_share_a_commit(journal: Journal) -> None:
+    first = journal.begin(create(1), request_id="r1").entry
+    before = head_of(journal.storage).sequence
+
+    (begun,), (settled,) = journal.write_all([Begin(create(2), "r2")], [(first, DONE)])
+
+    assert (isinstance(begun, Begun), isinstance(settled, Entry)) == (True, True)
+    assert head_of(journal.storage).sequence == before + 2
+
+
+def test_outcome_is_recorded_although_the_next_intent_is_refused(journal: Journal) -> None:
+    first = journal.begin(create(1), request_id="r1").entry
+
+    (refused,), (settled,) = journal.write_all([Begin(create(2, key="key-1"), "r2")], [(first, DONE)])
+
+    assert isinstance(refused, EscrowctlError)
+    assert (isinstance(settled, Entry), journal.find(1)) == (True, settled)
+
+
+def test_next_attempt_and_a_first_one_share_a_commit(journal: Journal) -> None:
+    entry = journal.settle(journal.begin(create(1), request_id="r1").entry, Settlement(Outcome.NOT_SENT, "no"))
+    changed = entry._replace(attempt=5)
+
+    begun, stale = journal.begin_all([Begin(entry.intent, "r2", again=entry), Begin(entry.intent, "r3", again=changed)])
+
+    assert isinstance(begun, Begun)
+    assert (begun.entry.number, begun.entry.attempt) == (1, 2)
+    assert isinstance(stale, EscrowctlError)
+    assert stale.code is ErrorCode.BUSY
+
+
+def test_closed_journal_refuses_every_write_and_names_its_successor(journal: Journal) -> None:
+    entry = journal.begin(create(1), request_id="r1").entry
+    with journal.storage.transaction() as transaction:
+        transaction.note(Kind.CLOSING, {"successor": "next"}, at=NOW)
+    writes: list[Callable[[], object]] = [
+        lambda: journal.begin(create(2), request_id="r2"),
+        lambda: journal.settle(entry, DONE),
+        lambda: journal.plan(lambda name: [PlanRow(name, 0, "{}")]),
+        lambda: journal.give_reason(OperatorDecision("anna", "desk")),
+    ]
+
+    for write in writes:
+        with pytest.raises(EscrowctlError) as refused:
+            write()
+        assert (refused.value.code, "next" in refused.value.message) == (ErrorCode.JOURNAL_UNUSABLE, True)
+    assert (len(journal.storage.entries([1])), head_of(journal.storage).sequence) == (1, 2)
+
+
+def test_journal_made_from_an_export_asks_for_a_reason_once(journal: Journal) -> None:
+    asked = [journal.asks_reason()]
+    with journal.storage.transaction() as transaction:
+        transaction.note(Kind.OPENING, {"journal_id": "old"}, at=NOW)
+    asked.append(journal.asks_reason())
+    journal.begin(create(1), request_id="r1")
+
+    journal.give_reason(OperatorDecision("anna", "desk"))
+
+    assert [*asked, journal.asks_reason()] == [False, True, False]
+    assert verify(journal.storage).problem is None
+
+
+def test_identical_creates_in_one_commit_guard_each_other(journal: Journal) -> None:
+    begins = [Begin(create(1), "r1"), Begin(create(1, key="k2"), "r2"), Begin(create(2), "r3")]
+
+    results = journal.begin_all(begins)
+
+    assert [getattr(result, "code", "begun") for result in results] == ["begun", ErrorCode.BUSY, "begun"]
+    assert head_of(journal.storage).sequence == 2
+
+
+@pytest.mark.parametrize(("run_key", "is_begun"), [("december", False), ("november", True), ("", True), (None, True)])
+def test_commit_repeats_a_reference_of_another_run_only(
+    journal: Journal, run_key: str | None, *, is_begun: bool
+) -> None:
+    row = create(1, reference="A-1", batch="b1", line=2, run_key=run_key)
+    first = journal.settle(journal.begin(row, request_id="r1").entry, DONE)
+    again = row._replace(idempotency_key="k", run_key="december", allowed_duplicates=(first.number,))
+
+    results = journal.begin_all([Begin(again, "r2"), Begin(again._replace(idempotency_key="l", run_key=None), "r3")])
+
+    assert [isinstance(result, Begun) for result in results] == [is_begun, False]
+
+
+FIRST = create(1, key="k", reference="A-1", account=Account("one"))
+NO_DUPLICATES = {
+    "allowed": FIRST._replace(allowed_duplicates=(1,)),
+    "another account": FIRST._replace(account=Account("two")),
+    "another service": FIRST._replace(service="https://other.example.com"),
+    "nothing shared": FIRST._replace(idempotency_key="l", reference="A-2"),
+}
+
+
+@pytest.mark.parametrize("second", NO_DUPLICATES.values(), ids=NO_DUPLICATES)
+def test_writes_that_may_both_be_meant_are_no_duplicates(journal: Journal, second: Intent) -> None:
+    other = DONE._replace(result_id="tx_2")
+    store(journal.storage, (FIRST, DONE), (second, other))
+    found = list_duplicates(journal)
+    store(journal.storage, (FIRST, UNKNOWN), (FIRST, other))
+
+    assert (found, [pair.second.number for pair in list_duplicates(journal)][:1]) == ([], [4])
+
+
+def test_caps_count_the_writes_of_the_same_commit(journal: Journal) -> None:
+    caps = {"USD": Decimal(100)}
+
+    results = journal.begin_all([Begin(create(amount), f"r{amount}", caps) for amount in (60, 41, 40)])
+
+    assert [getattr(result, "code", "begun") for result in results] == ["begun", ErrorCode.CAPPED, "begun"]
+
+
+def test_settle_of_an_attempt_that_is_not_current_is_refused(opener: Opener, tmp_path: Path) -> None:
+    mine, theirs = journal_of(opener, tmp_path), journal_of(opener, tmp_path)
+    first, second = (mine.begin(create(number), request_id=f"r{number}").entry for number in (1, 2))
+    with theirs.storage.transaction() as transaction:
+        transaction.append(first.number, Kind.SETTLEMENT, facts_of_settlement(UNKNOWN), at=NOW)
+
+    results = mine.settle_all([(first, DONE), (second, DONE)])
+
+    assert [getattr(result, "code", "settled") for result in results] == [ErrorCode.OUTCOME_UNKNOWN, "settled"]
+    assert [entry.state for entry in mine.storage.entries([1, 2])] == [State.UNKNOWN, State.DONE]
+
+
+def test_entry_whose_sender_is_gone_reads_as_unknown(opener: Opener, tmp_path: Path) -> None:
+    sender, reader = journal_of(opener, tmp_path), journal_of(opener, tmp_path)
+    sender.begin(create(1), request_id="r1")
+    before = reader.find(1)
+
+    sender.close()
+
+    after = reader.find(1)
+    assert (before and before.state, after and after.state) == (State.IN_FLIGHT, State.UNKNOWN)
+    with pytest.raises(EscrowctlError) as refused:
+        reader.begin(create(1, key="k2"), request_id="r2")
+    assert refused.value.code is ErrorCode.EARLIER_UNKNOWN

@@ -96,22 +96,19 @@ class Worker:
 
     def _write(self, job: Job, entry: Entry) -> JobResult:
         exchange = self._send(entry, job.request)
-        judged = self._sender.judge(entry, job.request, exchange, unsettled=job.unsettled)
-        answer = exchange.answer
+        result = self._sender.judge(entry, job.request, exchange, unsettled=job.unsettled)
         found = JobResult(
             job.line,
-            settlement=judged.settlement,
+            settlement=result.sent.settlement,
             may_go_again=self._sender.may_send_again(exchange),
             is_misdirected=exchange.fault is Fault.MISDIRECTED,
-            asked=asked_wait(answer, now=self._runtime.now()),
+            asked=asked_wait(exchange.answer, now=self._runtime.now()),
         )
         if found.may_go_again and not job.is_last:
             return found
-        settled = entry._replace(settlement=judged.settlement)
         if job.request.operation.once_only:
-            result = WriteResult(settled, judged.record, judged.code, answer=answer, before=job.before)
-            return self._read_back(job, found, result)
-        return self._settle_accepted(found, settled)
+            return self._read_back(job, found, result._replace(before=job.before))
+        return self._settle_accepted(found, result.sent)
 
     def _send(self, entry: Entry, request: WriteRequest) -> Exchange:
         evidence = Evidence()
@@ -146,7 +143,7 @@ class Worker:
         """Read a create that was only accepted (202)."""
         judged = judge_stored(self._service, entry) if entry.state is State.UNKNOWN else None
         proof = prove(entry, judged, self._service, self._reader) if judged and judged.result_id else None
-        return found._replace(settlement=proof.settlement) if proof else found
+        return found._replace(settlement=proof.sent.settlement) if proof else found
 
 
 class Draft:

@@ -2,8 +2,10 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from escrowctl.commands.advice import advise
 from escrowctl.commands.config import open_editor, report_saved
 from escrowctl.config.effective import list_sandbox_settings, list_settings
 from escrowctl.config.origin import find_proxy_name
@@ -208,8 +210,9 @@ class _Checkup:
         except EscrowctlError as error:
             yield fail("journal", error)
             return
+        with_hints = partial(advise, session=session)
         may_be_used = False
-        for finding in check_journal(lambda: session.journal_to_read, session.runtime.monotonic):
+        for finding in check_journal(lambda: session.journal_to_read, session.runtime.monotonic, advise=with_hints):
             if finding.name == "journal":
                 may_be_used = finding.verdict in (Verdict.OK, Verdict.SKIPPED)
                 self._has_journal = finding.verdict is Verdict.OK
@@ -218,7 +221,7 @@ class _Checkup:
             try:
                 session.require_history(self._service)
             except EscrowctlError as error:
-                yield fail("history", error)._replace(verdict=Verdict.WARNING)
+                yield fail("history", with_hints(error))._replace(verdict=Verdict.WARNING)
         yield check_locks(folder)
 
     def _check_record(self, resource_id: str) -> Iterator[Finding]:

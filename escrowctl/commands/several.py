@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from escrowctl.commands.advice import advise
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, OutputClosedError, Stopped, effect_on
 from escrowctl.output.errors import error_document
 from escrowctl.output.view import View
@@ -77,7 +78,7 @@ class _Run:
                 raise
             if self._verb:
                 error.effect = effect_on(resource_id, error.effect)
-            self.failures.append(error)
+            self.failures.append(advise(error, session))
             session.console.error(error, session.invocation)
             if session.options.json or session.options.raw:
                 document = error_document(error, session.invocation)

@@ -17,8 +17,13 @@ _CHAIN_SECONDS = 0.5
 """Checking the data derived from the records takes nine times as long as checking their chain."""
 
 
-def check_journal(open_journal: Callable[[], Journal], clock: Callable[[], float]) -> Iterator[Finding]:
-    """Check the journal. It is opened for reading."""
+def check_journal(
+    open_journal: Callable[[], Journal],
+    clock: Callable[[], float],
+    *,
+    advise: Callable[[EscrowctlError], EscrowctlError],
+) -> Iterator[Finding]:
+    """Check the journal. It is opened for reading. `advise` gives an error its hints."""
     try:
         journal = open_journal()
         journal.require_complete()
@@ -28,7 +33,7 @@ def check_journal(open_journal: Callable[[], Journal], clock: Callable[[], float
             # Another check names the setting that is wrong.
             yield from skip("needs valid settings: they may require another journal", "journal", "unknown")
             return
-        findings = [fail("journal", error), *skip("the journal cannot be used", "unknown")]
+        findings = [fail("journal", advise(error)), *skip("the journal cannot be used", "unknown")]
     yield from findings
 
 

@@ -175,6 +175,12 @@ class Settlement(NamedTuple):
             return State.NOT_APPLIED
         return State.IN_FLIGHT if self.outcome is None else State(self.outcome.value)
 
+    @property
+    def described(self) -> str:
+        """The state with its detail and the id of the created record, for messages."""
+        made = f", id {self.result_id}" if self.result_id else ""
+        return f"{self.state.value.replace('_', ' ')} ({self.detail}{made})"
+
     def is_verified_as(self, other: "Settlement") -> bool:
         """Whether both are verified, with the same result id."""
         return self.verified and other.verified and self.result_id == other.result_id

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from escrowctl.errors import ErrorCode, command, not_sent
+from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.chain import Kind
 from escrowctl.journal.opening import FILE_NAME
+from escrowctl.journal.reasons import Reason
 from escrowctl.journal.sqlite.succession import Successor, look_at, replace_journal
 from escrowctl.journal.storage import Storage
 from escrowctl.journal.transfer import Archive, merge
@@ -27,14 +28,14 @@ def replace_from_export(
         raise not_sent(
             ErrorCode.CONFLICT,
             f"the export comes from journal {archive.journal_id}, but {folder} has journal {names}.",
-            hint=command("journal import EXPORT", "to add the writes of the export to this journal"),
+            reason=Reason.EXPORT_OF_ANOTHER,
         )
     missing = max(before.records - archive.records, 0) if before.ids else None
     if before.is_valid and missing:
         raise not_sent(
             ErrorCode.CONFLICT,
             f"this journal is valid and has {before.records} records, but the export has {archive.records}.",
-            hint=command("journal export > EXPORT", "to export it again"),
+            reason=Reason.EXPORT_IS_OLDER,
         )
     confirm(missing)
 

@@ -11,12 +11,12 @@ from escrowctl.client.http import Answer
 from escrowctl.client.polling import PollInterval
 from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reader import Reader
-from escrowctl.config.advice import advise_pending
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located, Record, describe
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.journal.guards import taken_over
 from escrowctl.journal.model import Entry, Settlement, State
+from escrowctl.journal.reasons import Reason
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.inspection import require_expected
@@ -73,7 +73,7 @@ class ReadBack:
         if after is not None and self._options.wait is not None and self._service.is_pending(after.located.status):
             after = self._wait(after, f"the {self._verb} of {self.resource_id} was accepted earlier", error.facts)
         if after is None:
-            error.hints = (Hint(f"it could not be read now: {why}"), *error.hints)
+            error.message = f"{error.message} It could not be read now: {why}"
             raise error
         require_expected(self.resource_id, after.located, self._options)
         verified, status = self._verified(after), after.located.status
@@ -117,22 +117,16 @@ class ReadBack:
     def _not_confirmed(self, result: WriteResult) -> EscrowctlError:
         """Return the error of a write that the service accepted, but the record does not show."""
         entry, status = result.sent, result.status_after
-        hints = [command(f"journal resolve {entry.name}", "to check the escrow again")]
+        reads = f"the status is {'still ' * (status == result.status_before)}{status}"
         if status is None:
             reads = result.why_no_status
-            hints += [command(f"doctor --tx {self.resource_id}", "to find its field")] * (result.after is not None)
-        else:
-            reads = f"the status is {'still ' * (status == result.status_before)}{status}"
-            if result.status_before not in (None, status):
-                # Never suggest a proving status: with a wrong one, escrowctl would report a false success.
-                hints += advise_pending(self._service, status, self._verb)
         return EscrowctlError(
             self._kind.unconfirmed,
             f"the service accepted the {self._verb} of {self.resource_id} ({entry.settlement.http_status}), but "
             f"{reads}. Do not {self._verb} it again.",
-            hint=tuple(hints),
             outcome=Outcome.DONE,
             facts=entry.facts | {"status_before": result.status_before, "status_after": status},
+            reason=Reason.NOT_CONFIRMED,
         )
 
     def _not_done(self, result: WriteResult) -> EscrowctlError:
@@ -150,9 +144,9 @@ class ReadBack:
             detail = f"the service replied {entry.settlement.detail}, but {now}"
             result = result._replace(entry=self._settle_later(entry, Outcome.UNKNOWN, detail), code=None)
         failure = write_failure(self._service, result)
-        if is_conflict and after is not None:
-            goal = f"to check {self.resource_id} again (now: {describe(after)})"
-            failure.hints = (*failure.hints, command(f"tx get {self.resource_id}", goal))
+        if is_conflict and after is not None and failure.outcome is Outcome.REFUSED:
+            failure.facts = {**failure.facts, "status_after": describe(after)}
+            failure.reason = Reason.OTHER_STATUS
         return failure
 
     def _is_final(self, conflict: Answer) -> bool:
@@ -203,12 +197,9 @@ class ReadBack:
                     ErrorCode.WAIT_EXPIRED,
                     f"{accepted}, but after {seconds:g} s it is not confirmed: its status is {status or 'unknown'}. "
                     f"Do not {self._verb} it again.",
-                    hint=(
-                        command(f"tx get {self.resource_id}", "to check it"),
-                        command(f"tx wait {self.resource_id} --for {self._done}", "to keep waiting"),
-                    ),
                     outcome=Outcome.DONE,
-                    facts=facts,
+                    facts={**facts, "id": self.resource_id},
+                    reason=Reason.WAIT_OVER,
                 )
             after, _ = self._read()
         return after

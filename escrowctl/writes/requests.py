@@ -95,7 +95,7 @@ def request_create(
     for name in added:
         # A service may ignore case in names, and use the last field.
         if name.casefold() in body:
-            raise bad_value(f'--data has "{name}", which --{name.casefold()} sets: leave it out of --data.')
+            raise bad_value(f'the field "{name}" is set by the {name.casefold()} already: leave it out.')
     body |= added
     recorded = hash_values(body)
     fingerprint = encode(normalise(recorded))

@@ -6,7 +6,6 @@ everything else, an operator asks the service's support and records the answer.
 """
 
 import re
-import shlex
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -18,8 +17,9 @@ from escrowctl.contract.identifiers import UUID
 from escrowctl.contract.json import carries, encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, Operation
 from escrowctl.contract.record import Located, Record, describe, describe_money
-from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, command, not_sent
+from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Outcome, not_sent
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement
+from escrowctl.journal.reasons import Reason
 from escrowctl.writes.candidates import Candidates, Listed, collect, compare, may_be_older, say, was_there_before
 from escrowctl.writes.create import (
     describe_differences,
@@ -90,8 +90,7 @@ class EntryResolver:
             return self._look_at_record(entry, resend=resend)
         if (named := find_other_id(entry, self._service)) is not None:
             if (settled := self._judge_reply(entry)) is None:
-                applied = f"journal resolve {entry.name} --applied --id {shlex.quote(named)} --reason TEXT"
-                raise misread(entry, named, hint=command(applied, f"if {named} is what it created"))
+                raise misread(entry, named)
             return settled
         if (listing := kind_of(intent.operation).listing) is not None:
             return self._judge_reply(entry) or self._look_for(entry, listing)
@@ -133,7 +132,7 @@ class EntryResolver:
         if not allow_unreadable:
             proof, more = self._find_proof(entry)
             if proof is not None:
-                raise _contradicted(f"--not-applied is refused: {proof}")
+                raise _contradicted(entry, "not applied", proof)
             doubts += more
         if doubts:
             confirm(doubts)
@@ -148,11 +147,12 @@ class EntryResolver:
         """
         request = request_again(entry)
         if request is None:
-            how = "another --reference" if entry.intent.reference else f"--allow-duplicate {entry.name}"
-            raise bad_value(
+            raise not_sent(
+                ErrorCode.BAD_VALUE,
                 f"{entry.name} contained a secret, and the journal stores only its hash: escrowctl cannot "
                 f"send {entry.name} again.",
-                hint=f"repeat the original command with {how}",
+                facts={"entry": entry.name},
+                reason=Reason.SECRET_NOT_STORED,
             )
         self._writer.check(request)
         return request
@@ -173,8 +173,8 @@ class EntryResolver:
                 return self._writer.perform(request, again=entry, decision=decision)
             except EscrowctlError as error:
                 if error.code is ErrorCode.EARLIER_UNKNOWN:
-                    # The identical write must be settled first; the other hints are for another command.
-                    error.hints = error.hints[:1]
+                    # The identical write must be settled first: this command cannot allow a duplicate.
+                    error.facts = {**error.facts, "duplicates": []}
                 raise
 
     def _look_at_record(self, entry: Entry, *, resend: bool) -> Resolution:
@@ -334,7 +334,7 @@ class EntryResolver:
         if other is not None:
             raise not_sent(
                 ErrorCode.ALREADY_DONE,
-                f"--id {resource_id} is refused: {other.name} already has this id ({other.sent_at}).",
+                f"{other.name} already has the id {resource_id} ({other.sent_at}).",
                 effect=NOTHING_RECORDED,
             )
 
@@ -351,19 +351,17 @@ class EntryResolver:
         self._refuse_taken(entry, found.id or resource_id)
         money = entry.intent.money
         if entry.intent.has_no_id and (differences := list_differences(found, money)):
-            raise _contradicted(
-                f"--applied is refused: {resource_id} differs from what was sent: {' and '.join(differences)}."
-            )
+            what = f"{resource_id} differs from what was sent: {' and '.join(differences)}."
+            raise _contradicted(entry, "applied", what)
         if entry.intent.has_no_id and was_there_before(entry, found):
-            raise _contradicted(
-                f"--applied is refused: {resource_id} was created {found.created}, before {entry.name} was sent."
-            )
+            what = f"{resource_id} was created {found.created}, before {entry.name} was sent."
+            raise _contradicted(entry, "applied", what)
         kind = kind_of(entry.intent.operation)
         is_proven = kind.is_proven_by(found.status, self._service)
         is_failed = entry.intent.is_once_only and self._service.is_failed(found.status)
         if is_failed or (kind.proving_statuses(self._service) and not is_proven):
-            reported = f"the service reports {resource_id} as {describe(found)}"
-            raise _contradicted(f"--applied is refused: {reported}, not {entry.intent.done}.")
+            what = f"the service reports {resource_id} as {describe(found)}, not {entry.intent.done}."
+            raise _contradicted(entry, "applied", what)
         as_sent = (
             ", as sent" if entry.intent.has_no_id and money is not None and describe_money(found) == str(money) else ""
         )
@@ -376,10 +374,11 @@ def _unreadable(what: str, error: EscrowctlError) -> EscrowctlError:
         error.code,
         f"{what} could not be read: {error.message}",
         effect=NOTHING_RECORDED,
-        hint=Hint("repeat the command with --allow-unreadable", "to record the decision without a read"),
         facts=error.facts,
+        reason=Reason.UNREADABLE_EVIDENCE,
     )
 
 
-def _contradicted(sentence: str) -> EscrowctlError:
-    return not_sent(ErrorCode.EXPECTATION_FAILED, sentence, effect=NOTHING_RECORDED)
+def _contradicted(entry: Entry, decision: str, why: str) -> EscrowctlError:
+    message = f"{entry.name} cannot be recorded as {decision}: {why}"
+    return not_sent(ErrorCode.EXPECTATION_FAILED, message, effect=NOTHING_RECORDED)

@@ -231,19 +231,20 @@ class Writer:
     def _settle(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, unsettled: bool) -> WriteResult:
         """Judge an attempt and record its outcome: unknown if judging fails."""
         answer = exchange.answer
-        judged = self._sender.judge(entry, request, exchange, unsettled=unsettled)
+        result = self._sender.judge(entry, request, exchange, unsettled=unsettled)
         try:
             if answer is not None and answer.status in SUCCESS and request.operation.is_confidential:
-                self._save_secret(entry, request.operation, answer, judged.record)
+                self._save_secret(entry, request.operation, answer, result.record)
         except Exception as error:  # noqa: BLE001 - its bytes have left
             self._report_defect(error)
-            judged = unprocessed(exchange, error)
-        settlement = self._compare_ids(entry, judged.settlement)
+            result = unprocessed(entry, exchange, error)
+        judged = result.sent.settlement
+        settlement = self._compare_ids(entry, judged)
         recorded = self._record_outcome(entry, settlement)
         # If two processes get one id at once, the one to record it later sees the other.
-        if settlement is judged.settlement and (seen := self._compare_ids(recorded, settlement)) is not settlement:
+        if settlement is judged and (seen := self._compare_ids(recorded, settlement)) is not settlement:
             recorded = self._record_later(recorded, seen)
-        return WriteResult(recorded, judged.record, judged.code, answer=answer)
+        return result._replace(entry=recorded)
 
     def _compare_ids(self, entry: Entry, settlement: Settlement) -> Settlement:
         """Return the settlement, corrected if the journal has another create with the same id and can be read."""

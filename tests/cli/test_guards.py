@@ -192,7 +192,7 @@ def test_throttled_create_is_not_repeated_under_its_key_by_default(
 
     assert (first.code, second.code, len(server.writes)) == (9, 9, 1)
     hint = second.error["hint"]
-    assert ("retry_throttled" in hint, "another --idempotency-key" in hint) == (True, True)
+    assert "another --idempotency-key" in hint
     assert journal() == [("create_transaction", "refused")]
 
 

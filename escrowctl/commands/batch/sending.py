@@ -311,7 +311,7 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
     except EscrowctlError as error:
         if not run.tally.ended:
             raise
-        raise cut_short(batch, run.tally, error) from error
+        raise cut_short(session, batch, run.tally, error) from error
     finally:
         progress.end()
         crew.close()

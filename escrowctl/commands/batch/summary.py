@@ -12,6 +12,7 @@ from escrowctl.batch.check import Sum, count_rows
 from escrowctl.batch.plan import Batch, Outcomes, Summary, outcome_of, sum_up
 from escrowctl.batch.results import write_results
 from escrowctl.batch.watch import Ending, Tally
+from escrowctl.commands.advice import advise, advise_throttled
 from escrowctl.config.advice import advise_proving
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.errors import (
@@ -31,7 +32,6 @@ from escrowctl.output.view import Listing, View
 from escrowctl.runtime import ago
 from escrowctl.session import Session
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.result import advise_throttled
 
 _PAGE = 500
 _MOST_LINES, _MOST_REASONS = 5, 3
@@ -127,14 +127,14 @@ def _save_or_warn(session: Session, batch: Batch, path: Path, *, is_fatal: bool)
         session.console.warn("results", advice)
 
 
-def cut_short(batch: Batch, tally: Tally, error: EscrowctlError) -> EscrowctlError:
+def cut_short(session: Session, batch: Batch, tally: Tally, error: EscrowctlError) -> EscrowctlError:
     """Return the error of a run that failed after some rows had ended, with the counts so far."""
     counts = {"done": tally.done, "failed": tally.failed, "unknown": tally.unknown, "not sent": tally.not_sent}
     counted = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
     return EscrowctlError(
         ErrorCode.SOME_UNKNOWN if tally.unknown else ErrorCode.SOME_FAILED,
         f"{error.message} Until then, this run of {batch.name} came to: {counted}.",
-        hint=(*error.hints, command(f"batch show {batch.name}", "to see the batch")),
+        hint=(*advise(error, session).hints, command(f"batch show {batch.name}", "to see the batch")),
         outcome=Outcome.UNKNOWN if tally.unknown else None,
         facts={"batch": batch.name},
     )

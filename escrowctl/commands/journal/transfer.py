@@ -9,13 +9,13 @@ from typing import Annotated, TextIO
 
 import typer
 
+from escrowctl.commands.advice import FROM_EXPORT
 from escrowctl.commands.journal.duplicates import done_twice, view_duplicates
 from escrowctl.commands.rows import SHEET, view_entry
 from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
-from escrowctl.journal.sqlite.errors import FROM_EXPORT
 from escrowctl.journal.storage import head_of
 from escrowctl.journal.succession import replace_from_export
 from escrowctl.journal.transfer import merge, read_archive, write_archive

@@ -11,20 +11,12 @@ from functools import cached_property
 from pathlib import Path
 
 from escrowctl import sqlite
-from escrowctl.errors import command
 from escrowctl.journal.chain import EMPTY, JOURNAL, Head, Kind, Link
 from escrowctl.journal.model import Entry, PlanRow, Selection
+from escrowctl.journal.reasons import Reason
 from escrowctl.journal.sqlite import schema
 from escrowctl.journal.sqlite.connection import connect, connect_to_read
-from escrowctl.journal.sqlite.errors import (
-    FROM_EXPORT,
-    damaged,
-    lost,
-    require_not_lost,
-    translated,
-    translating,
-    unusable,
-)
+from escrowctl.journal.sqlite.errors import damaged, require_not_lost, translated, translating, unusable
 from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError
 from escrowctl.journal.sqlite.reading import (
     add_up,
@@ -100,8 +92,7 @@ class SqliteStorage:
         """See `storage.Storage`."""
         if self._failed:
             # After a failed sync, the next sync may succeed although pages never reached the disk.
-            hint = command("journal verify", "check the disk, then the journal")
-            raise unusable(self.path, "an earlier commit of this process failed", hint=hint)
+            raise unusable(self.path, "an earlier commit of this process failed", reason=Reason.DISK_ERROR)
         with translating(self.path):
             self._db.execute("BEGIN IMMEDIATE")
         try:
@@ -230,7 +221,7 @@ class SqliteStorage:
         """See `storage.Storage`."""
         require_not_lost(self.path)
         if (why := self.find_lost()) is not None:
-            raise lost(self.path, why)
+            raise unusable(self.path, why, reason=Reason.DAMAGED)
         self.last()
 
     @translated
@@ -267,12 +258,12 @@ class SqliteStorage:
         sqlite.sync_every_commit(self._db)
         version = sqlite.prepare(self._db, schema.VERSION, schema.create_tables)
         if version > schema.VERSION:
-            hint = "upgrade escrowctl"
-            raise unusable(self.path, f"it was written by a newer escrowctl (format {version})", hint=hint)
+            why = f"it was written by a newer escrowctl (format {version})"
+            raise unusable(self.path, why, reason=Reason.NEWER_FORMAT)
         if version < schema.VERSION:
             way_on = "export it with the version that wrote it, then import the export"
             why = f"it was written by an older escrowctl (format {version}): {way_on}"
-            raise unusable(self.path, why, hint=FROM_EXPORT)
+            raise unusable(self.path, why, reason=Reason.OLDER_FORMAT)
 
     def _create_head(self) -> None:
         """Create the head file if the journal has no records. If it has records, a missing head file shows a loss."""

@@ -12,7 +12,8 @@ from escrowctl.journal.chain import JOURNAL, Head, Kind, Link
 from escrowctl.journal.fields import QUERIED, Facts
 from escrowctl.journal.fold import Folded, extend, next_link
 from escrowctl.journal.model import Entry, PlanRow
-from escrowctl.journal.sqlite.errors import damaged, lost, translated
+from escrowctl.journal.reasons import Reason
+from escrowctl.journal.sqlite.errors import damaged, translated, unusable
 from escrowctl.journal.sqlite.reading import places, read_entries, read_tail
 from escrowctl.journal.storage import Total, TotalKey
 
@@ -60,7 +61,7 @@ class SqliteTransaction:
         if damage := self._tail.damage:
             raise damaged(self.path, damage)
         if why := self._find_lost(self._tail.head):
-            raise lost(self.path, why)
+            raise unusable(self.path, why, reason=Reason.DAMAGED)
 
     @translated
     def find(self, number: int) -> Entry | None:

@@ -186,9 +186,7 @@ _COMPUTED: Mapping[str, Callable[[Service, Facts], tuple[Hint, ...]]] = {
         _WITHOUT_READING,
     ),
     Reason.NOT_CONFIRMED: _advise_not_confirmed,
-    Reason.REFUSED: lambda service, facts: (
-        advise_throttled(service) if facts.get("http_status") in THROTTLED else ()
-    ),
+    Reason.REFUSED: lambda service, facts: advise_throttled(service) if facts.get("http_status") in THROTTLED else (),
     Reason.SEEMS_DONE: lambda service, _: advise_proving(service, RELEASE_TRANSACTION.done),
 }
 """Reasons whose hints depend on the service or on several facts."""

@@ -18,7 +18,7 @@ def check_duplicates(
     """Refuse a write that repeats one of these entries. Each shares a duplicate key with it; `find` finds an entry."""
     for number in intent.allowed_duplicates:
         if find(number) is None:
-            raise bad_value(f"there is no entry j{number} in this journal: a duplicate of it cannot be allowed.")
+            raise bad_value(f"there is no entry j{number} in this journal, so it cannot be an allowed duplicate.")
     if not duplicates:
         return
     keys, references = fingerprint_keys(intent), reference_keys(intent)

@@ -81,7 +81,7 @@ def test_create_is_sent_with_allow_duplicate_of_the_entry(service_and_run: Servi
     missing, right = run(*CREATE, "--allow-duplicate", "j9", "--json"), run(*CREATE, "--allow-duplicate", "j1")
 
     assert (missing.code, right.code, len(server.writes)) == (2, 0, 2)
-    assert missing.error["message"] == "--allow-duplicate j9: there is no such entry in this journal. Nothing was sent."
+    assert "no entry j9" in missing.error["message"]
     assert journal() == [("create_transaction", "unknown"), ("create_transaction", "done")]
 
 

@@ -10,7 +10,7 @@ from escrowctl.client.polling import POLL_SECONDS, PollInterval
 from escrowctl.commands.filters import parse_statuses
 from escrowctl.commands.read import read_ids, view_of_several
 from escrowctl.commands.times import describe_duration, parse_duration
-from escrowctl.commands.tx.once_only import require_proving_statuses
+from escrowctl.commands.tx.release import require_released_statuses
 from escrowctl.config.advice import advise_setting
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import GET_TRANSACTION, RELEASE_TRANSACTION
@@ -198,7 +198,7 @@ def _read_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:
             session.console.note("status", f'{name} "{typed}" is waited for exactly as typed. {meant}', important=True)
     if _RELEASED in statuses:
         statuses.remove(_RELEASED)
-        statuses |= require_proving_statuses(session, RELEASE_TRANSACTION, needed_by=f"{name} {_RELEASED}")
+        statuses |= require_released_statuses(session, needed_by=f"{name} {_RELEASED}")
     return frozenset(statuses)
 
 

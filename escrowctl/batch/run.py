@@ -247,10 +247,10 @@ class Run:
                 self._end_unsent(row, answer)
                 continue
             row.earlier = row.sent.settlement if row.unsettled else None
-            row.entry, row.sent_at = answer.entry, now
+            row.entry, row.sent_at = answer, now
             row.attempts += 1
             is_last = row.attempts >= ATTEMPTS
-            jobs.append(Job(row.line, row.request, row.options, answer.entry, row.before, row.unsettled, is_last))
+            jobs.append(Job(row.line, row.request, row.options, answer, row.before, row.unsettled, is_last))
         if self._ends:
             self._came += [come_untouched(self._flight[job.line]) for job in jobs]
         else:
@@ -361,7 +361,7 @@ class Run:
             return True
         names = [f"{name}\n{lock}" for name in self._service.names for lock in row.request.locks]
         for name in dict.fromkeys(names):
-            if not self._journal.hold(name):
+            if not self._journal.locks.hold(name):
                 row.waits += 1
                 if row.waits > _MOST_WAITS:
                     self._end_unsent(row, busy_elsewhere(_MOST_WAITS * _FIRST_RETRY))
@@ -373,7 +373,7 @@ class Run:
 
     def _unlock(self, row: PendingRow) -> None:
         while row.locks:
-            self._journal.free(row.locks.pop())
+            self._journal.locks.free(row.locks.pop())
 
     def _heed_signals(self) -> None:
         """End the run at the first signal, and the requests in progress at the second."""

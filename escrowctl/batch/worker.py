@@ -10,7 +10,7 @@ from escrowctl.client.retry import Retry, asked_wait
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal.model import Entry, Settlement, State, settled_by_reading
+from escrowctl.journal.model import Entry, Settlement, State
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.create import prove
@@ -120,11 +120,16 @@ class Worker:
 
     def _read_back(self, job: Job, found: JobResult, result: WriteResult) -> JobResult:
         """Settle a write on a record by reading that record afterwards."""
-        draft = Draft()
-        read_back = ReadBack(
-            job.request, job.options, self._service, self._reader, draft, signals=self._signals, runtime=self._runtime
-        )
         settlement = result.sent.settlement
+
+        def settle_later(entry: Entry, found: Settlement) -> Entry:
+            nonlocal settlement
+            settlement = found
+            return entry._replace(settlement=found)
+
+        read_back = ReadBack(
+            job.request, job.options, self._service, self._reader, settle_later, self._signals, self._runtime
+        )
         try:
             concluded = read_back.conclude(result)
             settlement = concluded.sent.settlement
@@ -132,7 +137,6 @@ class Worker:
                 status = concluded.status_after
                 settlement = settlement._replace(detail=f"{settlement.detail}; the service then reported {status}")
         except EscrowctlError as error:
-            settlement = draft.settlement or settlement
             if settlement.state is State.DONE:
                 after = error.facts.get("status_after")
                 remark = f"not confirmed: the status is {after}" if after else "not confirmed: it cannot be read now"
@@ -144,22 +148,6 @@ class Worker:
         judged = judge_stored(self._service, entry) if entry.state is State.UNKNOWN else None
         proof = prove(entry, judged, self._service, self._reader) if judged and judged.result_id else None
         return found._replace(settlement=proof.sent.settlement) if proof else found
-
-
-class Draft:
-    """Stands in for the journal when a read settles a write that is not recorded yet."""
-
-    def __init__(self) -> None:
-        self.settlement: Settlement | None = None
-
-    def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Store a settlement in memory; see `Journal.settle_later`."""
-        self.settlement = settlement
-        return entry._replace(settlement=settlement)
-
-    def settle_by_reading(self, entry: Entry, detail: str) -> Entry:
-        """Store that a read confirmed the write; see `Journal.settle_by_reading`."""
-        return self.settle_later(entry, settled_by_reading(entry, detail))
 
 
 def find_defect(job: Job, error: Exception) -> JobResult:

@@ -311,13 +311,6 @@ class Begin(NamedTuple):
     decision: "OperatorDecision | None" = None
 
 
-class Begun(NamedTuple):
-    """The result of `Begin`: an entry to send now, or (`replayed`) an entry that was sent before."""
-
-    entry: Entry
-    replayed: bool
-
-
 class Selection(NamedTuple):
     """The newest `limit` entries that match every given field.
 

@@ -4,8 +4,7 @@ Only the profile knows which statuses prove a release (contract/INTERFACE.md sec
 update is not documented: it may release the escrow, and only a read shows that.
 """
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 from escrowctl.client.http import Answer
 from escrowctl.client.polling import PollInterval
@@ -15,7 +14,7 @@ from escrowctl.config.service import Service
 from escrowctl.contract.record import Located, Record, describe
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.journal.guards import taken_over
-from escrowctl.journal.model import Entry, Settlement, State
+from escrowctl.journal.model import Entry, Settlement, State, settled_by_reading
 from escrowctl.journal.reasons import Reason
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
@@ -24,15 +23,8 @@ from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest
 from escrowctl.writes.result import WriteResult, not_recorded, write_failure
 
-
-class Settling(Protocol):
-    """Records the result of a read: in the journal, or in a draft that is recorded together with the write."""
-
-    def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
-        """See `Journal.settle_later`."""
-
-    def settle_by_reading(self, entry: Entry, detail: str) -> Entry:
-        """See `Journal.settle_by_reading`."""
+SettleLater = Callable[[Entry, Settlement], Entry]
+"""Records the result of a read: in the journal (`Journal.settle_later`), or in a draft that is recorded later."""
 
 
 class ReadBack:
@@ -44,7 +36,7 @@ class ReadBack:
         options: RecordOptions,
         service: Service,
         reader: Reader,
-        journal: Settling,
+        settle_later: SettleLater,
         signals: Signals,
         runtime: Runtime,
     ) -> None:
@@ -54,7 +46,7 @@ class ReadBack:
         self._options = options
         self._service = service
         self._reader = reader
-        self._journal = journal
+        self._settle_later = settle_later
         self._signals = signals
         self._runtime = runtime
 
@@ -137,12 +129,12 @@ class ReadBack:
         is_conflict, answer = result.code is ErrorCode.CONFLICT, result.answer
         if is_conflict and is_unchanged and answer and entry.state is State.UNKNOWN and self._is_final(answer):
             detail = f"{describe_refusal(answer)}; the service then reported no change ({describe(after)})"
-            result = result._replace(entry=self._settle_later(entry, Outcome.REFUSED, detail))
+            result = result._replace(entry=self._correct(entry, Outcome.REFUSED, detail))
         elif entry.state is State.REFUSED and is_known and not is_unchanged:
             # The record changed: a proxy may have sent the request twice, and only the second was refused.
             now = f"now it reports {self.resource_id} as {describe(after)} (before: {describe(result.before)})"
             detail = f"the service replied {entry.settlement.detail}, but {now}"
-            result = result._replace(entry=self._settle_later(entry, Outcome.UNKNOWN, detail), code=None)
+            result = result._replace(entry=self._correct(entry, Outcome.UNKNOWN, detail), code=None)
         failure = write_failure(self._service, result)
         if is_conflict and after is not None and failure.outcome is Outcome.REFUSED:
             failure.facts = {**failure.facts, "status_after": describe(after)}
@@ -153,10 +145,10 @@ class ReadBack:
         """Whether a 409 cannot mean that the first request is still in progress, which one read may miss."""
         return not self._service.deduplicates and conflict.header("Retry-After") is None
 
-    def _settle_later(self, entry: Entry, outcome: Outcome, detail: str) -> Entry:
+    def _correct(self, entry: Entry, outcome: Outcome, detail: str) -> Entry:
         settlement = entry.settlement._replace(outcome=outcome, detail=detail)
         try:
-            return self._journal.settle_later(entry, settlement)
+            return self._settle_later(entry, settlement)
         except EscrowctlError as error:
             raise _not_settled(entry, settlement, error) from error
 
@@ -164,7 +156,7 @@ class ReadBack:
         entry = result.sent
         detail = f"{entry.settlement.detail}; the service then reported {result.status_after}"
         try:
-            return self._journal.settle_by_reading(entry, detail)
+            return self._settle_later(entry, settled_by_reading(entry, detail))
         except EscrowctlError as error:
             if entry.state is State.DONE and error.code is not ErrorCode.BUSY:
                 # The journal has it as done already.

@@ -18,7 +18,7 @@ from escrowctl.contract.json import carries, encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, Operation
 from escrowctl.contract.record import Located, Record, describe, describe_money
 from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Outcome, not_sent
-from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement
+from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement, settled_by_reading
 from escrowctl.journal.reasons import Reason
 from escrowctl.writes.candidates import Candidates, Listed, collect, compare, may_be_older, say, was_there_before
 from escrowctl.writes.create import (
@@ -196,7 +196,8 @@ class EntryResolver:
             return Resolution(
                 entry, f"the service reports {resource_id} as {located.status}, but {other.name} may have caused that."
             )
-        return Resolution(self._journal.settle_by_reading(entry, f"the service reported {located.status}"))
+        settlement = settled_by_reading(entry, f"the service reported {located.status}")
+        return Resolution(self._journal.settle_later(entry, settlement))
 
     def _read(self, entry: Entry, resource_id: str, *, resend: bool) -> Located | None:
         """Read a transaction and report it; None if it cannot be read."""

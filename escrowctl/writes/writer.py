@@ -23,7 +23,7 @@ from escrowctl.contract.record import Record, make_record
 from escrowctl.contract.redaction import find_secret, may_hold_secret
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import NO_CAPS, Begun, Caps, Entry, Intent, OperatorDecision, Settlement, State
+from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import Runtime, timestamp
 from escrowctl.signals import Signals
 from escrowctl.writes.create import compare_ids
@@ -148,10 +148,9 @@ class Writer:
         """
         self.check(request)
         if again is None:
-            begun = self._begin(request)
-            if begun.replayed:
-                return self._replay(begun.entry, request)
-            entry = begun.entry
+            entry = self._begin(request)
+            if entry.state is not State.IN_FLIGHT:
+                return self._replay(entry, request)
         else:
             entry = self._begin_again(again, request, decision)
         unsettled = again is not None
@@ -188,7 +187,7 @@ class Writer:
         )
         return Request(request.operation.method, url, headers, body)
 
-    def _begin(self, request: WriteRequest) -> Begun:
+    def _begin(self, request: WriteRequest) -> Entry:
         if is_reason_needed(self._service, request.operation, self.journal) and self.find_known(request) is None:
             self.journal.give_reason(OperatorDecision(operator_name(), request.options.reason or ""))
         return self.journal.begin(

@@ -126,7 +126,7 @@ def record_done(home: Path, **values: Any) -> None:
     """Record a create that is done: the last one of this journal, with other values."""
     elsewhere = open_elsewhere(home)
     intent = elsewhere.select(Selection(1))[0].intent._replace(idempotency_key="k", **values)
-    elsewhere.settle(elsewhere.begin(intent, request_id="r").entry, Settlement(Outcome.DONE, "200", 200, "tx_9"))
+    elsewhere.settle(elsewhere.begin(intent, request_id="r"), Settlement(Outcome.DONE, "200", 200, "tx_9"))
     elsewhere.close()
 
 
@@ -271,7 +271,7 @@ def test_file_that_another_process_starts_now_is_busy(start: Start, rows: WriteR
     run("create", path, *RUN)
     elsewhere = open_elsewhere(home)
     lock = find_batch(elsewhere, "b1").lock
-    assert elsewhere.hold(f"{lock}march")
+    assert elsewhere.locks.hold(f"{lock}march")
 
     busy = run("create", path, *RUN, "--run-key", "march")
 

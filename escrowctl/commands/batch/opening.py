@@ -65,7 +65,7 @@ def running_alone(session: Session, lock: str, find: Callable[[], Batch | None])
 
     Raises EscrowctlError `ErrorCode.BUSY` at once if another process runs it.
     """
-    if not session.journal.hold(lock):
+    if not session.journal.locks.hold(lock):
         batch = find()
         name = batch.name if batch is not None else "this file"
         raise not_sent(
@@ -76,4 +76,4 @@ def running_alone(session: Session, lock: str, find: Callable[[], Batch | None])
     try:
         yield find()
     finally:
-        session.journal.free(lock)
+        session.journal.locks.free(lock)

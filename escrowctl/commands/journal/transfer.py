@@ -56,7 +56,7 @@ def init(
         journal.require_complete()
         exists = journal.storage.is_there
     with closing(session.open_journal(reading=False, required=not exists)) as journal:
-        journal_id, where = journal.journal_id, journal.storage.where
+        journal_id, where = journal.storage.journal_id, journal.storage.where
     document = as_json({"journal_id": journal_id, "path": where, "created": not exists})
     if exists:
         session.console.note("exists", "this journal exists already; it was not changed")

@@ -1,10 +1,8 @@
 """Refusals of a write: because of an earlier write in this journal, another process, or a cap."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
-from decimal import Decimal
 
-from escrowctl.contract.money import Money
 from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Outcome, bad_value, not_sent
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, Intent, Settlement, State
@@ -86,46 +84,6 @@ def check_reference(under_reference: list[Entry], intent: Intent, *, now: dateti
                 entry,
                 Reason.REFERENCE_REUSED,
             )
-
-
-def require_countable(intent: Intent, caps: Mapping[str, Decimal]) -> Money:
-    """Return the money that a write under caps moves. Raises `ErrorCode.CAPPED` if the caps cannot count it."""
-    limited = f"the profile {intent.profile} has caps"
-    if intent.money is None:
-        raise _capped(
-            intent, f"{limited}, and escrowctl cannot tell the amount of this {intent.verb}, so it is refused."
-        )
-    if intent.money.amount <= 0:
-        raise _capped(
-            intent, f"{limited}, but the amount of this {intent.verb} is {intent.money}: it must be above zero."
-        )
-    if (currency := intent.money.currency) not in caps:
-        raise _capped(intent, f"{limited}, but no cap for {currency}, so {currency} is refused.")
-    return intent.money
-
-
-def uncountable(intent: Intent, *, day: str) -> EscrowctlError:
-    """Return the refusal of a write under caps if the amount of another write of the day is not known."""
-    verb = intent.verb
-    return _capped(
-        intent,
-        f"the profile {intent.profile} has caps, and an earlier {verb} since {day} (UTC) has no known amount, so that "
-        f"what {verb}s come to today is not known.",
-        day=day,
-    )
-
-
-def over_cap(intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str) -> EscrowctlError:
-    """Return the refusal of a write that would bring a day's writes of its operation above the profile's cap."""
-    verb, currency = intent.verb, money.currency
-    is_sum = intent.batch is not None and intent.line is None
-    this = f"All rows together are {money}" if is_sum else f"This {verb} is {money}"
-    return _capped(
-        intent,
-        f"the profile {intent.profile} caps {verb}s at {cap} {currency} a day (UTC). Counted since {day}: {spent} "
-        f"{currency} (done or unknown, as often as it was sent). {this}.",
-        day=day,
-    )
 
 
 def busy_elsewhere(seconds: float) -> EscrowctlError:
@@ -231,11 +189,6 @@ def unknown(entry: Entry, sentence: str, **facts: object) -> EscrowctlError:
         facts=entry.facts | facts,
         reason=Reason.EARLIER_UNKNOWN,
     )
-
-
-def _capped(intent: Intent, sentence: str, *, day: str | None = None) -> EscrowctlError:
-    facts = {"profile": intent.profile, "operation": intent.verb, "day": day}
-    return not_sent(ErrorCode.CAPPED, sentence, facts=facts, reason=Reason.CAPPED)
 
 
 def refusal(code: ErrorCode, sentence: str, entry: Entry, reason: str = "", **facts: object) -> EscrowctlError:

@@ -38,7 +38,6 @@ class Reason(StrEnum):
     # The write that was refused, or its result
     CREATED_OTHERWISE = "created_otherwise"
     FIELD_NOT_FOUND = "field_not_found"
-    ID_MISREAD = "id_misread"
     ID_NOT_RECOGNISED = "id_not_recognised"
     ID_NOT_STORED = "id_not_stored"
     IN_PROGRESS = "in_progress"

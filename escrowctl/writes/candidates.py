@@ -38,14 +38,13 @@ class Listed(NamedTuple):
 class Candidates(NamedTuple):
     """The records of a list that equal the create of an entry.
 
-    `matching` may be its result. `earlier` existed before it was sent. `unread` counts the records of `listed` that
+    `matching` may be its result: they did not exist before it was sent. `unread` counts the records of `listed` that
     have no value to compare; `what` names that value.
     """
 
     entry: Entry
     listed: Listed
     matching: list[Record]
-    earlier: list[Record]
     unread: int
     what: str
 
@@ -82,13 +81,11 @@ def compare(entry: Entry, listed: Listed, service: Service, *, is_taken: Callabl
     """Return the records that a create may have made; `is_taken`: another entry created the record with this id."""
     is_escrow = entry.intent.operation != CREATE_WEBHOOK.name
     fits, is_readable = (_fits_money, _has_money) if is_escrow else (_fits_url, _has_url)
-    fitting = [one for one in listed.items if fits(entry, one, service)]
-    free = [one for one in fitting if one.located.id is None or not is_taken(one.located.id)]
+    fitting = [one for one in listed.items if fits(entry, one, service) and not was_there_before(entry, one.located)]
     return Candidates(
         entry,
         listed,
-        [one for one in free if not was_there_before(entry, one.located)],
-        [one for one in free if was_there_before(entry, one.located)],
+        [one for one in fitting if one.located.id is None or not is_taken(one.located.id)],
         sum(not is_readable(one, service) for one in listed.items),
         "amount" if is_escrow else "URL",
     )

@@ -16,8 +16,9 @@ from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
+from escrowctl.journal.opening import FILE_NAME
+from escrowctl.journal.sqlite.succession import replace_from_export
 from escrowctl.journal.storage import head_of
-from escrowctl.journal.succession import replace_from_export
 from escrowctl.journal.transfer import merge, read_archive, write_archive
 from escrowctl.journal.verification import verify
 from escrowctl.options import YesOption
@@ -78,13 +79,13 @@ def _init_from(session: Session, file: str, *, yes: bool) -> None:
                 declined="no journal was made",
             )
 
-    folder, at = session.journal_folder, timestamp(session.runtime.now())
+    path, at = session.journal_folder / FILE_NAME, timestamp(session.runtime.now())
     with session.signals.held():
-        new, missing = replace_from_export(folder, archive, at=at, confirm=confirm)
+        new, missing = replace_from_export(path, archive, at=at, confirm=confirm)
         document = as_json(
             {
                 "journal_id": new.journal_id,
-                "path": str(folder / "journal.db"),
+                "path": str(path),
                 "created": True,
                 "from": archive.journal_id,
                 "entries": len(archive.by_entry),

@@ -26,7 +26,7 @@ from escrowctl.journal.sqlite.reading import (
     read_entries,
     read_links,
     read_tail,
-    select_numbers,
+    select_entries,
 )
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
 from escrowctl.journal.storage import BatchSum
@@ -116,8 +116,7 @@ class SqliteStorage:
     @translated
     def last(self) -> Link | None:
         """See `storage.Storage`."""
-        self._flush()
-        tail = read_tail(self._db)
+        tail = read_tail(self._flushed)
         if tail.damage:
             raise damaged(self.path, tail.damage)
         return tail.links[0] if tail.links else None
@@ -132,22 +131,17 @@ class SqliteStorage:
     @translated
     def records(self, *, after: int, limit: int) -> list[Link]:
         """See `storage.Storage`."""
-        self._flush()
-        return read_links(self._db, after=after, limit=limit)
+        return read_links(self._flushed, after=after, limit=limit)
 
     @translated
     def entries(self, numbers: Collection[int]) -> list[Entry]:
         """See `storage.Storage`."""
-        self._flush()
-        return [folded.entry for folded in read_entries(self._db, numbers).values()]
+        return [folded.entry for folded in read_entries(self._flushed, numbers).values()]
 
     @translated
     def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
         """See `storage.Storage`."""
-        self._flush()
-        numbers = select_numbers(self._db, selection, before=before)
-        found = read_entries(self._db, numbers)
-        return [found[number].entry for number in numbers]
+        return select_entries(self._flushed, selection, before=before)
 
     @translated
     def planned(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
@@ -163,20 +157,17 @@ class SqliteStorage:
     @translated
     def in_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
         """See `storage.Storage`."""
-        self._flush()
-        return read_batch(self._db, batch, after=after, limit=limit)
+        return read_batch(self._flushed, batch, after=after, limit=limit)
 
     @translated
     def created(self, result_ids: Collection[str]) -> list[Entry]:
         """See `storage.Storage`."""
-        self._flush()
-        return find_created(self._db, result_ids)
+        return find_created(self._flushed, result_ids)
 
     @translated
     def add_up(self, batch: str) -> list[BatchSum]:
         """See `storage.Storage`."""
-        self._flush()
-        return add_up(self._db, batch)
+        return add_up(self._flushed, batch)
 
     @contextlib.contextmanager
     def reopened(self) -> Iterator["SqliteStorage"]:
@@ -237,10 +228,12 @@ class SqliteStorage:
 
         return find_damage(self._db)
 
-    def _flush(self) -> None:
-        """Write the records that an open transaction has appended, so that a read sees them."""
+    @property
+    def _flushed(self) -> sqlite3.Connection:
+        """The connection. A read through it sees the records that an open transaction has appended."""
         if self._open_transaction is not None:
             self._open_transaction.flush()
+        return self._db
 
     def _head(self) -> Head:
         return read_tail(self._db).head

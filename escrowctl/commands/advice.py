@@ -19,7 +19,6 @@ FROM_EXPORT = command("journal init --from NEWEST_EXPORT --yes", "to make a new 
 """The hint if a journal can no longer be used. `journal export` still works on a refused journal."""
 
 _VERIFY = command("journal verify", "to see what is wrong")
-_CHECK_DISK = command("journal verify", "check the disk, then the journal")
 _RESOLVE = command("journal resolve {entry}", "to resolve {entry}")
 _RESOLVE_FIRST = command("journal resolve {entry}", "resolve {entry} before you repeat the command")
 _CHECK_AGAIN = command("journal resolve {entry}", "to check again, and record it")
@@ -31,20 +30,12 @@ _WITHOUT_READING = Hint("repeat the command with --allow-unreadable", "to send i
 _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.CLOSED: (FROM_EXPORT._replace(label="if that journal was not put in its place"),),
     Reason.DAMAGED: (_VERIFY, FROM_EXPORT),
-    Reason.DISK_FULL: (Hint("make space in {folder}, then repeat the command"),),
-    Reason.DISK_ERROR: (_CHECK_DISK,),
-    Reason.EXPORT_IS_OLDER: (command("journal export > EXPORT", "to export it again"),),
     Reason.EXPORT_OF_ANOTHER: (command("journal import EXPORT", "to add the writes of the export to this journal"),),
-    Reason.FILE_IN_THE_WAY: (Hint("ls -l {path}; mv {path} {path}.bad", "check the file, then move it away"),),
     Reason.FILE_MISSING: (
         FROM_EXPORT,
         Hint("mv {folder}/journal.head {folder}/journal.head.old", "or, to begin one that knows no earlier write"),
     ),
-    Reason.FOLDER_UNUSABLE: (Hint("ls -ld {folder}", "check that the folder exists and is writable"),),
-    Reason.LOCKED: (Hint("another process keeps the journal locked: repeat the command"),),
-    Reason.NEWER_FORMAT: (Hint("upgrade escrowctl"),),
     Reason.OLDER_FORMAT: (FROM_EXPORT,),
-    Reason.PIN_EMPTY: (Hint("in CI, check that the variable is passed to this job; to require no journal, unset it"),),
     Reason.PINNED_ELSEWHERE: (
         command("config path", "to see where this journal is"),
         Hint("set ESCROWCTL_HOME to its folder", "to use the required one"),
@@ -79,7 +70,6 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     ),
     Reason.CREATED_OTHERWISE: (command("tx get {id}"),),
     Reason.FIELD_NOT_FOUND: (_FIND_FIELD,),
-    Reason.ID_NOT_STORED: (command("journal show {entry}"),),
     Reason.MONEY_CHANGED: (
         Hint("repeat the command with --expect-amount {amount} --expect-currency {currency}", "if {found} is right"),
         _FIND_FIELD,

@@ -46,7 +46,7 @@ def check_caps(
 
     def counts(currency: str) -> list[Decimal]:
         totals = transaction.totals(intent.operation, currency, since=today)
-        return [total.amount for total in totals if {*intent.names} & {total.key.service, total.key.site}]
+        return [amount for key, amount in totals.items() if {*intent.names} & {key.service, key.site}]
 
     spent, unknown = counts(currency), counts(_NO_CURRENCY)
     if earlier is not None and earlier.counted_on >= today:

@@ -36,9 +36,7 @@ def _require_pinned(path: Path, pins: Iterable[tuple[str, str]]) -> None:
     for required, source in pins:
         if not required:
             raise not_sent(
-                ErrorCode.JOURNAL_UNUSABLE,
-                f"{source} is empty: it should be the id that journal init printed.",
-                reason=Reason.PIN_EMPTY,
+                ErrorCode.JOURNAL_UNUSABLE, f"{source} is empty: it should be the id that journal init printed."
             )
         if required != journal_id:
             raise not_sent(

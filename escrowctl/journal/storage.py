@@ -30,13 +30,6 @@ class TotalKey(NamedTuple):
     site: str
 
 
-class Total(NamedTuple):
-    """A running total; `amount` is exact."""
-
-    key: TotalKey
-    amount: Decimal
-
-
 class BatchSum(NamedTuple):
     """The number of a batch's rows with entries in one stored state and one currency (None: unknown).
 
@@ -89,8 +82,8 @@ class Transaction(Protocol):
         Raises `ErrorCode.JOURNAL_UNUSABLE` if an entry may be missing.
         """
 
-    def totals(self, operation: str, currency: str, *, since: str) -> list[Total]:
-        """Return the running totals of an operation and currency from a UTC day on."""
+    def totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
+        """Return the exact running totals of an operation and currency from a UTC day on."""
 
     def next_number(self) -> int:
         """Return the number of the next new entry."""

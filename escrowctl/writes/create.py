@@ -244,7 +244,6 @@ def _stored_record(entry: Entry) -> Record:
             ErrorCode.ALREADY_DONE,
             f"{entry.name} is done ({entry.settlement.detail}), but the journal does not know the id of its escrow.",
             facts=entry.facts,
-            reason=Reason.ID_NOT_STORED,
         )
     known: JsonValue = {"id": made}
     return Record(known, known, Located(id=made))

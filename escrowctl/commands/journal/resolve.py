@@ -60,10 +60,8 @@ class _Chosen(NamedTuple):
             raise bad_value("use --id only with --applied.")
         if self.is_given and self.reason is None:
             raise bad_value('a decision needs a reason: add --reason TEXT, such as --reason "support ticket 5512".')
-        if self.reason is not None and not self.is_given:
-            raise bad_value("use --reason only with --applied, --not-applied or --resend.")
-        if self.allow_unreadable and not self.is_given:
-            raise bad_value("use --allow-unreadable only with --applied, --not-applied or --resend.")
+        if (self.reason is not None or self.allow_unreadable) and not self.is_given:
+            raise bad_value("use --reason and --allow-unreadable only with --applied, --not-applied or --resend.")
 
     def check_id(self, entry: Entry) -> None:
         """Raise `ErrorCode.BAD_VALUE` if --applied lacks the id that a create needs, or --id is of another record."""

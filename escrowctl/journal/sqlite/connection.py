@@ -8,7 +8,6 @@ from pathlib import Path
 from escrowctl import sqlite
 from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.files import NotRegularError, check_regular, find_flaw, make_file, make_private_folder
-from escrowctl.journal.reasons import Reason
 from escrowctl.journal.sqlite.errors import translating
 
 _SUFFIXES = (".db", ".db-journal", ".lock", ".head")
@@ -54,11 +53,6 @@ def check_files(path: Path, *, reading: bool = False) -> None:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except NotRegularError as error:
-            raise not_sent(
-                ErrorCode.JOURNAL_UNUSABLE,
-                f"{file} {error.strerror}.",
-                facts={"path": str(file)},
-                reason=Reason.FILE_IN_THE_WAY,
-            ) from error
+            raise not_sent(ErrorCode.JOURNAL_UNUSABLE, f"{file} {error.strerror}.") from error
         if flaw is not None and not reading:
             raise not_sent(ErrorCode.JOURNAL_UNUSABLE, f"{file} {flaw.reason}.", hint=flaw.fix)

@@ -14,6 +14,7 @@ from escrowctl.sqlite import primary_code
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_IOERR)
 _RAISED = (sqlite3.Error, OSError, *UNDECODABLE)
 
 
@@ -58,7 +59,7 @@ def unlockable(path: Path) -> Iterator[None]:
         ) from error
 
 
-def unusable(path: Path, why: str, *, reason: Reason = Reason.FOLDER_UNUSABLE) -> EscrowctlError:
+def unusable(path: Path, why: str, *, reason: str = "") -> EscrowctlError:
     """Return the error that the file cannot be used; `why` ends the sentence."""
     message = f"the journal {path} cannot be used: {why}."
     return not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts={"folder": str(path.parent)}, reason=reason)
@@ -82,16 +83,7 @@ def require_not_lost(path: Path) -> None:
 
 def _error_of(path: Path, error: Exception) -> EscrowctlError:
     if isinstance(error, sqlite3.Error):
-        return unusable(path, str(error), reason=_REASONS.get(primary_code(error), Reason.FOLDER_UNUSABLE))
+        return unusable(path, str(error), reason=Reason.DAMAGED if primary_code(error) in _DAMAGED else "")
     if isinstance(error, OSError):
         return unusable(path, str(error))
     return damaged(path, "a stored value does not match its record")
-
-
-_REASONS = {
-    sqlite3.SQLITE_FULL: Reason.DISK_FULL,
-    sqlite3.SQLITE_BUSY: Reason.LOCKED,
-    sqlite3.SQLITE_IOERR: Reason.DISK_ERROR,
-    **dict.fromkeys((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR), Reason.DAMAGED),
-}
-"""SQLite's primary result code -> reason."""

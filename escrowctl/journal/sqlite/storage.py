@@ -92,7 +92,7 @@ class SqliteStorage:
         """See `storage.Storage`."""
         if self._failed:
             # After a failed sync, the next sync may succeed although pages never reached the disk.
-            raise unusable(self.path, "an earlier commit of this process failed", reason=Reason.DISK_ERROR)
+            raise unusable(self.path, "an earlier commit of this process failed", reason=Reason.DAMAGED)
         with translating(self.path):
             self._db.execute("BEGIN IMMEDIATE")
         try:
@@ -251,8 +251,7 @@ class SqliteStorage:
         sqlite.sync_every_commit(self._db)
         version = sqlite.prepare(self._db, schema.VERSION, schema.create_tables)
         if version > schema.VERSION:
-            why = f"it was written by a newer escrowctl (format {version})"
-            raise unusable(self.path, why, reason=Reason.NEWER_FORMAT)
+            raise unusable(self.path, f"it was written by a newer escrowctl (format {version}): upgrade escrowctl")
         if version < schema.VERSION:
             way_on = "export it with the version that wrote it, then import the export"
             why = f"it was written by an older escrowctl (format {version}): {way_on}"

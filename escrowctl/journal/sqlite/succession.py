@@ -74,8 +74,8 @@ def replace_from_export(
     if before.is_valid and missing:
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"this journal is valid and has {before.records} records, but the export has {archive.records}.",
-            reason=Reason.EXPORT_IS_OLDER,
+            f"this journal is valid and has {before.records} records, but the export has {archive.records}: "
+            "export it again.",
         )
     confirm(missing)
 

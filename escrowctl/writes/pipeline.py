@@ -53,7 +53,9 @@ class Pipeline:
                 result = read_accepted(result, self._service, self._reader, self._writer.journal, self._signals)
         if request.operation.makes_record:
             return conclude_create(result, self._service)
-        return self._require_done(result)
+        if result.sent.state is not State.DONE:
+            raise write_failure(self._service, result)
+        return result
 
     def run_on_record(
         self, request_for: RequestFor, confirm: "Confirm", options: RecordOptions = _NO_OPTIONS
@@ -144,8 +146,3 @@ class Pipeline:
         if found is not None and request.operation.once_only:
             require_as_created(self._writer.journal, self._service, request.resource_id or "", found, options)
         return found
-
-    def _require_done(self, result: WriteResult) -> WriteResult:
-        if result.sent.state is not State.DONE:
-            raise write_failure(self._service, result)
-        return result

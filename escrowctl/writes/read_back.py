@@ -216,15 +216,9 @@ class ReadBack:
 
 def _is_worth_reading(result: WriteResult) -> bool:
     """Whether a read may show more than the reply: even a refusal may answer only a proxy's second try."""
-    match result.sent.state:
-        case State.DONE:
-            return True
-        case State.UNKNOWN:
-            return result.answer is not None
-        case State.REFUSED:
-            return result.answer is not None and result.code is not ErrorCode.RATE_LIMITED
-        case _:
-            return False
+    state = result.sent.state
+    may_differ = state is State.UNKNOWN or (state is State.REFUSED and result.code is not ErrorCode.RATE_LIMITED)
+    return state is State.DONE or (result.answer is not None and may_differ)
 
 
 def _not_settled(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:

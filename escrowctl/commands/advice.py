@@ -128,11 +128,13 @@ def _fill(hints: tuple[Hint, ...], facts: Facts) -> tuple[Hint, ...]:
 
 
 def _advise_earlier_unknown(_service: Service, facts: Facts) -> tuple[Hint, ...]:
-    resolve, duplicates = _fill((_RESOLVE,), facts), facts.get("duplicates")
+    resolve, duplicates, request = _fill((_RESOLVE,), facts), facts.get("duplicates"), facts.get("request")
     if not isinstance(duplicates, list) or not duplicates:
         return resolve
+    is_create = isinstance(request, dict) and request["method"] == "POST"
+    goal = "to create a second one anyway" if is_create else "to send it again anyway"
     allowed = " ".join(f"--allow-duplicate {name}" for name in duplicates)
-    return (*resolve, Hint(f"repeat the command with {allowed}", "if a second one is intended"))
+    return (*resolve, Hint(f"repeat the command with {allowed}", goal))
 
 
 def _advise_id(service: Service, facts: Facts) -> tuple[Hint, ...]:

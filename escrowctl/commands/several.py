@@ -24,14 +24,22 @@ def run_several(session: Session, ids: list[str], work: Callable[[str], View], *
     shown, failures = 0, list[EscrowctlError]()
     try:
         for resource_id in ids:
-            error = _do(session, resource_id, work, verb)
-            if error is None:
-                shown += 1
-                continue
-            failures.append(error)
-            if error.code is ErrorCode.JOURNAL_UNUSABLE:
-                # It rules out work on the other ids.
-                break
+            try:
+                with session.signals.held():
+                    view = work(resource_id)
+                    with session.accounting_for(f"the {verb} of {resource_id} was accepted" if verb else None):
+                        session.console.show_line(view)
+                    # Before a signal that was held ends the loop: the line counts.
+                    shown += 1
+            except EscrowctlError as error:
+                if error.code in _NOTHING_MORE_CAN_BE_SHOWN:
+                    raise
+                failures.append(error)
+                _show_failure(session, resource_id, error, verb)
+                # A signal that came meanwhile ends the loop here.
+                session.signals.resume()
+                if error.code is ErrorCode.JOURNAL_UNUSABLE:
+                    break
     except Stopped:
         if not any(error.outcome is Outcome.UNKNOWN for error in failures):
             raise
@@ -48,27 +56,14 @@ def run_several(session: Session, ids: list[str], work: Callable[[str], View], *
         )
 
 
-def _do(session: Session, resource_id: str, work: Callable[[str], View], verb: str | None) -> EscrowctlError | None:
-    """Work on one id. Show its line, or show its failure and return it."""
-    try:
-        with session.signals.held():
-            view = work(resource_id)
-            done = f"the {verb} of {resource_id} was accepted" if verb else None
-            with session.accounting_for(done):
-                session.console.show_line(view)
-    except EscrowctlError as error:
-        if error.code in _NOTHING_MORE_CAN_BE_SHOWN:
-            raise
-        if verb:
-            error.effect = effect_on(resource_id, error.effect)
-        session.console.error(advise(error, session), session.invocation)
-        if session.options.json or session.options.raw:
-            document = error_document(error, session.invocation)
-            outcome = error.outcome.value if error.outcome else "failed"
-            session.console.document({"id": resource_id, "outcome": outcome, **document})
-        session.signals.resume()
-        return error
-    return None
+def _show_failure(session: Session, resource_id: str, error: EscrowctlError, verb: str | None) -> None:
+    if verb:
+        error.effect = effect_on(resource_id, error.effect)
+    session.console.error(advise(error, session), session.invocation)
+    if session.options.json or session.options.raw:
+        document = error_document(error, session.invocation)
+        outcome = error.outcome.value if error.outcome else "failed"
+        session.console.document({"id": resource_id, "outcome": outcome, **document})
 
 
 def _describe(shown: int, failures: list[EscrowctlError], total: int, verb: str | None) -> str:

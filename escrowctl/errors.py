@@ -166,7 +166,8 @@ class EscrowctlError(Exception):
 
     `message` is one or two sentences about what failed. `outcome` is set for writes. `effect` is the sentence
     about sent or changed data that the printer adds. `facts` join the JSON error
-    (`id`, `http_status`, `request_id`, `entry`, ...); their values are JSON values.
+    (`id`, `http_status`, `request_id`, `entry`, ...); their values are JSON values. `reason` is finer than the code:
+    `commands.advice` turns it into hints.
     """
 
     def __init__(
@@ -178,6 +179,7 @@ class EscrowctlError(Exception):
         outcome: Outcome | None = None,
         effect: str = "",
         facts: Mapping[str, object] = MappingProxyType({}),
+        reason: str = "",
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -190,6 +192,7 @@ class EscrowctlError(Exception):
         self.outcome = outcome
         self.effect = effect
         self.facts = facts
+        self.reason = reason
 
     @property
     def exit_code(self) -> ExitCode:
@@ -256,9 +259,10 @@ def not_sent(
     hint: Hints = (),
     effect: str = NOTHING_SENT,
     facts: Mapping[str, object] = MappingProxyType({}),
+    reason: str = "",
 ) -> EscrowctlError:
     """Return an error with the outcome `NOT_SENT`, for a failure before anything was sent."""
-    return EscrowctlError(code, message, hint=hint, outcome=Outcome.NOT_SENT, effect=effect, facts=facts)
+    return EscrowctlError(code, message, hint=hint, outcome=Outcome.NOT_SENT, effect=effect, facts=facts, reason=reason)
 
 
 def effect_on(resource_id: str, effect: str) -> str:

@@ -170,6 +170,10 @@ def _fail(session: "Session", error: "EscrowctlError") -> int:
     _note_defects(session)
     if entry := error.facts.get("entry"):
         session.names.add_in_journal("entry", [str(entry)])
+    if error.reason:
+        from escrowctl.commands.advice import advise
+
+        advise(error, session)
     session.console.error(_without_sent(error, session.command), session.invocation)
     return error.exit_code
 

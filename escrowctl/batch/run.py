@@ -240,12 +240,13 @@ class Run:
             if isinstance(answer, EscrowctlError):
                 self._end_unsent(row, answer)
                 continue
+            assert answer.state is State.IN_FLIGHT, "a row has an idempotency key of its own: it replays nothing"
             row.earlier = row.sent.settlement if row.unsettled else None
-            row.entry, row.sent_at = answer.entry, now
+            row.entry, row.sent_at = answer, now
             row.attempts += 1
             row.again_after = None
             is_last = row.attempts >= ATTEMPTS
-            jobs.append(Job(row.line, row.request, row.options, answer.entry, row.before, row.unsettled, is_last))
+            jobs.append(Job(row.line, row.request, row.options, answer, row.before, row.unsettled, is_last))
         if self._ends:
             for job in jobs:
                 self._take_back(self._in_flight[job.line])
@@ -343,7 +344,7 @@ class Run:
             return True
         names = [f"{name}\n{lock}" for name in self.service.names for lock in row.request.locks]
         for name in dict.fromkeys(names):
-            if not self.journal.hold(name):
+            if not self.journal.locks.hold(name):
                 row.waits += 1
                 if row.waits > _MOST_WAITS:
                     self._end_unsent(row, busy_elsewhere(_MOST_WAITS * _FIRST_RETRY))
@@ -355,7 +356,7 @@ class Run:
 
     def _unlock(self, row: PendingRow) -> None:
         while row.locks:
-            self.journal.free(row.locks.pop())
+            self.journal.locks.free(row.locks.pop())
 
     def _heed_signals(self) -> None:
         """End the run at the first signal, and the requests in progress at the second."""

@@ -10,7 +10,7 @@ from escrowctl.client.retry import Retry, asked_wait
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal.model import Entry, Settlement, State, settled_by_reading
+from escrowctl.journal.model import Entry, Settlement, State
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.create import prove
@@ -91,25 +91,22 @@ class Worker:
 
     def _write(self, job: Job, entry: Entry) -> JobResult:
         exchange = self._send(entry, job.request)
-        judged = self._sender.judge(entry, job.request, exchange, unsettled=job.unsettled)
-        answer = exchange.answer
+        result = self._sender.judge(entry, job.request, exchange, unsettled=job.unsettled)
         found = JobResult(
             job.line,
-            settlement=judged.settlement,
+            settlement=result.sent.settlement,
             may_go_again=self._sender.may_send_again(exchange),
             is_misdirected=exchange.fault is Fault.MISDIRECTED,
-            asked=asked_wait(answer, now=self._runtime.now()),
+            asked=asked_wait(exchange.answer, now=self._runtime.now()),
         )
         if found.may_go_again and not job.is_last:
             return found
-        settled = entry._replace(settlement=judged.settlement)
         if job.request.operation.once_only:
-            result = WriteResult(settled, judged.record, judged.code, answer=answer, before=job.before)
-            return self._read_back(job, found, result)
+            return self._read_back(job, found, result._replace(before=job.before))
         # A create that was only accepted (202) is read.
-        stored = judge_stored(self._service, settled) if settled.state is State.UNKNOWN else None
-        proof = prove(settled, stored, self._service, self._reader) if stored and stored.result_id else None
-        return found._replace(settlement=proof.settlement) if proof else found
+        stored = judge_stored(self._service, result.sent) if result.sent.state is State.UNKNOWN else None
+        proof = prove(result.sent, stored, self._service, self._reader) if stored and stored.result_id else None
+        return found._replace(settlement=proof.sent.settlement) if proof else found
 
     def _send(self, entry: Entry, request: WriteRequest) -> Exchange:
         evidence = Evidence()
@@ -121,11 +118,16 @@ class Worker:
 
     def _read_back(self, job: Job, found: JobResult, result: WriteResult) -> JobResult:
         """Settle a write on a record by reading that record afterwards."""
-        draft = Draft()
-        read_back = ReadBack(
-            job.request, job.options, self._service, self._reader, draft, signals=self._signals, runtime=self._runtime
-        )
         settlement = result.sent.settlement
+
+        def settle_later(entry: Entry, found: Settlement) -> Entry:
+            nonlocal settlement
+            settlement = found
+            return entry._replace(settlement=found)
+
+        read_back = ReadBack(
+            job.request, job.options, self._service, self._reader, settle_later, self._signals, self._runtime
+        )
         try:
             concluded = read_back.conclude(result)
             settlement = concluded.sent.settlement
@@ -133,28 +135,11 @@ class Worker:
                 status = concluded.status_after
                 settlement = settlement._replace(detail=f"{settlement.detail}; the service then reported {status}")
         except EscrowctlError as error:
-            settlement = draft.settlement or settlement
             if settlement.state is State.DONE:
                 after = error.facts.get("status_after")
                 remark = f"not confirmed: the status is {after}" if after else "not confirmed: it cannot be read now"
                 settlement = settlement._replace(remark=remark)
         return found._replace(settlement=settlement)
-
-
-class Draft:
-    """Stands in for the journal when a read settles a write that is not recorded yet."""
-
-    def __init__(self) -> None:
-        self.settlement: Settlement | None = None
-
-    def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Store a settlement in memory; see `Journal.settle_later`."""
-        self.settlement = settlement
-        return entry._replace(settlement=settlement)
-
-    def settle_by_reading(self, entry: Entry, detail: str) -> Entry:
-        """Store that a read confirmed the write; see `Journal.settle_by_reading`."""
-        return self.settle_later(entry, settled_by_reading(entry, detail))
 
 
 def _as_unknown(job: Job, error: Exception) -> JobResult:

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from escrowctl.commands.advice import advise
 from escrowctl.commands.config import open_editor, report_saved
 from escrowctl.config.file import require_trusted
 from escrowctl.config.service import Service
@@ -173,7 +174,7 @@ class _Checkup:
         except EscrowctlError as error:
             # Another check names the setting that is wrong.
             if error.code not in (ErrorCode.BAD_CONFIG, ErrorCode.BAD_VALUE):
-                found = fail(name, error)
+                found = fail(name, advise(error, session))
                 yield found._replace(verdict=Verdict.WARNING) if name == "history" else found
 
     def _check_record(self, service: Service, resource_id: str) -> Iterator[Finding]:

@@ -153,7 +153,7 @@ def _journal_id(session: Session, journal: Path) -> str | None:
         return None
     try:
         with closing(session.journals.open(reading=True, required=False)) as opened:
-            return opened.journal_id
+            return opened.storage.journal_id
     except EscrowctlError as error:
         session.console.note("journal_unusable", error.message, important=True)
         return None

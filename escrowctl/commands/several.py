@@ -1,7 +1,9 @@
 """One command over several ids: a line each, and one exit code for all."""
 
+from collections import Counter
 from collections.abc import Callable
 
+from escrowctl.commands.advice import advise
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, OutputClosedError, Stopped, effect_on, printing_result
 from escrowctl.output.errors import error_document
 from escrowctl.output.view import View
@@ -19,77 +21,62 @@ def run_several(session: Session, ids: list[str], work: Callable[[str], View], *
     after a signal), else `SOME_FAILED` if any failed. `verb`, such as `release`: the work is a write,
     whose result must be reported even if its line cannot be printed.
     """
-    run = _Run(session, work, verb)
+    shown, failures = 0, list[EscrowctlError]()
     try:
         for resource_id in ids:
-            run.do(resource_id)
-            if run.ended:
-                break
+            try:
+                with session.signals.held():
+                    view = work(resource_id)
+                    with printing_result(f"the {verb} of {resource_id} was accepted" if verb else None):
+                        session.console.show_line(view)
+                    # Before a signal that was held ends the loop: the line counts.
+                    shown += 1
+            except EscrowctlError as error:
+                if error.code in _NOTHING_MORE_CAN_BE_SHOWN:
+                    raise
+                failures.append(error)
+                _show_failure(session, resource_id, error, verb)
+                # A signal that came meanwhile ends the loop here.
+                session.signals.resume()
+                if error.code is ErrorCode.JOURNAL_UNUSABLE:
+                    break
     except Stopped:
-        if not run.unknown:
+        if not any(error.outcome is Outcome.UNKNOWN for error in failures):
             raise
     except OutputClosedError:
-        if not run.failures:
+        if not failures:
             raise
-    if run.failures:
-        counts = run.describe(len(ids))
+    if failures:
+        is_unknown = any(error.outcome is Outcome.UNKNOWN for error in failures)
+        counts = _describe(shown, failures, len(ids), verb)
         raise EscrowctlError(
-            ErrorCode.SOME_UNKNOWN if run.unknown else ErrorCode.SOME_FAILED,
+            ErrorCode.SOME_UNKNOWN if is_unknown else ErrorCode.SOME_FAILED,
             f"{'1 id' if len(ids) == 1 else f'{len(ids)} ids'}: {counts}.",
-            outcome=Outcome.UNKNOWN if run.unknown else None,
+            outcome=Outcome.UNKNOWN if is_unknown else None,
         )
 
 
-class _Run:
-    def __init__(self, session: Session, work: Callable[[str], View], verb: str | None) -> None:
-        self._session = session
-        self._work = work
-        self._verb = verb
-        self.shown = 0
-        self.failures: list[EscrowctlError] = []
+def _show_failure(session: Session, resource_id: str, error: EscrowctlError, verb: str | None) -> None:
+    if verb:
+        error.effect = effect_on(resource_id, error.effect)
+    session.console.error(advise(error, session), session.invocation)
+    if session.options.json or session.options.raw:
+        document = error_document(error, session.invocation)
+        outcome = error.outcome.value if error.outcome else "failed"
+        session.console.document({"id": resource_id, "outcome": outcome, **document})
 
-    @property
-    def ended(self) -> bool:
-        """Whether the last failure, an unusable journal, rules out work on the other ids."""
-        return bool(self.failures) and self.failures[-1].code is ErrorCode.JOURNAL_UNUSABLE
 
-    @property
-    def unknown(self) -> int:
-        return sum(error.outcome is Outcome.UNKNOWN for error in self.failures)
-
-    @property
-    def accepted(self) -> int:
-        """The number of writes that were done, but are not (yet) as requested."""
-        return sum(error.outcome is Outcome.DONE for error in self.failures)
-
-    def do(self, resource_id: str) -> None:
-        """Work on one id. Show its line, or store its failure."""
-        session = self._session
-        try:
-            with session.signals.held():
-                view = self._work(resource_id)
-                done = f"the {self._verb} of {resource_id} was accepted" if self._verb else None
-                with printing_result(done):
-                    session.console.show_line(view)
-                self.shown += 1
-        except EscrowctlError as error:
-            if error.code in _NOTHING_MORE_CAN_BE_SHOWN:
-                raise
-            if self._verb:
-                error.effect = effect_on(resource_id, error.effect)
-            self.failures.append(error)
-            session.console.error(error, session.invocation)
-            if session.options.json or session.options.raw:
-                document = error_document(error, session.invocation)
-                outcome = error.outcome.value if error.outcome else "failed"
-                session.console.document({"id": resource_id, "outcome": outcome, **document})
-            session.signals.resume()
-
-    def describe(self, total: int) -> str:
-        """Return the counts by outcome as text. They add up to the total."""
-        left = total - self.shown - len(self.failures)
-        if self._verb is None:
-            return f"{self.shown} read, {len(self.failures)} failed" + (f", {left} not read" if left else "")
-        failed = len(self.failures) - self.unknown - self.accepted
-        accepted = f"{self.accepted} accepted but not confirmed, " if self.accepted else ""
-        return f"{self.shown} done, {accepted}{failed} failed, {self.unknown} unknown, {left} not attempted"
+def _describe(shown: int, failures: list[EscrowctlError], total: int, verb: str | None) -> str:
+    """Return the counts by outcome as text. They add up to the total."""
+    left = total - shown - len(failures)
+    if verb is None:
+        return f"{shown} read, {len(failures)} failed" + (f", {left} not read" if left else "")
+    counts = Counter(error.outcome or Outcome.NOT_SENT for error in failures)
+    counts += Counter({Outcome.DONE: shown, Outcome.NOT_SENT: left})
+    # Done, but not (yet) as requested.
+    unconfirmed = sum(error.outcome is Outcome.DONE for error in failures)
+    accepted = f" ({unconfirmed} not confirmed)" if unconfirmed else ""
+    return (
+        f"{counts[Outcome.DONE]} done{accepted}, {counts[Outcome.REFUSED]} refused, {counts[Outcome.UNKNOWN]} unknown, "
+        f"{counts[Outcome.NOT_SENT]} not sent"
+    )

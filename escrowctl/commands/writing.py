@@ -258,7 +258,7 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
 
 def _note_missing_id(session: Session, result: "WriteResult") -> None:
     """Report that no id was found. Raises `ErrorCode.ID_UNKNOWN` if `-q` needs it."""
-    entry, record, options = result.sent, record_of(result), session.options
+    entry, options = result.sent, session.options
     status = entry.settlement.http_status
     if options.quiet and (not options.fields or "id" in options.fields):
         raise EscrowctlError(
@@ -269,12 +269,9 @@ def _note_missing_id(session: Session, result: "WriteResult") -> None:
             outcome=Outcome.DONE,
             facts=entry.facts,
         )
-    if entry.settlement.reply is None:
-        found = "The reply has no body."
-    elif not options.fields and (options.raw or record.document == record.value):
-        found = "The reply below has no field that escrowctl recognises as the id."
-    else:
-        found = f"escrowctl found no id in the reply. To see the reply: {session.invocation} journal show {entry.name}."
     session.console.note(
-        "id_not_found", f"the {entry.intent.verb} succeeded ({status}). {found} Do not repeat the command."
+        "id_not_found",
+        f"the {entry.intent.verb} succeeded ({status}), but escrowctl found no id in the reply. Do not repeat it.",
+        hints=(command(f"journal show {entry.name}", "to see the reply"),),
+        invocation=session.invocation,
     )

@@ -11,9 +11,10 @@ from decimal import ROUND_UP, Decimal, localcontext
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.journal.fold import Folded
-from escrowctl.journal.guards import over_cap, require_countable, uncountable
 from escrowctl.journal.model import POSSIBLE_STATES, Caps, Entry, Intent
+from escrowctl.journal.reasons import Reason
 from escrowctl.journal.storage import TotalKey, Transaction
 
 _CAPPED = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
@@ -34,22 +35,46 @@ def check_caps(
     `earlier` is the entry whose next attempt this is: it counts as often as it may have been applied.
     `is_resend`: this attempt is an operator's decision, which is recorded after this check.
     """
-    money, today = require_countable(intent, caps), now[:10]
+    money, today, verb = intent.money, now[:10], intent.verb
+    limited = f"the profile {intent.profile} has caps"
+    if money is None:
+        raise _capped(intent, f"{limited}, and escrowctl cannot tell the amount of this {verb}, so it is refused.")
+    if money.amount <= 0:
+        raise _capped(intent, f"{limited}, but the amount of this {verb} is {money}: it must be above zero.")
+    if (currency := money.currency) not in caps:
+        raise _capped(intent, f"{limited}, but no cap for {currency}, so {currency} is refused.")
 
     def counts(currency: str) -> list[Decimal]:
         totals = transaction.totals(intent.operation, currency, since=today)
-        return [total.amount for total in totals if {*intent.names} & {total.key.service, total.key.site}]
+        return [amount for key, amount in totals.items() if {*intent.names} & {key.service, key.site}]
 
-    spent, unknown = counts(money.currency), counts(_NO_CURRENCY)
+    spent, unknown = counts(currency), counts(_NO_CURRENCY)
     if earlier is not None and earlier.counted_on >= today:
         (unknown if earlier.intent.money is None else spent).append(-weigh(earlier))
     if sum_exactly(unknown):
-        raise uncountable(intent, day=today)
+        raise _capped(
+            intent,
+            f"{limited}, and an earlier {verb} since {today} (UTC) has no known amount, so that what {verb}s come to "
+            "today is not known.",
+            day=today,
+        )
     if earlier is not None and earlier.is_open:
         spent += [money.amount] * (earlier.resends + is_resend)
-    cap, before = caps[money.currency], sum_exactly(spent)
+    cap, before = caps[currency], sum_exactly(spent)
     if sum_exactly((before, money.amount)) > cap:
-        raise over_cap(intent, money, cap=cap, spent=before, day=today)
+        is_sum = intent.batch is not None and intent.line is None
+        this = f"All rows together are {money}" if is_sum else f"This {verb} is {money}"
+        raise _capped(
+            intent,
+            f"the profile {intent.profile} caps {verb}s at {cap} {currency} a day (UTC). Counted since {today}: "
+            f"{before} {currency} (done or unknown, as often as it was sent). {this}.",
+            day=today,
+        )
+
+
+def _capped(intent: Intent, sentence: str, *, day: str | None = None) -> EscrowctlError:
+    facts = {"profile": intent.profile, "operation": intent.verb, "day": day}
+    return not_sent(ErrorCode.CAPPED, sentence, facts=facts, reason=Reason.CAPPED)
 
 
 def counted(entry: Entry) -> Decimal:

@@ -13,7 +13,6 @@ from escrowctl.journal.model import (
     LOST_IN_FLIGHT,
     UNSETTLED,
     Begin,
-    Begun,
     Caps,
     Entry,
     Intent,
@@ -45,8 +44,8 @@ class Commit:
         for number in self._held:
             self._locks.free(number)
 
-    def begin_or_refuse(self, begin: Begin) -> Begun | EscrowctlError:
-        """Record one intent. If it is refused, return the error.
+    def begin_or_refuse(self, begin: Begin) -> Entry | EscrowctlError:
+        """Record one intent, and return its entry in flight; or the entry that it repeats; or the refusal.
 
         Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`, which ends the commit for all its intents.
         """
@@ -104,20 +103,20 @@ class Commit:
             if entry.number != exclude and intent.may_share_account(entry.intent)
         ]
 
-    def _begin(self, begin: Begin) -> Begun:
+    def _begin(self, begin: Begin) -> Entry:
         if begin.again is not None:
-            return Begun(self._begin_again(begin, begin.again), replayed=False)
+            return self._begin_again(begin, begin.again)
         intent = begin.intent
         duplicates = self.find_duplicates(intent)
         sent, earlier = keys.find_by_key(duplicates, intent, resend_throttled=begin.resend_throttled)
         if sent is not None:
-            return Begun(sent, replayed=True)
+            return sent
         self._check_duplicates([one for one in duplicates if one is not earlier], intent)
         self.check_caps(intent, begin.caps, earlier=earlier)
         begun = self._attempt(intent, earlier, request_id=begin.request_id)
         if begin.planned is not None:
             self.transaction.unplan(*begin.planned)
-        return Begun(begun, replayed=False)
+        return begun
 
     def _begin_again(self, begin: Begin, entry: Entry) -> Entry:
         self._require_unchanged(entry)

@@ -15,7 +15,6 @@ from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_k
 from escrowctl.journal.model import (
     NO_CAPS,
     Begin,
-    Begun,
     Caps,
     Entry,
     Intent,
@@ -24,7 +23,6 @@ from escrowctl.journal.model import (
     Selection,
     Settlement,
     State,
-    settled_by_reading,
 )
 from escrowctl.journal.signing_secrets import SigningSecrets
 from escrowctl.journal.storage import Locks, Storage, writing
@@ -46,28 +44,23 @@ class Journal:
     def __init__(self, storage: Storage, locks: Locks, *, now: Callable[[], datetime], secrets: SigningSecrets) -> None:
         self.storage = storage
         self.secrets = secrets
-        self._locks = locks
+        self.locks = locks
         self._now = now
 
     def close(self) -> None:
         """Close the storage and free every lock."""
         self.storage.close()
-        self._locks.close()
+        self.locks.close()
 
-    @property
-    def journal_id(self) -> str:
-        """The journal's own id."""
-        return self.storage.journal_id
-
-    def begin(self, intent: Intent, *, request_id: str, caps: Caps = NO_CAPS, resend_throttled: bool = False) -> Begun:
+    def begin(self, intent: Intent, *, request_id: str, caps: Caps = NO_CAPS, resend_throttled: bool = False) -> Entry:
         """Store one intent durably, so that its bytes may be sent. Raises the error that `begin_all` returns."""
         return _only(self.begin_all([Begin(intent, request_id, caps, resend_throttled)]))
 
-    def begin_all(self, begins: Sequence[Begin]) -> list[Begun | EscrowctlError]:
+    def begin_all(self, begins: Sequence[Begin]) -> list[Entry | EscrowctlError]:
         """Store intents durably in one commit, so that their bytes may be sent. Return an error for each refused one.
 
-        If an intent's idempotency key and request were sent before, the earlier entry is returned as
-        replayed. If `journal.keys` allows that entry to be sent again, it gets its next attempt instead.
+        Only an entry in flight may be sent. If an intent's idempotency key and request were sent before, the earlier
+        entry is returned, with its outcome. If `journal.keys` allows it to be sent again, it gets its next attempt.
         A refusal is an EscrowctlError ALREADY_DONE, BAD_VALUE (an allowed duplicate does not exist), BUSY,
         CAPPED, CONFLICT, EARLIER_UNKNOWN, KEY_REUSED or REFERENCE_REUSED; see `journal.guards` and `journal.keys`.
         """
@@ -93,12 +86,12 @@ class Journal:
                 raise
         at = timestamp(self._now())
         for entry, _ in settlements:
-            self._locks.free(entry.number)
+            self.locks.free(entry.number)
         return [entry._replace(settlement=settlement, settled_at=at) for entry, settlement in settlements]
 
     def write_all(
         self, begins: Sequence[Begin], settlements: Sequence[tuple[Entry, Settlement]]
-    ) -> tuple[list[Begun | EscrowctlError], list[Entry | EscrowctlError]]:
+    ) -> tuple[list[Entry | EscrowctlError], list[Entry | EscrowctlError]]:
         """Do `settle_all` and then `begin_all` in one commit."""
         with self._begin_commit() as commit:
             settled = [commit.settle(*one) for one in settlements]
@@ -106,7 +99,7 @@ class Journal:
                 commit.transaction.check()
             begun = [commit.begin_or_refuse(begin) for begin in begins]
         for entry, _ in settlements:
-            self._locks.free(entry.number)
+            self.locks.free(entry.number)
         return begun, settled
 
     def begin_again(
@@ -124,16 +117,12 @@ class Journal:
         has changed the entry since it was read, or another refusal of `begin_all`, except KEY_REUSED.
         """
         intent = entry.intent._replace(account=account)
-        return _only(self.begin_all([Begin(intent, request_id, caps, again=entry, decision=decision)])).entry
+        return _only(self.begin_all([Begin(intent, request_id, caps, again=entry, decision=decision)]))
 
     def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         """Record an operator's decision on an entry's outcome. Raises `ErrorCode.BUSY` if the entry has changed."""
         with self._checked_commit() as commit:
             return commit.decide(entry, settlement, decision)
-
-    def settle_by_reading(self, entry: Entry, detail: str) -> Entry:
-        """Record that a reading showed a write to be done. Raises `ErrorCode.BUSY` if the entry has changed."""
-        return self.settle_later(entry, settled_by_reading(entry, detail))
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
         """Record later evidence, unless it is verified already. Raises `ErrorCode.BUSY` if the entry has changed."""
@@ -202,18 +191,6 @@ class Journal:
             for intent in intents:
                 commit.check_caps(intent, limits)
 
-    def hold(self, name: str) -> bool:
-        """Take a lock by name without waiting. Return False if another process has it. It ends with this process."""
-        return self._locks.hold(name)
-
-    def is_held(self, name: str) -> bool:
-        """Whether any process, or this one, has a lock by name."""
-        return self._locks.is_held(name)
-
-    def free(self, name: str) -> None:
-        """Free a lock."""
-        self._locks.free(name)
-
     @contextlib.contextmanager
     def exclusive(
         self, names: Iterable[str], *, monotonic: Callable[[], float], sleep: Callable[[float], None], timeout: float
@@ -227,7 +204,7 @@ class Journal:
         try:
             # Every process takes them in the same order, so that no two processes wait for each other.
             for name in sorted(set(names)):
-                while not self._locks.hold(name):
+                while not self.locks.hold(name):
                     waited = True
                     if monotonic() - start > timeout:
                         raise guards.busy_elsewhere(timeout)
@@ -236,7 +213,7 @@ class Journal:
             yield waited
         finally:
             for name in held:
-                self._locks.free(name)
+                self.locks.free(name)
 
     def refuse_known(self, intent: Intent) -> None:
         """Raise the refusal that `begin` would raise for this intent's fingerprint or reference. Record nothing."""
@@ -302,7 +279,7 @@ class Journal:
         commit = None
         try:
             with writing(self.storage) as transaction:
-                commit = Commit(transaction, self.storage, self._locks, now=self._now)
+                commit = Commit(transaction, self.storage, self.locks, now=self._now)
                 yield commit
         except BaseException:
             if commit is not None:
@@ -327,7 +304,7 @@ class Journal:
         return all(stored.get(entry.number) == (entry.attempt, settlement) for entry, settlement in settlements)
 
     def _read_now(self, entry: Entry) -> Entry:
-        return read_now(entry, self.storage, self._locks)
+        return read_now(entry, self.storage, self.locks)
 
 
 def _only(results: Sequence[_T | EscrowctlError]) -> _T:

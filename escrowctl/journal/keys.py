@@ -1,13 +1,10 @@
 """Earlier uses of a write's idempotency key: for the same write, which is not sent twice, or for another write."""
 
-import shlex
-
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Hints, Outcome, command
+from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.fold import idempotency_keys
-from escrowctl.journal.guards import WHAT_THIS_KEY_SHOWS, busy, refusal
+from escrowctl.journal.guards import busy, refusal, unknown
 from escrowctl.journal.model import KEY_REFUSED, Entry, Intent, State
-
-_ANOTHER_KEY = Hint("use another --idempotency-key", "for another request")
+from escrowctl.journal.reasons import Reason
 
 
 def find_by_key(
@@ -44,23 +41,22 @@ def _check_request(earlier: Entry, intent: Intent) -> None:
     """Refuse a key that was used for another request, or for this request without its current reference."""
     then = (earlier.intent.method, earlier.intent.url, earlier.intent.body)
     if then != (intent.method, intent.url, intent.body):
-        raise _reused(earlier, "for a different request", hint=_ANOTHER_KEY)
+        raise _reused(earlier, "for a different request", Reason.KEY_OF_ANOTHER_REQUEST)
     reference, now = earlier.intent.reference, intent.reference
     if now is not None and now != reference:
         # The current reference would not be recorded, so it would guard nothing.
         how = f'the reference "{reference}"' if reference else "no reference"
-        raise _reused(earlier, f'with {how}, not with "{now}"', hint="use one idempotency key for each reference")
+        raise _reused(earlier, f'with {how}, not with "{now}"', Reason.KEY_OF_ANOTHER_REQUEST)
 
 
 def _check_purpose(earlier: Entry, intent: Intent) -> None:
     """Refuse to send a write again without its recorded reference or batch: both guard against duplicates."""
     batch, reference = earlier.intent.batch, earlier.intent.reference
     if batch is not None and intent.batch != batch:
-        resume = () if earlier.origin else (command(f"batch resume {batch}", "to send that row"),)
-        raise _reused(earlier, f"for a row of {batch}", hint=(*resume, _ANOTHER_KEY))
+        own = {} if earlier.origin else {"batch": batch}
+        raise _reused(earlier, f"for a row of {batch}", Reason.KEY_OF_BATCH, **own)
     if intent.reference != reference:
-        hint = Hint(f"repeat the command with --reference {shlex.quote(reference or '')}", "to send it again")
-        raise _reused(earlier, f'with the reference "{reference}"', hint=hint)
+        raise _reused(earlier, f'with the reference "{reference}"', Reason.KEY_OF_REFERENCE, reference=reference)
 
 
 def _check_account(earlier: Entry, intent: Intent) -> None:
@@ -70,29 +66,15 @@ def _check_account(earlier: Entry, intent: Intent) -> None:
     """
     if intent.account.is_same(earlier.intent.account):
         return
+    how = "with another API key, or the journal does not know which"
     if earlier.state is State.UNKNOWN:
-        raise EscrowctlError(
-            ErrorCode.EARLIER_UNKNOWN,
-            f"{earlier.name} ({earlier.sent_at}) used the idempotency key {intent.idempotency_key}, and its outcome is "
-            "unknown. It was sent with another API key, or the journal does not know which.",
-            effect=NOTHING_SENT_NOW,
-            hint=command(f"journal resolve {earlier.name}", f"to resolve {earlier.name}"),
-            outcome=Outcome.UNKNOWN,
-            facts=earlier.facts,
-        )
-    resource_id = earlier.settlement.result_id or earlier.intent.resource_id
-    raise _reused(
-        earlier,
-        "with another API key, or the journal does not know which",
-        f" {earlier.name} may belong to another account.",
-        hint=(
-            *([command(f"tx get {shlex.quote(resource_id)}", WHAT_THIS_KEY_SHOWS)] if resource_id else []),
-            *([Hint(f"go on with {resource_id}", "if both keys belong to one account")] if resource_id else []),
-            _ANOTHER_KEY,
-        ),
-    )
+        raise unknown(earlier, f"{_used(earlier, how)} Its outcome is unknown.")
+    raise _reused(earlier, how, Reason.KEY_OF_ANOTHER_ACCOUNT)
 
 
-def _reused(earlier: Entry, how: str, then: str = "", *, hint: Hints) -> EscrowctlError:
-    used = f"{earlier.name} ({earlier.sent_at}) used the idempotency key {earlier.intent.idempotency_key} {how}."
-    return refusal(ErrorCode.KEY_REUSED, f"{used}{then}", earlier, hint=hint)
+def _reused(earlier: Entry, how: str, reason: Reason, **facts: object) -> EscrowctlError:
+    return refusal(ErrorCode.KEY_REUSED, _used(earlier, how), earlier, reason, **facts)
+
+
+def _used(earlier: Entry, how: str) -> str:
+    return f"{earlier.name} ({earlier.sent_at}) used the idempotency key {earlier.intent.idempotency_key} {how}."

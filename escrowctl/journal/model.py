@@ -175,6 +175,12 @@ class Settlement(NamedTuple):
             return State.NOT_APPLIED
         return State.IN_FLIGHT if self.outcome is None else State(self.outcome.value)
 
+    @property
+    def described(self) -> str:
+        """The state with its detail and the id of the created record, for messages."""
+        made = f", id {self.result_id}" if self.result_id else ""
+        return f"{self.state.value.replace('_', ' ')} ({self.detail}{made})"
+
     def is_verified_as(self, other: "Settlement") -> bool:
         """Whether both are verified, with the same result id."""
         return self.verified and other.verified and self.result_id == other.result_id
@@ -303,13 +309,6 @@ class Begin(NamedTuple):
     planned: tuple[str, int] | None = None
     again: "Entry | None" = None
     decision: "OperatorDecision | None" = None
-
-
-class Begun(NamedTuple):
-    """The result of `Begin`: an entry to send now, or (`replayed`) an entry that was sent before."""
-
-    entry: Entry
-    replayed: bool
 
 
 class Selection(NamedTuple):

@@ -10,10 +10,11 @@ from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
-from escrowctl.errors import ErrorCode, command, not_sent
+from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.chain import EMPTY, Head, Kind, Link
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.model import Entry, PlanRow, Selection, State
+from escrowctl.journal.reasons import Reason
 
 LockKey = int | str
 """The key of a lock: an entry's number, or a name for anything else."""
@@ -27,13 +28,6 @@ class TotalKey(NamedTuple):
     day: str
     service: str
     site: str
-
-
-class Total(NamedTuple):
-    """A running total; `amount` is exact."""
-
-    key: TotalKey
-    amount: Decimal
 
 
 class BatchSum(NamedTuple):
@@ -88,8 +82,8 @@ class Transaction(Protocol):
         Raises `ErrorCode.JOURNAL_UNUSABLE` if an entry may be missing.
         """
 
-    def totals(self, operation: str, currency: str, *, since: str) -> list[Total]:
-        """Return the running totals of an operation and currency from a UTC day on."""
+    def totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
+        """Return the exact running totals of an operation and currency from a UTC day on."""
 
     def next_number(self) -> int:
         """Return the number of the next new entry."""
@@ -192,7 +186,7 @@ def writing(storage: Storage) -> Iterator[Transaction]:
             raise not_sent(
                 ErrorCode.JOURNAL_UNUSABLE,
                 f"the journal {storage.where} is closed: journal {transaction.successor} took its place.",
-                hint=command("journal init --from NEWEST_EXPORT --yes", "if that journal was not put in its place"),
+                reason=Reason.CLOSED,
             )
         yield transaction
 

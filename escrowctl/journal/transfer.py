@@ -197,8 +197,8 @@ def _compare_with_itself(storage: Storage, archive: Archive) -> Imported:
     if why := storage.contradiction(archive.head):
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"the export comes from this journal but does not match it: {why}.",
-            hint="two copies of this journal were used: ask the service about the writes that only the export contains",
+            f"the export comes from this journal but does not match it: {why}. Two copies of this journal were used: "
+            "ask the service about the writes that only the export contains.",
             effect=NOTHING_IMPORTED,
         )
     return Imported(known=len(archive.by_entry))

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from escrowctl.client.pages import Page
 from escrowctl.config.service import Service
-from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import CREATE_WEBHOOK
 from escrowctl.contract.record import Located, Record, describe, read_time
 from escrowctl.journal.model import Entry
@@ -37,14 +36,13 @@ class Listed(NamedTuple):
 class Candidates(NamedTuple):
     """The records of a list that equal the create of an entry.
 
-    `matching` may be its result. `earlier` existed before it was sent. `unread` counts the records of `listed` that
+    `matching` may be its result: they did not exist before it was sent. `unread` counts the records of `listed` that
     have no value to compare; `what` names that value.
     """
 
     entry: Entry
     listed: Listed
     matching: list[Record]
-    earlier: list[Record]
     unread: int
     what: str
 
@@ -79,17 +77,14 @@ def collect(entry: Entry, pages: Iterable[Page]) -> Listed:
 
 def compare(entry: Entry, listed: Listed, service: Service, *, is_taken: Callable[[str], bool]) -> Candidates:
     """Return the records that a create may have made; `is_taken`: another entry created the record with this id."""
-    is_escrow = entry.intent.operation != CREATE_WEBHOOK.name
-    fits, is_readable = (_fits_money, _has_money) if is_escrow else (_fits_url, _has_url)
-    fitting = [one for one in listed.items if fits(entry, one, service)]
-    free = [one for one in fitting if one.located.id is None or not is_taken(one.located.id)]
+    compared = [(one, _equals(entry, one, service)) for one in listed.items]
+    matching = [one for one, is_equal in compared if is_equal and not was_there_before(entry, one.located)]
     return Candidates(
         entry,
         listed,
-        [one for one in free if not was_there_before(entry, one.located)],
-        [one for one in free if was_there_before(entry, one.located)],
-        sum(not is_readable(one, service) for one in listed.items),
-        "amount" if is_escrow else "URL",
+        [one for one in matching if one.located.id is None or not is_taken(one.located.id)],
+        sum(is_equal is None for _, is_equal in compared),
+        "URL" if entry.intent.operation == CREATE_WEBHOOK.name else "amount",
     )
 
 
@@ -117,22 +112,12 @@ def may_be_older(entry: Entry, record: Record) -> bool:
     return was_there_before(entry, record.located, tolerance=_WHOLE_SECOND)
 
 
-def _has_money(record: Record, _service: Service) -> bool:
-    return record.located.amount is not None and record.located.currency is not None
-
-
-def _fits_money(entry: Entry, record: Record, service: Service) -> bool:
-    money = entry.intent.money
-    return money is not None and _has_money(record, service) and not list_differences(record.located, money)
-
-
-def _url(record: Record, service: Service) -> JsonValue:
-    return record.value.get(service.webhooks.url_field) if isinstance(record.value, dict) else None
-
-
-def _has_url(record: Record, service: Service) -> bool:
-    return isinstance(_url(record, service), str)
-
-
-def _fits_url(entry: Entry, record: Record, service: Service) -> bool:
-    return _has_url(record, service) and f'"{_url(record, service)}"' in (entry.intent.body or "")
+def _equals(entry: Entry, record: Record, service: Service) -> bool | None:
+    """Whether a record has the amount or the URL of a create; None: escrowctl finds no such value in it."""
+    located, money = record.located, entry.intent.money
+    if entry.intent.operation == CREATE_WEBHOOK.name:
+        url = record.value.get(service.webhooks.url_field) if isinstance(record.value, dict) else None
+        return f'"{url}"' in (entry.intent.body or "") if isinstance(url, str) else None
+    if located.amount is None or located.currency is None:
+        return None
+    return money is not None and not list_differences(located, money)

@@ -4,13 +4,10 @@
 and a done create is compared with the request.
 """
 
-import shlex
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import NamedTuple
 
 from escrowctl.client.reader import Reader
-from escrowctl.config.advice import advise_setting
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import JsonValue, carries, encode
@@ -18,11 +15,11 @@ from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.readable import list_of
 from escrowctl.contract.record import Located, Record, describe, find_id_pointers, is_another
-from escrowctl.contract.redaction import STARS
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hints, Outcome, Stopped, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, not_sent
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Selection, Settlement, State
+from escrowctl.journal.reasons import Reason
 from escrowctl.signals import Signals
 from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
@@ -38,40 +35,14 @@ Report = Callable[[str], None]
 def conclude_create(result: WriteResult, service: Service) -> WriteResult:
     """Return the result with the created record, and with the failure if it differs from the request.
 
-    Raises EscrowctlError if it is not done; `CHECK_FAILED` if its stored reply names another id than was recorded.
+    Raises EscrowctlError if it is not done.
     """
     entry = result.sent
     if entry.state is not State.DONE:
         raise _failure(service, result)
     if not kind_of(entry.intent.operation).needs_id:
         return result._replace(record=result.record or _stored_record(entry))
-    if result.replayed and (named := find_other_id(entry, service)) is not None:
-        raise misread(entry, named, hint=command(f"journal resolve {entry.name}", f"to read {named}, and record it"))
     return result._replace(record=_reply_with_id(result) or _stored_record(entry), failure=find_difference(entry))
-
-
-def find_other_id(entry: Entry, service: Service) -> str | None:
-    """Return the id that a create's stored reply names by the current profile, if another id was recorded."""
-    settlement = entry.settlement
-    if entry.state is not State.DONE or settlement.verified or settlement.result_id is None:
-        return None
-    judged = judge_stored(service, entry)
-    named = judged.result_id if judged is not None else None
-    # The stored reply has stars in place of an id that looks like a secret.
-    return named if named is not None and named != settlement.result_id and STARS not in named else None
-
-
-def misread(entry: Entry, named: str, *, hint: Hints) -> EscrowctlError:
-    """Return the error of a create that was recorded with another id than its reply names by today's profile."""
-    return EscrowctlError(
-        ErrorCode.CHECK_FAILED,
-        f"{entry.name} is recorded with the id {entry.settlement.result_id}, but by the profile's reply.id, the reply "
-        f"names {named}.",
-        effect=NOTHING_SENT_NOW,
-        hint=hint,
-        outcome=Outcome.DONE,
-        facts=entry.facts,
-    )
 
 
 def read_accepted(
@@ -104,21 +75,16 @@ def settle_by_reply(
     if (other := find_creator(journal, entry, made, account_of(service))) is not None:
         report(f"the stored reply has the id {made}, which {other.name} created")
         return None
-    proof = prove(entry, judged, service, reader, report)
-    return WriteResult(journal.settle_later(entry, proof.settlement), proof.record) if proof is not None else None
-
-
-class Proof(NamedTuple):
-    """The settlement of a create that was unknown, and the record that was read."""
-
-    settlement: Settlement
-    record: Record
+    proven = prove(entry, judged, service, reader, report)
+    if proven is None:
+        return None
+    return proven._replace(entry=journal.settle_later(entry, proven.sent.settlement))
 
 
 def prove(
     entry: Entry, judged: Judgement, service: Service, reader: Reader, report: Report = lambda _: None
-) -> Proof | None:
-    """Return the proof of a create whose stored reply names an id; None if no record with this id can be read.
+) -> WriteResult | None:
+    """Return the result of a create whose stored reply names an id; None if no record with this id can be read.
 
     The reply alone is no proof: the pointer may be wrong, or the reply only accepts the request (202).
     """
@@ -129,7 +95,8 @@ def prove(
     detail = f"{settlement.http_status}; the service then reported {record.located.status or judged.result_id}"
     remark = describe_differences(service, record, entry.intent.money)
     reply = encode(record.document)
-    return Proof(settlement._replace(detail=detail, reply=reply, verified=True, remark=remark), record)
+    settlement = settlement._replace(detail=detail, reply=reply, verified=True, remark=remark)
+    return WriteResult(entry._replace(settlement=settlement), record)
 
 
 def find_creator(journal: Journal, entry: Entry, resource_id: str, account: Account) -> Entry | None:
@@ -183,9 +150,9 @@ def find_difference(entry: Entry) -> EscrowctlError | None:
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
         f"the service created {made}, but {remark}. Do not repeat the create.",
-        hint=command(f"tx get {shlex.quote(made)}"),
         outcome=Outcome.DONE,
         facts=entry.facts,
+        reason=Reason.CREATED_OTHERWISE,
     )
 
 
@@ -237,15 +204,8 @@ def _failure(service: Service, result: WriteResult) -> EscrowctlError:
     failure.facts = {"body": result.record.document, **failure.facts}
     pointer = _find_pointer(service, entry, result.record)
     if pointer is not None or (service.profile is not None and NO_ID in judged.detail):
-        named = (
-            f"if the field {pointer} is the id"
-            if pointer is not None
-            else "if you know which field of the reply is the id"
-        )
-        failure.hints = (
-            *advise_setting(service, "reply.id", shlex.quote(pointer or "/FIELD"), named),
-            command(f"journal resolve {entry.name}", f"then resolve {entry.name}"),
-        )
+        failure.facts = {**failure.facts, "pointer": pointer}
+        failure.reason = Reason.ID_NOT_RECOGNISED
     return failure
 
 
@@ -283,7 +243,6 @@ def _stored_record(entry: Entry) -> Record:
         raise not_sent(
             ErrorCode.ALREADY_DONE,
             f"{entry.name} is done ({entry.settlement.detail}), but the journal does not know the id of its escrow.",
-            hint=command(f"journal show {entry.name}"),
             facts=entry.facts,
         )
     known: JsonValue = {"id": made}

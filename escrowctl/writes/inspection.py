@@ -1,16 +1,15 @@
 """Read a transaction before a write to it: the record must still be as it was confirmed."""
 
-import shlex
 from collections.abc import Callable
 
 from escrowctl.client.reader import Reader
-from escrowctl.config.advice import advise_not_pending, advise_proving, advise_setting
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.contract.record import Located, describe, describe_money
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Selection, State
+from escrowctl.journal.reasons import Reason
 from escrowctl.writes.create import list_differences
 from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
@@ -23,7 +22,6 @@ passed. Raises EscrowctlError if it is not confirmed."""
 _PAGE = 10
 _UNREADABLE = (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED, ErrorCode.FORBIDDEN)
 """A key may be allowed to write and not to read."""
-_WITHOUT_CHECK = Hint("repeat the command with --allow-unreadable", "to send it without reading the escrow first")
 
 
 def inspect(reader: Reader, service: Service, resource_id: str, options: RecordOptions, *, verb: str) -> Located | None:
@@ -39,9 +37,13 @@ def inspect(reader: Reader, service: Service, resource_id: str, options: RecordO
         if is_unreadable and options.allow_unreadable:
             return None
         is_compared = options.expected_amount is not None or options.expected_currency is not None
-        hint = (*error.hints, *[_WITHOUT_CHECK] * (is_unreadable and not is_compared))
         raise not_sent(
-            error.code, error.message, hint=hint, effect=f"The {verb} was not sent.", facts=error.facts
+            error.code,
+            error.message,
+            hint=error.hints,
+            effect=f"The {verb} was not sent.",
+            facts=error.facts,
+            reason=Reason.UNREADABLE if is_unreadable and not is_compared else "",
         ) from error
     expects_status = service.pointers.status is not None or bool(service.released)
     if located.status is None and expects_status and not options.allow_unreadable:
@@ -49,8 +51,8 @@ def inspect(reader: Reader, service: Service, resource_id: str, options: RecordO
         raise not_sent(
             ErrorCode.UNREADABLE_REPLY,
             f"escrowctl finds no status in the record of {resource_id}.",
-            hint=(*advise_setting(service, "reply.status", "/FIELD", "if a field has the status"), _WITHOUT_CHECK),
             effect=f"The {verb} was not sent.",
+            reason=Reason.NO_STATUS,
         )
     return located
 
@@ -73,19 +75,14 @@ def inspect_for(
         raise not_sent(
             ErrorCode.ALREADY_DONE,
             f"{resource_id} is already {found.status}.",
-            hint=() if kind.is_proven_by(found.status, service) else advise_proving(service, operation.done),
+            reason="" if kind.is_proven_by(found.status, service) else Reason.SEEMS_DONE,
         )
     if operation.once_only and service.is_in_progress(found.status):
-        typed = shlex.quote(resource_id)
         raise not_sent(
             ErrorCode.ALREADY_DONE,
             f"the service reports {resource_id} as {found.status}: a {operation.verb} may be in progress.",
-            hint=(
-                command(f"tx wait {typed} --for {operation.done}", "to wait for it")
-                if service.released
-                else command(f"tx watch {typed}", "to see when that changes"),
-                *advise_not_pending(service, found.status or ""),
-            ),
+            facts={"id": resource_id, "status": found.status},
+            reason=Reason.IN_PROGRESS,
         )
     return found
 
@@ -109,16 +106,19 @@ def require_as_created(
     compared = found._replace(amount=amount, currency=currency)
     if created and all(list_differences(compared, entry.intent.money) for entry in created):
         first, now = created[-1], describe_money(found)
-        known = {"amount": found.amount, "currency": found.currency}
-        expected = " ".join(f"--expect-{name} {value}" for name, value in known.items() if value is not None)
         reports = " and ".join(found.unreadable) or f"the service now reports {now}"
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
             f"{first.name} created {resource_id} with {first.intent.money}, but {reports}.",
-            hint=_find_field(resource_id)
-            if found.unreadable
-            else Hint(f"repeat the command with {expected}", f"if {now} is right"),
-            facts={"expected": str(first.intent.money), "found": now, "entry": first.name},
+            facts={
+                "expected": str(first.intent.money),
+                "found": now,
+                "entry": first.name,
+                "id": resource_id,
+                "amount": found.amount,
+                "currency": found.currency,
+            },
+            reason=Reason.MONEY_CHANGED,
         )
 
 
@@ -147,18 +147,15 @@ def require_resendable(service: Service, entry: Entry, found: Located) -> None:
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
             f"the service reports {entry.intent.resource_id} as {found.status}.",
-            hint=advise_proving(service, entry.intent.done),
             facts=entry.facts,
+            reason=Reason.SEEMS_DONE,
         )
     if service.is_pending(found.status) and not service.deduplicates:
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
             f"{say_pending(entry, found)}.",
-            hint=(
-                command(f"journal resolve {entry.name}", "to check again later"),
-                *advise_not_pending(service, found.status or ""),
-            ),
-            facts=entry.facts,
+            facts=entry.facts | {"status": found.status},
+            reason=Reason.MAY_BE_IN_PROGRESS,
         )
 
 
@@ -184,15 +181,11 @@ def require_expected(resource_id: str, found: Located | None, options: RecordOpt
         raise _unexpected(resource_id, "currency", found.currency, currency)
 
 
-def _find_field(resource_id: str) -> Hint:
-    return command(f"doctor --tx {shlex.quote(resource_id)}", "to find its field")
-
-
 def _unexpected(resource_id: str, what: str, found: object, expected: object) -> EscrowctlError:
     is_what = f"is {found}" if found is not None else "cannot be found in its record"
     return not_sent(
         ErrorCode.EXPECTATION_FAILED,
         f"the {what} of {resource_id} {is_what}, but {expected} was expected.",
-        hint=_find_field(resource_id) if found is None else (),
-        facts={"expected": str(expected), "found": str(found) if found is not None else None},
+        facts={"id": resource_id, "expected": str(expected), "found": str(found) if found is not None else None},
+        reason=Reason.FIELD_NOT_FOUND if found is None else "",
     )

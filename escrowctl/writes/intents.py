@@ -5,10 +5,11 @@ import pwd
 
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, Operation
-from escrowctl.errors import ErrorCode, Hint, command, not_sent
+from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import POSSIBLE_STATES, Intent, Selection
+from escrowctl.journal.reasons import Reason
 from escrowctl.writes.requests import WriteRequest
 
 _LIVE_WRITES = Selection(100, states=POSSIBLE_STATES, operations=(CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name))
@@ -63,10 +64,7 @@ def require_history(service: Service, journal: Journal) -> None:
         ErrorCode.JOURNAL_UNUSABLE,
         f"CI is set, and the journal in {journal.storage.where} has no earlier write to {service.origin}: "
         "it cannot know what was sent before.",
-        hint=(
-            command("journal init", "on a disk that stays, create the journal once", bare=True),
-            Hint("set ESCROWCTL_JOURNAL_ID to the id that it prints", "then, in the job"),
-        ),
+        reason=Reason.NO_HISTORY,
     )
 
 
@@ -81,7 +79,7 @@ def require_reason(service: Service, operation: Operation, journal: Journal, rea
         raise not_sent(
             ErrorCode.CONFIRMATION_NEEDED,
             "this journal was made from an export, which may miss creates that were sent after it.",
-            hint="ask the service whether this escrow exists; if not, create it by tx create with --reason TEXT",
+            reason=Reason.NEEDS_REASON,
         )
 
 

@@ -10,7 +10,7 @@ from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal.model import State, parse_entry_name
+from escrowctl.journal.model import State, parse_entry_name, settled_by_reading
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.create import conclude_create, read_accepted
@@ -53,7 +53,9 @@ class Pipeline:
                 result = read_accepted(result, self._service, self._reader, self._writer.journal, self._signals)
         if request.operation.makes_record:
             return conclude_create(result, self._service)
-        return self._require_done(result)
+        if result.sent.state is not State.DONE:
+            raise write_failure(self._service, result)
+        return result
 
     def run_on_record(
         self, request_for: RequestFor, confirm: "Confirm", options: RecordOptions = _NO_OPTIONS
@@ -70,7 +72,13 @@ class Pipeline:
 
         request = request_for(None)
         read_back = ReadBack(
-            request, options, self._service, self._reader, self._writer.journal, self._signals, self._runtime
+            request,
+            options,
+            self._service,
+            self._reader,
+            self._writer.journal.settle_later,
+            self._signals,
+            self._runtime,
         )
         try:
             # The journal needs no network; the echoed id is looked up again under the lock.
@@ -96,7 +104,8 @@ class Pipeline:
         name = refused.facts.get("entry")
         entry = self._writer.journal.find(parse_entry_name(name)) if isinstance(name, str) and result.verified else None
         if entry is not None and not entry.settlement.verified:
-            self._writer.journal.settle_by_reading(entry, f"the service reported {result.status_after}")
+            settlement = settled_by_reading(entry, f"the service reported {result.status_after}")
+            self._writer.journal.settle_later(entry, settlement)
         return result
 
     def read_back(self, request: WriteRequest, result: WriteResult) -> WriteResult:
@@ -104,7 +113,13 @@ class Pipeline:
         from escrowctl.writes.read_back import ReadBack  # noqa: PLC0415 - as above
 
         return ReadBack(
-            request, _NO_OPTIONS, self._service, self._reader, self._writer.journal, self._signals, self._runtime
+            request,
+            _NO_OPTIONS,
+            self._service,
+            self._reader,
+            self._writer.journal.settle_later,
+            self._signals,
+            self._runtime,
         ).conclude(result)
 
     def inspect(self, request: WriteRequest, options: RecordOptions = _NO_OPTIONS) -> Located | None:
@@ -131,8 +146,3 @@ class Pipeline:
         if found is not None and request.operation.once_only:
             require_as_created(self._writer.journal, self._service, request.resource_id or "", found, options)
         return found
-
-    def _require_done(self, result: WriteResult) -> WriteResult:
-        if result.sent.state is not State.DONE:
-            raise write_failure(self._service, result)
-        return result

@@ -4,19 +4,18 @@ Only the profile knows which statuses prove a release (contract/INTERFACE.md sec
 update is not documented: it may release the escrow, and only a read shows that.
 """
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 from escrowctl.client.http import Answer
 from escrowctl.client.polling import PollInterval
 from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reader import Reader
-from escrowctl.config.advice import advise_pending
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located, Record, describe
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.journal.guards import taken_over
-from escrowctl.journal.model import Entry, Settlement, State
+from escrowctl.journal.model import Entry, Settlement, State, settled_by_reading
+from escrowctl.journal.reasons import Reason
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.inspection import require_expected
@@ -24,15 +23,8 @@ from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest
 from escrowctl.writes.result import WriteResult, not_recorded, write_failure
 
-
-class Settling(Protocol):
-    """Records the result of a read: in the journal, or in a draft that is recorded together with the write."""
-
-    def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
-        """See `Journal.settle_later`."""
-
-    def settle_by_reading(self, entry: Entry, detail: str) -> Entry:
-        """See `Journal.settle_by_reading`."""
+SettleLater = Callable[[Entry, Settlement], Entry]
+"""Records the result of a read: in the journal (`Journal.settle_later`), or in a draft that is recorded later."""
 
 
 class ReadBack:
@@ -44,7 +36,7 @@ class ReadBack:
         options: RecordOptions,
         service: Service,
         reader: Reader,
-        journal: Settling,
+        settle_later: SettleLater,
         signals: Signals,
         runtime: Runtime,
     ) -> None:
@@ -54,7 +46,7 @@ class ReadBack:
         self._options = options
         self._service = service
         self._reader = reader
-        self._journal = journal
+        self._settle_later = settle_later
         self._signals = signals
         self._runtime = runtime
 
@@ -73,7 +65,7 @@ class ReadBack:
         if after is not None and self._options.wait is not None and self._service.is_pending(after.located.status):
             after = self._wait(after, f"the {self._verb} of {self.resource_id} was accepted earlier", error.facts)
         if after is None:
-            error.hints = (Hint(f"it could not be read now: {why}"), *error.hints)
+            error.message = f"{error.message} It could not be read now: {why}"
             raise error
         require_expected(self.resource_id, after.located, self._options)
         verified, status = self._verified(after), after.located.status
@@ -117,22 +109,16 @@ class ReadBack:
     def _not_confirmed(self, result: WriteResult) -> EscrowctlError:
         """Return the error of a write that the service accepted, but the record does not show."""
         entry, status = result.sent, result.status_after
-        hints = [command(f"journal resolve {entry.name}", "to check the escrow again")]
+        reads = f"the status is {'still ' * (status == result.status_before)}{status}"
         if status is None:
             reads = result.why_no_status
-            hints += [command(f"doctor --tx {self.resource_id}", "to find its field")] * (result.after is not None)
-        else:
-            reads = f"the status is {'still ' * (status == result.status_before)}{status}"
-            if result.status_before not in (None, status):
-                # Never suggest a proving status: with a wrong one, escrowctl would report a false success.
-                hints += advise_pending(self._service, status, self._verb)
         return EscrowctlError(
             self._kind.unconfirmed,
             f"the service accepted the {self._verb} of {self.resource_id} ({entry.settlement.http_status}), but "
             f"{reads}. Do not {self._verb} it again.",
-            hint=tuple(hints),
             outcome=Outcome.DONE,
             facts=entry.facts | {"status_before": result.status_before, "status_after": status},
+            reason=Reason.NOT_CONFIRMED,
         )
 
     def _not_done(self, result: WriteResult) -> EscrowctlError:
@@ -143,26 +129,26 @@ class ReadBack:
         is_conflict, answer = result.code is ErrorCode.CONFLICT, result.answer
         if is_conflict and is_unchanged and answer and entry.state is State.UNKNOWN and self._is_final(answer):
             detail = f"{describe_refusal(answer)}; the service then reported no change ({describe(after)})"
-            result = result._replace(entry=self._settle_later(entry, Outcome.REFUSED, detail))
+            result = result._replace(entry=self._correct(entry, Outcome.REFUSED, detail))
         elif entry.state is State.REFUSED and is_known and not is_unchanged:
             # The record changed: a proxy may have sent the request twice, and only the second was refused.
             now = f"now it reports {self.resource_id} as {describe(after)} (before: {describe(result.before)})"
             detail = f"the service replied {entry.settlement.detail}, but {now}"
-            result = result._replace(entry=self._settle_later(entry, Outcome.UNKNOWN, detail), code=None)
+            result = result._replace(entry=self._correct(entry, Outcome.UNKNOWN, detail), code=None)
         failure = write_failure(self._service, result)
-        if is_conflict and after is not None:
-            goal = f"to check {self.resource_id} again (now: {describe(after)})"
-            failure.hints = (*failure.hints, command(f"tx get {self.resource_id}", goal))
+        if is_conflict and after is not None and failure.outcome is Outcome.REFUSED:
+            failure.facts = {**failure.facts, "status_after": describe(after)}
+            failure.reason = Reason.OTHER_STATUS
         return failure
 
     def _is_final(self, conflict: Answer) -> bool:
         """Whether a 409 cannot mean that the first request is still in progress, which one read may miss."""
         return not self._service.deduplicates and conflict.header("Retry-After") is None
 
-    def _settle_later(self, entry: Entry, outcome: Outcome, detail: str) -> Entry:
+    def _correct(self, entry: Entry, outcome: Outcome, detail: str) -> Entry:
         settlement = entry.settlement._replace(outcome=outcome, detail=detail)
         try:
-            return self._journal.settle_later(entry, settlement)
+            return self._settle_later(entry, settlement)
         except EscrowctlError as error:
             raise _not_settled(entry, settlement, error) from error
 
@@ -170,7 +156,7 @@ class ReadBack:
         entry = result.sent
         detail = f"{entry.settlement.detail}; the service then reported {result.status_after}"
         try:
-            return self._journal.settle_by_reading(entry, detail)
+            return self._settle_later(entry, settled_by_reading(entry, detail))
         except EscrowctlError as error:
             if entry.state is State.DONE and error.code is not ErrorCode.BUSY:
                 # The journal has it as done already.
@@ -203,12 +189,9 @@ class ReadBack:
                     ErrorCode.WAIT_EXPIRED,
                     f"{accepted}, but after {seconds:g} s it is not confirmed: its status is {status or 'unknown'}. "
                     f"Do not {self._verb} it again.",
-                    hint=(
-                        command(f"tx get {self.resource_id}", "to check it"),
-                        command(f"tx wait {self.resource_id} --for {self._done}", "to keep waiting"),
-                    ),
                     outcome=Outcome.DONE,
-                    facts=facts,
+                    facts={**facts, "id": self.resource_id},
+                    reason=Reason.WAIT_OVER,
                 )
             after, _ = self._read()
         return after
@@ -233,15 +216,9 @@ class ReadBack:
 
 def _is_worth_reading(result: WriteResult) -> bool:
     """Whether a read may show more than the reply: even a refusal may answer only a proxy's second try."""
-    match result.sent.state:
-        case State.DONE:
-            return True
-        case State.UNKNOWN:
-            return result.answer is not None
-        case State.REFUSED:
-            return result.answer is not None and result.code is not ErrorCode.RATE_LIMITED
-        case _:
-            return False
+    state = result.sent.state
+    may_differ = state is State.UNKNOWN or (state is State.REFUSED and result.code is not ErrorCode.RATE_LIMITED)
+    return state is State.DONE or (result.answer is not None and may_differ)
 
 
 def _not_settled(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:

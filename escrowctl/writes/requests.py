@@ -1,19 +1,16 @@
 """The requests of writes, complete, as they will be sent and recorded."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import fold_id, fold_reference
 from escrowctl.contract.json import Document, JsonValue, Number, encode, normalise, read_reply
 from escrowctl.contract.money import Money, money_of
 from escrowctl.contract.operations import BY_NAME, CREATE_TRANSACTION, CREATE_WEBHOOK, UPDATE_TRANSACTION, Operation
-from escrowctl.contract.record import locate
+from escrowctl.contract.record import Located, locate
 from escrowctl.contract.redaction import hash_values, redact
 from escrowctl.errors import bad_value
-
-if TYPE_CHECKING:
-    from escrowctl.config.service import Service
-    from escrowctl.contract.record import Located
-    from escrowctl.journal.model import Entry
+from escrowctl.journal.model import Entry
 
 
 class WriteOptions(NamedTuple):
@@ -82,7 +79,7 @@ class WriteRequest(NamedTuple):
 
 
 def request_create(
-    money: Money, service: "Service", data: dict[str, JsonValue], options: WriteOptions = NO_OPTIONS
+    money: Money, service: Service, data: dict[str, JsonValue], options: WriteOptions = NO_OPTIONS
 ) -> WriteRequest:
     """Return the request: the two fields of contract/INTERFACE.md section 2, then the operator's fields.
 
@@ -95,7 +92,7 @@ def request_create(
     for name in added:
         # A service may ignore case in names, and use the last field.
         if name.casefold() in body:
-            raise bad_value(f'--data has "{name}", which --{name.casefold()} sets: leave it out of --data.')
+            raise bad_value(f'the field "{name}" is set by the {name.casefold()} already: leave it out.')
     body |= added
     recorded = hash_values(body)
     fingerprint = encode(normalise(recorded))
@@ -111,7 +108,7 @@ def request_create(
 
 
 def request_once_only(
-    operation: Operation, resource_id: str, body: str | None, options: WriteOptions, *, found: "Located | None" = None
+    operation: Operation, resource_id: str, body: str | None, options: WriteOptions, *, found: Located | None = None
 ) -> WriteRequest:
     """Return the request for a once-only write to an escrow; `found` is its record as read, with the id it echoes."""
     # Lock both spellings of the id: as typed, and as the service echoes it.
@@ -128,9 +125,7 @@ def request_once_only(
     )
 
 
-def request_update(
-    resource_id: str, body: JsonValue, options: WriteOptions, *, found: "Located | None"
-) -> WriteRequest:
+def request_update(resource_id: str, body: JsonValue, options: WriteOptions, *, found: Located | None) -> WriteRequest:
     """Return the request to update one escrow, under the lock that its release takes.
 
     Caps apply if the body sets an amount; they refuse it if that amount cannot be found.
@@ -152,7 +147,7 @@ def request_update(
     )
 
 
-def request_webhook(body: JsonValue, service: "Service", options: WriteOptions = NO_OPTIONS) -> WriteRequest:
+def request_webhook(body: JsonValue, service: Service, options: WriteOptions = NO_OPTIONS) -> WriteRequest:
     """Return the request to register an endpoint; the journal stores no text of its body that may be a secret."""
     recorded = redact(body, harmless=service.webhooks.field_names)
     fingerprint = encode(normalise(recorded))
@@ -183,7 +178,7 @@ def request_call(operation: Operation, body: JsonValue, options: WriteOptions) -
     )
 
 
-def request_again(entry: "Entry") -> WriteRequest | None:
+def request_again(entry: Entry) -> WriteRequest | None:
     """Return the request that an entry records; None if the journal has hashes in place of its texts."""
     intent = entry.intent
     operation = BY_NAME.get(intent.operation)

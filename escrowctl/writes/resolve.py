@@ -6,7 +6,6 @@ everything else, an operator asks the service's support and records the answer.
 """
 
 import re
-import shlex
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -18,18 +17,11 @@ from escrowctl.contract.identifiers import UUID
 from escrowctl.contract.json import carries, encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, Operation
 from escrowctl.contract.record import Located, Record, describe, describe_money
-from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, command, not_sent
-from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement
+from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Outcome, not_sent
+from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement, settled_by_reading
+from escrowctl.journal.reasons import Reason
 from escrowctl.writes.candidates import Candidates, Listed, collect, compare, may_be_older, say, was_there_before
-from escrowctl.writes.create import (
-    describe_differences,
-    find_creator,
-    find_done,
-    find_other_id,
-    list_differences,
-    misread,
-    settle_by_reply,
-)
+from escrowctl.writes.create import describe_differences, find_creator, find_done, list_differences, settle_by_reply
 from escrowctl.writes.inspection import inspect, require_resendable, say_pending
 from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
@@ -81,18 +73,11 @@ class EntryResolver:
         """Read the records that an unknown write may have changed, and settle it if they prove it; sends no write.
 
         `resend`: the write is to be sent again if nothing is proven. Then a transaction must be readable and unchanged:
-        raises EscrowctlError if it cannot be read, `EXPECTATION_FAILED` if it must not be sent again. Raises
-        `CHECK_FAILED` if a create's reply names another id than was recorded, and that id cannot be read or belongs to
-        another entry.
+        raises EscrowctlError if it cannot be read, `EXPECTATION_FAILED` if it must not be sent again.
         """
         intent = entry.intent
         if intent.is_once_only:
             return self._look_at_record(entry, resend=resend)
-        if (named := find_other_id(entry, self._service)) is not None:
-            if (settled := self._judge_reply(entry)) is None:
-                applied = f"journal resolve {entry.name} --applied --id {shlex.quote(named)} --reason TEXT"
-                raise misread(entry, named, hint=command(applied, f"if {named} is what it created"))
-            return settled
         if (listing := kind_of(intent.operation).listing) is not None:
             return self._judge_reply(entry) or self._look_for(entry, listing)
         if intent.resource_id is not None:
@@ -133,7 +118,7 @@ class EntryResolver:
         if not allow_unreadable:
             proof, more = self._find_proof(entry)
             if proof is not None:
-                raise _contradicted(f"--not-applied is refused: {proof}")
+                raise _contradicted(entry, "not applied", proof)
             doubts += more
         if doubts:
             confirm(doubts)
@@ -148,11 +133,12 @@ class EntryResolver:
         """
         request = request_again(entry)
         if request is None:
-            how = "another --reference" if entry.intent.reference else f"--allow-duplicate {entry.name}"
-            raise bad_value(
+            raise not_sent(
+                ErrorCode.BAD_VALUE,
                 f"{entry.name} contained a secret, and the journal stores only its hash: escrowctl cannot "
                 f"send {entry.name} again.",
-                hint=f"repeat the original command with {how}",
+                facts={"entry": entry.name},
+                reason=Reason.SECRET_NOT_STORED,
             )
         self._writer.check(request)
         return request
@@ -173,8 +159,8 @@ class EntryResolver:
                 return self._writer.perform(request, again=entry, decision=decision)
             except EscrowctlError as error:
                 if error.code is ErrorCode.EARLIER_UNKNOWN:
-                    # The identical write must be settled first; the other hints are for another command.
-                    error.hints = error.hints[:1]
+                    # The identical write must be settled first: this command cannot allow a duplicate.
+                    error.facts = {**error.facts, "duplicates": []}
                 raise
 
     def _look_at_record(self, entry: Entry, *, resend: bool) -> Resolution:
@@ -196,7 +182,8 @@ class EntryResolver:
             return Resolution(
                 entry, f"the service reports {resource_id} as {located.status}, but {other.name} may have caused that."
             )
-        return Resolution(self._journal.settle_by_reading(entry, f"the service reported {located.status}"))
+        settlement = settled_by_reading(entry, f"the service reported {located.status}")
+        return Resolution(self._journal.settle_later(entry, settlement))
 
     def _read(self, entry: Entry, resource_id: str, *, resend: bool) -> Located | None:
         """Read a transaction and report it; None if it cannot be read."""
@@ -246,9 +233,6 @@ class EntryResolver:
         fitting = found.matching
         for item in fitting[:_MAX_FOUND]:
             self._report(f"{item.located.id}: {say(entry, item)}")
-        for item in found.earlier[:_MAX_FOUND]:
-            when = f"created {item.located.created}, before {entry.name} was sent: not its result"
-            self._report(f"{item.located.id}: {describe(item.located)}, {when}")
         if not fitting:
             why = "but it may be incomplete"
             if found.unread:
@@ -334,7 +318,7 @@ class EntryResolver:
         if other is not None:
             raise not_sent(
                 ErrorCode.ALREADY_DONE,
-                f"--id {resource_id} is refused: {other.name} already has this id ({other.sent_at}).",
+                f"{other.name} already has the id {resource_id} ({other.sent_at}).",
                 effect=NOTHING_RECORDED,
             )
 
@@ -351,19 +335,17 @@ class EntryResolver:
         self._refuse_taken(entry, found.id or resource_id)
         money = entry.intent.money
         if entry.intent.has_no_id and (differences := list_differences(found, money)):
-            raise _contradicted(
-                f"--applied is refused: {resource_id} differs from what was sent: {' and '.join(differences)}."
-            )
+            what = f"{resource_id} differs from what was sent: {' and '.join(differences)}."
+            raise _contradicted(entry, "applied", what)
         if entry.intent.has_no_id and was_there_before(entry, found):
-            raise _contradicted(
-                f"--applied is refused: {resource_id} was created {found.created}, before {entry.name} was sent."
-            )
+            what = f"{resource_id} was created {found.created}, before {entry.name} was sent."
+            raise _contradicted(entry, "applied", what)
         kind = kind_of(entry.intent.operation)
         is_proven = kind.is_proven_by(found.status, self._service)
         is_failed = entry.intent.is_once_only and self._service.is_failed(found.status)
         if is_failed or (kind.proving_statuses(self._service) and not is_proven):
-            reported = f"the service reports {resource_id} as {describe(found)}"
-            raise _contradicted(f"--applied is refused: {reported}, not {entry.intent.done}.")
+            what = f"the service reports {resource_id} as {describe(found)}, not {entry.intent.done}."
+            raise _contradicted(entry, "applied", what)
         as_sent = (
             ", as sent" if entry.intent.has_no_id and money is not None and describe_money(found) == str(money) else ""
         )
@@ -376,10 +358,11 @@ def _unreadable(what: str, error: EscrowctlError) -> EscrowctlError:
         error.code,
         f"{what} could not be read: {error.message}",
         effect=NOTHING_RECORDED,
-        hint=Hint("repeat the command with --allow-unreadable", "to record the decision without a read"),
         facts=error.facts,
+        reason=Reason.UNREADABLE_EVIDENCE,
     )
 
 
-def _contradicted(sentence: str) -> EscrowctlError:
-    return not_sent(ErrorCode.EXPECTATION_FAILED, sentence, effect=NOTHING_RECORDED)
+def _contradicted(entry: Entry, decision: str, why: str) -> EscrowctlError:
+    message = f"{entry.name} cannot be recorded as {decision}: {why}"
+    return not_sent(ErrorCode.EXPECTATION_FAILED, message, effect=NOTHING_RECORDED)

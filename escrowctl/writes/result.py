@@ -3,14 +3,14 @@
 from typing import NamedTuple
 
 from escrowctl.client.http import SUCCESS, Answer
-from escrowctl.client.problem import REDIRECTS, REFUSAL_CODES, connection_hint, is_web_page, refusal_hint, reply_facts
+from escrowctl.client.problem import REFUSAL_CODES, connection_hint, is_web_page, refusal_hint, reply_facts
 from escrowctl.client.retry import after_attempts
-from escrowctl.config.advice import advise_setting
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import BY_NAME
 from escrowctl.contract.record import Located, Record
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Outcome, not_sent
 from escrowctl.journal.model import LOST_IN_FLIGHT, WHILE_EXPORTED, Entry, Settlement, State
+from escrowctl.journal.reasons import Reason
 from escrowctl.writes.kinds import kind_of
 
 
@@ -83,9 +83,10 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
                 result.code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
                 f"the service refused the {verb}{after}: {settlement.detail}.",
                 effect=NOTHING_SENT_NOW if result.replayed else "",
-                hint=_advise_refused(service, result),
+                hint=refusal_hint(service, status, result.answer),
                 outcome=Outcome.REFUSED,
                 facts=facts,
+                reason=Reason.REFUSED_EARLIER if result.replayed else Reason.REFUSED,
             )
         case _:
             and_or_but = "but" if settlement.http_status is None else "and"
@@ -97,12 +98,10 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
                 ErrorCode.OUTCOME_UNKNOWN,
                 f"{was_sent}, {and_or_but} {settlement.detail}. {may_have}",
                 effect=NOTHING_SENT_NOW if result.replayed else _how_often(entry),
-                hint=(
-                    command(f"journal resolve {entry.name}", f"resolve {entry.name} before you repeat the {verb}"),
-                    *_address_hint(service, settlement, result.answer),
-                ),
+                hint=refusal_hint(service, settlement.http_status or 0, result.answer),
                 outcome=Outcome.UNKNOWN,
                 facts=facts | ({"deduplicates": True} if service.deduplicates else {}),
+                reason=Reason.WEB_PAGE if _is_from_elsewhere(service, result.answer) else Reason.UNKNOWN,
             )
 
 
@@ -115,41 +114,19 @@ def _facts_of_reply(entry: Entry, answer: Answer) -> dict[str, object]:
 
 def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
     """Return the error of a write whose outcome the journal could not store: only this error has it."""
-    named = f", id {settlement.result_id}" if settlement.result_id else ""
-    state = settlement.state.value.replace("_", " ")
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"{entry.intent.method} {entry.intent.url} is {state} ({settlement.detail}{named}). The journal could not "
-        f"record that: {error.message} Do not repeat the command until {entry.name} is resolved.",
-        hint=command(f"journal resolve {entry.name}", "when the journal is usable again"),
+        f"{entry.intent.method} {entry.intent.url} is {settlement.described}. The journal could not record that: "
+        f"{error.message} Do not repeat the command until {entry.name} is resolved.",
         outcome=Outcome.UNKNOWN,
         facts={**entry.facts, "http_status": settlement.http_status, "result_id": settlement.result_id},
+        reason=Reason.UNKNOWN,
     )
 
 
-def advise_throttled(service: Service) -> tuple[Hint, ...]:
-    """Return the hint for a write that was throttled."""
-    goal = "to let escrowctl retry such a write, if a 429 or 425 always means that nothing was done"
-    return advise_setting(service, "retry_throttled", "true", goal)
-
-
-def _advise_refused(service: Service, result: WriteResult) -> tuple[Hint, ...]:
-    """Return the hints for a refusal. A stored refusal is not sent again under its key."""
-    settlement = result.sent.settlement
-    again = (Hint("use another --idempotency-key", "to send it again"),) if result.replayed else ()
-    if settlement.may_repeat:
-        return (*again, *advise_throttled(service))
-    return (*again, *refusal_hint(service, settlement.http_status or 0, result.answer))
-
-
-def _address_hint(service: Service, settlement: Settlement, answer: Answer | None) -> tuple[Hint, ...]:
-    """Return the hint if the reply seems to come from elsewhere than the API."""
-    status = settlement.http_status
-    if status in REDIRECTS:
-        return refusal_hint(service, status or 0)
-    if answer is not None and status in SUCCESS and not service.sandbox and is_web_page(answer):
-        return (command("doctor", "the reply is a web page: to check base URL and API prefix"),)
-    return ()
+def _is_from_elsewhere(service: Service, answer: Answer | None) -> bool:
+    """Whether a reply seems to come from a web site, not from the API."""
+    return answer is not None and answer.status in SUCCESS and not service.sandbox and is_web_page(answer)
 
 
 def _how_often(entry: Entry) -> str:

@@ -1,7 +1,6 @@
 """Send one attempt of a write and judge its reply. Nothing here writes to the journal."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from escrowctl.client.connection import Connection
 from escrowctl.client.http import Evidence, Exchange, Fault, Request, make_headers
@@ -11,19 +10,12 @@ from escrowctl.contract.json import encode
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.contract.record import Record
 from escrowctl.contract.redaction import hide_values, redact
-from escrowctl.errors import ErrorCode, Outcome
+from escrowctl.errors import Outcome
 from escrowctl.journal.model import Entry, Settlement
 from escrowctl.writes.create import describe_differences
 from escrowctl.writes.outcome import Judgement, describe_sent, find_contradiction, judge_write
 from escrowctl.writes.requests import WriteRequest
-
-
-class Judged(NamedTuple):
-    """The settlement to record for an attempt, the reply if it is JSON, and a refusal's code."""
-
-    settlement: Settlement
-    record: Record | None = None
-    code: ErrorCode | None = None
+from escrowctl.writes.result import WriteResult
 
 
 class Sender:
@@ -59,8 +51,8 @@ class Sender:
             return exchange
         return exchange._replace(answer=None, fault=Fault.MISDIRECTED, detail=f"status {answer.status}, {named}")
 
-    def judge(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, unsettled: bool) -> Judged:
-        """Return the settlement of an attempt: unknown if judging fails.
+    def judge(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, unsettled: bool) -> WriteResult:
+        """Return the result of an attempt, to be recorded: unknown if judging fails.
 
         `unsettled`: an earlier attempt may have been applied, so only a reply that proves this one settles the write.
         """
@@ -68,10 +60,11 @@ class Sender:
             judged = judge_write(request.operation, exchange, sent=describe_sent(self._service, entry))
             if unsettled:
                 judged = judged.with_earlier_unknown()
-            return Judged(self._make_settlement(request, judged, exchange), judged.record, judged.code)
+            settled = entry._replace(settlement=self._make_settlement(request, judged, exchange))
+            return WriteResult(settled, judged.record, judged.code, answer=exchange.answer)
         except Exception as error:  # noqa: BLE001 - after any failure here, its bytes may have left
             self._report_defect(error)
-            return unprocessed(exchange, error)
+            return unprocessed(entry, exchange, error)
 
     def may_send_again(self, exchange: Exchange) -> bool:
         """Whether the same write may be retried automatically, under its key."""
@@ -102,7 +95,8 @@ class Sender:
         return encode(redact(record.document, harmless=self._service.webhooks.field_names))
 
 
-def unprocessed(exchange: Exchange, error: Exception) -> Judged:
-    """Return the settlement of an attempt whose reply could not be processed: unknown."""
+def unprocessed(entry: Entry, exchange: Exchange, error: Exception) -> WriteResult:
+    """Return the result of an attempt whose reply could not be processed: unknown."""
     detail = f"escrowctl could not process the reply ({type(error).__name__})"
-    return Judged(Settlement(Outcome.UNKNOWN, detail, exchange.answer.status if exchange.answer else None))
+    settlement = Settlement(Outcome.UNKNOWN, detail, exchange.answer.status if exchange.answer else None)
+    return WriteResult(entry._replace(settlement=settlement), answer=exchange.answer)

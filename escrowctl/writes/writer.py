@@ -23,7 +23,7 @@ from escrowctl.contract.record import Record, make_record
 from escrowctl.contract.redaction import find_secret, may_hold_secret
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import NO_CAPS, Begun, Caps, Entry, Intent, OperatorDecision, Settlement, State
+from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import Runtime, timestamp
 from escrowctl.signals import Signals
 from escrowctl.writes.create import compare_ids
@@ -148,10 +148,9 @@ class Writer:
         """
         self.check(request)
         if again is None:
-            begun = self._begin(request)
-            if begun.replayed:
-                return self._replay(begun.entry, request)
-            entry = begun.entry
+            entry = self._begin(request)
+            if entry.state is not State.IN_FLIGHT:
+                return self._replay(entry, request)
         else:
             entry = self._begin_again(again, request, decision)
         unsettled = again is not None
@@ -188,7 +187,7 @@ class Writer:
         )
         return Request(request.operation.method, url, headers, body)
 
-    def _begin(self, request: WriteRequest) -> Begun:
+    def _begin(self, request: WriteRequest) -> Entry:
         if is_reason_needed(self._service, request.operation, self.journal) and self.find_known(request) is None:
             self.journal.give_reason(OperatorDecision(operator_name(), request.options.reason or ""))
         return self.journal.begin(
@@ -231,19 +230,20 @@ class Writer:
     def _settle(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, unsettled: bool) -> WriteResult:
         """Judge an attempt and record its outcome: unknown if judging fails."""
         answer = exchange.answer
-        judged = self._sender.judge(entry, request, exchange, unsettled=unsettled)
+        result = self._sender.judge(entry, request, exchange, unsettled=unsettled)
         try:
             if answer is not None and answer.status in SUCCESS and request.operation.is_confidential:
-                self._save_secret(entry, request.operation, answer, judged.record)
+                self._save_secret(entry, request.operation, answer, result.record)
         except Exception as error:  # noqa: BLE001 - its bytes have left
             self._report_defect(error)
-            judged = unprocessed(exchange, error)
-        settlement = self._compare_ids(entry, judged.settlement)
+            result = unprocessed(entry, exchange, error)
+        judged = result.sent.settlement
+        settlement = self._compare_ids(entry, judged)
         recorded = self._record_outcome(entry, settlement)
         # If two processes get one id at once, the one to record it later sees the other.
-        if settlement is judged.settlement and (seen := self._compare_ids(recorded, settlement)) is not settlement:
+        if settlement is judged and (seen := self._compare_ids(recorded, settlement)) is not settlement:
             recorded = self._record_later(recorded, seen)
-        return WriteResult(recorded, judged.record, judged.code, answer=answer)
+        return result._replace(entry=recorded)
 
     def _compare_ids(self, entry: Entry, settlement: Settlement) -> Settlement:
         """Return the settlement, corrected if the journal has another create with the same id and can be read."""

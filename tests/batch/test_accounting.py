@@ -329,7 +329,7 @@ def test_dropped_batch_does_not_run(start: Start, rows: WriteRows, home: Path) -
     run("create", str(rows(3)), *RUN)
     run("drop", "b1", "--yes")
     elsewhere = open_elsewhere(home)
-    elsewhere.hold(find_batch(elsewhere, "b1").lock)
+    elsewhere.locks.hold(find_batch(elsewhere, "b1").lock)
 
     listed = run("list")
 

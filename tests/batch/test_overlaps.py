@@ -249,7 +249,7 @@ def test_file_that_another_process_starts_now_is_busy(start: Start, rows: WriteR
     run("create", path, *RUN)
     elsewhere = open_elsewhere(home)
     lock = find_batch(elsewhere, "b1").lock
-    assert elsewhere.hold(f"{lock}march")
+    assert elsewhere.locks.hold(f"{lock}march")
 
     busy = run("create", path, *RUN, "--run-key", "march")
 

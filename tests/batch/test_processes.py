@@ -117,7 +117,7 @@ def test_row_whose_id_another_process_works_on_is_not_sent(start: Start, rows: W
     elsewhere = open_elsewhere(home)
     entry = elsewhere.find(1)
     assert entry is not None
-    assert elsewhere.hold(f"{entry.intent.service}\ntransaction\ntx_2")
+    assert elsewhere.locks.hold(f"{entry.intent.service}\ntransaction\ntx_2")
     now = [0.0]
 
     def sleep(seconds: float) -> None:

@@ -22,7 +22,7 @@ from escrowctl.contract.json import Number
 from escrowctl.contract.money import Money
 from escrowctl.errors import Outcome
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Begin, Begun, Intent, Selection, Settlement
+from escrowctl.journal.model import Begin, Entry, Intent, Selection, Settlement
 from escrowctl.journal.opening import open_journal
 
 MOST_TIMES, MOST_TIMES_LISTED, MOST_BYTES = 1.2, 1.5, 1500
@@ -61,7 +61,7 @@ def create(journal: Journal) -> None:
     number = next(_numbers)
     begin = begin_of(number)
     begun = journal.begin(begin.intent, request_id=begin.request_id, caps=CAPS)
-    journal.settle(begun.entry, settlement_of(number))
+    journal.settle(begun, settlement_of(number))
 
 
 def fill(journal: Journal, entries: int) -> None:
@@ -69,7 +69,7 @@ def fill(journal: Journal, entries: int) -> None:
     for _ in range(entries // GROUP):
         numbers = [next(_numbers) for _ in range(GROUP)]
         begun = journal.begin_all([begin_of(number) for number in numbers])
-        done = [one.entry for one in begun if isinstance(one, Begun)]
+        done = [one for one in begun if isinstance(one, Entry)]
         journal.settle_all([(entry, settlement_of(number)) for entry, number in zip(done, numbers, strict=True)])
 
 

@@ -426,7 +426,7 @@ def test_several_releases_count_those_that_are_not_confirmed(profile: Profile, r
     result = run("tx", "release", "tx_1", "tx_2", "--yes", "--json")
 
     assert (result.code, result.error["code"]) == (15, "some_failed")
-    assert "2 ids: 0 done, 2 accepted but not confirmed, 0 failed, 0 unknown" in result.error["message"]
+    assert "2 ids: 2 done (2 not confirmed), 0 refused, 0 unknown, 0 not sent" in result.error["message"]
 
 
 def test_release_verified_by_another_process_during_its_reading_is_done(profile: Profile, run: Run) -> None:

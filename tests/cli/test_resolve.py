@@ -90,7 +90,7 @@ def test_create_stays_unknown_when_only_its_amount_is_found(unknown_write: Unkno
 
     assert (result.code, result.out, server.writes) == (12, "", [])
     assert (result.error["code"], result.error["idempotency_key"]) == ("outcome_unknown", KEY)
-    for decision in ("--applied --id tx_88F2", "--not-applied", "--resend"):
+    for decision in ("--applied --id tx_88F2", "--not-applied"):
         assert f"journal resolve j1 {decision} --reason TEXT" in result.error["hint"]
     assert journal() == [("create_transaction", "unknown")]
 

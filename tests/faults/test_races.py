@@ -151,7 +151,7 @@ def test_write_settled_by_another_process_between_two_reads_is_done(
         contextlib.closing(open_journal(folder, now=now)) as winner,
         contextlib.closing(open_journal(folder, now=now)) as loser,
     ):
-        entry = winner.begin(INTENT, request_id="r1").entry
+        entry = winner.begin(INTENT, request_id="r1")
         asks = LockFile.is_held
 
         def settled_meanwhile(locks: LockFile, place: LockKey) -> bool:

@@ -17,7 +17,7 @@ from escrowctl.errors import Outcome
 from escrowctl.journal import commit, fields, journal
 from escrowctl.journal.fold import Folded, duplicate_keys, extend
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import NO_CAPS, UNSETTLED, Begun, Entry, Settlement, State
+from escrowctl.journal.model import NO_CAPS, UNSETTLED, Entry, Settlement, State
 from escrowctl.journal.sqlite import check, reading
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
@@ -48,13 +48,12 @@ def intent_after_sending() -> None:
     """Record the intent only when the outcome is known."""
     begin, settle = Journal.begin, Journal.settle
 
-    def late_begin(self: Any, intent: Any, *, request_id: str, **_caps: Any) -> Begun:
+    def late_begin(self: Any, intent: Any, *, request_id: str, **_caps: Any) -> Entry:
         leave_mark()
-        entry = Entry(0, intent, UNSETTLED, 1, request_id, timestamp(self._now()))
-        return Begun(entry, replayed=False)
+        return Entry(0, intent, UNSETTLED, 1, request_id, timestamp(self._now()))
 
     def late_settle(self: Any, entry: Entry, settlement: Settlement) -> Entry:
-        return settle(self, begin(self, entry.intent, request_id=entry.request_id).entry, settlement)
+        return settle(self, begin(self, entry.intent, request_id=entry.request_id), settlement)
 
     Journal.begin = late_begin  # type: ignore[method-assign] # broken on purpose
     Journal.settle = late_settle  # type: ignore[method-assign] # as above

@@ -47,6 +47,16 @@ def test_each_message_is_reviewed() -> None:
     assert render() == REVIEWED.read_text()
 
 
+def test_journal_and_writes_name_no_option_and_give_no_hint() -> None:
+    """`commands.advice` does, from their reasons and facts."""
+    domain = ("journal/", "writes/")
+    texts = {path.relative_to(PRODUCT).as_posix(): path.read_text() for path in PRODUCT.rglob("*.py")}
+    imported = re.compile(r"from escrowctl\.errors import[^)\n]*(\n[^)]*)?\b(Hint|Hints|command)\b")
+
+    assert [one for one in list_templates() if one.module.startswith(domain) and re.search(r"--[a-z]", one.text)] == []
+    assert [name for name, text in texts.items() if name.startswith(domain) and imported.search(text)] == []
+
+
 @pytest.mark.parametrize("pattern", NEVER.values(), ids=NEVER)
 def test_no_message_has(pattern: str) -> None:
     assert [template for template in list_templates() if re.search(pattern, template.text)] == []

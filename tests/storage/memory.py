@@ -20,7 +20,7 @@ from escrowctl.journal.chain import EMPTY, JOURNAL, Head, Kind, Link
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.fold import Folded, extend, fingerprint_keys, next_link
 from escrowctl.journal.model import UNSETTLED, Entry, PlanRow, Selection, State
-from escrowctl.journal.storage import BatchSum, LockKey, Total, TotalKey
+from escrowctl.journal.storage import BatchSum, LockKey, TotalKey
 
 
 @dataclass
@@ -121,12 +121,12 @@ class MemoryTransaction:
         found = [folded.entry for folded in self.content.folded.values() if wanted & folded.keys]
         return sorted(found, key=lambda entry: entry.number, reverse=True)
 
-    def totals(self, operation: str, currency: str, *, since: str) -> list[Total]:
-        return [
-            Total(key, amount)
+    def totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
+        return {
+            key: amount
             for key, amount in self.content.totals.items()
             if (key.operation, key.currency) == (operation, currency) and key.day >= since
-        ]
+        }
 
     def next_number(self) -> int:
         return max(self.content.folded, default=0) + 1

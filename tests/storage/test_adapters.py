@@ -14,7 +14,7 @@ from escrowctl.errors import Outcome
 from escrowctl.journal.chain import EMPTY
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Begin, Begun, PlanRow, Selection, Settlement, State
+from escrowctl.journal.model import Begin, Entry, PlanRow, Selection, Settlement, State
 from escrowctl.journal.sqlite import reading
 from escrowctl.journal.storage import BatchSum, Storage, head_of
 from storage.conftest import Opener
@@ -50,7 +50,7 @@ def test_failed_block_commits_nothing(storage: Storage) -> None:
     assert (storage.entries([2]), storage.planned("b", limit=9), head_of(storage).sequence) == ([], [], 2)
     with storage.transaction() as transaction:
         totals = transaction.totals(CREATE_TRANSACTION.name, "USD", since="2026-11-21")
-    assert [total.amount for total in totals] == [1]
+    assert [*totals.values()] == [1]
 
 
 def test_stored_entry_has_every_value_of_its_intent(storage: Storage) -> None:
@@ -190,8 +190,8 @@ def test_totals_follow_what_a_write_counts_for(storage: Storage) -> None:
     def sums(since: str) -> dict[str, Decimal]:
         with storage.transaction() as transaction:
             totals = transaction.totals(CREATE_TRANSACTION.name, "USD", since=since)
-        services = {total.key.service for total in totals}
-        return {name: sum(total.amount for total in totals if total.key.service == name) for name in services}  # type: ignore[misc] # Decimals
+        services = {key.service for key in totals}
+        return {name: sum(amount for key, amount in totals.items() if key.service == name) for name in services}  # type: ignore[misc] # Decimals
 
     assert sums("2026-11-21") == {"https://escrow.example.com": 764021, "https://other.example": 5}
     assert sums("2026-11-22") == {"https://escrow.example.com": 760000}
@@ -207,7 +207,7 @@ def test_plan_row_leaves_in_the_commit_that_begins_it(journal: Journal) -> None:
     duplicate = Begin(create(1, key="another"), "r2", planned=("b1", 2))
     results = journal.begin_all([first, duplicate])
 
-    assert [isinstance(result, Begun) for result in results] == [True, False]
+    assert [isinstance(result, Entry) for result in results] == [True, False]
     assert journal.storage.planned("b1", after=2, limit=9) == [PlanRow("b1", 3, "row 3")]
     assert [row.row for row in journal.storage.planned("b1", limit=9)] == [2, 3]
 

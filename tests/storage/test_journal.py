@@ -12,7 +12,7 @@ from escrowctl.journal.chain import Kind
 from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.fields import facts_of_settlement
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Begin, Begun, Entry, Intent, OperatorDecision, PlanRow, Settlement, State
+from escrowctl.journal.model import Begin, Entry, Intent, OperatorDecision, PlanRow, Settlement, State
 from escrowctl.journal.storage import head_of
 from escrowctl.journal.verification import verify
 from storage.conftest import Opener, journal_of
@@ -20,17 +20,17 @@ from storage.writes import DONE, NOW, UNKNOWN, create, store
 
 
 def test_outcome_and_next_intent_share_a_commit(journal: Journal) -> None:
-    first = journal.begin(create(1), request_id="r1").entry
+    first = journal.begin(create(1), request_id="r1")
     before = head_of(journal.storage).sequence
 
     (begun,), (settled,) = journal.write_all([Begin(create(2), "r2")], [(first, DONE)])
 
-    assert (isinstance(begun, Begun), isinstance(settled, Entry)) == (True, True)
+    assert (isinstance(begun, Entry), isinstance(settled, Entry)) == (True, True)
     assert head_of(journal.storage).sequence == before + 2
 
 
 def test_outcome_is_recorded_although_the_next_intent_is_refused(journal: Journal) -> None:
-    first = journal.begin(create(1), request_id="r1").entry
+    first = journal.begin(create(1), request_id="r1")
 
     (refused,), (settled,) = journal.write_all([Begin(create(2, key="key-1"), "r2")], [(first, DONE)])
 
@@ -39,19 +39,19 @@ def test_outcome_is_recorded_although_the_next_intent_is_refused(journal: Journa
 
 
 def test_next_attempt_and_a_first_one_share_a_commit(journal: Journal) -> None:
-    entry = journal.settle(journal.begin(create(1), request_id="r1").entry, Settlement(Outcome.NOT_SENT, "no"))
+    entry = journal.settle(journal.begin(create(1), request_id="r1"), Settlement(Outcome.NOT_SENT, "no"))
     changed = entry._replace(attempt=5)
 
     begun, stale = journal.begin_all([Begin(entry.intent, "r2", again=entry), Begin(entry.intent, "r3", again=changed)])
 
-    assert isinstance(begun, Begun)
-    assert (begun.entry.number, begun.entry.attempt) == (1, 2)
+    assert isinstance(begun, Entry)
+    assert (begun.number, begun.attempt) == (1, 2)
     assert isinstance(stale, EscrowctlError)
     assert stale.code is ErrorCode.BUSY
 
 
 def test_closed_journal_refuses_every_write_and_names_its_successor(journal: Journal) -> None:
-    entry = journal.begin(create(1), request_id="r1").entry
+    entry = journal.begin(create(1), request_id="r1")
     with journal.storage.transaction() as transaction:
         transaction.note(Kind.CLOSING, {"successor": "next"}, at=NOW)
     writes: list[Callable[[], object]] = [
@@ -95,12 +95,12 @@ def test_commit_repeats_a_reference_of_another_run_only(
     journal: Journal, run_key: str | None, *, is_begun: bool
 ) -> None:
     row = create(1, reference="A-1", batch="b1", line=2, run_key=run_key)
-    first = journal.settle(journal.begin(row, request_id="r1").entry, DONE)
+    first = journal.settle(journal.begin(row, request_id="r1"), DONE)
     again = row._replace(idempotency_key="k", run_key="december", allowed_duplicates=(first.number,))
 
     results = journal.begin_all([Begin(again, "r2"), Begin(again._replace(idempotency_key="l", run_key=None), "r3")])
 
-    assert [isinstance(result, Begun) for result in results] == [is_begun, False]
+    assert [isinstance(result, Entry) for result in results] == [is_begun, False]
 
 
 FIRST = create(1, key="k", reference="A-1", account=Account("one"))
@@ -132,7 +132,7 @@ def test_caps_count_the_writes_of_the_same_commit(journal: Journal) -> None:
 
 def test_settle_of_an_attempt_that_is_not_current_is_refused(opener: Opener, tmp_path: Path) -> None:
     mine, theirs = journal_of(opener, tmp_path), journal_of(opener, tmp_path)
-    first, second = (mine.begin(create(number), request_id=f"r{number}").entry for number in (1, 2))
+    first, second = (mine.begin(create(number), request_id=f"r{number}") for number in (1, 2))
     with theirs.storage.transaction() as transaction:
         transaction.append(first.number, Kind.SETTLEMENT, facts_of_settlement(UNKNOWN), at=NOW)
 

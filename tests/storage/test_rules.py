@@ -50,9 +50,11 @@ class Writer:
             begun = self.journal.begin(intent, request_id="r", caps=caps, resend_throttled=resend_throttled)
         except EscrowctlError as error:
             return error.code
-        if not begun.replayed and settlement is not None:
-            self.journal.settle(begun.entry, settlement)
-        return REPLAYED if begun.replayed else SENT
+        if begun.state is not State.IN_FLIGHT:
+            return REPLAYED
+        if settlement is not None:
+            self.journal.settle(begun, settlement)
+        return SENT
 
 
 @pytest.fixture
@@ -251,7 +253,7 @@ def test_unknown_amount_of_the_day_refuses_every_write_under_caps(writer: Writer
 
 
 def test_resent_write_counts_as_often_as_it_was_sent(writer: Writer) -> None:
-    entry = writer.journal.begin(create(60), request_id="r").entry
+    entry = writer.journal.begin(create(60), request_id="r")
     decision = OperatorDecision("anna", "desk")
     unknown = writer.journal.settle(entry, UNKNOWN)
     sent = writer.journal.begin_again(unknown, Account(), request_id="s", decision=decision)

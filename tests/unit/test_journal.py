@@ -37,7 +37,7 @@ def intent(number: int) -> Intent:
 def journal_file(tmp_path: Path) -> Path:
     """A journal of three creates: done, refused, in flight."""
     journal = open_journal(tmp_path, now=lambda: NOW)
-    entries = [journal.begin(intent(number), request_id="r").entry for number in (1, 2, 3)]
+    entries = [journal.begin(intent(number), request_id="r") for number in (1, 2, 3)]
     journal.settle(entries[0], Settlement(Outcome.DONE, "200", 200, "tx_1", '{"id":"tx_1"}'))
     journal.settle(entries[1], Settlement(Outcome.REFUSED, "400", 400))
     journal.close()

@@ -49,7 +49,7 @@ def list_all(context: typer.Context) -> None:
 def _state_of(session: Session, batch: Batch, *, left: int) -> str:
     if batch.dropped:
         return "dropped"
-    if session.journal_to_read.is_held(batch.lock):
+    if session.journal_to_read.locks.is_held(batch.lock):
         return "running"
     return "open" if left else "ended"
 

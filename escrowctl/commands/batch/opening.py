@@ -76,7 +76,7 @@ def named_batch(journal: Journal, name: str) -> Batch:
 @contextmanager
 def running_alone(session: Session, lock: str, name: str) -> Iterator[None]:
     """Hold a batch's lock. Raises EscrowctlError `ErrorCode.BUSY` at once if another process runs `name`."""
-    if not session.journal.hold(lock):
+    if not session.journal.locks.hold(lock):
         raise not_sent(
             ErrorCode.BUSY,
             f"another process is running {name} now.",
@@ -85,4 +85,4 @@ def running_alone(session: Session, lock: str, name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        session.journal.free(lock)
+        session.journal.locks.free(lock)

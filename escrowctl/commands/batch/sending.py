@@ -265,7 +265,7 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
     except EscrowctlError as error:
         if not run.counts:
             raise
-        raise cut_short(batch, run.counts, error) from error
+        raise cut_short(session, batch, run.counts, error) from error
     finally:
         session.console.erase()
         senders.close()

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from escrowctl.batch.check import Sum, count_rows
 from escrowctl.batch.plan import Batch, Summary, outcome_of, sum_up
 from escrowctl.batch.results import write_results
+from escrowctl.commands.advice import advise, advise_throttled
 from escrowctl.commands.batch.typed import require_replaceable
 from escrowctl.config.advice import advise_proving
 from escrowctl.config.service import Service
@@ -33,7 +34,6 @@ from escrowctl.output.view import Listing, View
 from escrowctl.runtime import ago
 from escrowctl.session import Session
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.result import advise_throttled
 
 _PAGE = 500
 _MOST_LINES, _MOST_REASONS = 5, 3
@@ -148,13 +148,13 @@ def _all_done(batch: Batch) -> str:
     return f"{batch.name}: {'its 1 row is' if batch.rows == 1 else f'all {batch.rows:,} rows are'} done"
 
 
-def cut_short(batch: Batch, counts: Counter[Outcome], error: EscrowctlError) -> EscrowctlError:
+def cut_short(session: Session, batch: Batch, counts: Counter[Outcome], error: EscrowctlError) -> EscrowctlError:
     """Return the error of a run that failed after some rows had ended, with the counts so far."""
     unknown = counts[Outcome.UNKNOWN]
     return EscrowctlError(
         ErrorCode.SOME_UNKNOWN if unknown else ErrorCode.SOME_FAILED,
         f"{error.message} Until then, this run of {batch.name} came to: {_describe(counts)}.",
-        hint=(*error.hints[:1], command(f"batch show {batch.name}", "to see the batch")),
+        hint=(*advise(error, session).hints[:1], command(f"batch show {batch.name}", "to see the batch")),
         outcome=Outcome.UNKNOWN if unknown else None,
         facts={"batch": batch.name},
     )

@@ -1,7 +1,7 @@
 """`escrowctl journal resolve`: find or record the outcome of a write that is unknown."""
 
 import shlex
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -10,7 +10,7 @@ from escrowctl.client.http import SUCCESS
 from escrowctl.commands.journal.duplicates import done_twice, pairs_with
 from escrowctl.commands.journal.listing import find_entry
 from escrowctl.commands.rows import describe_state, view_resolved
-from escrowctl.commands.tx.once_only import note_result
+from escrowctl.commands.tx.release import note_result
 from escrowctl.commands.writing import check_text
 from escrowctl.config.advice import advise_proving, advise_setting
 from escrowctl.contract.identifiers import parse_id
@@ -33,7 +33,6 @@ from escrowctl.session import Session, session_of
 from escrowctl.writes.kinds import kind_of
 
 if TYPE_CHECKING:
-    from escrowctl.config.service import Service
     from escrowctl.journal.model import OperatorDecision
     from escrowctl.writes.resolve import EntryResolver, Resolution
 
@@ -61,10 +60,8 @@ class _Chosen(NamedTuple):
             raise bad_value("use --id only with --applied.")
         if self.is_given and self.reason is None:
             raise bad_value('a decision needs a reason: add --reason TEXT, such as --reason "support ticket 5512".')
-        if self.reason is not None and not self.is_given:
-            raise bad_value("use --reason only with --applied, --not-applied or --resend.")
-        if self.allow_unreadable and not self.is_given:
-            raise bad_value("use --allow-unreadable only with --applied, --not-applied or --resend.")
+        if (self.reason is not None or self.allow_unreadable) and not self.is_given:
+            raise bad_value("use --reason and --allow-unreadable only with --applied, --not-applied or --resend.")
 
     def check_id(self, entry: Entry) -> None:
         """Raise `ErrorCode.BAD_VALUE` if --applied lacks the id that a create needs, or --id is of another record."""
@@ -110,7 +107,7 @@ def resolve(
     chosen = _Chosen(applied, not_applied, resend, made, check_text(reason, name="--reason"), allow_unreadable, yes)
     chosen.check()
     found = find_entry(session, parse_entry_name(entry))
-    if not (_is_open(found, chosen) or _is_misread(session, found, chosen)):
+    if not _is_open(found, chosen):
         if found.state is State.IN_FLIGHT:
             raise busy(found)
         if chosen.is_given:
@@ -199,29 +196,14 @@ def _is_open(entry: Entry, chosen: _Chosen) -> bool:
     return chosen.not_applied or (not chosen.is_given and entry.intent.is_once_only)
 
 
-def _is_misread(session: Session, entry: Entry, chosen: _Chosen) -> bool:
-    """Whether a create is recorded with another id than the current profile finds in its reply."""
-    if chosen.not_applied or chosen.resend or entry.intent.operation != CREATE_TRANSACTION.name:
-        return False
-    from escrowctl.writes.create import find_other_id
-
-    with suppress(EscrowctlError):
-        return entry.intent.is_known_as(session.service.names) and find_other_id(entry, session.service) is not None
-    return False
-
-
 def _still_unconfirmed(session: Session, entry: Entry, sentence: str) -> EscrowctlError:
-    kind, resolve = kind_of(entry.intent.operation), f"journal resolve {entry.name}"
-    is_set = kind.proving_statuses(session.service)
+    hints: Sequence[Hint] = _ask_support(entry)
+    if not session.service.released:
+        hints = (*advise_proving(session.service, entry.intent.done), *hints)
     return EscrowctlError(
-        kind.unconfirmed,
+        kind_of(entry.intent.operation).unconfirmed,
         f"the service accepted the {entry.intent.verb} ({entry.name}), but no reading has confirmed it: {sentence}",
-        hint=(
-            *(() if is_set else advise_proving(session.service, entry.intent.done)),
-            command(resolve, "to check again later"),
-            command(f"{resolve} --applied --reason TEXT", f"if the service's support says that {kind.answers[0]}"),
-            command(f"{resolve} --not-applied --reason TEXT", f"if it says that {kind.answers[1]}"),
-        ),
+        hint=tuple(hints[:2]),
         outcome=Outcome.DONE,
         facts=entry.facts,
     )
@@ -234,7 +216,7 @@ def _resend(session: Session, resolver: "EntryResolver", entry: Entry, chosen: _
     result = resolver.send_again(entry, _decision(chosen), asked=asked, allow_unreadable=chosen.allow_unreadable)
     if request.operation.once_only and not result.sent.settlement.verified:
         result = session.pipeline.read_back(request, result)
-        note_result(session, request.operation, request.resource_id or "", result)
+        note_result(session, request.resource_id or "", result)
     if result.sent.state is not State.DONE:
         raise write_failure(session.service, result)
     kind = kind_of(request.operation.name)
@@ -303,20 +285,13 @@ def _require_own_service(session: Session, entry: Entry, chosen: _Chosen) -> Non
         )
     is_decision_alone = chosen.allow_unreadable and not chosen.resend
     if not (is_decision_alone or account_of(service).is_same(intent.account)):
-        resolve, rest = f"journal resolve {entry.name}", " --allow-unreadable --reason TEXT"
         raise bad_value(
             f"{entry.name} (profile {intent.profile}) was sent with another API key, or the journal does not know "
             "which. The current key may belong to another account, so escrowctl read nothing.",
             effect=NOTHING_SENT_NOW,
             hint=(
                 _way_there(session, entry),
-                command(
-                    f"{resolve} --applied{_id_option(entry)}{rest}",
-                    "to record it as applied, without checking at the service",
-                ),
-                command(
-                    f"{resolve} --not-applied{rest}", "to record it as not applied, without checking at the service"
-                ),
+                Hint("add --allow-unreadable to --applied or --not-applied", "to decide without asking the service"),
             ),
         )
 
@@ -336,41 +311,30 @@ def _way_there(session: Session, entry: Entry) -> str | Hint:
     )
 
 
-def _id_option(entry: Entry, known: str | None = None) -> str:
-    """Return the option with the id of the created escrow, which --applied needs for a create."""
-    return f" --id {shlex.quote(known or 'ID')}" if kind_of(entry.intent.operation).needs_id else ""
-
-
-def _still_unknown(session: Session, resolution: "Resolution") -> EscrowctlError:
-    from escrowctl.writes.requests import request_again
-
-    entry = resolution.entry
+def _ask_support(entry: Entry, known: str | None = None) -> tuple[Hint, Hint]:
+    """Return how to record the answer of the service's support. `known`: the id that the escrow probably has."""
     kind, resolve = kind_of(entry.intent.operation), f"journal resolve {entry.name}"
+    created = f" --id {shlex.quote(known or 'ID')}" if kind.needs_id else ""
     was, was_not = kind.answers
-    resend = command(f"{resolve} --resend --reason TEXT", f"or resend {entry.name} (the service may {kind.twice})")
-    return EscrowctlError(
-        ErrorCode.OUTCOME_UNKNOWN,
-        f"the outcome of {entry.name} is still unknown: {resolution.sentence}",
-        hint=(
-            *_reading_hints(session.service, resolution),
-            "ask the service's support (quote the idempotency key, time and request id). Then record the answer:",
-            command(f"{resolve} --applied{_id_option(entry, resolution.likely)} --reason TEXT", was),
-            command(f"{resolve} --not-applied --reason TEXT", was_not),
-            *((resend,) if request_again(entry) is not None else ()),
-        ),
-        outcome=Outcome.UNKNOWN,
-        facts=entry.facts,
+    return (
+        command(f"{resolve} --applied{created} --reason TEXT", f"if the service's support says that {was}"),
+        command(f"{resolve} --not-applied --reason TEXT", f"if it says that {was_not}"),
     )
 
 
-def _reading_hints(service: "Service", resolution: "Resolution") -> tuple[Hint, ...]:
-    """Return hints that help escrowctl to understand a reply or a list that it could not read."""
-    entry, status = resolution.entry, resolution.entry.settlement.http_status
-    if kind_of(entry.intent.operation).needs_id and status in SUCCESS and entry.settlement.reply is not None:
-        return (
-            command(f"journal show {entry.name}", f"the service replied {status}: to see the reply"),
-            *advise_setting(service, "reply.id", "/FIELD", "if a field of the reply is the id"),
-        )
-    if resolution.is_unread:
-        return (command("doctor --tx ID", "to find the fields of a record"),)
-    return ()
+def _still_unknown(session: Session, resolution: "Resolution") -> EscrowctlError:
+    entry = resolution.entry
+    status, kind = entry.settlement.http_status, kind_of(entry.intent.operation)
+    hints: Sequence[Hint] = _ask_support(entry, resolution.likely)
+    if kind.needs_id and status in SUCCESS and entry.settlement.reply is not None:
+        setting = advise_setting(session.service, "reply.id", "/FIELD", "if a field of the reply is the id")
+        hints = (*setting, command(f"journal show {entry.name}", f"the service replied {status}: to see the reply"))
+    elif resolution.is_unread:
+        hints = (command("doctor --tx ID", "to find the fields of a record"), *hints)
+    return EscrowctlError(
+        ErrorCode.OUTCOME_UNKNOWN,
+        f"the outcome of {entry.name} is still unknown: {resolution.sentence}",
+        hint=tuple(hints[:2]),
+        outcome=Outcome.UNKNOWN,
+        facts=entry.facts,
+    )

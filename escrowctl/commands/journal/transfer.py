@@ -9,15 +9,16 @@ from typing import Annotated, TextIO
 
 import typer
 
+from escrowctl.commands.advice import FROM_EXPORT
 from escrowctl.commands.journal.duplicates import done_twice, view_duplicates
 from escrowctl.commands.rows import SHEET, view_entry
 from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
-from escrowctl.journal.sqlite.errors import FROM_EXPORT
+from escrowctl.journal.opening import FILE_NAME
+from escrowctl.journal.sqlite.succession import replace_from_export
 from escrowctl.journal.storage import head_of
-from escrowctl.journal.succession import replace_from_export
 from escrowctl.journal.transfer import merge, read_archive, write_archive
 from escrowctl.journal.verification import verify
 from escrowctl.options import YesOption
@@ -56,7 +57,7 @@ def init(
         journal.require_complete()
         exists = journal.storage.is_there
     with closing(session.journals.open(reading=False, required=not exists)) as journal:
-        journal_id, where = journal.journal_id, journal.storage.where
+        journal_id, where = journal.storage.journal_id, journal.storage.where
     document = as_json({"journal_id": journal_id, "path": where, "created": not exists})
     if exists:
         session.console.note("exists", "this journal exists already; it was not changed")
@@ -78,13 +79,13 @@ def _init_from(session: Session, file: str, *, yes: bool) -> None:
                 declined="no journal was made",
             )
 
-    folder, at = session.journals.folder, timestamp(session.runtime.now())
+    path, at = session.journals.folder / FILE_NAME, timestamp(session.runtime.now())
     with session.signals.held():
-        new, missing = replace_from_export(folder, archive, at=at, confirm=confirm)
+        new, missing = replace_from_export(path, archive, at=at, confirm=confirm)
         document = as_json(
             {
                 "journal_id": new.journal_id,
-                "path": str(folder / "journal.db"),
+                "path": str(path),
                 "created": True,
                 "from": archive.journal_id,
                 "entries": len(archive.by_entry),

@@ -1,12 +1,29 @@
-"""`escrowctl tx release`."""
+"""`escrowctl tx release`: release one escrow or several, each once."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from escrowctl.commands.tx.once_only import check_record_options, read_targets, write_each
-from escrowctl.commands.writing import check_options
+from escrowctl.client.http import SUCCESS
+from escrowctl.commands.read import read_ids
+from escrowctl.commands.several import run_several
+from escrowctl.commands.times import parse_duration
+from escrowctl.commands.writing import (
+    ask_on_record,
+    check_currency,
+    check_options,
+    note_replayed,
+    read_data,
+    view_rehearsed,
+)
+from escrowctl.config.advice import advise_pending, advise_proving
+from escrowctl.contract.identifiers import refuse_repeated
+from escrowctl.contract.json import JsonValue, Number, encode
+from escrowctl.contract.money import Money, parse_amount
 from escrowctl.contract.operations import RELEASE_TRANSACTION
+from escrowctl.contract.record import Located
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, about, bad_value, command, effect_on
 from escrowctl.options import (
     AllowDuplicateOption,
     DataOption,
@@ -18,7 +35,14 @@ from escrowctl.options import (
     ReasonOption,
     YesOption,
 )
-from escrowctl.session import session_of
+from escrowctl.output.view import View
+from escrowctl.prompt import confirmation_needed
+from escrowctl.session import Session, session_of
+from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest, request_once_only
+
+if TYPE_CHECKING:
+    from escrowctl.writes.inspection import Confirm
+    from escrowctl.writes.result import WriteResult
 
 
 def release(
@@ -46,17 +70,177 @@ def release(
       escrowctl tx release tx_7K2M9QHD
       escrowctl tx release tx_7K2M9QHD --yes --expect-amount 100
     """
-    session, operation = session_of(context), RELEASE_TRANSACTION
-    wanted, several = read_targets(session, operation, ids, asks=not (yes or dry_run), key=idempotency_key)
-    how = check_record_options(
-        session,
-        operation,
-        data=data,
-        amount=expect_amount,
-        currency=expect_currency,
+    session = session_of(context)
+    wanted, several = read_ids(ids, session.runtime.stdin)
+    if ids == ["-"] and not (yes or dry_run):
+        raise confirmation_needed("ids come from standard input, so escrowctl cannot ask for confirmation", "--yes")
+    refuse_repeated(wanted)
+    if several and idempotency_key is not None:
+        raise bad_value("--idempotency-key is for one release: give one id.")
+    seconds = None
+    if wait:
+        seconds = parse_duration(deadline, name="--deadline").total_seconds()
+        require_released_statuses(session, needed_by="--wait")
+    how = RecordOptions(
+        body=encode(read_data(data, session.runtime.stdin)) if data is not None else None,
+        expected_amount=parse_amount(expect_amount, name="--expect-amount") if expect_amount is not None else None,
+        expected_currency=check_currency(session, expect_currency, name="--expect-currency")
+        if expect_currency is not None
+        else None,
         allow_unreadable=allow_unreadable,
         skip_done=skip_released,
-        deadline=deadline if wait else None,
+        wait=seconds,
     )
-    options = check_options(idempotency_key, reason, allow_duplicate)
-    write_each(session, operation, wanted, how, options, several=several, yes=yes, dry_run=dry_run)
+    releases = Releases(session, wanted, several, how, check_options(idempotency_key, reason, allow_duplicate))
+    if dry_run:
+        releases.rehearse()
+    else:
+        releases.write(yes=yes)
+
+
+class Releases(NamedTuple):
+    """The releases of one command, with their options. `several`: each has its own line of output."""
+
+    session: Session
+    ids: list[str]
+    several: bool
+    how: RecordOptions
+    options: WriteOptions
+
+    def request(self, resource_id: str, found: Located | None = None) -> WriteRequest:
+        """Return the request to release an escrow; `found` is its record as read."""
+        return request_once_only(RELEASE_TRANSACTION, resource_id, self.how.body, self.options, found=found)
+
+    def rehearse(self) -> None:
+        """Show the request for each id, after all checks on this machine. Caps count the money of `--expect-*`."""
+        if self.several:
+            run_several(self.session, self.ids, self._view_request)
+        else:
+            self.session.show(self._view_request(self.ids[0]))
+
+    def write(self, *, yes: bool) -> None:
+        """Release each escrow, and show its result. Several are confirmed together."""
+        session = self.session
+        session.service.refuse_key(*self.ids)
+        confirm = ask_on_record(session, RELEASE_TRANSACTION, self.how.body, yes=yes)
+        refused: Mapping[str, EscrowctlError] = {}
+        if self.several and not yes:
+            from escrowctl.commands.tx.confirmation import confirm_all  # noqa: PLC0415 - for several ids alone
+
+            confirm, refused = confirm_all(session, {one: self.request(one) for one in self.ids}, self.how)
+
+        def write_line(resource_id: str) -> View:
+            if resource_id in refused:
+                raise refused[resource_id]
+            view = self._write_one(resource_id, confirm)
+            assert isinstance(view.document, dict)
+            document = {"id": view.id, "outcome": "done", **view.document}
+            return view._replace(document=document, shown=document, record=document, outcome="done")
+
+        if self.several:
+            run_several(session, self.ids, write_line, verb=RELEASE_TRANSACTION.verb)
+            return
+        with session.signals.held():
+            view = self._write_one(self.ids[0], confirm)
+            assert isinstance(view.document, dict)
+            status = view.document["http_status"]
+            session.show(view, done=f"the service accepted the release of {self.ids[0]} ({status})")
+
+    def _view_request(self, resource_id: str) -> View:
+        amount, currency = self.how.expected_amount, self.how.expected_currency
+        money = Money(amount, currency) if amount is not None and currency is not None else None
+        try:
+            with about(resource_id):
+                return view_rehearsed(self.session, self.request(resource_id)._replace(money=money))
+        except EscrowctlError as error:
+            if error.code is not ErrorCode.ALREADY_DONE or not self.how.skip_done:
+                raise
+            skipped = f"{error.message} It would be skipped if the service reports that"
+            self.session.console.note("already_released", skipped)
+            return View({"id": resource_id, "dry_run": True}, resource_id, {"id": resource_id})
+
+    def _write_one(self, resource_id: str, confirm: "Confirm") -> View:
+        with about(resource_id):
+            result = self.session.pipeline.run_on_record(
+                lambda found: self.request(resource_id, found), confirm, self.how
+            )
+        note_result(self.session, resource_id, result)
+        self.session.remember("transaction", {resource_id: result.status_after})
+        status = result.entry.settlement.http_status if result.entry else None
+        read: dict[str, JsonValue] = {
+            "status_before": result.status_before,
+            "status_after": result.status_after,
+            "verified": result.verified,
+        }
+        document: dict[str, JsonValue] = {
+            "id": resource_id,
+            "http_status": Number(str(status)) if status is not None else None,
+            "reply": result.record.document if result.record else None,
+            **read,
+        }
+        before, after = result.status_before or "?", result.status_after or "?"
+        line = f"{resource_id}   {before} -> {after}   {_how_verified(result)}"
+        return View(document, resource_id, document, line=line, named={"id": resource_id, **read}, record=document)
+
+
+def require_released_statuses(session: Session, *, needed_by: str) -> frozenset[str]:
+    """Return the statuses that prove a release, case-folded. Raises EscrowctlError `BAD_VALUE` if none is set."""
+    service = session.service
+    if not service.released:
+        why = f"is not set in profile {service.profile}" if service.profile else "only a profile can set"
+        hint = advise_proving(service, RELEASE_TRANSACTION.done)
+        raise bad_value(f"{needed_by} needs status.released, which {why}.", hint=hint)
+    return service.released
+
+
+def _how_verified(result: "WriteResult") -> str:
+    if result.verified is True:
+        return "confirmed by reading the escrow"
+    return f"accepted, but {result.why_no_status}" if result.status_after is None else "accepted, not confirmed"
+
+
+def note_result(session: Session, resource_id: str, result: "WriteResult") -> None:
+    """Note if a release was not sent now, was refused first, or is not confirmed."""
+    note, entry, status = session.console.note, result.entry, result.status_after
+    if entry is None:
+        how = _how_skipped(resource_id, result)
+        note("already_released", f"{how}. {effect_on(resource_id, NOTHING_SENT_NOW)}")
+        return
+    note_replayed(session, result)
+    accepted = f"the release of {resource_id} was accepted, but is not confirmed"
+    if not result.replayed and entry.settlement.http_status not in SUCCESS:
+        how = f"the service replied {entry.settlement.http_status} to the release of {resource_id}"
+        note("released_despite_refusal", f"{how}, but now reports it as {status}")
+    elif result.verified is False:
+        hint = command(f"journal resolve {entry.name}", "to check again, and record it")
+        how = f"{accepted} yet: the status is {status}"
+        note("not_yet_released", how, hints=(hint,), invocation=session.invocation)
+    elif result.verified is None and not entry.settlement.verified:
+        why, hints = _why_open(session, resource_id, result)
+        note("not_confirmed", f"{accepted}: {why}", hints=hints, invocation=session.invocation)
+
+
+def _how_skipped(resource_id: str, result: "WriteResult") -> str:
+    """Return why nothing was sent."""
+    status = result.status_after
+    if result.verified is None:
+        how = f"the release of {resource_id} was done or accepted earlier, but is not confirmed"
+        return f"{how}: the status is {status}, and status.released is not set"
+    if not result.verified:
+        return f"the service reports {resource_id} as {status}: a release may be in progress"
+    return f"{resource_id} was already released"
+
+
+def _why_open(session: Session, resource_id: str, result: "WriteResult") -> tuple[str, tuple[Hint, ...]]:
+    """Return why escrowctl cannot confirm a release, and hints that set the meaning of its status."""
+    status = result.status_after
+    again = command(f"tx get {resource_id}", "to check again")
+    if status is None:
+        find = command(f"doctor --tx {resource_id}", "to find its field")
+        return result.why_no_status, (again if result.after is None else find,)
+    if status == result.status_before:
+        return f"the status is still {status}", (again,)
+    hints = advise_proving(session.service, RELEASE_TRANSACTION.done)
+    if result.status_before is not None and session.service.profile is not None:
+        hints += advise_pending(session.service, status, RELEASE_TRANSACTION.verb)
+    return f"the status is now {status}, and status.released does not name it", hints

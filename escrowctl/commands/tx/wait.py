@@ -1,7 +1,6 @@
 """`escrowctl tx wait` and `tx watch`: poll escrows. They only read."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Annotated, NamedTuple
 
 import typer
@@ -10,7 +9,7 @@ from escrowctl.client.polling import POLL_SECONDS, PollInterval
 from escrowctl.commands.filters import parse_statuses
 from escrowctl.commands.read import read_ids, view_of_several
 from escrowctl.commands.times import parse_duration
-from escrowctl.commands.tx.once_only import require_proving_statuses
+from escrowctl.commands.tx.release import require_released_statuses
 from escrowctl.config.advice import advise_setting
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import GET_TRANSACTION, RELEASE_TRANSACTION
@@ -20,7 +19,6 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value, command
 from escrowctl.output.view import View, view_record
 from escrowctl.runtime import describe_duration, timestamp
 from escrowctl.session import Session, session_of
-from escrowctl.suggestions import NEAR
 
 _RELEASED = RELEASE_TRANSACTION.done
 _MAY_PASS = (ErrorCode.READ_FAILED, ErrorCode.UNREADABLE_REPLY, ErrorCode.NO_CONNECTION, ErrorCode.RATE_LIMITED)
@@ -192,13 +190,9 @@ class _Following:
 def _read_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:
     """Return the statuses. "released" becomes the profile's released statuses: raises `BAD_VALUE` if none is set."""
     statuses = set(parse_statuses(text, name=name))
-    for typed in sorted(statuses - {_RELEASED}):
-        if get_close_matches(typed, [_RELEASED], cutoff=NEAR):
-            meant = f"If you mean {_RELEASED}, write {_RELEASED}"
-            session.console.note("status", f'{name} "{typed}" is waited for exactly as typed. {meant}', important=True)
     if _RELEASED in statuses:
         statuses.remove(_RELEASED)
-        statuses |= require_proving_statuses(session, RELEASE_TRANSACTION, needed_by=f"{name} {_RELEASED}")
+        statuses |= require_released_statuses(session, needed_by=f"{name} {_RELEASED}")
     return frozenset(statuses)
 
 
@@ -219,6 +213,6 @@ def _expired(session: Session, following: _Following, deadline: str, goals: str 
     return EscrowctlError(
         ErrorCode.WAIT_EXPIRED,
         f"the deadline ({deadline}) passed: {', '.join(known)}{more}.",
-        hint=tuple(hints),
+        hint=tuple(hints[:2]),
         facts={"statuses": {one: statuses.get(one) for one in left}},
     )

@@ -2,12 +2,11 @@
 
 import contextlib
 import os
-import shlex
 import sqlite3
 from pathlib import Path
 
 from escrowctl import sqlite
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.files import NotRegularError, check_regular, find_flaw, make_file, make_private_folder
 from escrowctl.journal.sqlite.errors import translating
 
@@ -54,12 +53,6 @@ def check_files(path: Path, *, reading: bool = False) -> None:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except NotRegularError as error:
-            quoted = shlex.quote(str(file))
-            hint = f"check the file, then move it away: ls -l {quoted}; mv {quoted} {quoted}.bad"
-            raise _unusable_file(f"{file} {error.strerror}", hint) from error
+            raise not_sent(ErrorCode.JOURNAL_UNUSABLE, f"{file} {error.strerror}.") from error
         if flaw is not None and not reading:
-            raise _unusable_file(f"{file} {flaw.reason}", flaw.fix or f"check the file: ls -l {shlex.quote(str(file))}")
-
-
-def _unusable_file(what: str, hint: str) -> EscrowctlError:
-    return not_sent(ErrorCode.JOURNAL_UNUSABLE, f"{what}.", hint=hint)
+            raise not_sent(ErrorCode.JOURNAL_UNUSABLE, f"{file} {flaw.reason}.", hint=flaw.fix)

@@ -2,22 +2,20 @@
 
 import contextlib
 import functools
-import shlex
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Hints, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.journal.fields import UNDECODABLE
+from escrowctl.journal.reasons import Reason
 from escrowctl.sqlite import primary_code
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_IOERR)
 _RAISED = (sqlite3.Error, OSError, *UNDECODABLE)
-FROM_EXPORT = command("journal init --from NEWEST_EXPORT --yes", "to make a new journal of an export")
-"""The hint if a journal can no longer be used. `journal export` still works on a refused journal."""
-_VERIFY = command("journal verify", "to see what is wrong")
 
 
 class _HasPath(Protocol):
@@ -61,23 +59,15 @@ def unlockable(path: Path) -> Iterator[None]:
         ) from error
 
 
-def unusable(path: Path, why: str, *, hint: Hints = ()) -> EscrowctlError:
+def unusable(path: Path, why: str, *, reason: str = "") -> EscrowctlError:
     """Return the error that the file cannot be used; `why` ends the sentence."""
-    return not_sent(
-        ErrorCode.JOURNAL_UNUSABLE,
-        f"the journal {path} cannot be used: {why}.",
-        hint=hint or Hint(f"ls -ld {shlex.quote(str(path.parent))}", "check that the folder exists and is writable"),
-    )
+    message = f"the journal {path} cannot be used: {why}."
+    return not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts={"folder": str(path.parent)}, reason=reason)
 
 
 def damaged(path: Path, why: str) -> EscrowctlError:
     """Return the error that the file is damaged."""
-    return unusable(path, f"the file is damaged: {why}", hint=(_VERIFY, FROM_EXPORT))
-
-
-def lost(path: Path, why: str) -> EscrowctlError:
-    """Return the error that the file and the head saved next to it do not match: either may be wrong."""
-    return unusable(path, why, hint=(_VERIFY, FROM_EXPORT))
+    return unusable(path, f"the file is damaged: {why}", reason=Reason.DAMAGED)
 
 
 def require_not_lost(path: Path) -> None:
@@ -87,28 +77,13 @@ def require_not_lost(path: Path) -> None:
     head = path.with_suffix(".head")
     # Another process may have created both meanwhile, the file first.
     if head.is_file() and not head.is_symlink() and not path.exists():
-        anew = Hint(shlex.join(["mv", str(head), f"{head}.old"]), "or, to begin one that knows no earlier write")
         why = f"the file is missing, but {head.name} is there: the file was moved or removed"
-        raise unusable(path, why, hint=(FROM_EXPORT, anew))
+        raise unusable(path, why, reason=Reason.FILE_MISSING)
 
 
 def _error_of(path: Path, error: Exception) -> EscrowctlError:
     if isinstance(error, sqlite3.Error):
-        return unusable(path, str(error), hint=_advice(path, error))
+        return unusable(path, str(error), reason=Reason.DAMAGED if primary_code(error) in _DAMAGED else "")
     if isinstance(error, OSError):
         return unusable(path, str(error))
     return damaged(path, "a stored value does not match its record")
-
-
-def _advice(path: Path, error: sqlite3.Error) -> Hints:
-    match primary_code(error):
-        case sqlite3.SQLITE_FULL:
-            return f"make space in {path.parent}, then repeat the command"
-        case sqlite3.SQLITE_BUSY:
-            return "another process keeps the journal locked: repeat the command"
-        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_ERROR:
-            return _VERIFY, FROM_EXPORT
-        case sqlite3.SQLITE_IOERR:
-            return command("journal verify", f"check the disk of {path.parent}, then the journal")
-        case _:
-            return ()

@@ -128,16 +128,23 @@ def read_tail(database: sqlite3.Connection) -> Tail:
     return Tail(links, latest if isinstance(latest, str) else links[0].record.at, last_entry or 0, ends_alike)
 
 
-def select_numbers(database: sqlite3.Connection, selection: Selection, *, before: int | None) -> list[int]:
-    """Return the newest entries of a selection by number, newest first."""
+def select_entries(database: sqlite3.Connection, selection: Selection, *, before: int | None) -> list[Entry]:
+    """Return the newest entries of a selection, newest first."""
     condition, values = _condition(selection)
     if selection.fingerprint is not None:
         condition += _ALIKE
         values += [_last_before(database, selection.since or ""), canonical({"likeness": selection.fingerprint})[1:-1]]
     if before is not None:
         condition, values = f"{condition} AND number < ?", [*values, before]
-    query = f"SELECT number FROM entries WHERE {condition} ORDER BY number DESC LIMIT ?"
-    return [number for (number,) in database.execute(query, (*values, selection.limit)).fetchall()]
+    return _read_where(database, f"{condition} ORDER BY number DESC LIMIT ?", *values, selection.limit)
+
+
+def _read_where(database: sqlite3.Connection, condition: str, *values: object) -> list[Entry]:
+    """Return the entries that an SQL condition selects, in its order."""
+    query = f"SELECT number FROM entries WHERE {condition}"
+    numbers = [number for (number,) in database.execute(query, values).fetchall()]
+    found = read_entries(database, numbers)
+    return [found[number].entry for number in numbers]
 
 
 def _last_before(database: sqlite3.Connection, since: str) -> int:
@@ -152,17 +159,13 @@ def _last_before(database: sqlite3.Connection, since: str) -> int:
 
 def read_batch(database: sqlite3.Connection, batch: str, *, after: int, limit: int) -> list[Entry]:
     """Return up to `limit` entries of a batch after a line, by line, without imported entries."""
-    query = "SELECT number FROM entries WHERE batch = ? AND line > ? AND origin IS NULL ORDER BY line LIMIT ?"
-    numbers = [number for (number,) in database.execute(query, (batch, after, limit)).fetchall()]
-    found = read_entries(database, numbers)
-    return [found[number].entry for number in numbers]
+    condition = "batch = ? AND line > ? AND origin IS NULL ORDER BY line LIMIT ?"
+    return _read_where(database, condition, batch, after, limit)
 
 
 def find_created(database: sqlite3.Connection, result_ids: Collection[str]) -> list[Entry]:
     """Return the entries with one of these ids as their result."""
-    query = f"SELECT number FROM entries WHERE result_id IN ({places(result_ids)})"
-    numbers = [number for (number,) in database.execute(query, tuple(result_ids)).fetchall()]
-    return [folded.entry for folded in read_entries(database, numbers).values()]
+    return _read_where(database, f"result_id IN ({places(result_ids)}) ORDER BY number", *result_ids)
 
 
 def add_up(database: sqlite3.Connection, batch: str) -> list[BatchSum]:

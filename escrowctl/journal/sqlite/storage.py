@@ -11,20 +11,12 @@ from functools import cached_property
 from pathlib import Path
 
 from escrowctl import sqlite
-from escrowctl.errors import command
 from escrowctl.journal.chain import EMPTY, JOURNAL, Head, Kind, Link
 from escrowctl.journal.model import Entry, PlanRow, Selection
+from escrowctl.journal.reasons import Reason
 from escrowctl.journal.sqlite import schema
 from escrowctl.journal.sqlite.connection import connect, connect_to_read
-from escrowctl.journal.sqlite.errors import (
-    FROM_EXPORT,
-    damaged,
-    lost,
-    require_not_lost,
-    translated,
-    translating,
-    unusable,
-)
+from escrowctl.journal.sqlite.errors import damaged, require_not_lost, translated, translating, unusable
 from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError
 from escrowctl.journal.sqlite.reading import (
     add_up,
@@ -34,7 +26,7 @@ from escrowctl.journal.sqlite.reading import (
     read_entries,
     read_links,
     read_tail,
-    select_numbers,
+    select_entries,
 )
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
 from escrowctl.journal.storage import BatchSum
@@ -100,8 +92,7 @@ class SqliteStorage:
         """See `storage.Storage`."""
         if self._failed:
             # After a failed sync, the next sync may succeed although pages never reached the disk.
-            hint = command("journal verify", "check the disk, then the journal")
-            raise unusable(self.path, "an earlier commit of this process failed", hint=hint)
+            raise unusable(self.path, "an earlier commit of this process failed", reason=Reason.DAMAGED)
         with translating(self.path):
             self._db.execute("BEGIN IMMEDIATE")
         try:
@@ -125,8 +116,7 @@ class SqliteStorage:
     @translated
     def last(self) -> Link | None:
         """See `storage.Storage`."""
-        self._flush()
-        tail = read_tail(self._db)
+        tail = read_tail(self._flushed)
         if tail.damage:
             raise damaged(self.path, tail.damage)
         return tail.links[0] if tail.links else None
@@ -141,22 +131,17 @@ class SqliteStorage:
     @translated
     def records(self, *, after: int, limit: int) -> list[Link]:
         """See `storage.Storage`."""
-        self._flush()
-        return read_links(self._db, after=after, limit=limit)
+        return read_links(self._flushed, after=after, limit=limit)
 
     @translated
     def entries(self, numbers: Collection[int]) -> list[Entry]:
         """See `storage.Storage`."""
-        self._flush()
-        return [folded.entry for folded in read_entries(self._db, numbers).values()]
+        return [folded.entry for folded in read_entries(self._flushed, numbers).values()]
 
     @translated
     def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
         """See `storage.Storage`."""
-        self._flush()
-        numbers = select_numbers(self._db, selection, before=before)
-        found = read_entries(self._db, numbers)
-        return [found[number].entry for number in numbers]
+        return select_entries(self._flushed, selection, before=before)
 
     @translated
     def planned(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
@@ -172,20 +157,17 @@ class SqliteStorage:
     @translated
     def in_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
         """See `storage.Storage`."""
-        self._flush()
-        return read_batch(self._db, batch, after=after, limit=limit)
+        return read_batch(self._flushed, batch, after=after, limit=limit)
 
     @translated
     def created(self, result_ids: Collection[str]) -> list[Entry]:
         """See `storage.Storage`."""
-        self._flush()
-        return find_created(self._db, result_ids)
+        return find_created(self._flushed, result_ids)
 
     @translated
     def add_up(self, batch: str) -> list[BatchSum]:
         """See `storage.Storage`."""
-        self._flush()
-        return add_up(self._db, batch)
+        return add_up(self._flushed, batch)
 
     @contextlib.contextmanager
     def reopened(self) -> Iterator["SqliteStorage"]:
@@ -230,7 +212,7 @@ class SqliteStorage:
         """See `storage.Storage`."""
         require_not_lost(self.path)
         if (why := self.find_lost()) is not None:
-            raise lost(self.path, why)
+            raise unusable(self.path, why, reason=Reason.DAMAGED)
         self.last()
 
     @translated
@@ -246,10 +228,12 @@ class SqliteStorage:
 
         return find_damage(self._db)
 
-    def _flush(self) -> None:
-        """Write the records that an open transaction has appended, so that a read sees them."""
+    @property
+    def _flushed(self) -> sqlite3.Connection:
+        """The connection. A read through it sees the records that an open transaction has appended."""
         if self._open_transaction is not None:
             self._open_transaction.flush()
+        return self._db
 
     def _head(self) -> Head:
         return read_tail(self._db).head
@@ -267,12 +251,11 @@ class SqliteStorage:
         sqlite.sync_every_commit(self._db)
         version = sqlite.prepare(self._db, schema.VERSION, schema.create_tables)
         if version > schema.VERSION:
-            hint = "upgrade escrowctl"
-            raise unusable(self.path, f"it was written by a newer escrowctl (format {version})", hint=hint)
+            raise unusable(self.path, f"it was written by a newer escrowctl (format {version}): upgrade escrowctl")
         if version < schema.VERSION:
             way_on = "export it with the version that wrote it, then import the export"
             why = f"it was written by an older escrowctl (format {version}): {way_on}"
-            raise unusable(self.path, why, hint=FROM_EXPORT)
+            raise unusable(self.path, why, reason=Reason.OLDER_FORMAT)
 
     def _create_head(self) -> None:
         """Create the head file if the journal has no records. If it has records, a missing head file shows a loss."""

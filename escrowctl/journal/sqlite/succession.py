@@ -1,4 +1,6 @@
-"""Replace a journal by a new one, which is complete before the old one is closed and replaced.
+"""Replace a journal that is refused, lost, or of an earlier format by a new journal made from an export.
+
+The new one is complete before the old one is closed and replaced.
 
     journal.new/    the new journal while it is made
     journal.db      replaced in one step; from then on the saved head refuses it
@@ -18,19 +20,21 @@ from typing import NamedTuple
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.files import PRIVATE, make_private_folder, sync_folder
 from escrowctl.journal.chain import EMPTY, Kind
+from escrowctl.journal.reasons import Reason
 from escrowctl.journal.sqlite.connection import check_files, find_id
 from escrowctl.journal.sqlite.errors import translating
 from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import head_of
+from escrowctl.journal.transfer import Archive, merge
 from escrowctl.journal.verification import verify
 
 _PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 """SQLite result codes of a temporary problem: the file itself may be valid."""
 
 
-class Predecessor(NamedTuple):
+class _Predecessor(NamedTuple):
     """The journal that is to be replaced: the ids in its files, and the number of records under one of these ids.
 
     `is_valid`: it exists, can be opened, and `verify` finds no problem.
@@ -49,7 +53,41 @@ class Successor(NamedTuple):
     old: Path | None
 
 
-def look_at(path: Path, journal_id: str) -> Predecessor:
+def replace_from_export(
+    path: Path, archive: Archive, *, at: str, confirm: Callable[[int | None], None]
+) -> tuple[Successor, int | None]:
+    """Make a new journal from an export. It replaces the journal at a path, if there is one.
+
+    Return it, and the number of the old journal's records that the export lacks (None: not known). `confirm` is
+    called with that number first. Raises EscrowctlError `ErrorCode.CONFLICT` if the export comes from another
+    journal, or if the journal here is valid and has more records.
+    """
+    before = _look_at(path, archive.journal_id)
+    if before.ids and archive.journal_id not in before.ids:
+        names = " and ".join(sorted(before.ids))
+        raise not_sent(
+            ErrorCode.CONFLICT,
+            f"the export comes from journal {archive.journal_id}, but {path.parent} has journal {names}.",
+            reason=Reason.EXPORT_OF_ANOTHER,
+        )
+    missing = max(before.records - archive.records, 0) if before.ids else None
+    if before.is_valid and missing:
+        raise not_sent(
+            ErrorCode.CONFLICT,
+            f"this journal is valid and has {before.records} records, but the export has {archive.records}: "
+            "export it again.",
+        )
+    confirm(missing)
+
+    def fill(storage: SqliteStorage) -> None:
+        with storage.transaction() as transaction:
+            transaction.note(Kind.OPENING, {"journal_id": archive.journal_id}, at=at)
+        merge(storage, archive, at=at)
+
+    return _replace_journal(path, fill, before, at=at), missing
+
+
+def _look_at(path: Path, journal_id: str) -> _Predecessor:
     """Return the ids and validity of the journal at a path, and the number of its records under this id.
 
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if a file is not regular, or cannot be read now.
@@ -67,10 +105,10 @@ def look_at(path: Path, journal_id: str) -> Predecessor:
     with _readable(), contextlib.closing(SqliteStorage.open(path, reading=True)) as storage:
         counts += [storage.count_records()] if storage.journal_id == journal_id else []
         is_valid = storage.is_there and verify(storage).problem is None
-    return Predecessor(frozenset(ids), max(counts), is_valid)
+    return _Predecessor(frozenset(ids), max(counts), is_valid)
 
 
-def replace_journal(path: Path, fill: Callable[[SqliteStorage], None], before: Predecessor, *, at: str) -> Successor:
+def _replace_journal(path: Path, fill: Callable[[SqliteStorage], None], before: _Predecessor, *, at: str) -> Successor:
     """Make a journal with `fill`, close the journal at the path, and put the new one in its place.
 
     Raises EscrowctlError: `ErrorCode.BUSY` if another process does this, or has written since `before`. The old
@@ -83,7 +121,7 @@ def replace_journal(path: Path, fill: Callable[[SqliteStorage], None], before: P
         return _replace(path, fill, before, at=at)
 
 
-def _replace(path: Path, fill: Callable[[SqliteStorage], None], before: Predecessor, *, at: str) -> Successor:
+def _replace(path: Path, fill: Callable[[SqliteStorage], None], before: _Predecessor, *, at: str) -> Successor:
     draft = path.parent / "journal.new"
     shutil.rmtree(draft, ignore_errors=True)
     with contextlib.closing(SqliteStorage.open(draft / path.name)) as storage:
@@ -103,7 +141,7 @@ def _replace(path: Path, fill: Callable[[SqliteStorage], None], before: Predeces
     return Successor(journal_id, was_closed, old)
 
 
-def _close(path: Path, successor: str, before: Predecessor, *, at: str) -> bool:
+def _close(path: Path, successor: str, before: _Predecessor, *, at: str) -> bool:
     """Close a journal, damaged or not, with a record that names its successor. Return False if that is impossible."""
     try:
         with contextlib.closing(SqliteStorage.open(path)) as storage, storage.transaction() as transaction:

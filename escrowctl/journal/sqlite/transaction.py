@@ -12,9 +12,10 @@ from escrowctl.journal.chain import JOURNAL, Head, Kind, Link
 from escrowctl.journal.fields import QUERIED, Facts
 from escrowctl.journal.fold import Folded, extend, next_link
 from escrowctl.journal.model import Entry, PlanRow
-from escrowctl.journal.sqlite.errors import damaged, lost, translated
+from escrowctl.journal.reasons import Reason
+from escrowctl.journal.sqlite.errors import damaged, translated, unusable
 from escrowctl.journal.sqlite.reading import places, read_entries, read_tail
-from escrowctl.journal.storage import Total, TotalKey
+from escrowctl.journal.storage import TotalKey
 
 _COLUMNS = (*QUERIED, "records", "counted_on", "latest")
 _PUT_ENTRY = (
@@ -60,7 +61,7 @@ class SqliteTransaction:
         if damage := self._tail.damage:
             raise damaged(self.path, damage)
         if why := self._find_lost(self._tail.head):
-            raise lost(self.path, why)
+            raise unusable(self.path, why, reason=Reason.DAMAGED)
 
     @translated
     def find(self, number: int) -> Entry | None:
@@ -80,7 +81,7 @@ class SqliteTransaction:
         return [found[number].entry for number in sorted(found, reverse=True)]
 
     @translated
-    def totals(self, operation: str, currency: str, *, since: str) -> list[Total]:
+    def totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
         """See `storage.Transaction`."""
         self.flush()
         return self._totals("operation = ? AND currency = ? AND day >= ?", (operation, currency, since))
@@ -152,7 +153,7 @@ class SqliteTransaction:
         self._db.executemany("DELETE FROM keys WHERE key = ? AND entry = ?", self._gone)
         self._db.executemany("INSERT INTO keys VALUES (?, ?)", self._new)
         for key, change in self._changes.items():
-            amount = sum_exactly((*(total.amount for total in self._totals(_OF_KEY, key)), change))
+            amount = sum_exactly((*self._totals(_OF_KEY, key).values(), change))
             self._db.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?, ?, ?)", (*key, str(amount)))
         for pending in (self._links, self._changed, self._gone, self._new, self._changes):
             pending.clear()
@@ -173,6 +174,6 @@ class SqliteTransaction:
         self._new = (self._new - went) | (came - self._gone)
         self._gone -= came
 
-    def _totals(self, condition: str, values: tuple[str, ...]) -> list[Total]:
+    def _totals(self, condition: str, values: tuple[str, ...]) -> dict[TotalKey, Decimal]:
         rows = self._db.execute(f"SELECT * FROM totals WHERE {condition}", values).fetchall()
-        return [Total(TotalKey(*key), Decimal(amount)) for *key, amount in rows]
+        return {TotalKey(*key): Decimal(amount) for *key, amount in rows}

@@ -70,6 +70,10 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     ),
     Reason.CREATED_OTHERWISE: (command("tx get {id}"),),
     Reason.FIELD_NOT_FOUND: (_FIND_FIELD,),
+    Reason.ID_MISREAD: (
+        command("journal resolve {entry}", "to read {named}, and record it"),
+        command("journal resolve {entry} --applied --id {named} --reason TEXT", "or, if it cannot be read"),
+    ),
     Reason.MONEY_CHANGED: (
         Hint("repeat the command with --expect-amount {amount} --expect-currency {currency}", "if {found} is right"),
         _FIND_FIELD,

@@ -30,6 +30,7 @@ class Reason(StrEnum):
     # The write that was refused, or its result
     CREATED_OTHERWISE = "created_otherwise"
     FIELD_NOT_FOUND = "field_not_found"
+    ID_MISREAD = "id_misread"
     ID_NOT_RECOGNISED = "id_not_recognised"
     IN_PROGRESS = "in_progress"
     MAY_BE_IN_PROGRESS = "may_be_in_progress"

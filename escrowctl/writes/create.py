@@ -15,7 +15,8 @@ from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.readable import list_of
 from escrowctl.contract.record import Located, Record, describe, find_id_pointers, is_another
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, not_sent
+from escrowctl.contract.redaction import STARS
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Outcome, Stopped, not_sent
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Selection, Settlement, State
@@ -35,14 +36,40 @@ Report = Callable[[str], None]
 def conclude_create(result: WriteResult, service: Service) -> WriteResult:
     """Return the result with the created record, and with the failure if it differs from the request.
 
-    Raises EscrowctlError if it is not done.
+    Raises EscrowctlError if it is not done; `CHECK_FAILED` if its stored reply names another id than was recorded.
     """
     entry = result.sent
     if entry.state is not State.DONE:
         raise _failure(service, result)
     if not kind_of(entry.intent.operation).needs_id:
         return result._replace(record=result.record or _stored_record(entry))
+    if result.replayed and (named := find_other_id(entry, service)) is not None:
+        raise misread(entry, named)
     return result._replace(record=_reply_with_id(result) or _stored_record(entry), failure=find_difference(entry))
+
+
+def find_other_id(entry: Entry, service: Service) -> str | None:
+    """Return the id that a create's stored reply names by the current profile, if another id was recorded."""
+    settlement = entry.settlement
+    if entry.state is not State.DONE or settlement.verified or settlement.result_id is None:
+        return None
+    judged = judge_stored(service, entry)
+    named = judged.result_id if judged is not None else None
+    # The stored reply has stars in place of an id that looks like a secret.
+    return named if named is not None and named != settlement.result_id and STARS not in named else None
+
+
+def misread(entry: Entry, named: str) -> EscrowctlError:
+    """Return the error of a create that was recorded with another id than its reply names by today's profile."""
+    return EscrowctlError(
+        ErrorCode.CHECK_FAILED,
+        f"{entry.name} is recorded with the id {entry.settlement.result_id}, but by the profile's reply.id, the reply "
+        f"names {named}.",
+        effect=NOTHING_SENT_NOW,
+        outcome=Outcome.DONE,
+        facts=entry.facts | {"named": named},
+        reason=Reason.ID_MISREAD,
+    )
 
 
 def read_accepted(

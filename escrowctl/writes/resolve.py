@@ -21,7 +21,15 @@ from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Outcom
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement, settled_by_reading
 from escrowctl.journal.reasons import Reason
 from escrowctl.writes.candidates import Candidates, Listed, collect, compare, may_be_older, say, was_there_before
-from escrowctl.writes.create import describe_differences, find_creator, find_done, list_differences, settle_by_reply
+from escrowctl.writes.create import (
+    describe_differences,
+    find_creator,
+    find_done,
+    find_other_id,
+    list_differences,
+    misread,
+    settle_by_reply,
+)
 from escrowctl.writes.inspection import inspect, require_resendable, say_pending
 from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
@@ -73,11 +81,17 @@ class EntryResolver:
         """Read the records that an unknown write may have changed, and settle it if they prove it; sends no write.
 
         `resend`: the write is to be sent again if nothing is proven. Then a transaction must be readable and unchanged:
-        raises EscrowctlError if it cannot be read, `EXPECTATION_FAILED` if it must not be sent again.
+        raises EscrowctlError if it cannot be read, `EXPECTATION_FAILED` if it must not be sent again. Raises
+        `CHECK_FAILED` if a create's reply names another id than was recorded, and that id cannot be read or belongs to
+        another entry.
         """
         intent = entry.intent
         if intent.is_once_only:
             return self._look_at_record(entry, resend=resend)
+        if (named := find_other_id(entry, self._service)) is not None:
+            if (settled := self._judge_reply(entry)) is None:
+                raise misread(entry, named)
+            return settled
         if (listing := kind_of(intent.operation).listing) is not None:
             return self._judge_reply(entry) or self._look_for(entry, listing)
         if intent.resource_id is not None:

@@ -43,6 +43,44 @@ def test_unknown_create_is_settled_once_the_profile_names_the_id(profile: Profil
     assert [seen.method for seen in server.seen] == ["POST", "GET"]
 
 
+def test_create_recorded_with_a_wrong_id_is_put_right(profile: Profile, run: Run, journal: Journal) -> None:
+    record = b'{"id":9011,"ref":"tx_11","status":"held","amount":100,"currency":"USD"}'
+    reads = in_turn(json_reply(b"", "403 Forbidden"), json_reply(record))
+    server = profile(behave=writes_meet(json_reply(record), reads=reads))
+    keyed = (*CREATE, "--idempotency-key", "order-1", "-q")
+    first = run(*keyed)
+    run("config", "set", "reply.id", "/ref")
+
+    refused = run(*keyed, "--json")
+    unread = run("journal", "resolve", "j1", "--json")
+    resolved = run("journal", "resolve", "j1", "-q")
+    again = run(*keyed)
+
+    assert (first.out, refused.code, refused.out, unread.code) == ("9011\n", 16, "", 16)
+    assert (resolved.code, again.code, again.out, len(server.writes)) == (0, 0, "tx_11\n", 1)
+    assert journal() == [("create_transaction", "done")]
+
+
+@pytest.mark.parametrize(
+    ("record", "lines"),
+    [
+        (b'{"id":"tx_whsec_55","status":"held","amount":100,"currency":"USD"}', ()),
+        (b'{"escrow_access_key":"tx_55","status":"held","amount":100,"currency":"USD"}', ("/escrow_access_key",)),
+    ],
+    ids=["looks like a secret", "named like one"],
+)
+def test_id_that_is_hidden_in_the_stored_reply_is_no_other_one(
+    profile: Profile, run: Run, record: bytes, lines: tuple[str, ...]
+) -> None:
+    server = profile(*(f'reply.id = "{pointer}"' for pointer in lines), behave=json_reply(record))
+    keyed = (*CREATE, "--idempotency-key", "order-1", "-q")
+
+    first, again, looked = run(*keyed), run(*keyed), run("journal", "resolve", "j1")
+
+    assert (first.code, again.code, looked.code, len(server.writes)) == (0, 0, 0, 1)
+    assert first.out == again.out != ""
+
+
 def test_field_that_is_no_id_settles_nothing(profile: Profile, run: Run, journal: Journal) -> None:
     reply = b'{"trace":"req-991","result":{"escrow_no":"esc_621","state":"held","value":100}}'
     not_found = json_reply(b"", "404 Not Found")

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -107,7 +108,7 @@ def resolve(
     chosen = _Chosen(applied, not_applied, resend, made, check_text(reason, name="--reason"), allow_unreadable, yes)
     chosen.check()
     found = find_entry(session, parse_entry_name(entry))
-    if not _is_open(found, chosen):
+    if not (_is_open(found, chosen) or _is_misread(session, found, chosen)):
         if found.state is State.IN_FLIGHT:
             raise busy(found)
         if chosen.is_given:
@@ -194,6 +195,17 @@ def _is_open(entry: Entry, chosen: _Chosen) -> bool:
     if chosen.applied:
         return entry.intent.is_once_only and entry.is_unconfirmed
     return chosen.not_applied or (not chosen.is_given and entry.intent.is_once_only)
+
+
+def _is_misread(session: Session, entry: Entry, chosen: _Chosen) -> bool:
+    """Whether a create is recorded with another id than the current profile finds in its reply."""
+    if chosen.not_applied or chosen.resend or entry.intent.operation != CREATE_TRANSACTION.name:
+        return False
+    from escrowctl.writes.create import find_other_id
+
+    with suppress(EscrowctlError):
+        return entry.intent.is_known_as(session.service.names) and find_other_id(entry, session.service) is not None
+    return False
 
 
 def _still_unconfirmed(session: Session, entry: Entry, sentence: str) -> EscrowctlError:

@@ -124,12 +124,11 @@ _OTHERS = {"api": "api.call", "doctor": "doctor.examine", "help": "help.show", "
 _LISTED_LAST = frozenset({"completion", "help", "version"})
 """The commands about the program itself; before them, commands are listed in the order of use."""
 
-LOCAL = (
+_LOCAL = (
     *("help", "version", "config", "completion", "sandbox", "auth switch", "auth logout", "webhook verify"),
     *("batch list", "batch show", "batch rejects", "batch drop"),
     *(f"journal {verb}" for verb in NOUNS["journal"][1] if verb != "resolve"),
 )
-"""The commands that send nothing to a service."""
 
 _KEY_OPTIONS = frozenset(
     {"--api-key", "--apikey", "--key", "--token", "--with-token", "--secret", "--secret-key", "--password", "--bearer"}
@@ -212,6 +211,11 @@ def make_tree() -> Any:
     return _make_group(_SUMMARY, {name: makers[name] for name in sorted(makers, key=_LISTED_LAST.__contains__)})
 
 
+def is_local(command: str) -> bool:
+    """Whether a command, such as `escrowctl config set`, sends nothing to a service."""
+    return f"{command} ".startswith(tuple(f"escrowctl {one} " for one in _LOCAL))
+
+
 def list_words() -> frozenset[str]:
     """Return every command and option name of the tree."""
     from escrowctl.completion.tree import read_tree  # noqa: PLC0415 - for who asks
@@ -249,7 +253,7 @@ def _no_such_command(group: list[str], words: list[str]) -> EscrowctlError:
         if meant
         else command(" ".join((*group, "--help")), bare=True)
     )
-    return not_sent(ErrorCode.USAGE, f'there is no command "{" ".join((*group, words[0]))}".', hint=hint, effect="")
+    return not_sent(ErrorCode.USAGE, f'there is no command "{" ".join((*group, words[0]))}".', hint=hint, effect=None)
 
 
 def _as_expected(error: typer.TyperException, argv: Sequence[str], session: Session) -> EscrowctlError:

@@ -11,16 +11,9 @@ output and an exit code. Anything else that reaches `main` is a defect in escrow
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from enum import IntEnum, StrEnum
+from enum import Enum, IntEnum, StrEnum, auto
 from types import MappingProxyType
 from typing import NamedTuple
-
-NOTHING_SENT = "Nothing was sent."
-NOTHING_SENT_NOW = "This command sent nothing."
-NOTHING_IMPORTED = "Nothing was imported."
-NOTHING_RECORDED = "Nothing was recorded."
-NOTHING_STORED = "Nothing was stored."
-ONLY_READ = "This command only reads: it changed nothing."
 
 
 class ExitCode(IntEnum):
@@ -69,6 +62,21 @@ class Outcome(StrEnum):
     def words(self) -> str:
         """The outcome in a text for people: `not sent`."""
         return self.value.replace("_", " ")
+
+
+class Effect(Enum):
+    """What a command that failed did not do. The printer has the sentence of each: `output/errors.py`.
+
+    `NOTHING_SENT_NOW`: this command sent nothing, but an earlier one may have sent the same write.
+    """
+
+    NOTHING_CHANGED = auto()
+    NOTHING_IMPORTED = auto()
+    NOTHING_RECORDED = auto()
+    NOTHING_SENT = auto()
+    NOTHING_SENT_NOW = auto()
+    NOTHING_STORED = auto()
+    ONLY_READ = auto()
 
 
 class ErrorCode(StrEnum):
@@ -164,8 +172,8 @@ class Invocation(NamedTuple):
 class EscrowctlError(Exception):
     """An expected failure: the message, the outcome of a write, and hints for the next command.
 
-    `message` is one or two sentences about what failed. `outcome` is set for writes. `effect` is the sentence
-    about sent or changed data that the printer adds. `facts` join the JSON error
+    `message` is one or two sentences about what failed. `outcome` is set for writes. `effect` is
+    what did not happen, which the printer adds as a sentence. `facts` join the JSON error
     (`id`, `http_status`, `request_id`, `entry`, ...); their values are JSON values. `reason` is finer than the code:
     `commands.advice` turns it into hints.
     """
@@ -177,7 +185,7 @@ class EscrowctlError(Exception):
         *,
         hint: Hints = (),
         outcome: Outcome | None = None,
-        effect: str = "",
+        effect: Effect | None = None,
         facts: Mapping[str, object] = MappingProxyType({}),
         reason: str = "",
     ) -> None:
@@ -191,6 +199,8 @@ class EscrowctlError(Exception):
         )
         self.outcome = outcome
         self.effect = effect
+        self.subject: str | None = None
+        """The id that nothing was sent for, in a command with several ids."""
         self.facts = facts
         self.reason = reason
 
@@ -243,13 +253,15 @@ def about(resource_id: str) -> Iterator[None]:
 class Stopped(BaseException):
     """SIGINT, SIGTERM or SIGHUP asked the program to end: `code` is INTERRUPTED or TERMINATED.
 
-    `standing`: sentences about the work done by then; empty if the interrupted code does not know.
+    `standing`: sentences about the work done by then; empty if the interrupted code does not know. `effect`: what
+    did not happen.
     """
 
-    def __init__(self, code: ErrorCode, standing: str = "") -> None:
+    def __init__(self, code: ErrorCode, standing: str = "", effect: Effect | None = None) -> None:
         super().__init__(code.value)
         self.code = code
         self.standing = standing
+        self.effect = effect
 
 
 def not_sent(
@@ -257,7 +269,7 @@ def not_sent(
     message: str,
     *,
     hint: Hints = (),
-    effect: str = NOTHING_SENT,
+    effect: Effect | None = Effect.NOTHING_SENT,
     facts: Mapping[str, object] = MappingProxyType({}),
     reason: str = "",
 ) -> EscrowctlError:
@@ -265,12 +277,7 @@ def not_sent(
     return EscrowctlError(code, message, hint=hint, outcome=Outcome.NOT_SENT, effect=effect, facts=facts, reason=reason)
 
 
-def effect_on(resource_id: str, effect: str) -> str:
-    """Return the effect, limited to this id if it says that nothing was sent. For commands with several ids."""
-    return f"{effect.removesuffix('.')} for {resource_id}." if effect in (NOTHING_SENT, NOTHING_SENT_NOW) else effect
-
-
-def bad_value(message: str, *, hint: Hints = (), effect: str = NOTHING_SENT) -> EscrowctlError:
+def bad_value(message: str, *, hint: Hints = (), effect: Effect | None = Effect.NOTHING_SENT) -> EscrowctlError:
     """Return an `ErrorCode.BAD_VALUE` for a typed value that cannot be used; nothing was sent."""
     return not_sent(ErrorCode.BAD_VALUE, message, hint=hint, effect=effect)
 

@@ -88,7 +88,8 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
     except Stopped as stopped:
         # If no write was possible, the sentence would only raise the question.
         usual = "No write of this command has an unknown outcome." if session.may_have_written else ""
-        return _fail(session, EscrowctlError(stopped.code, f"stopped. {stopped.standing or usual}".rstrip()))
+        message = f"stopped. {stopped.standing or usual}".rstrip()
+        return _fail(session, EscrowctlError(stopped.code, message, effect=stopped.effect))
     except OutputClosedError:
         # The command did its work; a reader of stdout may close it early.
         return ExitCode.OK
@@ -162,6 +163,9 @@ def _report_traceback(session: "Session", error: BaseException) -> None:
 def _fail(session: "Session", error: "EscrowctlError") -> int:
     import contextlib
 
+    from escrowctl.app import is_local
+    from escrowctl.errors import Effect, ErrorCode
+
     # The outcome is decided; another signal cannot change it.
     session.signals.hold()
     # The mistake may be a typed key that no code has read yet.
@@ -174,19 +178,13 @@ def _fail(session: "Session", error: "EscrowctlError") -> int:
         from escrowctl.commands.advice import advise
 
         advise(error, session)
-    session.console.error(_without_sent(error, session.command), session.invocation)
+    if error.code is ErrorCode.RESULT_NOT_PRINTED:
+        _report_traceback(session, error)
+    if error.effect is Effect.NOTHING_SENT and is_local(session.command):
+        # A command that never sends anything need not say so.
+        error.effect = None
+    session.console.error(error, session.invocation)
     return error.exit_code
-
-
-def _without_sent(error: "EscrowctlError", command: str) -> "EscrowctlError":
-    """Remove "Nothing was sent" from the error of a command that never sends anything."""
-    from escrowctl.app import LOCAL
-    from escrowctl.errors import NOTHING_SENT
-
-    if f"{command} ".startswith(tuple(f"escrowctl {local} " for local in LOCAL)):
-        error.effect = error.effect.replace(NOTHING_SENT, "")
-        error.message = error.message.removesuffix(f" {NOTHING_SENT}")
-    return error
 
 
 def _asks_version_only(words: list[str]) -> bool:

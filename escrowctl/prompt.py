@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Stopped, not_sent
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Stopped, not_sent
 from escrowctl.options import SharedOptions
 from escrowctl.runtime import Runtime, forget_typed, without_echo
 from escrowctl.signals import Signals
@@ -56,7 +56,7 @@ class Prompt:
         try:
             answer = self._ask(lines).strip()
         except Stopped as stopped:
-            raise Stopped(stopped.code, f"{declined}. {NOTHING_SENT}") from None
+            raise Stopped(stopped.code, f"{declined}.", Effect.NOTHING_SENT) from None
         if answer != word:
             why_not = f'you typed "{answer[:_MAX_ECHO]}" instead of "{word}"' if answer else "you did not confirm"
             raise not_sent(ErrorCode.DECLINED, f"{why_not}: {declined}.", hint=hint)

@@ -19,7 +19,7 @@ from escrowctl.contract.json import Broken, Defect, JsonValue
 from escrowctl.contract.operations import GET_TRANSACTION, Operation
 from escrowctl.contract.readable import require_escrow
 from escrowctl.contract.record import Record, Records, find_items, make_item, make_record, unwrap
-from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, Hints, Outcome, command, not_sent
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hints, Outcome, command, not_sent
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 
@@ -179,7 +179,7 @@ class Reader:
             facts = {"request_id": request_id}
             message = f"{service.origin}: {exchange.why}{after_attempts(attempts.count)}."
             if exchange.sent:
-                raise EscrowctlError(ErrorCode.READ_FAILED, message, effect=ONLY_READ, facts=facts)
+                raise EscrowctlError(ErrorCode.READ_FAILED, message, effect=Effect.ONLY_READ, facts=facts)
             raise not_sent(ErrorCode.NO_CONNECTION, message, hint=connection_hint(service, exchange.why), facts=facts)
         reading = _Reading(operation, resource_id, request_id, exchange.answer)
         status = exchange.answer.status

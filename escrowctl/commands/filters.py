@@ -10,7 +10,7 @@ from escrowctl.commands.api import Method
 from escrowctl.commands.times import parse_moment
 from escrowctl.contract.operations import OPERATIONS, make_foreign
 from escrowctl.contract.record import read_time
-from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, bad_value, command
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.model import Selection, State
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session
@@ -118,7 +118,7 @@ class Filters:
         find = command("doctor --tx ID", "to find the field of the status")
         if unstated and unstated == len(statuses):
             none = f"--status cannot be applied: escrowctl finds no status in the {unstated} escrows listed."
-            raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, none, effect=ONLY_READ, hint=find)
+            raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, none, effect=Effect.ONLY_READ, hint=find)
         if unstated:
             why = f"--status left out escrows without a status that escrowctl finds: {unstated}"
             session.console.note("unstated", why, important=True, hints=(find,), invocation=session.invocation)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from escrowctl.commands.advice import advise
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, OutputClosedError, Stopped, effect_on, printing_result
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, OutputClosedError, Stopped, printing_result
 from escrowctl.output.errors import error_document
 from escrowctl.output.view import View
 from escrowctl.session import Session
@@ -58,7 +58,7 @@ def run_several(session: Session, ids: list[str], work: Callable[[str], View], *
 
 def _show_failure(session: Session, resource_id: str, error: EscrowctlError, verb: str | None) -> None:
     if verb:
-        error.effect = effect_on(resource_id, error.effect)
+        error.subject = resource_id
     session.console.error(advise(error, session), session.invocation)
     if session.options.json or session.options.raw:
         document = error_document(error, session.invocation)

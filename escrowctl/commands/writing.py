@@ -12,7 +12,7 @@ from escrowctl.contract.money import may_be_listed, parse_currency
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import Located, Record, describe_money
 from escrowctl.contract.redaction import hide_in_text
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Outcome, bad_value, command
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, bad_value, command
 from escrowctl.files import NotRegularError, TooLargeError, read_regular
 from escrowctl.journal.model import State, parse_entry_name
 from escrowctl.output.view import View
@@ -252,7 +252,8 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
     no_reply = " The journal has no copy of the reply." if is_reply_lost else ""
     session.console.note(
         "replayed",
-        f"{entry.name} already used this idempotency key ({how} at {entry.settled_at}). {NOTHING_SENT_NOW}{no_reply}",
+        f"{entry.name} already used this idempotency key ({how} at {entry.settled_at}). This command sent nothing."
+        f"{no_reply}",
     )
 
 

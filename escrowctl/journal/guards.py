@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Outcome, bad_value, not_sent
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, bad_value, not_sent
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, Intent, Settlement, State
 from escrowctl.journal.reasons import Reason
@@ -122,7 +122,7 @@ def busy(entry: Entry) -> EscrowctlError:
 
 
 def _busy(message: str) -> EscrowctlError:
-    return not_sent(ErrorCode.BUSY, message, effect=NOTHING_SENT_NOW, reason=Reason.BUSY)
+    return not_sent(ErrorCode.BUSY, message, effect=Effect.NOTHING_SENT_NOW, reason=Reason.BUSY)
 
 
 def _confusable(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
@@ -184,7 +184,7 @@ def unknown(entry: Entry, sentence: str, **facts: object) -> EscrowctlError:
     return EscrowctlError(
         ErrorCode.EARLIER_UNKNOWN,
         sentence,
-        effect=NOTHING_SENT_NOW,
+        effect=Effect.NOTHING_SENT_NOW,
         outcome=Outcome.UNKNOWN,
         facts=entry.facts | facts,
         reason=Reason.EARLIER_UNKNOWN,
@@ -193,4 +193,4 @@ def unknown(entry: Entry, sentence: str, **facts: object) -> EscrowctlError:
 
 def refusal(code: ErrorCode, sentence: str, entry: Entry, reason: str = "", **facts: object) -> EscrowctlError:
     """Return the refusal of a write because of an earlier one."""
-    return not_sent(code, sentence, effect=NOTHING_SENT_NOW, facts=entry.facts | facts, reason=reason)
+    return not_sent(code, sentence, effect=Effect.NOTHING_SENT_NOW, facts=entry.facts | facts, reason=reason)

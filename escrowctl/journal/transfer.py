@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from escrowctl.errors import NOTHING_IMPORTED, ErrorCode, EscrowctlError, bad_value, not_sent
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, bad_value, not_sent
 from escrowctl.journal.chain import EMPTY, JOURNAL, ChainRecord, Head, Kind, Link, canonical
 from escrowctl.journal.duplicates import Duplicate, pair_up
 from escrowctl.journal.fields import UNDECODABLE, Facts, check_journal_id, check_record
@@ -104,7 +104,7 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
             raise _not_one(source, number, "is not a line of a journal export") from error
     if not is_complete:
         raise bad_value(
-            f"{source} is not complete: it was truncated, or its last line was changed.", effect=NOTHING_IMPORTED
+            f"{source} is not complete: it was truncated, or its last line was changed.", effect=Effect.NOTHING_IMPORTED
         )
     return Archive(journal_id, found, _by_entry(found, source))
 
@@ -119,7 +119,7 @@ def _by_entry(found: list[Link], source: str) -> dict[int, list[Link]]:
             _fold(records)
         except UNDECODABLE as error:
             why = f"the records of j{number} in {source} are incomplete or contradict each other."
-            raise bad_value(why, effect=NOTHING_IMPORTED) from error
+            raise bad_value(why, effect=Effect.NOTHING_IMPORTED) from error
     return by_entry
 
 
@@ -147,7 +147,7 @@ def _link(document: dict[str, object]) -> Link:
 
 
 def _not_one(source: str, number: int, why: str) -> EscrowctlError:
-    return bad_value(f"line {number} of {source} {why}.", effect=NOTHING_IMPORTED)
+    return bad_value(f"line {number} of {source} {why}.", effect=Effect.NOTHING_IMPORTED)
 
 
 def merge(storage: Storage, archive: Archive, *, at: str) -> Imported:
@@ -199,7 +199,7 @@ def _compare_with_itself(storage: Storage, archive: Archive) -> Imported:
             ErrorCode.CONFLICT,
             f"the export comes from this journal but does not match it: {why}. Two copies of this journal were used: "
             "ask the service about the writes that only the export contains.",
-            effect=NOTHING_IMPORTED,
+            effect=Effect.NOTHING_IMPORTED,
         )
     return Imported(known=len(archive.by_entry))
 

@@ -2,8 +2,20 @@
 
 from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.contract.redaction import star, star_value
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, Invocation
 from escrowctl.output.plain import safe
+
+_EFFECTS = {
+    Effect.NOTHING_CHANGED: "Nothing was changed",
+    Effect.NOTHING_IMPORTED: "Nothing was imported",
+    Effect.NOTHING_RECORDED: "Nothing was recorded",
+    Effect.NOTHING_SENT: "Nothing was sent",
+    Effect.NOTHING_SENT_NOW: "This command sent nothing",
+    Effect.NOTHING_STORED: "Nothing was stored",
+    Effect.ONLY_READ: "This command only reads: it changed nothing",
+}
+_OF_ONE_ID = (Effect.NOTHING_SENT, Effect.NOTHING_SENT_NOW)
+"""Effects that concern one id of several."""
 
 _MAX_REPLY_CHARS = 1000
 _INDENT = 6
@@ -56,7 +68,7 @@ def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
         star(error.message, key),
         hint=tuple(hint._replace(text=star(hint.text, key), label=star(hint.label, key)) for hint in error.hints),
         outcome=error.outcome,
-        effect=star(error.effect, key),
+        effect=error.effect,
         facts={name: star_value(as_json(value), key) for name, value in error.facts.items()},
     )
 
@@ -76,7 +88,10 @@ def error_document(error: EscrowctlError, invocation: Invocation) -> dict[str, J
 
 
 def _sentences(error: EscrowctlError) -> str:
-    return f"{error.message} {error.effect}".strip()
+    if error.effect is None:
+        return error.message
+    of_one = f" for {error.subject}" if error.subject and error.effect in _OF_ONE_ID else ""
+    return f"{error.message} {_EFFECTS[error.effect]}{of_one}."
 
 
 def note_document(code: str, message: str, hints: tuple[Hint, ...], invocation: Invocation) -> JsonValue:

@@ -16,7 +16,7 @@ from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.readable import list_of
 from escrowctl.contract.record import Located, Record, describe, find_id_pointers, is_another
 from escrowctl.contract.redaction import STARS
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Outcome, Stopped, not_sent
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Stopped, not_sent
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Selection, Settlement, State
@@ -65,7 +65,7 @@ def misread(entry: Entry, named: str) -> EscrowctlError:
         ErrorCode.CHECK_FAILED,
         f"{entry.name} is recorded with the id {entry.settlement.result_id}, but by the profile's reply.id, the reply "
         f"names {named}.",
-        effect=NOTHING_SENT_NOW,
+        effect=Effect.NOTHING_SENT_NOW,
         outcome=Outcome.DONE,
         facts=entry.facts | {"named": named},
         reason=Reason.ID_MISREAD,

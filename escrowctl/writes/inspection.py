@@ -6,7 +6,7 @@ from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.contract.record import Located, describe, describe_money
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Selection, State
 from escrowctl.journal.reasons import Reason
@@ -24,11 +24,11 @@ _UNREADABLE = (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED, ErrorCode.FORB
 """A key may be allowed to write and not to read."""
 
 
-def inspect(reader: Reader, service: Service, resource_id: str, options: RecordOptions, *, verb: str) -> Located | None:
+def inspect(reader: Reader, service: Service, resource_id: str, options: RecordOptions) -> Located | None:
     """Return a transaction as read now; None if it cannot be read, and `allow_unreadable` is set.
 
     A record without a status is refused if the profile relies on the status and `allow_unreadable` is not set. Raises
-    EscrowctlError if the record cannot be read: the message says that the write, named by `verb`, was not sent.
+    EscrowctlError if the record cannot be read.
     """
     try:
         located = reader.read_escrow(resource_id).located
@@ -41,7 +41,7 @@ def inspect(reader: Reader, service: Service, resource_id: str, options: RecordO
             error.code,
             error.message,
             hint=error.hints,
-            effect=f"The {verb} was not sent.",
+            effect=Effect.NOTHING_SENT_NOW,
             facts=error.facts,
             reason=Reason.UNREADABLE if is_unreadable and not is_compared else "",
         ) from error
@@ -51,7 +51,7 @@ def inspect(reader: Reader, service: Service, resource_id: str, options: RecordO
         raise not_sent(
             ErrorCode.UNREADABLE_REPLY,
             f"escrowctl finds no status in the record of {resource_id}.",
-            effect=f"The {verb} was not sent.",
+            effect=Effect.NOTHING_SENT_NOW,
             reason=Reason.NO_STATUS,
         )
     return located
@@ -66,7 +66,7 @@ def inspect_for(
     a record that shows the write as done or in progress (by another machine), unless it `may_be_done`.
     """
     resource_id, operation = request.resource_id or "", request.operation
-    found = inspect(reader, service, resource_id, options, verb=operation.verb)
+    found = inspect(reader, service, resource_id, options)
     require_expected(resource_id, found, options)
     kind = kind_of(operation.name)
     if found is None or may_be_done:

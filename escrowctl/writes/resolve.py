@@ -17,7 +17,7 @@ from escrowctl.contract.identifiers import UUID
 from escrowctl.contract.json import carries, encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, Operation
 from escrowctl.contract.record import Located, Record, describe, describe_money
-from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Outcome, not_sent
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, not_sent
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement, settled_by_reading
 from escrowctl.journal.reasons import Reason
 from escrowctl.writes.candidates import Candidates, Listed, collect, compare, may_be_older, say, was_there_before
@@ -95,7 +95,7 @@ class EntryResolver:
         if (listing := kind_of(intent.operation).listing) is not None:
             return self._judge_reply(entry) or self._look_for(entry, listing)
         if intent.resource_id is not None:
-            self._read(entry, intent.resource_id, resend=resend)
+            self._read(intent.resource_id, resend=resend)
         return Resolution(entry, f"escrowctl cannot find out whether this {intent.verb} was applied.")
 
     def record_applied(
@@ -180,7 +180,7 @@ class EntryResolver:
     def _look_at_record(self, entry: Entry, *, resend: bool) -> Resolution:
         """Settle a write on one record by that record's status."""
         resource_id, done, kind = entry.intent.resource_id or "", entry.intent.done, kind_of(entry.intent.operation)
-        located = self._read(entry, resource_id, resend=resend)
+        located = self._read(resource_id, resend=resend)
         if located is None:
             return Resolution(entry, f"the service does not show whether {resource_id} was {done}.")
         if not kind.is_proven_by(located.status, self._service):
@@ -199,11 +199,11 @@ class EntryResolver:
         settlement = settled_by_reading(entry, f"the service reported {located.status}")
         return Resolution(self._journal.settle_later(entry, settlement))
 
-    def _read(self, entry: Entry, resource_id: str, *, resend: bool) -> Located | None:
+    def _read(self, resource_id: str, *, resend: bool) -> Located | None:
         """Read a transaction and report it; None if it cannot be read."""
         self._announce()
         if resend:
-            located = inspect(self._reader, self._service, resource_id, RecordOptions(), verb=entry.intent.verb)
+            located = inspect(self._reader, self._service, resource_id, RecordOptions())
             self._report(f"{resource_id}: {describe(located)}")
             return located
         try:
@@ -333,7 +333,7 @@ class EntryResolver:
             raise not_sent(
                 ErrorCode.ALREADY_DONE,
                 f"{other.name} already has the id {resource_id} ({other.sent_at}).",
-                effect=NOTHING_RECORDED,
+                effect=Effect.NOTHING_RECORDED,
             )
 
     def _require_readable(self, resource_id: str) -> Located:
@@ -371,7 +371,7 @@ def _unreadable(what: str, error: EscrowctlError) -> EscrowctlError:
     return EscrowctlError(
         error.code,
         f"{what} could not be read: {error.message}",
-        effect=NOTHING_RECORDED,
+        effect=Effect.NOTHING_RECORDED,
         facts=error.facts,
         reason=Reason.UNREADABLE_EVIDENCE,
     )
@@ -379,4 +379,4 @@ def _unreadable(what: str, error: EscrowctlError) -> EscrowctlError:
 
 def _contradicted(entry: Entry, decision: str, why: str) -> EscrowctlError:
     message = f"{entry.name} cannot be recorded as {decision}: {why}"
-    return not_sent(ErrorCode.EXPECTATION_FAILED, message, effect=NOTHING_RECORDED)
+    return not_sent(ErrorCode.EXPECTATION_FAILED, message, effect=Effect.NOTHING_RECORDED)

@@ -8,7 +8,7 @@ from escrowctl.client.retry import after_attempts
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import BY_NAME
 from escrowctl.contract.record import Located, Record
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Outcome, not_sent
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, not_sent
 from escrowctl.journal.model import LOST_IN_FLIGHT, WHILE_EXPORTED, Entry, Settlement, State
 from escrowctl.journal.reasons import Reason
 from escrowctl.writes.kinds import kind_of
@@ -82,7 +82,7 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
             return EscrowctlError(
                 result.code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
                 f"the service refused the {verb}{after}: {settlement.detail}.",
-                effect=NOTHING_SENT_NOW if result.replayed else "",
+                effect=Effect.NOTHING_SENT_NOW if result.replayed else None,
                 hint=refusal_hint(service, status, result.answer),
                 outcome=Outcome.REFUSED,
                 facts=facts,
@@ -94,10 +94,11 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
             is_lost = settlement.detail in (LOST_IN_FLIGHT, WHILE_EXPORTED)
             was_sent = f"the {verb} may have been sent" if is_lost else f"the {verb} was sent"
             may_have = kind_of(entry.intent.operation).may_have.format(id=entry.intent.resource_id)
+            how_often = "" if result.replayed else f" {_how_often(entry)}"
             return EscrowctlError(
                 ErrorCode.OUTCOME_UNKNOWN,
-                f"{was_sent}, {and_or_but} {settlement.detail}. {may_have}",
-                effect=NOTHING_SENT_NOW if result.replayed else _how_often(entry),
+                f"{was_sent}, {and_or_but} {settlement.detail}. {may_have}{how_often}",
+                effect=Effect.NOTHING_SENT_NOW if result.replayed else None,
                 hint=refusal_hint(service, settlement.http_status or 0, result.answer),
                 outcome=Outcome.UNKNOWN,
                 facts=facts | ({"deduplicates": True} if service.deduplicates else {}),

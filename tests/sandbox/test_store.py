@@ -13,7 +13,7 @@ import pytest
 from cli.test_folders import give_away
 from conftest import Run
 
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, ExitCode, Outcome
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, ExitCode, Outcome
 from escrowctl.sandbox.schema import FORMAT
 from escrowctl.sandbox.service import open_sandbox
 from escrowctl.sandbox.store import open_store
@@ -31,7 +31,7 @@ def refusal(folder: Path, now: Now) -> EscrowctlError:
         open_sandbox(folder, now=now)
     error = caught.value
     facts = (error.code, error.exit_code, error.outcome, error.effect)
-    assert facts == (ErrorCode.STATE_UNUSABLE, ExitCode.LOCAL_STATE, Outcome.NOT_SENT, NOTHING_SENT)
+    assert facts == (ErrorCode.STATE_UNUSABLE, ExitCode.LOCAL_STATE, Outcome.NOT_SENT, Effect.NOTHING_SENT)
     assert str(folder) in error.message
     return error
 

@@ -24,7 +24,7 @@ from escrowctl.config.settings import LINE, Choice
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, LIST_WEBHOOKS
 from escrowctl.contract.redaction import Secret, holds_key
-from escrowctl.errors import NOTHING_STORED, ErrorCode, EscrowctlError, Hint, bad_value
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, bad_value
 from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
 
@@ -67,7 +67,7 @@ def login(
             store, made_default = _store(session, account, key, keyring=keyring)
         except EscrowctlError as error:
             # Not that nothing was sent: the check may have sent a request.
-            error.effect = NOTHING_STORED
+            error.effect = Effect.NOTHING_STORED
             raise
     _report(session, account, store=store, checked=not no_check, made_default=made_default)
 
@@ -117,7 +117,7 @@ def _check_key(session: Session, account: LoginAccount, key: Secret) -> None:
                 error.hints = (prefix, unchecked)
             case _:
                 error.hints = (*error.hints[:1], unchecked)
-        error.effect = NOTHING_STORED
+        error.effect = Effect.NOTHING_STORED
         raise
 
 

@@ -11,7 +11,7 @@ from escrowctl.commands.batch.summary import judge, rejects_hint, save_results, 
 from escrowctl.commands.batch.typed import NameArgument, ResultsOption
 from escrowctl.commands.rows import journal_to_list
 from escrowctl.contract.json import JsonValue
-from escrowctl.errors import ErrorCode, Outcome, not_sent
+from escrowctl.errors import Effect, ErrorCode, Outcome, not_sent
 from escrowctl.options import YesOption
 from escrowctl.output.view import Listing, View
 from escrowctl.runtime import ago
@@ -112,7 +112,7 @@ def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> 
         count = sum_up(journal, batch).counts[Outcome.NOT_SENT]
         if batch.dropped or not count:
             why = "was dropped before" if batch.dropped else "has no rows that could still be sent"
-            raise not_sent(ErrorCode.ALREADY_DONE, f"{name} {why}.", effect="Nothing was changed.")
+            raise not_sent(ErrorCode.ALREADY_DONE, f"{name} {why}.", effect=Effect.NOTHING_CHANGED)
         if not yes:
             lines = [f"  {name}   not sent: {count_rows(count)}", "To drop them, type the number of rows:"]
             session.prompt.confirm(

@@ -9,7 +9,7 @@ from escrowctl.batch.overlaps import Overlaps
 from escrowctl.batch.rows import CREATES, RowContent, RowKind, list_differences
 from escrowctl.batch.table import Flaw
 from escrowctl.commands.batch.opening import list_flaws
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
 from escrowctl.journal.model import Entry, State
 from escrowctl.runtime import ago
 from escrowctl.session import Session
@@ -94,7 +94,7 @@ def _refuse_open(checked: CheckedFile, found: Overlaps) -> None:
         raise EscrowctlError(
             ErrorCode.EARLIER_UNKNOWN,
             f"{lines}: sent before ({same}), and the outcome is unknown.",
-            effect=NOTHING_SENT,
+            effect=Effect.NOTHING_SENT,
             hint=(
                 command(f"journal resolve {entry.name}", f"to resolve {entry.name} (line {line})"),
                 command("journal list --unknown", "to see all that are unknown"),

@@ -16,7 +16,7 @@ from escrowctl.config.advice import advise_proving
 from escrowctl.config.service import Service
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.errors import (
-    NOTHING_SENT_NOW,
+    Effect,
     ErrorCode,
     EscrowctlError,
     Hint,
@@ -169,7 +169,7 @@ def finished_before(session: Session, report: Report) -> EscrowctlError:
     if not counts[Outcome.UNKNOWN]:
         return not_sent(ErrorCode.ALREADY_DONE, message, hint=hints)
     return EscrowctlError(
-        ErrorCode.EARLIER_UNKNOWN, message, effect=NOTHING_SENT_NOW, hint=hints, outcome=Outcome.UNKNOWN
+        ErrorCode.EARLIER_UNKNOWN, message, effect=Effect.NOTHING_SENT_NOW, hint=hints, outcome=Outcome.UNKNOWN
     )
 
 

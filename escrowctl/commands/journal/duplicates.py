@@ -35,11 +35,11 @@ def pairs_with(found: Sequence[Duplicate], entries: Iterable[Entry]) -> list[Dup
     return [pair for pair in found if numbers & {pair.first.number, pair.second.number}]
 
 
-def done_twice(session: Session, found: Sequence[Duplicate], what: str, effect: str) -> EscrowctlError:
-    """Report pairs, and return the error (`ErrorCode.CHECK_FAILED`) that `what` shows them."""
+def done_twice(session: Session, found: Sequence[Duplicate], what: str, done: str) -> EscrowctlError:
+    """Report pairs, and return the error (`ErrorCode.CHECK_FAILED`) that `what` shows them. `done` is a sentence."""
     hints = (command("journal list --duplicates", "to see them again"), "ask the service which of each two to keep")
-    message = f"{what} shows {report_duplicates(session, found)}."
-    return EscrowctlError(ErrorCode.CHECK_FAILED, message, effect=effect, hint=hints)
+    message = f"{what} shows {report_duplicates(session, found)}. {done}"
+    return EscrowctlError(ErrorCode.CHECK_FAILED, message, hint=hints)
 
 
 def view_duplicates(found: Sequence[Duplicate]) -> dict[str, JsonValue]:

@@ -16,17 +16,7 @@ from escrowctl.commands.writing import check_text
 from escrowctl.config.advice import advise_proving, advise_setting
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION
-from escrowctl.errors import (
-    NOTHING_SENT_NOW,
-    ErrorCode,
-    EscrowctlError,
-    Hint,
-    Outcome,
-    Stopped,
-    bad_value,
-    command,
-    not_sent,
-)
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, Outcome, Stopped, bad_value, command, not_sent
 from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.guards import busy
 from escrowctl.journal.model import Entry, State, parse_entry_name
@@ -115,7 +105,7 @@ def resolve(
             raise not_sent(
                 ErrorCode.ALREADY_DONE,
                 f"{found.name} already has an outcome: {describe_state(found)}.",
-                effect="Nothing was sent or recorded.",
+                effect=Effect.NOTHING_RECORDED,
                 hint=command(f"journal show {found.name}"),
             )
         session.show(view_resolved(found))
@@ -292,7 +282,7 @@ def _require_own_service(session: Session, entry: Entry, chosen: _Chosen) -> Non
         raise bad_value(
             f"{entry.name} was sent to {intent.url} (profile {intent.profile}), "
             f"but the chosen service is {service.origin}.",
-            effect=NOTHING_SENT_NOW,
+            effect=Effect.NOTHING_SENT_NOW,
             hint=_way_there(session, entry),
         )
     is_decision_alone = chosen.allow_unreadable and not chosen.resend
@@ -300,7 +290,7 @@ def _require_own_service(session: Session, entry: Entry, chosen: _Chosen) -> Non
         raise bad_value(
             f"{entry.name} (profile {intent.profile}) was sent with another API key, or the journal does not know "
             "which. The current key may belong to another account, so escrowctl read nothing.",
-            effect=NOTHING_SENT_NOW,
+            effect=Effect.NOTHING_SENT_NOW,
             hint=(
                 _way_there(session, entry),
                 Hint("add --allow-unreadable to --applied or --not-applied", "to decide without asking the service"),

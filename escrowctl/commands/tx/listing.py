@@ -11,7 +11,7 @@ from escrowctl.commands.tx.register import entries_here, show_register
 from escrowctl.contract.operations import CREATE_TRANSACTION, LIST_TRANSACTIONS
 from escrowctl.contract.pages import find_next
 from escrowctl.contract.record import LOCATED, Record
-from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, bad_value, command
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.model import Selection
 from escrowctl.output.view import Listing, view_record
 from escrowctl.session import Session, session_of
@@ -85,7 +85,7 @@ def _read(session: Session, filters: Filters, limit: int | None, *, everything: 
             raise EscrowctlError(
                 ErrorCode.UNREADABLE_REPLY,
                 f"the service has more than the {len(items)} listed, but its reply does not lead to the next page.",
-                effect=ONLY_READ,
+                effect=Effect.ONLY_READ,
                 hint=command("tx list", "to list the first page"),
             )
         if not everything and len(items) >= (limit or 0):

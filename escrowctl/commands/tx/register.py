@@ -12,7 +12,7 @@ from escrowctl.config.service import Service
 from escrowctl.contract.json import Document, Number, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.contract.record import is_another, make_record
-from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, command
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, command
 from escrowctl.journal.model import POSSIBLE_STATES, Entry, Selection
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
@@ -103,7 +103,9 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, is_r
         count = "1 escrow holds" if len(found) == 1 else f"{len(found)} escrows hold"
         raise EscrowctlError(ErrorCode.CHECK_FAILED, f"{count} money, or may hold it, after {over}.", hint=tuple(hints))
     if unread:
-        raise EscrowctlError(ErrorCode.SOME_FAILED, f"{unread} of the escrows could not be read.", effect=ONLY_READ)
+        raise EscrowctlError(
+            ErrorCode.SOME_FAILED, f"{unread} of the escrows could not be read.", effect=Effect.ONLY_READ
+        )
 
 
 def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow], int]:

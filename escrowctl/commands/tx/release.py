@@ -23,7 +23,7 @@ from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import Money, parse_amount
 from escrowctl.contract.operations import RELEASE_TRANSACTION
 from escrowctl.contract.record import Located
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, about, bad_value, command, effect_on
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, about, bad_value, command
 from escrowctl.options import (
     AllowDuplicateOption,
     DataOption,
@@ -204,7 +204,7 @@ def note_result(session: Session, resource_id: str, result: "WriteResult") -> No
     note, entry, status = session.console.note, result.entry, result.status_after
     if entry is None:
         how = _how_skipped(resource_id, result)
-        note("already_released", f"{how}. {effect_on(resource_id, NOTHING_SENT_NOW)}")
+        note("already_released", f"{how}. This command sent nothing for {resource_id}")
         return
     note_replayed(session, result)
     accepted = f"the release of {resource_id} was accepted, but is not confirmed"

@@ -10,7 +10,7 @@ from escrowctl.commands.webhook.lines import describe_reply, document_of, view_e
 from escrowctl.commands.webhook.sender import EventSource, Secret, SecretFileOption, UnverifiedOption, find_event
 from escrowctl.config.service import STANDARD
 from escrowctl.contract.json import JsonValue
-from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, not_sent
 from escrowctl.post_once import Target
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
@@ -103,9 +103,9 @@ def _choose(
         chosen = [find_event(spool, name) for name in dict.fromkeys(names)]
         for event in chosen:
             if not event.verified and not unverified:
-                message = f"{event.name} is UNVERIFIED: it may not come from the service. Nothing was sent."
+                message = f"{event.name} is UNVERIFIED: it may not come from the service."
                 hint = "to send it all the same: repeat the command with --unverified"
-                raise EscrowctlError(ErrorCode.BAD_SIGNATURE, message, hint=hint, facts={"id": event.name})
+                raise not_sent(ErrorCode.BAD_SIGNATURE, message, hint=hint, facts={"id": event.name})
         return chosen
     found = spool.list_since(timestamp(since)) if since is not None else spool.list_undelivered(str(target))
     chosen = [event for event in found if event.verified or unverified]

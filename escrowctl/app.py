@@ -140,6 +140,11 @@ _FORMAT_OPTIONS = frozenset({"--output", "-o", "--format"})
 
 _NO_KEY_HERE = "API keys are not accepted on the command line: they would show in ps and in shell history"
 
+_WAYS_OF_A_KEY = (
+    command("auth login", "to type the key", bare=True),
+    Hint("set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY", "in a job"),
+)
+
 # Help is one of the shared options: the help option of Typer does not write through the console.
 _SETTINGS: dict[str, Any] = {"help_option_names": []}
 
@@ -257,7 +262,7 @@ def _no_such_command(group: list[str], words: list[str]) -> EscrowctlError:
 
 
 def _as_expected(error: typer.TyperException, argv: Sequence[str], session: Session) -> EscrowctlError:
-    message, program = error.format_message(), session.invocation.program
+    message = error.format_message()
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else session.command or "escrowctl"
     hint: Hints = command(f"{path} --help".removeprefix("escrowctl "), bare=True)
@@ -269,21 +274,13 @@ def _as_expected(error: typer.TyperException, argv: Sequence[str], session: Sess
         hint = command(shlex.join(meant), "did you mean", bare=True) if meant else command("help options", bare=True)
         message = f"there is no option {option}"
     elif option in _KEY_OPTIONS:
-        message, hint = f"there is no {option}. {_NO_KEY_HERE}", _ways_of_a_key(program)
+        message, hint = f"there is no {option}. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
     elif "extra argument" in message and path == "escrowctl auth login":
         # The extra word may be a key: it is not shown again.
-        message, hint = f"auth login takes options only. {_NO_KEY_HERE}", _ways_of_a_key(program)
+        message, hint = f"auth login takes options only. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
     parameter = getattr(error, "param", None)
     if type(error) is typer.BadParameter and parameter is not None:
         name = parameter.metavar if parameter.param_type_name == "argument" else parameter.opts[0]
         return bad_value(f"{name} {error.message}", hint=hint)
     message = message.strip()
     return not_sent(ErrorCode.USAGE, message if message.endswith((".", "?")) else f"{message}.", hint=hint)
-
-
-def _ways_of_a_key(program: str) -> Hints:
-    return (
-        command("auth login", "to type the key", bare=True),
-        Hint(f'printf %s "$KEY" | {program} auth login ...', "in a pipe"),
-        Hint("set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY", "in a job"),
-    )

@@ -10,6 +10,7 @@ from escrowctl.contract.record import make_item, make_record
 from escrowctl.errors import bad_value
 from escrowctl.output.view import View, view_record
 from escrowctl.session import Session
+from escrowctl.writes.intents import require_writable
 from escrowctl.writes.requests import WriteOptions, request_call
 
 _COMMANDS = {"transaction": "tx create, tx release or tx update", "webhook": "webhook create"}
@@ -47,6 +48,7 @@ def _write(
     if dry_run:
         rehearse(session, request)
         return
+    require_writable(session.service)
     if not yes:
         what = f"{operation.method} {session.service.url(operation.path)}"
         session.prompt.confirm(

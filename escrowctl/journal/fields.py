@@ -3,18 +3,14 @@
 A new field is one line in `FIELDS` and its attribute in `journal.model`.
 """
 
-import json
-import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
 from typing import Any, NamedTuple
 
-from escrowctl.contract.identifiers import UUID
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.money import Money
 from escrowctl.errors import Outcome
 from escrowctl.journal.accounts import Account
-from escrowctl.journal.chain import JOURNAL, JOURNAL_KINDS, ChainRecord, Kind
+from escrowctl.journal.chain import Kind
 from escrowctl.journal.model import UNSETTLED, Entry, Event, Intent, Settlement, State
 
 Facts = dict[str, Any]
@@ -23,13 +19,8 @@ Facts = dict[str, Any]
 UNDECODABLE = (ValueError, TypeError, KeyError, IndexError, ArithmeticError)
 """The exceptions that a value of the wrong kind raises when an entry is built from its records."""
 
-_MAX_INTEGER = 2**63 - 1
-_MAX_ATTEMPTS = 1_000_000
-_MAX_ENTRY = 2**48 - 1
-"""Higher numbers collide with the hashed locks of the lock file (`journal.sqlite.locks`)."""
-
-_TIME = r"[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}\.[0-9]{3}Z"
-_AMOUNT = r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+TIME = r"[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}\.[0-9]{3}Z"
+AMOUNT = r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
 _NUMBERS = r"([1-9][0-9]{0,17}(,[1-9][0-9]{0,17})*)?"
 _ORIGIN = r"[0-9a-f-]{36} j[1-9][0-9]{0,17}"
 _FINGERPRINT = r"[0-9a-f]{16}:[0-9a-f]{8}"
@@ -65,11 +56,11 @@ _INTENT, _SETTLEMENT, _IMPORT = Kind.INTENT, Kind.SETTLEMENT, Kind.IMPORT
 # "likeness" is the fingerprint, "despite" the allowed duplicates. `sent_at` and `settled_at` are dates of
 # records: only the record of an import has them as fields.
 FIELDS = (
-    Field("sent_at", "sent_at", _IMPORT, spelling=_TIME, queried=True, listed=True),
+    Field("sent_at", "sent_at", _IMPORT, spelling=TIME, queried=True, listed=True),
     Field("operation", "intent.operation", _INTENT, queried=True, listed=True),
     Field("state", "settlement.state", _SETTLEMENT, queried=True, listed=True),
     Field("detail", "settlement.detail", _SETTLEMENT, listed=True),
-    Field("amount", "intent.money.amount", _INTENT, nullable=True, spelling=_AMOUNT, listed=True),
+    Field("amount", "intent.money.amount", _INTENT, nullable=True, spelling=AMOUNT, listed=True),
     Field("currency", "intent.money.currency", _INTENT, nullable=True, listed=True),
     Field("resource_id", "intent.resource_id", _INTENT, nullable=True, queried=True, listed=True),
     Field("result_id", "settlement.result_id", _SETTLEMENT, nullable=True, queried=True),
@@ -94,7 +85,7 @@ FIELDS = (
     Field("may_repeat", "settlement.may_repeat", _SETTLEMENT, int, decode=bool),
     Field("verified", "settlement.verified", _SETTLEMENT, int, decode=bool),
     Field("remark", "settlement.remark", _SETTLEMENT, nullable=True, queried=True, shown=True),
-    Field("settled_at", "settled_at", _IMPORT, nullable=True, spelling=_TIME, shown=True),
+    Field("settled_at", "settled_at", _IMPORT, nullable=True, spelling=TIME, shown=True),
     Field("resends", "resends", _IMPORT, int),
     Field("batch", "intent.batch", _INTENT, nullable=True, spelling=_BATCH, queried=True, shown=True),
     Field("line", "intent.line", _INTENT, int, nullable=True, queried=True, shown=True),
@@ -108,20 +99,20 @@ QUERIED = tuple(field.name for field in FIELDS if field.queried)
 VIEWED = ("entry", *(field.name.replace("resource_id", "id") for field in FIELDS if field.listed or field.shown))
 """The members of the view of a complete entry."""
 
-# To write records: the fields of each kind, and their paths in an Intent or a Settlement. `_EXPECTED` has the names
-# that a record from a file may have.
-_BY_NAME = {field.name: field for field in FIELDS}
+# To write records: the fields of each kind, and their paths in an Intent or a Settlement.
 _OF_INTENT = tuple(field for field in FIELDS if field.kind is Kind.INTENT)
 _OF_SETTLEMENT = tuple(field for field in FIELDS if field.kind is Kind.SETTLEMENT)
 _INTENT_PATHS = tuple((field.name, tuple(field.attribute.split("."))) for field in _OF_INTENT)
 _SETTLEMENT_PATHS = tuple((field.name, tuple(field.attribute.split("."))) for field in _OF_SETTLEMENT)
-_EXPECTED: Mapping[str, frozenset[str]] = {
-    Kind.INTENT: frozenset(field.name for field in _OF_INTENT),
-    Kind.SETTLEMENT: frozenset(field.name for field in _OF_SETTLEMENT),
+FIELDS_OF: Mapping[Kind, tuple[Field, ...]] = {
+    Kind.INTENT: _OF_INTENT,
+    Kind.SETTLEMENT: _OF_SETTLEMENT,
     # A decision is a settlement by a person: who, and why.
-    Kind.DECISION: frozenset(field.name for field in _OF_SETTLEMENT) | {"operator", "reason"},
-    Kind.IMPORT: frozenset(_BY_NAME),
+    Kind.DECISION: (*_OF_SETTLEMENT, *(field for field in FIELDS if field.name in ("operator", "reason"))),
+    Kind.IMPORT: FIELDS,
 }
+"""The fields that a record of each kind may have."""
+
 # To read them: part of the Entry ("" or "intent"), attribute there, field. Money, account and state are special.
 _DECODED = tuple(
     (part, attribute, field)
@@ -137,7 +128,7 @@ _UNSETTLED: Facts = {field.name: None if field.nullable else field.type() for fi
     "state": State.IN_FLIGHT.value,
     "settled_at": None,
 }
-_DEFAULTS: Facts = {
+DEFAULTS: Facts = {
     field.name: None if field.nullable else field.type()
     for field in FIELDS
     if field.nullable or field.spelling == _NUMBERS or field.name in ("may_repeat", "verified", "resends")
@@ -161,14 +152,14 @@ def apply(facts: Facts, kind: str, at: str, new: Mapping[str, Any]) -> Facts:
     match kind:
         case Kind.INTENT:
             kept: Facts = {name: facts[name] for name in ("origin", "resends") if name in facts}
-            return {**_DEFAULTS, **kept, **new, **_UNSETTLED, "sent_at": at}
+            return {**DEFAULTS, **kept, **new, **_UNSETTLED, "sent_at": at}
         case Kind.IMPORT:
             # An entry that was written here stays in its batch when it is updated from another journal.
             is_own = facts.get("origin", "") is None
             own: Facts = {name: facts[name] for name in ("origin", "despite")} if is_own else {}
-            return {**_DEFAULTS, **new, **own}
+            return {**DEFAULTS, **new, **own}
         case _:
-            known = {**_DEFAULTS, **new}
+            known = {**DEFAULTS, **new}
             return facts | {field.name: known[field.name] for field in _OF_SETTLEMENT} | {"settled_at": at}
 
 
@@ -232,69 +223,8 @@ def view(entry: Entry, *, whole: bool) -> dict[str, JsonValue]:
     return document
 
 
-def check_journal_id(text: object) -> str:
-    """Return a journal's id from a file. Raises ValueError if it is not a valid id."""
-    if not isinstance(text, str) or not re.fullmatch(UUID, text, re.ASCII):
-        raise ValueError(text)
-    return text
-
-
-def check_record(record: ChainRecord, facts: Mapping[str, Any]) -> None:
-    """Raise one of `UNDECODABLE` if a record from a file is not valid: no journal writes it."""
-    _check_time(record.at)
-    if record.entry == JOURNAL:
-        if record.kind not in JOURNAL_KINDS or not all(isinstance(value, str) for value in facts.values()):
-            raise ValueError(record.kind)
-        return
-    _check_facts(record, facts)
-
-
-def _check_facts(record: ChainRecord, facts: Mapping[str, Any]) -> None:
-    expected = _EXPECTED[record.kind]
-    if not expected - _DEFAULTS.keys() <= facts.keys() <= expected:
-        raise ValueError(record.kind)
-    if not 1 <= record.entry <= _MAX_ENTRY or facts.get("attempt", 1) > _MAX_ATTEMPTS:
-        raise ValueError(record.entry)
-    for name, value in facts.items():
-        required = record.kind == Kind.DECISION and name == "reason"
-        _check_value(_BY_NAME[name], value, required=required or name == "origin")
-    if facts.get("resends", 0) >= facts.get("attempt", 1):
-        raise ValueError("resends")
-    if "state" in facts:
-        State(facts["state"])
-    if facts.get("amount") is not None:
-        Number(facts["amount"])
-    if facts.get("body") is not None:
-        json.loads(facts["body"])
-    if "amount" in facts and (facts["amount"] is None) != (facts["currency"] is None):
-        raise ValueError("amount")
-
-
-def _check_value(field: Field, value: object, *, required: bool) -> None:
-    if value is None and field.nullable and not required:
-        return
-    # A boolean is an integer to Python, and not to SQLite's strict tables.
-    if type(value) is not field.type:
-        raise ValueError(field.name)
-    if isinstance(value, int) and not 0 <= value <= _MAX_INTEGER:
-        raise ValueError(field.name)
-    if isinstance(value, str):
-        # A lone surrogate cannot be encoded, so no file can contain it.
-        value.encode()
-        if field.spelling == _TIME:
-            _check_time(value)
-        elif field.spelling and not re.fullmatch(field.spelling, value, re.ASCII):
-            raise ValueError(field.name)
-
-
-def _check_time(text: str) -> None:
-    if not re.fullmatch(_TIME, text, re.ASCII):
-        raise ValueError(text)
-    datetime.fromisoformat(text)
-
-
 def _without_defaults(facts: Facts) -> Facts:
-    return {name: value for name, value in facts.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
+    return {name: value for name, value in facts.items() if name not in DEFAULTS or value != DEFAULTS[name]}
 
 
 def _read(value: Any, path: Iterable[str]) -> Any:

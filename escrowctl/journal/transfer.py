@@ -16,7 +16,7 @@ from typing import NamedTuple
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, bad_value, not_sent
 from escrowctl.journal.chain import EMPTY, JOURNAL, ChainRecord, Head, Kind, Link, canonical
 from escrowctl.journal.duplicates import Duplicate, pair_up
-from escrowctl.journal.fields import UNDECODABLE, Facts, check_journal_id, check_record
+from escrowctl.journal.fields import UNDECODABLE, Facts
 from escrowctl.journal.fold import Folded, duplicate_keys, extend
 from escrowctl.journal.model import OPEN_STATES, WHILE_EXPORTED, Entry, Selection, State
 from escrowctl.journal.storage import Storage, Transaction, writing
@@ -83,18 +83,23 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
     Raises EscrowctlError `ErrorCode.BAD_VALUE` if the export is truncated, if a line is not part of an export or
     was changed, or if the records of an entry contradict each other. The message names that line or entry.
     """
+    # An export need not pay for its import.
+    from escrowctl.journal.imported import FirstLine, Line  # noqa: PLC0415
+
     journal_id, found, head = "", list[Link](), EMPTY
     is_complete = False
     for number, line in enumerate(lines, start=1):
         try:
             document = json.loads(line)
             if number == 1:
-                journal_id = _journal_id(document)
+                journal_id = FirstLine.model_validate(document).journal_id
             elif "head" in document:
                 is_complete = document["head"] == head._asdict()
                 break
             else:
-                link = _link(document)
+                one = Line.model_validate(document)
+                record = ChainRecord(one.sequence, one.entry, one.kind.value, one.at, canonical(one.facts))
+                link = Link(record, one.digest)
                 if not link.follows(head):
                     why = "does not match the line before it: a line was changed or is missing"
                     raise _not_one(source, number, why)
@@ -129,21 +134,6 @@ def _fold(records: list[Link]) -> Folded:
         folded = extend(folded, link, latest="")
     assert folded is not None, "an entry has records"
     return folded
-
-
-def _journal_id(document: dict[str, object]) -> str:
-    if document["escrowctl_journal"] != FORMAT:
-        raise ValueError(document["escrowctl_journal"])
-    return check_journal_id(document["journal_id"])
-
-
-def _link(document: dict[str, object]) -> Link:
-    facts, sequence, entry = document["facts"], document["sequence"], document["entry"]
-    if not (isinstance(facts, dict) and isinstance(sequence, int) and isinstance(entry, int)):
-        raise TypeError(document)
-    record = ChainRecord(sequence, entry, str(document["kind"]), str(document["at"]), canonical(facts))
-    check_record(record, facts)
-    return Link(record, str(document["digest"]))
 
 
 def _not_one(source: str, number: int, why: str) -> EscrowctlError:

@@ -201,7 +201,10 @@ def test_no_journal_is_created_in_the_place_of_the_required_one(run: Run, home: 
     assert run("journal", "init").code == 0
 
 
-@pytest.mark.parametrize("line", [CREATE, RELEASE[:3], (*RELEASE[:3], "tx_2"), UPDATE, WEBHOOK], ids=" ".join)
+API = ("api", "POST", "/refunds")
+
+
+@pytest.mark.parametrize("line", [CREATE, RELEASE[:3], (*RELEASE[:3], "tx_2"), UPDATE, WEBHOOK, API], ids=" ".join)
 def test_read_only_profile_refuses_before_it_reads_or_asks(line: tuple[str, ...], profile: Profile, run: Run) -> None:
     server = profile("read_only = true", 'mode = "live"')
 

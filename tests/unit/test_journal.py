@@ -10,8 +10,8 @@ import pytest
 from conftest import NOW
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal.chain import ChainRecord, Kind
-from escrowctl.journal.fields import check_record, facts_of_intent, facts_of_settlement
+from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
+from escrowctl.journal.imported import Line
 from escrowctl.journal.model import Intent, Settlement
 from escrowctl.journal.opening import open_journal
 from escrowctl.journal.sqlite.locks import LockFile, place_of
@@ -93,9 +93,10 @@ def test_import_that_resent_more_often_than_it_was_sent_is_no_record() -> None:
     facts = facts_of_intent(intent(1), attempt=2, request_id="r") | settled
     facts |= {"sent_at": AT, "settled_at": AT, "origin": f"{UUID} j1", "resends": 1}
 
-    check_record(ChainRecord(1, 1, Kind.IMPORT.value, AT, ""), facts)
+    line = {"sequence": 1, "entry": 1, "kind": "import", "at": AT, "facts": facts, "digest": ""}
+    Line.model_validate(line)
     with pytest.raises(ValueError, match="resends"):
-        check_record(ChainRecord(1, 1, Kind.IMPORT.value, AT, ""), facts | {"resends": 10**14})
+        Line.model_validate(line | {"facts": facts | {"resends": 10**14}})
 
 
 HOLD = """

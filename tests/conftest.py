@@ -50,12 +50,12 @@ STORAGE = os.environ.get("ESCROWCTL_TEST_STORAGE", "sqlite")
 
 
 def pytest_itemcollected(item: pytest.Function) -> None:
-    """Put a test into its rings: `pytest` runs those marked quick, `pytest -m full` all but the long ones."""
+    """Put a test into its rings: `pytest` runs quick, `pytest -m full` quick and slow; long is a ring of its own."""
     if item.get_closest_marker("long"):
         return
     named = item.get_closest_marker("representative")
     is_other_case = named and not any(fnmatchcase(item.callspec.id, pattern) for pattern in named.args)
-    if not (is_other_case or item.get_closest_marker("full")):
+    if not (is_other_case or item.get_closest_marker("slow")):
         item.add_marker("quick")
     item.add_marker("full")
 

@@ -111,7 +111,7 @@ def test_outcomes_are_kept_when_earlier_ones_cannot_be_read(
     assert counts_of(shown) == (1, 0, 0, 1)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_unknown_row_that_is_not_sent_again_stays_what_it_is(start: Start, rows: WriteRows) -> None:
     def answer(number: int, _seen: Seen) -> str:
         # Its second attempt is begun while the others are on the wire, and never goes out.
@@ -174,7 +174,7 @@ def test_done_release_is_not_sent_again_after_a_429(start: Start, rows: WriteRow
     assert "was not sent" not in result.err
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["create", "release"])
 def test_nothing_goes_out_while_the_service_asks_to_wait(verb: str, start: Start, rows: WriteRows) -> None:
     moments: list[float] = []
@@ -200,7 +200,7 @@ def test_nothing_goes_out_while_the_service_asks_to_wait(verb: str, start: Start
     assert set(service.applied.values()) == {1}
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_rows_begun_ahead_are_not_sent_after_the_run_has_ended(start: Start, rows: WriteRows) -> None:
     def answer(number: int, _seen: Seen) -> str:
         if number > 2:

@@ -36,7 +36,7 @@ def test_each_row_is_created_once_and_is_an_entry(start: Start, rows: WriteRows)
     assert run("journal", "verify").code == 0
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["1", "8"])
 def test_batch_stops_at_a_reply_to_another_row(start: Start, rows: WriteRows, size: str) -> None:
     sent: list[str] = []
@@ -207,7 +207,7 @@ def read_results(path: Path) -> list[tuple[object, ...]]:
     ]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_first_signal_finishes_what_is_on_its_way(start: Start, rows: WriteRows) -> None:
     def answer(number: int, _seen: Seen) -> str:
         if number == 5:
@@ -246,7 +246,7 @@ def test_rows_without_references_are_known_by_their_batch(start: Start, rows: Wr
     assert service.applied == {"7": 6}
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_rate_is_kept(start: Start, rows: WriteRows) -> None:
     clock, (_, run) = Clock(), start()
 
@@ -278,7 +278,7 @@ def test_other_process_that_runs_it_is_named_at_once(start: Start, rows: WriteRo
     assert (codes, run("resume", "b1", *RUN).code) == ([7, 7, 7], 15)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_rows_of_a_dropped_batch_come_back_as_rejects(kind: str, start: Start, rows: WriteRows) -> None:
     service, run = start(lambda number, _seen: ("", "422 Unprocessable", "401 No", "401 No")[number - 1])
@@ -313,7 +313,7 @@ def test_dropped_batch_is_not_resumed_and_frees_its_rows(start: Start, rows: Wri
     assert set(service.applied.values()) == {1}
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("blank", ["", "\n"], ids=["same lines", "other lines"])
 def test_file_without_references_whose_batch_was_dropped_is_completed(
     start: Start, rows: WriteRows, blank: str

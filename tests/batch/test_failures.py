@@ -20,7 +20,7 @@ from escrowctl.journal.sqlite.storage import SqliteStorage
 RUN = ("--yes", "--json")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_second_signal_leaves_what_is_on_its_way_unknown(start: Start, rows: WriteRows) -> None:
     ended = threading.Event()
 
@@ -108,7 +108,7 @@ def test_commit_that_fails_once_loses_no_answer(start: Start, rows: WriteRows, m
     assert (result.code, result.error["code"], done > 3, failed, unknown) == (15, "some_failed", True, 0, 0)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_results_that_do_not_fit_leave_the_file_as_it_was(
     start: Start, rows: WriteRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

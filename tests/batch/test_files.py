@@ -230,7 +230,7 @@ def test_read_only_profile_sends_nothing(start: Start, rows: WriteRows) -> None:
     assert "read_only" in rehearsed.err
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_large_file_is_checked_in_little_memory(rows: WriteRows, tmp_path: Path) -> None:
     header, count = "reference,amount,currency,payee\n", 100_000
     small, large = rows(text=f"{header}A-1,1,EUR,x\n"), tmp_path / "large.csv"

@@ -16,7 +16,7 @@ from wire_server import Seen, serving
 from batch.conftest import WriteRows
 from batch.services import BatchService
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.slow
 
 RUN = ("--yes", "--json", "--concurrency", "8")
 PROFILE = """default_profile = "a"

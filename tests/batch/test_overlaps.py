@@ -40,7 +40,7 @@ def test_another_order_is_another_file_whose_rows_are_done(start: Start, rows: W
     assert service.applied == {"1": 1, "2": 1, "3": 1}
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_new_run_key_sends_done_rows_again_once(start: Start, rows: WriteRows) -> None:
     service, run = start()
     path = str(rows(4))
@@ -161,7 +161,7 @@ def test_files_checked_at_once_pay_a_run_once(start: Start, rows: WriteRows, mon
     assert (service.applied["10"], service.applied["30"]) == (2, 2)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_hints_for_rejects_of_a_run_name_its_key(december: tuple[BatchService, Run]) -> None:
     _, run = december
 
@@ -257,7 +257,7 @@ def test_file_that_another_process_starts_now_is_busy(start: Start, rows: WriteR
     assert (busy.code, busy.error["code"], len(service.received)) == (7, "busy", 3)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_file_without_references_is_completed_in_a_new_journal(
     start: Start, rows: WriteRows, home: Path, tmp_path: Path
 ) -> None:

@@ -81,7 +81,7 @@ def test_same_file_of_another_account_is_another_batch(start: Start, rows: Write
     assert (first.code, second.code, second.json["batch"], len(service.received)) == (0, 0, "b2", 4)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_unknown_rows_are_named_before_they_go_again(start: Start, rows: WriteRows) -> None:
     service, run = start(lambda number, _seen: None if number > 1 else "", deduplicates=True)
     run("create", str(rows(3)), *RUN, "--concurrency", "1")

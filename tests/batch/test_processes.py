@@ -38,7 +38,7 @@ def test_file_that_two_processes_start_is_sent_once(tmp_path: Path, rows: WriteR
         assert (codes, len(service.applied), set(service.applied.values())) == ([0, 7], 60, {1})
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_signal_to_the_group_lets_the_child_finish(tmp_path: Path, rows: WriteRows) -> None:
     stop = threading.Event()
 
@@ -60,7 +60,7 @@ def test_signal_to_the_group_lets_the_child_finish(tmp_path: Path, rows: WriteRo
         assert 5 <= len(service.received) < 20
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_terminal_that_hangs_up_lets_rows_in_flight_finish(tmp_path: Path, rows: WriteRows) -> None:
     arrived = threading.Event()
 
@@ -87,7 +87,7 @@ def test_terminal_that_hangs_up_lets_rows_in_flight_finish(tmp_path: Path, rows:
     assert 5 <= counts["done"] < 20
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_second_signal_ends_the_child_at_once(tmp_path: Path, rows: WriteRows) -> None:
     arrived, ended = threading.Event(), threading.Event()
 

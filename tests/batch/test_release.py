@@ -108,7 +108,7 @@ def test_ids_that_look_alike_are_refused(start: Start, rows: WriteRows) -> None:
     assert (same.code, other.code, service.applied) == (2, 7, {"tx_b": 1})
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "counts", "code"),
     [
@@ -131,7 +131,7 @@ def test_outcomes_are_counted(
     assert set(service.applied.values()) == {1}
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_service_that_deduplicates_ends_every_row(start: Start, rows: WriteRows) -> None:
     chance = random.Random(draw_seed())
     service, run = start(lambda _number, _seen: chance.choice((None, "500 Oops", "")), deduplicates=True)

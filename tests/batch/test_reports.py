@@ -89,7 +89,7 @@ def test_id_of_another_create_is_noticed(start: Start, rows: WriteRows, status: 
     assert ("tx_same is also the id of j1" if unknown else "j1 has the same id") in result.err
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_throttled_reads_slow_down_and_end_well(start: Start, rows: WriteRows) -> None:
     service, run = start()
     service.answer_read = lambda number: "429 Too Many Requests" if 3 < number < 20 else ""
@@ -163,7 +163,7 @@ def test_unprinted_batch_is_not_said_to_be_unsent(start: Start, rows: WriteRows)
     assert (result.code, "all 3 rows are done" in result.err, "Nothing was sent" in result.err) == (12, True, False)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_journal_that_fails_while_rows_are_fetched_accounts_for_all(
     start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,7 +193,7 @@ def test_journal_that_fails_while_rows_are_fetched_accounts_for_all(
     assert result.error["message"].startswith("the disk failed. Until then, this run of b1 came to: ")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_second_signal_takes_in_what_was_answered(start: Start, rows: WriteRows) -> None:
     arrived, ended = threading.Event(), threading.Event()
 
@@ -235,7 +235,7 @@ def test_signal_in_the_last_row_leaves_nothing_to_resume(start: Start, rows: Wri
     assert (result.code, counts_of(result), "resume" in result.err) == (130, (3, 0, 0, 0), False)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_results_of_a_running_batch_name_each_row_once(
     start: Start, rows: WriteRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,7 +282,7 @@ def test_results_do_not_replace_the_rows(start: Start, rows: WriteRows) -> None:
     assert (result.code, path.read_text(), service.received) == (2, before, [])
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_results_replace_only_results_of_the_same_batch(
     start: Start, rows: WriteRows, tmp_path: Path, ending: str
@@ -338,7 +338,7 @@ def test_release_without_a_status_that_proves_it_is_done(start: Start, rows: Wri
     assert ["config set status.released" in result.err, "journal resolve ENTRY" in result.err] == [True, True]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
 def test_progress_is_reported(start: Start, rows: WriteRows, *, terminal: bool) -> None:
     _, run = start()

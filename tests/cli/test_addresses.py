@@ -63,7 +63,7 @@ def test_next_address_is_tried_when_one_never_answers(
     assert journal() == [("create_transaction", "done")]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_write_without_a_reachable_address_is_not_sent(server: WireServer, run_at: RunAt, journal: Journal) -> None:
     result = run_at((CLOSED, SILENT), *CREATE)
 

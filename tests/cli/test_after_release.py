@@ -213,7 +213,7 @@ def test_release_waits_for_another_process_and_reports_its_outcome(
     assert result.error["code"] == {7: "already_done", 12: "earlier_unknown"}[code]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("now", [HELD.replace(b"held", b"moving"), RELEASED], ids=["changed", "released"])
 def test_release_under_the_key_of_another_process_waits_for_its_result(profile: Profile, run: Run, now: bytes) -> None:
     sent, gate = threading.Event(), threading.Event()

@@ -194,7 +194,7 @@ def test_import_names_a_duplicate_once_its_outcome_is_known(machines: Machines, 
     assert (imported.code, imported.json["updated"], len(imported.json["duplicates"])) == (16, 1, 1)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second", "code"), [("a", "b", 0), ("a", "a", 16), ("a", None, 0), (None, None, 16)])
 def test_rows_of_two_run_keys_are_no_duplicates(
     machines: Machines, import_of: ImportOf, tmp_path: Path, first: str | None, second: str | None, code: int
@@ -298,7 +298,7 @@ def test_allow_duplicate_of_another_machine_does_not_apply_here(
     assert "--allow-duplicate" not in str(result.error["hint"])
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["imported", "made from it"])
 def test_rows_of_a_run_elsewhere_are_done_in_that_run(
     machines: Machines, import_of: ImportOf, tmp_path: Path, how: str

@@ -32,7 +32,7 @@ def test_no_output_and_no_file_has_the_key(
         assert [value for _, value in seen.headers if KEY in value] == [f"Bearer {KEY}"]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

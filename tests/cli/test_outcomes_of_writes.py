@@ -262,7 +262,7 @@ def test_accepted_release_without_known_status_is_done_not_confirmed(
     assert journal() == [("release_transaction", "unconfirmed")]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_drip_in_the_body_ends_at_the_total_deadline(service_and_run: ServiceAndRun, journal: Journal) -> None:
     server, run = service_and_run(drip(http_reply("200 OK", HELD), every=0.02))
     looks: list[float] = []
@@ -287,7 +287,7 @@ def test_interim_replies_before_the_final_one_are_skipped(service_and_run: Servi
     assert (result.code, result.out, result.err) == (0, "tx_1\n", "")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_unresolved_host_name_ends_at_the_deadline_not_sent(
     run: Run, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

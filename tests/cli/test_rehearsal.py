@@ -52,7 +52,7 @@ def rehearse_with_chances(run: Run, seed: int) -> list[str]:
     return [*codes, *run("--sandbox", "tx", "list", "-q").out.split()]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_seed_repeats_ids_and_chances(run: Run) -> None:
     first = rehearse_with_chances(run, 7)
 

@@ -65,7 +65,7 @@ def test_defect_of_a_delivery_is_reported_and_changes_no_exit_code(
     assert left["state"] == "waiting"
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_command_that_fails_delivers_too(run: Run, register: Register, home: Path) -> None:
     server, _ = register(answering(OK))
     with delivery_turn(home / "state" / "sandbox", 0):
@@ -75,7 +75,7 @@ def test_command_that_fails_delivers_too(run: Run, register: Register, home: Pat
     assert [seen.header("webhook-id") for seen in server.seen] == [run("sandbox", "deliveries", "-q").out.strip()]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_receiver_that_never_replies_does_not_hang_a_command(run: Run, register: Register) -> None:
     register(say_nothing)
     start = time.monotonic()
@@ -117,7 +117,7 @@ def test_deliveries_fit_in_80_columns(run: Run, register: Register, monkeypatch:
     assert [len(row) <= 80 and endpoint in row for row in rows] == [True, True]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_list_that_is_longer_than_its_limit_says_so(run: Run, register: Register) -> None:
     register(answering(OK))
     for _ in "12":
@@ -127,7 +127,7 @@ def test_list_that_is_longer_than_its_limit_says_so(run: Run, register: Register
     assert "only the newest" not in run("sandbox", "deliveries", "--limit", "2").err
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_event_is_shown_with_its_body_and_every_attempt(run: Run, register: Register) -> None:
     register(answering(FAILED, OK))
     escrow = create(run)
@@ -140,7 +140,7 @@ def test_event_is_shown_with_its_body_and_every_attempt(run: Run, register: Regi
     assert [attempt["status"] for attempt in event["deliveries"][0]["attempts"]] == [500, 200]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_replay_sends_the_same_event_again(run: Run, register: Register) -> None:
     server, _ = register(answering(OK))
     create(run)
@@ -165,7 +165,7 @@ def test_triggered_event_is_marked_and_changes_nothing(run: Run, register: Regis
     assert run("--sandbox", "tx", "get", escrow, "--json").json["status"] == "held"
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_event_that_another_process_delivers_is_not_sent_twice(run: Run, register: Register, home: Path) -> None:
     server, _ = register(answering(OK))
     with delivery_turn(home / "state" / "sandbox", 0) as is_theirs:
@@ -212,7 +212,7 @@ def test_line_that_cannot_be_carried_out_is_refused(run: Run, words: str, code: 
     assert (result.code, result.out) == (code, "")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_replay_of_an_event_for_no_endpoint_is_a_conflict(run: Run, home: Path) -> None:
     name = run("sandbox", "trigger", "transaction.updated", "--id", create(run), "-q").out.strip()
 

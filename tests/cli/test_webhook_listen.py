@@ -142,7 +142,7 @@ def test_event_is_stored_and_shown_before_the_sender_gets_200(listen: Listen, sp
     assert rows_of(spool, "SELECT body FROM events") == [(body_of(1),)]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_event_that_cannot_be_stored_is_not_accepted(
     listen: Listen, spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,7 +358,7 @@ def test_unverified_events_that_were_forwarded_make_room(
     assert [event[0] for event in rows_of(spool)] == [1, 4, 5, 6]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_unsigned_event_does_not_take_the_place_of_a_signed_one(listen: Listen, run: Run) -> None:
     listen(lambda port: (post(port, b"{}", {"webhook-id": "msg_1"}), send(port, 1)), "--unverified")
 
@@ -410,7 +410,7 @@ def test_failed_attempt_is_repeated_before_the_next_event(
     assert (result.code, shown) == (130, [("msg_1", 500, 1), ("msg_1", 302, 2), ("msg_1", 200, 3), ("msg_2", 200, 1)])
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_event_that_is_always_refused_is_given_up_after_ten_attempts(
     listen: Listen, run: Run, application: Application, target: str
 ) -> None:
@@ -442,7 +442,7 @@ def test_events_that_wait_are_forwarded_by_the_next_listener(listen: Listen, app
     assert (second.code, application.ids) == (130, ["msg_1", "msg_2"])
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_two_listeners_do_not_forward_to_one_application(listen: Listen, target: str) -> None:
     seconds: list[Result] = []
     program = Program(dict(os.environ) | {"ESCROWCTL_WEBHOOK_SECRET": SECRET})
@@ -503,7 +503,7 @@ def test_endpoint_is_registered_after_a_question_and_its_secret_used(listen: Lis
     assert SECRET not in agreed.out + agreed.err
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_sandbox_registers_the_listener_and_prints_its_secret(listen: Listen, run: Run) -> None:
     while_open: list[int] = []
 
@@ -621,7 +621,7 @@ def test_line_of_replay_that_cannot_be_meant_is_refused(words: tuple[str, ...], 
     assert run("webhook", "replay", *words).code == code
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_old_events_are_removed_unless_they_are_to_be_forwarded(
     listen: Listen, application: Application, target: str, spool: Path
 ) -> None:
@@ -644,7 +644,7 @@ def test_old_events_are_removed_unless_they_are_to_be_forwarded(
     assert left(0) == [2, 3, 5]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["older", "newer", "open to others", "no database", "page", "owner", "link"])
 def test_file_of_events_that_cannot_be_used_is_reported(
     how: str, listen: Listen, run: Run, spool: Path, monkeypatch: pytest.MonkeyPatch

@@ -66,7 +66,7 @@ def test_names_are_offered_for_matching_options(shell: str, line: str, expected:
     assert offer(shell, line, environ_with(cache)) == expected
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", SHELLS)
 def test_line_without_a_profile_offers_the_ids_of_the_default_one(shell: str, cache: Path) -> None:
     environ = environ_with(cache)
@@ -96,7 +96,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("line", ["escrowctl tx get ", "escrowctl -p "])
 def test_commands_planted_in_the_cache_are_not_run(shell: str, line: str, cache: Path, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_shell_offers_matching_words(shell: str, line: str, expected: set[str], 
     assert offer(shell, line, {"HOME": str(tmp_path)}) == expected
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_bash_completes_names_of_files(tmp_path: Path) -> None:
     (tmp_path / "payouts.csv").touch()
     shell = pexpect.spawn(
@@ -62,7 +62,7 @@ def test_bash_completes_names_of_files(tmp_path: Path) -> None:
     shell.close(force=True)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_shell_completes_names_of_files(shell: str, tmp_path: Path) -> None:
     (tmp_path / "payouts.csv").touch()

@@ -59,14 +59,14 @@ def test_a_defect_is_one_sentence_and_never_a_traceback(
     assert "unexpected place" not in report.read_text()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_newest_twenty_crash_reports_are_stored(connected_program: Program, tmp_path: Path) -> None:
     code = _break("client.reader.Reader.read").replace("sys.exit(main())", "for _ in range(25): main()")
     connected_program.python(code, "tx", "get", "tx_1")
     assert 1 <= len(list(tmp_path.rglob("crashes/*.json"))) <= 20
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_defect_under_debug_has_its_traceback_without_the_key(connected_program: Program) -> None:
     ended = connected_program.python(_break("client.reader.Reader.read"), "tx", "get", "tx_1", "--debug")
     assert (ended.code, ended.out, KEY in ended.err) == (1, "", False)
@@ -74,7 +74,7 @@ def test_a_defect_under_debug_has_its_traceback_without_the_key(connected_progra
     assert ended.err.index("in break_down\n") < ended.err.index("error: internal error")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_defect_under_json_is_a_document(connected_program: Program) -> None:
     ended = connected_program.python(_break("client.reader.Reader.read"), "tx", "get", "tx_1", "--json")
     assert (ended.code, ended.out) == (1, "")

@@ -19,7 +19,7 @@ def server(serve: Serve) -> WireServer:
     return serve(answering(http_reply("200 OK", CREATED)))
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("umask", ["000", "077", "777"])
 def test_every_file_is_private_with_any_umask(program: Program, server: WireServer, umask: str) -> None:
     there = program.at(server).with_environ(ESCROWCTL_HOME=f"{program.environ['HOME']}/escrowctl")
@@ -55,7 +55,7 @@ def test_a_read_needs_no_folder_at_all(program: Program, server: WireServer) -> 
     assert (ended.code, ended.out, ended.err) == (0, "tx_1\n", "")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ['my own "home" of it\'s', "-q", "ünï 漢字", "$(touch pwned) `touch pwned`; #"])
 def test_a_folder_may_have_any_name(tmp_path: Path, server: WireServer, name: str) -> None:
     folder = tmp_path / name
@@ -66,7 +66,7 @@ def test_a_folder_may_have_any_name(tmp_path: Path, server: WireServer, name: st
     assert {path.name for path in tmp_path.iterdir()} == {name}
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_config_path_is_quoted_in_hints(program: Program, serve: Serve, tmp_path: Path) -> None:
     server = serve(hang_up)
     config = tmp_path / 'the "live" one.toml'

@@ -52,7 +52,7 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
     assert f'key = "{KEY}"' in (program.config / "credentials.toml").read_text()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_refused_key_is_asked_for_again_and_not_stored(program: Program, server: WireServer) -> None:
     words = ("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a")
     code, shown = answer_all(program.terminal(*words), *["sk_wrong_key\n"] * 3)
@@ -63,7 +63,7 @@ def test_refused_key_is_asked_for_again_and_not_stored(program: Program, server:
     assert (code, shown.splitlines()[-1]) == (0, "a")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(("typed", "code"), [("\x03", 130), ("\x04", 3)], ids=["Ctrl-C", "Ctrl-D"])
 @pytest.mark.parametrize("answers", [0, 1], ids=["at the first question", "at the key"])
 def test_cancelled_login_stores_nothing_and_restores_the_terminal(
@@ -77,7 +77,7 @@ def test_cancelled_login_stores_nothing_and_restores_the_terminal(
     assert not program.config.exists()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_interrupted_login_restores_the_terminal_echo(program: Program, server: WireServer) -> None:
     shell = pexpect.spawn("bash", ["--norc", "--noprofile"], env=dict(program.environ), encoding="utf-8", timeout=30)
     shell.sendline("PS1='$ '; bind 'set enable-bracketed-paste off'; clear")
@@ -93,7 +93,7 @@ def test_interrupted_login_restores_the_terminal_echo(program: Program, server: 
     shell.close(force=True)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_key_from_a_shell_pipe_is_in_no_process_arguments(program: Program, serve: Serve) -> None:
     """While the service takes its time, every process of this machine is looked at."""
     seen: list[str] = []
@@ -113,7 +113,7 @@ def test_key_from_a_shell_pipe_is_in_no_process_arguments(program: Program, serv
     assert [line for line in seen if KEY in line] == []
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("umask", ["000", "777"])
 def test_stored_credentials_are_private_with_any_umask(program: Program, server: WireServer, umask: str) -> None:
     there = program.with_environ(THE_KEY=KEY)
@@ -128,7 +128,7 @@ def test_stored_credentials_are_private_with_any_umask(program: Program, server:
     assert modes == {"escrowctl": "drwx------", "config.toml": "-rw-------", "credentials.toml": "-rw-------"}
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_bytes_that_are_no_text_are_no_key(program: Program, server: WireServer) -> None:
     line = f"escrowctl auth login --base-url {server.base_url} --mode test -p a"
     for given in (r"printf '\xff\xfe\x00'", "head -c 100000 /dev/zero", "cat /dev/null", "cat /bin/ls"):
@@ -138,7 +138,7 @@ def test_bytes_that_are_no_text_are_no_key(program: Program, server: WireServer)
     assert (server.seen, program.config.exists()) == ([], False)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_login_killed_at_any_moment_leaves_a_complete_file(program: Program, server: WireServer) -> None:
     """SIGKILL during edits: config.toml parses, and holds a prefix of what was written."""
     program.run("config", "set", "profiles.a.base_url", server.base_url)
@@ -175,7 +175,7 @@ def start_with_key(program: Program, key: str, *words: str) -> "subprocess.Popen
     return process
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_two_logins_at_once_lose_no_key(program: Program, server: WireServer) -> None:
     line = ("--base-url", server.base_url, "--mode", "test", "-p")
     processes = [start_with_key(program, KEY, *line, f"p{number}") for number in range(6)]
@@ -185,7 +185,7 @@ def test_two_logins_at_once_lose_no_key(program: Program, server: WireServer) ->
     assert sorted(row["profile"] for row in status if row["state"] == "stored") == [f"p{number}" for number in range(6)]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_one_of_two_concurrent_logins_wins_completely(program: Program, serve: Serve) -> None:
     """Both keys are taken, and both answers wait for each other: both logins come to storing at once."""
     both = threading.Barrier(2)

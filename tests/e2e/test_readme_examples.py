@@ -122,12 +122,12 @@ def test_the_first_minutes(program: Program) -> None:
     play(program, block("console", "--sandbox tx create"))
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_file_of_rows(program: Program, tmp_path: Path) -> None:
     play(program, block("console", "payouts.csv"), folder=tmp_path)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_an_unknown_outcome(program: Program) -> None:
     with serving(say_nothing) as server:
         there = program.at(server).with_environ(ESCROWCTL_PROFILE="impatient")
@@ -139,7 +139,7 @@ def test_an_unknown_outcome(program: Program) -> None:
         assert len(server.writes) == 1
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_an_unknown_is_settled_as_shown(program: Program) -> None:
     lines = [line.partition("    #")[0] for line in block("sh", "journal resolve").splitlines()]
     assert len(lines) == 3
@@ -183,7 +183,7 @@ def here(script: str, server: WireServer) -> str:
     return script.replace("https://escrow.example.com", server.base_url)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_key_comes_through_a_pipe(program: Program) -> None:
     with serving(answering(http_reply("200 OK", b"[]"))) as server:
         done = shell(program, here(block("sh", "auth login"), server), KEY=KEY)
@@ -278,7 +278,7 @@ def ci_job(escrows: Escrows, program: Program, tmp_path: Path) -> Iterator[Job]:
         yield Job(program, server, tmp_path / "disk")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_the_ci_job_creates_and_releases_once_however_often_it_runs(escrows: Escrows, ci_job: Job) -> None:
     done = [ci_job.run() for _ in range(3)]
 
@@ -287,7 +287,7 @@ def test_the_ci_job_creates_and_releases_once_however_often_it_runs(escrows: Esc
     assert json.loads(done[0].stdout)["id"] == "tx_1"
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "failure", "codes"),
     [
@@ -313,7 +313,7 @@ def test_ci_job_that_runs_again_after_a_step_failed_does_nothing_twice(
         assert json.loads(first.stderr.splitlines()[-1])["error"]["request"]["method"] == method
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_ci_job_with_an_unknown_order_pays_the_others_once(escrows: Escrows, ci_job: Job) -> None:
     first = ci_job.run("order-1")
     escrows.fail = {"POST": LOST}
@@ -326,7 +326,7 @@ def test_ci_job_with_an_unknown_order_pays_the_others_once(escrows: Escrows, ci_
     assert [json.loads(one.stdout)["verified"] for one in (first, third)] == [True, True]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_ci_job_on_an_empty_disk_sends_nothing(escrows: Escrows, ci_job: Job, tmp_path: Path) -> None:
     assert ci_job.run().returncode == 0
     ci_job.disk = tmp_path / "empty"
@@ -339,7 +339,7 @@ def test_ci_job_on_an_empty_disk_sends_nothing(escrows: Escrows, ci_job: Job, tm
     assert (escrows.created, escrows.released, ci_job.disk.exists()) == (1, ["tx_1"], False)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_ci_job_on_an_older_copy_of_its_disk_is_the_case_that_readme_names(
     escrows: Escrows, ci_job: Job, tmp_path: Path
 ) -> None:

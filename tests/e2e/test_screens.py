@@ -19,7 +19,7 @@ from e2e.script import SECONDS
 from escrowctl.main import main
 from escrowctl.runtime import Runtime
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.slow
 
 KEY = "sk_live_0123456789abcdef"
 

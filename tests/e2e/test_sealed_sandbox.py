@@ -60,7 +60,7 @@ def server(serve: Serve) -> WireServer:
     return serve(answering(http_reply("200 OK", b'{"id":"tx_wrong"}')))
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("files", ["none", "default profile", "broken"])
 def test_sandbox_connects_nowhere_in_any_environment(
     program: Program, server: WireServer, tmp_path: Path, files: str
@@ -85,7 +85,7 @@ def test_sandbox_connects_nowhere_in_any_environment(
     assert server.seen == []
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_the_refusal_of_sockets_would_be_noticed(program: Program, server: WireServer) -> None:
     ended = program.at(server).python(_NO_NETWORK, "tx", "get", "tx_1")
 

@@ -118,7 +118,7 @@ def in_turn(*behaviours: Behave) -> Behave:
 # Before a byte left
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), STOPS)
 def test_signal_during_the_tls_handshake_leaves_the_write_not_sent(
     program: Program, number: signal.Signals, code: int
@@ -134,7 +134,7 @@ def test_signal_during_the_tls_handshake_leaves_the_write_not_sent(
     assert there.journal() == [("create_transaction", "not_sent")]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux says who is connecting")
 @pytest.mark.parametrize(("number", "code"), STOPS)
 def test_a_signal_while_connecting_leaves_the_write_not_sent(
@@ -194,7 +194,7 @@ def test_signal_after_a_release_was_received_reports_unknown(
     assert len(server.writes) == 1
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_signal_during_the_read_back_reports_the_release_first(program: Program, serve: Serve) -> None:
     read_back = Arrival()
     released = answering(http_reply("200 OK", RELEASED))
@@ -205,7 +205,7 @@ def test_signal_during_the_read_back_reports_the_release_first(program: Program,
     assert there.journal() == [("release_transaction", "unconfirmed")]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_ctrl_c_held_down_is_still_unknown(program: Program, serve: Serve) -> None:
     post = Arrival()
     server = serve(by_method(POST=post))
@@ -222,7 +222,7 @@ def test_ctrl_c_held_down_is_still_unknown(program: Program, serve: Serve) -> No
     assert len(server.writes) == 1
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
 def test_second_signal_does_not_change_the_exit_code_of_unknown(
     program: Program, serve: Serve, second: signal.Signals
@@ -278,7 +278,7 @@ THREE = ("tx", "release", "tx_1", "tx_2", "tx_3", "--yes", "--json")
 FIRST = "/api/v1/transactions/tx_1/release"
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_while_one_of_several_waits_releases_no_other(
     program: Program, serve: Serve, number: signal.Signals
@@ -292,7 +292,7 @@ def test_signal_while_one_of_several_waits_releases_no_other(
     assert there.journal() == [("release_transaction", "unknown")]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_signal_after_one_of_several_became_unknown_exits_12(program: Program, serve: Serve) -> None:
     second_read = Arrival()
     server = serve(by_method(GET=in_turn(answer_held, second_read), PUT=hang_up))
@@ -303,7 +303,7 @@ def test_signal_after_one_of_several_became_unknown_exits_12(program: Program, s
     assert there.journal() == [("release_transaction", "unknown")]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_signal_during_the_read_back_of_several_releases_no_other(program: Program, serve: Serve) -> None:
     read_back = Arrival()
     server = serve(by_method(GET=in_turn(answer_held, read_back), PUT=answer_done))
@@ -356,14 +356,14 @@ sys.exit(main())
 """
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_signal_after_all_output_prints_nothing(program: Program, serve: Serve) -> None:
     there = program.at(serve(by_method(POST=answering(http_reply("200 OK", HELD)))))
     ended = there.python(_SIGNAL_AT_CLOSE, *CREATE, "-q")
     assert (ended.code, ended.out, ended.err) in ((0, "tx_1\n", ""), (130, "tx_1\n", ""))
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_broken_connection_at_exit_prints_nothing(program: Program, serve: Serve) -> None:
     """After the answer the server resets the connection that is kept alive: it is no longer needed."""
 

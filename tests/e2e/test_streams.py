@@ -44,7 +44,7 @@ def test_pipe_closed_by_head_is_not_an_error(connected_program: Program, line: s
     assert (ended.out, ended.err) == (f"{first}\n0\n", "")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_create_whose_reader_has_left_names_the_id(connected_program: Program) -> None:
     readable, writable = os.pipe()
     os.close(readable)
@@ -69,7 +69,7 @@ def test_create_whose_stdout_takes_nothing_names_the_id(connected_program: Progr
     assert connected_program.journal() == [("create_transaction", "done")]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line", ["escrowctl tx get tx_1", "escrowctl journal list", "escrowctl --help", "escrowctl --version"]
 )
@@ -79,7 +79,7 @@ def test_read_whose_stdout_is_full_is_a_local_error(connected_program: Program, 
     assert (ended.code, "No space left on device" in ended.err) == (17, True)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["--version", "--help", "tx get tx_1", "journal list", "help exit-codes"])
 def test_a_read_whose_stdout_is_closed_is_no_defect(connected_program: Program, line: str) -> None:
     assert connected_program.run("tx", "create", "--amount", "100", "--currency", "USD").code == 0
@@ -89,7 +89,7 @@ def test_a_read_whose_stdout_is_closed_is_no_defect(connected_program: Program, 
     assert "defect" not in ended.err
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_closed_stderr_does_not_change_result_or_exit_code(connected_program: Program) -> None:
     ended = connected_program.bash(
         f"escrowctl {CREATE} -q 2>&-; echo $?; escrowctl --sandbox tx get tx_0 2>&-; echo $?"
@@ -106,7 +106,7 @@ def test_stderr_that_takes_nothing_leaves_the_exit_code_of_an_unknown(
     assert there.journal() == [("create_transaction", "unknown")]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_unknown_write_with_both_readers_gone_ends_with_12(program: Program, serve: Serve) -> None:
     there = program.at(serve(hang_up))
     readable, writable = os.pipe()
@@ -116,14 +116,14 @@ def test_unknown_write_with_both_readers_gone_ends_with_12(program: Program, ser
     assert finish(process).code == 12
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(("line", "code"), [("tx release tx_1", 3), ("tx get -", 2)])
 def test_closed_stdin_has_no_confirmation_and_no_ids(connected_program: Program, line: str, code: int) -> None:
     ended = connected_program.bash(f"escrowctl {line} <&-")
     assert (ended.code, ended.out) == (code, "")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_create_needs_no_stream_but_stdout(connected_program: Program) -> None:
     ended = connected_program.bash(f"escrowctl {CREATE} -q <&- 2>&-")
     assert (ended.code, ended.out) == (0, "tx_1\n")
@@ -142,7 +142,7 @@ def non_ascii_program(program: Program, serve: Serve) -> Program:
     return program.at(serve(by_method(**{method: answering(reply) for method, reply in replies.items()})))
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "variables", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
 )
@@ -160,7 +160,7 @@ def test_letters_that_the_locale_lacks_are_shown_by_their_codes(
 # What a pipe never gets
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_no_piped_output_has_an_escape_byte(connected_program: Program) -> None:
     program = connected_program.with_environ(COLUMNS="20", COLORTERM="truecolor")
     assert program.run(*CREATE.split()).code == 0

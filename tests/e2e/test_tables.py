@@ -19,7 +19,7 @@ def connected_program(program: Program, serve: Serve) -> Program:
     return there
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_record_is_aligned_at_a_terminal_tabbed_in_pipes(connected_program: Program) -> None:
     code, shown = connected_program.terminal("tx", "get", "tx_7K2M9QHD").finish()
     assert (code, plain(shown)) == (0, "id        tx_7K2M9QHD\nstatus    held\namount    100\ncurrency  USD\n")
@@ -27,7 +27,7 @@ def test_record_is_aligned_at_a_terminal_tabbed_in_pipes(connected_program: Prog
     assert (piped.code, piped.out) == (0, "id\ttx_7K2M9QHD\nstatus\theld\namount\t100\ncurrency\tUSD\n")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("variable", ["NO_COLOR", "TERM"])
 def test_terminal_without_colour_gets_no_colour(connected_program: Program, variable: str) -> None:
     value = {"NO_COLOR": "1", "TERM": "dumb"}[variable]
@@ -35,7 +35,7 @@ def test_terminal_without_colour_gets_no_colour(connected_program: Program, vari
     assert "\x1b" not in shown
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("tx", "get", "tx_7K2M9QHD"), ("journal", "list"), ("journal", "show", "j1")])
 def test_ids_are_complete_at_every_width(connected_program: Program, words: tuple[str, ...]) -> None:
     cut = {}
@@ -48,7 +48,7 @@ def test_ids_are_complete_at_every_width(connected_program: Program, words: tupl
     assert "tx_7K2M9QHD" in connected_program.with_environ(COLUMNS="20").run(*words).out
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [20, 80])
 def test_long_id_is_complete_when_wider_than_the_terminal(program: Program, serve: Serve, columns: int) -> None:
     reply = CREATED.replace(b"tx_7K2M9QHD", LONG_ID.encode())
@@ -70,7 +70,7 @@ def wide(program: Program, serve: Serve, resource_id: str = "tx_7K2M9QHD") -> Pr
     return there
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "hidden"), [(80, {"PROFILE", "REFERENCE"}), (120, set())])
 def test_list_that_is_too_wide_drops_columns_and_names_them(
     program: Program, serve: Serve, columns: int, hidden: set[str]
@@ -83,7 +83,7 @@ def test_list_that_is_too_wide_drops_columns_and_names_them(
     assert {"j1", "create", "done", "1284000.50", "USD", "tx_7K2M9QHD"} <= set(row.split())
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_selected_columns_are_shown_at_any_width(program: Program, serve: Serve) -> None:
     words = ("journal", "list", "--fields", "entry,id,amount,currency,reference,profile")
     code, shown = wide(program, serve, LONG_ID).terminal(*words, columns=80).finish()
@@ -108,7 +108,7 @@ def test_every_list_line_fits_and_long_ids_are_complete(
     assert sum(LONG_ID in line for line in lines) == 1
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_empty_list_is_reported_at_a_terminal_only(program: Program, serve: Serve) -> None:
     there = program.at(serve(answering(http_reply("200 OK", b"[]"))))
     for words in (("webhook", "list"), ("journal", "list")):

@@ -10,7 +10,7 @@ from wire_server import Seen, http_reply, say_nothing
 
 from e2e.script import Program, finish
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.slow
 
 HELD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 HANDS = 8

@@ -9,7 +9,7 @@ from wire_server import Behave, Seen, http_reply, say_nothing
 
 from e2e.script import SECONDS, Program, plain
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.slow
 
 RECORD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")

@@ -68,7 +68,7 @@ def break_now_and_then(chance: random.Random, key: str, patch: pytest.MonkeyPatc
     patch.setattr(chance.choice([*DEFECTS]), fail)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [50, 170])
 @pytest.mark.parametrize("key", KEYS)
 def test_key_is_in_no_byte_of_500_failing_runs(
@@ -94,7 +94,7 @@ def test_key_is_in_no_byte_of_500_failing_runs(
     assert children == []
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_key_in_a_defect_is_in_no_byte(run: Run, home: Path, defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
     key = KEYS[0]

@@ -28,7 +28,7 @@ def damages(home: Path) -> Iterator[Damages]:
             made.close()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [10, 120])
 def test_truncated_journal_prevents_second_writes(damages: Damages, count: int) -> None:
     cuts = list(damages.cuts())
@@ -62,7 +62,7 @@ def test_missing_or_replaced_journal_file_prevents_second_writes(damages: Damage
     assert told == (UNDAMAGED if harmless else REFUSED)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [b"recordsrecords", b"kind TEXT NOT NULL,", b"latest TEXT NOT NULL"])
 def test_changed_schema_is_reported_in_a_sentence(damages: Damages, name: bytes) -> None:
     damages.run_with_damage(Damage("journal.db", damages.find(name), 7 if name == b"recordsrecords" else 0))
@@ -86,7 +86,7 @@ def test_changed_total_is_found_by_verify(damages: Damages) -> None:
     assert (len(changes), damages.codes) == (2, before)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.usefixtures("time_limit")
 @pytest.mark.parametrize(
     ("variant", "kinds"), [("believes_the_file", {"SENT_TWICE", "BROKE"}), ("verifies_the_chain_alone", {"SENT_TWICE"})]

@@ -58,7 +58,7 @@ def leaks_of(run: Run, home: Path, key: str, command: str, spellings: dict[str, 
     return found
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_an_echoed_key_is_shown_and_stored_in_no_decoding(run: Run, home: Path) -> None:
     found = []
     for number, name in enumerate(REPRESENTATIVES):
@@ -68,7 +68,7 @@ def test_an_echoed_key_is_shown_and_stored_in_no_decoding(run: Run, home: Path) 
     assert found == []
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("key", KEYS)
 def test_no_spelling_of_an_echoed_key_is_shown_or_stored(run: Run, home: Path, key: str, command: str) -> None:

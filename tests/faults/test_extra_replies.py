@@ -146,7 +146,7 @@ def test_extra_reply_never_counts_as_the_answer_to_a_row(case: Case, tmp_path: P
     assert run_case(case, tmp_path, home, run) == set()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.usefixtures("time_limit")
 def test_harness_notices_writes_that_share_a_connection(tmp_path: Path) -> None:
     program = Program(clean_environment(tmp_path / "home")).with_environ(BROKEN_MARK=str(tmp_path / "broken"))

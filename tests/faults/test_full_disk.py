@@ -16,7 +16,7 @@ from faults.seeds import draw_seed
 from faults.strace import READING, WRITING, Point, needs_strace
 from faults.syscall_faults import CREATE, RELEASE, faulted_command
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.slow
 
 PAGE = 4096
 LEVELS = [(pages * PAGE, used, verb) for pages in range(42) for used in (False, True) for verb in ("create", "release")]

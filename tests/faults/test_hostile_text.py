@@ -113,7 +113,7 @@ def show_strings(service: Service, place: str, strings: list[str]) -> None:
         assert "MarkupError" not in shown
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [750, 2_000, pytest.param(LONG, marks=pytest.mark.long)])
 def test_thousands_of_hostile_strings_do_a_terminal_no_harm(service: Service, count: int) -> None:
     """Show so many strings, all of them in tables and records, some of them wherever a run shows few."""
@@ -187,7 +187,7 @@ def test_undisplayable_characters_are_shown_by_code(service: Service) -> None:
 # Teeth
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.usefixtures("time_limit")
 def test_harness_detects_unescaped_text(
@@ -200,7 +200,7 @@ def test_harness_detects_unescaped_text(
         show_strings(service, place, strings)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.usefixtures("time_limit")
 def test_the_harness_notices_markup(service: Service, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     reply_variants.reads_markup(monkeypatch, reached)

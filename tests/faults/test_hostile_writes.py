@@ -17,7 +17,7 @@ from faults.hostile_terminal import Service, harm_in, hostile
 from faults.reply_variants import Reached
 from faults.seeds import draw_seed
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.slow
 
 SHORT, LONG = 240, 20_000
 IN_ONE_RECORD = 120

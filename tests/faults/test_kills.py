@@ -9,7 +9,7 @@ import pytest
 from faults.kills import Harness, HarnessError, Violation, ViolationError
 from faults.seeds import draw_seed
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.slow
 
 SHORT, LONG = 12, 1000
 

@@ -137,7 +137,7 @@ def test_a_misplaced_key_is_neither_shown_nor_sent_nor_written(
     assert {name: leaks for name, leaks in found.items() if leaks} == {}
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("key", KEYS)
 def test_no_misplaced_key_is_shown_sent_or_written(

@@ -9,7 +9,7 @@ from conftest import KEY, Result, Run
 
 from faults.proxies import PROXIES, Service, find_program, proxied
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.slow
 
 STATUSES = ("200 OK", "400 No", "409 No", "422 No", "425 No", "429 No", "500 No", "503 No")
 CREATE = ("tx", "create", "--amount", "100", "--currency", "USD", "--json")

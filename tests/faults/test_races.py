@@ -120,14 +120,14 @@ def test_eight_processes_release_one_escrow_once(tmp_path: Path, starter: Starte
     play(tmp_path, ONE, starter, rounds)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [SHORT_OF_OTHERS, pytest.param(LONG, marks=pytest.mark.long)])
 @pytest.mark.parametrize("ways", OTHERS)
 def test_two_ways_to_one_escrow_are_one(tmp_path: Path, starter: Starter, ways: str, rounds: int) -> None:
     play(tmp_path, OTHERS[ways], starter, rounds)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_default_port_written_or_omitted_is_one_service(tmp_path: Path, starter: Starter) -> None:
     through = Course(
         profiles(a=("http://127.0.0.1",), b=("http://127.0.0.1:80/",)), (("a", ()), ("b", ())), ports=(80, 0)
@@ -135,7 +135,7 @@ def test_default_port_written_or_omitted_is_one_service(tmp_path: Path, starter:
     play(tmp_path, through, starter, SHORT_OF_OTHERS)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_eight_creates_at_once_stay_under_the_cap(tmp_path: Path, starter: Starter) -> None:
     with races(tmp_path, CAPPED, starter) as run:
         run.renews = True
@@ -166,7 +166,7 @@ def test_write_settled_by_another_process_between_two_reads_is_done(
     assert seen.state is State.DONE
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_write_begun_by_another_process_between_reads_is_not_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,7 +200,7 @@ def test_write_begun_by_another_process_between_reads_is_not_damage(
     assert told in (None, ErrorCode.BUSY)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.usefixtures("time_limit")
 def test_the_races_notice_a_program_that_takes_no_locks(tmp_path: Path) -> None:
     with contextlib.closing(Starter("takes_no_locks")) as broken, races(tmp_path, ONE, broken) as run:
@@ -211,7 +211,7 @@ def test_the_races_notice_a_program_that_takes_no_locks(tmp_path: Path) -> None:
         assert run.mark.exists()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.usefixtures("time_limit")
 def test_races_detect_a_cap_checked_outside_the_commit(tmp_path: Path) -> None:
     starter = Starter("checks_caps_outside_the_commit")

@@ -29,7 +29,7 @@ from faults.peak_memory import measure
 from faults.seeds import draw_seed
 from faults.service_faults import complete, sends
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.slow
 
 MEGABYTES = 150
 GIBIBYTES = 10

@@ -115,7 +115,7 @@ def test_closed_port_is_sent_nothing(command: Command, case_runner: CaseRunner) 
     case_runner.finish()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("command", LINES.values(), ids=LINES)
 def test_server_that_never_accepts_is_sent_nothing(command: Command, case_runner: CaseRunner) -> None:
     row = Row("a full backlog", Connection.reset, NEVER_SENT)
@@ -169,7 +169,7 @@ def renumbered(command: Command, number: int) -> Command:
     return replace(command, line=line, right=right)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [10, 50, pytest.param(None, id="all", marks=pytest.mark.long)])
 def test_a_tunnel_changes_nothing(case_runner: CaseRunner, count: int | None) -> None:
     rows = tuple(row for row in ROWS if not row.https and row.what is not answer_in_tls)
@@ -178,7 +178,7 @@ def test_a_tunnel_changes_nothing(case_runner: CaseRunner, count: int | None) ->
     case_runner.finish()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("row", AT_THE_PROXY, ids=lambda row: row.name)
 def test_a_proxy_that_makes_no_tunnel_is_no_service(row: Row, case_runner: CaseRunner) -> None:
     for command, end in meetings(row):
@@ -186,7 +186,7 @@ def test_a_proxy_that_makes_no_tunnel_is_no_service(row: Row, case_runner: CaseR
     case_runner.finish()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["create", "get"])
 def test_a_tunnel_that_was_reset_leaves_room_for_another_try(name: str, case_runner: CaseRunner) -> None:
     command = LINES[name]
@@ -264,7 +264,7 @@ def end_of(row: Row, command: Command) -> int:
 RAISING = Row("raises", says(b""), every(12))
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variant", "how", "name", "command", "noticed"),
     [

@@ -9,7 +9,7 @@ from faults.seeds import draw_seed
 from faults.strace import needs_strace
 from faults.successor_kills import SuccessorKills
 
-pytestmark = [pytest.mark.full, needs_strace]
+pytestmark = [pytest.mark.slow, needs_strace]
 
 
 @pytest.mark.parametrize("share", [pytest.param(2, id="2"), pytest.param(None, id="all", marks=pytest.mark.long)])

@@ -7,7 +7,7 @@ import pytest
 from faults.strace import needs_strace
 from faults.syscall_faults import faulted_command
 
-pytestmark = [pytest.mark.full, needs_strace]
+pytestmark = [pytest.mark.slow, needs_strace]
 
 
 @pytest.mark.parametrize("verb", ["create", "release"])

@@ -34,7 +34,7 @@ def test_request_leaves_after_its_intent_is_synced(tmp_path: Path, verb: str) ->
     assert follow(tmp_path, verb).sent == 1
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["create", "release"])
 @pytest.mark.parametrize("variant", ["never_syncs", "intent_after_sending"])
 @pytest.mark.usefixtures("time_limit")

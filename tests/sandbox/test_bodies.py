@@ -42,7 +42,7 @@ def test_unknown_field_with_any_json_is_returned_unchanged(client: httpx.Client,
     assert f'"x":{value},' in client.get("/transactions").text
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @settings(max_examples=300, derandomize=True, database=None, deadline=None)
 @example(0, 100, b"\x00")
 @given(st.integers(0, len(GOOD)), st.integers(0, 8), st.binary(max_size=4))

@@ -35,7 +35,7 @@ def assert_found(examination: Examination, fault: Fault) -> None:
     assert examination.code == 1
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_sandbox_matches_its_openapi_document(sandbox: Sandbox, tmp_path: Path) -> None:
     assert_nothing_found(examine(sandbox, tmp_path / "run", *SHORT, seed=SEED), sandbox, requests=400)
 
@@ -45,7 +45,7 @@ def test_sandbox_matches_its_openapi_document_in_a_long_run(sandbox: Sandbox, tm
     assert_nothing_found(examine(sandbox, tmp_path / "run", *LONG, seed=draw_seed()), sandbox, requests=5_000)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(FAULTS)[:4])
 def test_examination_finds_a_broken_sandbox(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

@@ -36,7 +36,7 @@ def create_under(fault: str, run: Run, reference: str) -> tuple[Result, bool]:
     return ended, count() > before
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", OUTCOMES)
 def test_fault_has_its_outcome_in_process_and_over_a_socket(fault: str, home: Path, run: Run) -> None:
     code, error, exists = OUTCOMES[fault]

@@ -223,12 +223,12 @@ FEW_STEPS = settings(
 MANY_STEPS = settings(FEW_STEPS, max_examples=400, stateful_step_count=50, derandomize=False, print_blob=True)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_ledger_and_model_agree_after_every_step() -> None:
     run_state_machine_as_test(LedgerMachine, settings=FEW_STEPS)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.long
 def test_ledger_and_model_agree_in_a_long_run() -> None:
     run_state_machine_as_test(LedgerMachine, settings=MANY_STEPS)

@@ -53,7 +53,7 @@ def race_threads(client: httpx.Client, rounds: int) -> None:
             assert statuses == [200] + [409] * (THREADS - 1)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_release_by_eight_processes_is_200_once(
     sandbox: Sandbox, client: httpx.Client, folder: Path, start: Start
 ) -> None:
@@ -75,7 +75,7 @@ def test_creates_by_many_threads_are_all_stored(sandbox: Sandbox, client: httpx.
     assert [balance.hold for balance in balances(sandbox)] == [64 * 250_000]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_store_opened_by_eight_processes_is_created_once(folder: Path, start: Start) -> None:
     printed = run_all([start("open", folder) for _ in range(8)])
 

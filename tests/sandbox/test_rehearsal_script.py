@@ -34,14 +34,14 @@ def rehearse(folder: Path, *, path: str = "") -> Result:
     return program.with_environ(TMPDIR=str(folder), PATH=path + program.environ["PATH"]).bash(script)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_script_of_the_help_passes(tmp_path: Path) -> None:
     done = rehearse(tmp_path)
 
     assert (done.code, done.out, done.err) == (0, "", "")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_script_of_the_help_notices_a_write_that_is_sent_twice(tmp_path: Path) -> None:
     program, broken = tmp_path / "again.py", tmp_path / "escrowctl"
     program.write_text(SENDS_AGAIN)

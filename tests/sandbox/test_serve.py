@@ -36,7 +36,7 @@ def test_serve_prints_its_address_and_writes_a_private_ready_file(served: Served
     assert stat.filemode(served.ready_file.stat().st_mode) == "-rw-------"
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_commands_and_http_clients_share_one_store(program: Program, tmp_path: Path) -> None:
     before = program.run(*CREATE).out.strip()
     with serving(program, tmp_path) as served:
@@ -53,7 +53,7 @@ def test_commands_and_http_clients_share_one_store(program: Program, tmp_path: P
     assert (while_served.code, while_served.err) == (0, "")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_served_sandbox_ignores_variables_that_name_other_services(program: Program, served: Served) -> None:
     with serving_wire(say_nothing) as trap:
         there = program.with_environ(
@@ -69,7 +69,7 @@ def test_served_sandbox_ignores_variables_that_name_other_services(program: Prog
         assert (result.code, trap.seen) == (0, [])
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("sandbox", "serve", "--port", "0"), ("sandbox", "reset", "--yes")])
 def test_served_sandbox_refuses_a_second_owner(program: Program, served: Served, words: tuple[str, ...]) -> None:
     result = program.run(*words)
@@ -144,7 +144,7 @@ def test_server_ended_by_a_signal_removes_its_files(served: Served, program: Pro
     assert (left, served.ready_file.exists()) == (["sandbox.db", "sandbox.lock"], False)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_server_that_ends_answers_requests_in_progress(served: Served) -> None:
     request = (
         f"POST /api/v1/transactions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {served.ready['key']}\r\n"
@@ -163,7 +163,7 @@ def test_server_that_ends_answers_requests_in_progress(served: Served) -> None:
     assert [end.startswith(b"TTP/1.1 200 OK") and end.rstrip().endswith(b"}") for end in ends] == [True] * 20
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("host", "status"), [("evil.example", 421), ("127.0.0.1.evil.example:80", 421), ("[::1]", 200)]
 )
@@ -171,7 +171,7 @@ def test_request_for_another_host_is_421(served: Served, host: str, status: int)
     assert served.call("GET", "/transactions", Host=host)[0] == status
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_serve_on_a_used_port_names_it(program: Program, served: Served, tmp_path: Path) -> None:
     other = program.with_environ(ESCROWCTL_HOME=str(tmp_path / "other"))
 
@@ -203,7 +203,7 @@ def look(folder: Path) -> list[tuple[object, ...]]:
     return [(path.name, at.st_ino, at.st_mode, at.st_mtime_ns, at.st_size) for path, at in found]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["config", "json", "nested", "folder", "fifo", "link"])
 def test_serve_refuses_to_replace_another_file_by_its_ready_file(program: Program, tmp_path: Path, kind: str) -> None:
     place = tmp_path / "work" / "ready.json"
@@ -217,7 +217,7 @@ def test_serve_refuses_to_replace_another_file_by_its_ready_file(program: Progra
     assert not program.config.exists()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("is_replaced", [False, True])
 def test_ready_file_is_replaced_and_deleted_unless_it_is_anothers_by_then(
     program: Program, tmp_path: Path, *, is_replaced: bool
@@ -235,7 +235,7 @@ def test_ready_file_is_replaced_and_deleted_unless_it_is_anothers_by_then(
     assert (finish(process).code, place.exists()) == (0, is_replaced)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_reset_empties_the_sandbox_and_changes_its_identity(program: Program) -> None:
     one = program.run(*CREATE).out.strip()
     before = program.run("sandbox", "status", "--json").json
@@ -252,7 +252,7 @@ def test_reset_empties_the_sandbox_and_changes_its_identity(program: Program) ->
     assert program.run("--sandbox", "tx", "get", one).code == 6
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_status_of_a_served_sandbox_names_the_server(program: Program, served: Served) -> None:
     assert program.run(*CREATE).code == 0
 
@@ -288,7 +288,7 @@ def slow_connections(served: Served, count: int, first: bytes) -> Iterator[list[
             connection.close()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [b"", b"GET / HTTP/1.1\r\nX: ", b"POST / HTTP/1.1\r\nContent-Length: 999\r\n\r\n"])
 def test_hundreds_of_slow_connections_block_no_other_client(served: Served, first: bytes) -> None:
     with slow_connections(served, 230, first):
@@ -300,7 +300,7 @@ def test_hundreds_of_slow_connections_block_no_other_client(served: Served, firs
     assert (answers, took < 20) == ([200] * 3, True), took
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_endless_request_is_closed_after_its_time_limit(served: Served) -> None:
     begun = time.monotonic()
     with slow_connections(served, 1, b"GET /api/v1/webhooks HTTP/1.1\r\nX: ") as (slow,):

@@ -32,7 +32,7 @@ from sandbox.racer import client_of
 from sandbox.serving import SECONDS, Served, call, serving
 from sandbox.test_delivery import signature
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.slow
 
 WRITERS = 8
 FAILURES = 0.3

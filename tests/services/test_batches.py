@@ -11,7 +11,7 @@ from conftest import Result
 
 from services.variants import Client
 
-pytestmark = [pytest.mark.filterwarnings("ignore:send_bytes:DeprecationWarning"), pytest.mark.full]
+pytestmark = [pytest.mark.filterwarnings("ignore:send_bytes:DeprecationWarning"), pytest.mark.slow]
 
 Batch = Callable[..., Result]
 

@@ -62,7 +62,7 @@ def test_write_under_a_fault_is_done_once(client: Client, write: str, fault: str
     assert len(find(client)) == 1
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("client", [AMNESIAC, "idempotent=on"], indirect=True)
 def test_create_without_a_reply_in_time_is_done_once(client: Client) -> None:
     """What does not arrive has no shape: the other variants would be the same."""

@@ -23,7 +23,7 @@ def configure(home: Path, service: ExampleService, server: WireServer) -> None:
     keys.write_text(f'[p]\norigin = "{server.base_url}"\nkey = "{KEY}"\n')
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("service", EXAMPLES, ids=lambda service: service.name)
 def test_every_command_prints_the_expected_output(service: ExampleService, home: Path, serve: Serve, run: Run) -> None:
     server = serve(service.behave())

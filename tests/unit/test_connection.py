@@ -63,7 +63,7 @@ def test_connection_is_shared_by_reads_alone(methods: str, count: int) -> None:
     assert count_connections(REPLY, methods) == count
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_idle_connection_is_closed_after_a_second() -> None:
     assert count_connections(REPLY, "GET GET", pause=IDLE_SECONDS + 0.1) == 2
 
@@ -89,7 +89,7 @@ def test_failure_to_report_a_wait_does_not_disturb_the_request() -> None:
     assert 0.2 <= waits[0] < waits[1] < 0.5
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_one_look_up_serves_the_connections_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_up: list[str] = []
     look_up = socket.getaddrinfo

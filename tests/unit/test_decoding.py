@@ -88,7 +88,7 @@ def test_bytes_after_the_end_of_a_gzip_body_are_refused() -> None:
     assert defect_of(gzip.compress(b'{"id":') + gzip.compress(b'"tx_1"}'), "gzip")[0] is Defect.BAD_ENCODING
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_bomb_is_given_up_within_bounded_memory() -> None:
     squeezer = zlib.compressobj(9, zlib.DEFLATED, 31)
     zeros = bytes(1024 * 1024)

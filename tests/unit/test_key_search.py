@@ -65,7 +65,7 @@ ENCODERS: tuple[Callable[[str], str], ...] = (
 FRAMES = ("Invalid key {}", "?k={}&x=1", '{{"key":"{}"}}', "<b>{}</b>", "{}")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_key_in_any_two_encodings_is_starred_at_any_cut() -> None:
     chance = random.Random(draw_seed())
     for _ in range(2000):
@@ -85,7 +85,7 @@ ORDINARY = {
 }
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ORDINARY.values(), ids=ORDINARY)
 def test_list_of_64_megabytes_is_searched_in_seconds(text: str) -> None:
     record = (ORDINARY["plain"] * 5 + text).encode()

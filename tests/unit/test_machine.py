@@ -37,7 +37,7 @@ def run_suite(folder: Path, body: str, *options: str) -> subprocess.CompletedPro
     )
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "options", "by_fixture", "by_run"),
     [

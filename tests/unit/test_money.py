@@ -82,7 +82,7 @@ def test_proposed_amount_is_valid_and_equal_to_the_input(text: str) -> None:
         assert amount == Decimal(re.sub(r"[ _,']", "", text))
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @settings(max_examples=200, derandomize=True, deadline=None)
 @given(st.from_regex(r"\A([1-9][0-9]{0,29})(\.[0-9]{1,9})?\Z"))
 def test_accepted_spelling_is_unchanged(text: str) -> None:

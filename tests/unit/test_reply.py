@@ -66,7 +66,7 @@ def test_nested_values_beyond_the_limit_are_not_read(one: bytes) -> None:
     assert reply.defect is Defect.TOO_MANY
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_as_many_values_as_the_limit_are_read() -> None:
     most = b"[" + b",".join([b"[]"] * (MAX_VALUES - 1)) + b"]"
 
@@ -74,7 +74,7 @@ def test_as_many_values_as_the_limit_are_read() -> None:
     assert isinstance(read_reply(most.replace(b"[]", b"[[]]", 1)), Broken)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @settings(max_examples=400, derandomize=True, deadline=None)
 @given(st.binary(max_size=300))
 def test_no_bytes_at_all_make_the_reader_raise(body: bytes) -> None:
@@ -88,7 +88,7 @@ _JSON = st.recursive(
 )
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @settings(max_examples=300, derandomize=True, deadline=None)
 @given(_JSON)
 def test_written_json_is_read_back(value: object) -> None:
@@ -98,7 +98,7 @@ def test_written_json_is_read_back(value: object) -> None:
     assert read_reply(text.encode()) == Document(value)  # type: ignore[arg-type] # as above
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @settings(max_examples=300, derandomize=True, deadline=None)
 @given(_JSON, st.integers(0, 400), st.integers(0, 255))
 def test_reply_with_one_changed_byte_does_not_raise(value: object, place: int, byte: int) -> None:

@@ -22,7 +22,7 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_every_representative_name_is_the_name_of_a_case() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOOK],

@@ -73,7 +73,7 @@ def deliver(listener: Listener, count: int) -> None:
             time.sleep(0.002)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "kills"), [(40, 1), pytest.param(10_000, 50, marks=pytest.mark.long)])
 def test_forwarding_keeps_the_order_and_loses_nothing(count: int, kills: int, program: Program, tmp_path: Path) -> None:
     draw = random.Random(draw_seed())

@@ -15,7 +15,7 @@ from webhooks.listener import Listener
 FOLDER = Path(__file__).parent
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_event_of_the_javascript_library_is_verified(program: Program, tmp_path: Path) -> None:
     node = find_node()
     with contextlib.closing(Listener(program, tmp_path, "--json")) as listener:

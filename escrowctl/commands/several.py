@@ -62,7 +62,7 @@ def _show_failure(session: Session, resource_id: str, error: EscrowctlError, ver
     session.console.error(advise(error, session), session.invocation)
     if session.options.json or session.options.raw:
         document = error_document(error, session.invocation)
-        outcome = (error.outcome or Outcome.NOT_SENT).value if verb else "failed"
+        outcome = error.outcome.value if error.outcome else Outcome.NOT_SENT.value if verb else "failed"
         session.console.document({"id": resource_id, "outcome": outcome, **document})
 
 

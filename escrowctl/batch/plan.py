@@ -184,6 +184,14 @@ def drop(journal: Journal, batch: Batch) -> None:
     journal.replan([_encode(batch._replace(dropped=True))])
 
 
+def adopt(journal: Journal, batch: Batch, account: Account) -> Batch:
+    """Return a batch as that of another account, and store that: for a batch of which nothing was sent."""
+    of_entry = account.of_entry
+    adopted = batch._replace(account=(of_entry.name, of_entry.fingerprint))
+    journal.replan([_encode(adopted)])
+    return adopted
+
+
 def store_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) -> None:
     """Store in the plan why rows were not sent, by line. Rows that have left the plan are skipped."""
     rows = [

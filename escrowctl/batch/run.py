@@ -168,7 +168,7 @@ class Run:
             return 1
         if self.pace.rate(self.runtime.monotonic()) is not None:
             return self.size
-        # Some are begun ahead, so that no connection waits for a commit. A crash leaves them unknown: as few as will do.
+        # Some are begun ahead, so that no connection waits for a commit; few, because a crash leaves them unknown.
         return self.size + max(1, self.size // 4)
 
     def _delay(self, now: float) -> float:

@@ -63,14 +63,17 @@ def _text_of(hint: Hint, invocation: Invocation) -> str:
 
 def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
     """Return a copy of the error in which the API key is starred everywhere."""
-    return EscrowctlError(
+    starred = EscrowctlError(
         error.code,
         star(error.message, key),
         hint=tuple(hint._replace(text=star(hint.text, key), label=star(hint.label, key)) for hint in error.hints),
         outcome=error.outcome,
         effect=error.effect,
         facts={name: star_value(as_json(value), key) for name, value in error.facts.items()},
+        reason=error.reason,
     )
+    starred.subject = star(error.subject, key) if error.subject else None
+    return starred
 
 
 def error_document(error: EscrowctlError, invocation: Invocation) -> dict[str, JsonValue]:

@@ -238,6 +238,24 @@ def test_account_named_in_the_hint_resumes_with_another_key(start: Start, rows: 
     assert (refused.code, "config set account acme" in refused.err, followed) == (7, True, [0, 0])
 
 
+@pytest.mark.parametrize(("taken", "code"), [(0, 0), (1, 7)])
+def test_batch_begun_with_a_wrong_key_goes_on_with_the_right_one(
+    start: Start, rows: WriteRows, home: Path, taken: int, code: int
+) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > taken else "")
+    path = str(rows(5))
+    assert run("create", path, *RUN).code == 15
+    sent = len(service.received)
+    (home / "a.key").write_text("sk_test_another_0123456789")
+    service.answer = as_usual
+
+    rehearsed = run("resume", "b1", *RUN, "--dry-run")
+    resumed = run("create", path, *RUN)
+
+    assert (rehearsed.code, resumed.code, len(service.received) - sent) == (code, code, 0 if code else 5)
+    assert set(service.applied.values()) == {1}
+
+
 def test_unfinished_file_is_rehearsed_and_confirmed(start: Start, rows: WriteRows) -> None:
     service, run = start(lambda number, _seen: "401 No" if number > 1 else "")
     path = str(rows(5))

@@ -11,6 +11,7 @@ from escrowctl.batch.overlaps import find_overlaps
 from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import (
     Batch,
+    adopt,
     find_same,
     list_unsent,
     lock_name,
@@ -18,6 +19,7 @@ from escrowctl.batch.plan import (
     store_plan,
     store_reasons,
     sum_unsent,
+    sum_up,
 )
 from escrowctl.batch.progress import Progress
 from escrowctl.batch.rows import CREATES, RELEASES, RowContent, RowKind, request_row
@@ -212,14 +214,17 @@ def _resume(session: Session, batch: Batch, how: How, *, file: CheckedFile | Non
         )
     if not batch.is_for(service):
         raise not_sent(ErrorCode.CONFLICT, f"{batch.name} was created for {batch.service}, not for {service.identity}.")
-    account, fingerprint = batch.account
-    if not account_of(service).is_same(Account(account, fingerprint)):
+    account, earlier = account_of(service), Account(*batch.account)
+    # If the service has taken no row, such as with a wrong API key, the right key of this account may go on.
+    is_untaken = sum_up(session.journal, batch).counts[Outcome.NOT_SENT] == batch.rows and not account.is_other(earlier)
+    if not (account.is_same(earlier) or is_untaken):
+        again = command(f"batch drop {batch.name}", "or, to send the rest from the file with --skip-done, first")
         raise not_sent(
             ErrorCode.CONFLICT,
             f"{batch.name} was created with another API key, which may belong to another account.",
-            hint=command(f"config set account {shlex.quote(account)}", "if both keys belong to that account")
-            if account is not None
-            else "use the API key that it was created with",
+            hint=command(f"config set account {shlex.quote(earlier.name)}", "if both keys belong to that account")
+            if earlier.name is not None
+            else ("use the API key that it was created with", again),
         )
     sums, unknown = sum_unsent(session.journal, batch, service)
     count = sum(one.rows for one in sums.values())
@@ -237,6 +242,8 @@ def _resume(session: Session, batch: Batch, how: How, *, file: CheckedFile | Non
         lines.append(f"  of these unknown, and sent again under their idempotency keys: {count_rows(unknown)}")
     if _is_confirmed(session, how, batch, sums, lines):
         with session.signals.held():
+            if not account.is_same(earlier):
+                batch = adopt(session.journal, batch, account)
             _send(session, batch, how, count)
 
 

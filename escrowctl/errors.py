@@ -200,7 +200,7 @@ class EscrowctlError(Exception):
         self.outcome = outcome
         self.effect = effect
         self.subject: str | None = None
-        """The id that nothing was sent for, in a command with several ids."""
+        """The id that it is about, in a command with several ids."""
         self.facts = facts
         self.reason = reason
 

@@ -30,7 +30,7 @@ FIELD_NAMES = (
     *("id", "status", "amount", "currency", "created", "url", "events", "status_before", "status_after", "verified"),
     *("entry", "sent", "operation", "state", "reference", "profile", "operator", "reason", "released", "at"),
     *("type", "resource", "forward"),
-    *("batch", "verb", "source", "rows", "outcome", "done", "failed", "unknown", "not_sent"),
+    *("batch", "verb", "source", "rows", "outcome", "done", "refused", "unknown", "not_sent"),
 )
 """Names for `--fields`: the located fields of records, and the columns of the journal and of batches."""
 
@@ -156,7 +156,7 @@ def make_shared_options() -> list[TyperOption]:
         value("--fields", help="Show these fields only, such as id,status,amount.", metavar="NAMES", keep=_keep_fields),
         flag("--raw", help="Show the whole reply as JSON, with its envelope; of an error, its body.", keep=_keep_form),
         value("--color", help="auto, always or never.", metavar="WHEN", keep=_keep_color),
-        flag("--quiet", "-q", help="Print ids only, or the values of --fields; no notes.", keep=_keep_form),
+        flag("--quiet", "-q", help="Print ids only, or the values of --fields; few notes.", keep=_keep_form),
         flag("--verbose", "-v", help="Print a line for each request."),
         flag("--debug", help="Print requests and replies (secrets as ***), and tracebacks."),
         flag("--no-input", help="Never ask; refuse where a confirmation is needed."),

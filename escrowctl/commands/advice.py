@@ -7,7 +7,7 @@ from contextlib import suppress
 from escrowctl.client.http import THROTTLED
 from escrowctl.config.advice import advise_not_pending, advise_pending, advise_proving, advise_setting
 from escrowctl.config.service import Service
-from escrowctl.contract.operations import RELEASE_TRANSACTION
+from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.errors import EscrowctlError, Hint, command
 from escrowctl.journal.reasons import Reason
 from escrowctl.session import Session
@@ -30,11 +30,15 @@ _WITHOUT_READING = Hint("repeat the command with --allow-unreadable", "to send i
 _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.CLOSED: (FROM_EXPORT._replace(label="if that journal was not put in its place"),),
     Reason.DAMAGED: (_VERIFY, FROM_EXPORT),
+    Reason.DISK_FAILED: (command("journal verify", "once the disk works again, to check the journal"),),
+    Reason.DISK_FULL: (Hint("make space in {folder}, then repeat the command"),),
     Reason.EXPORT_OF_ANOTHER: (command("journal import EXPORT", "to add the writes of the export to this journal"),),
     Reason.FILE_MISSING: (
         FROM_EXPORT,
         Hint("mv {folder}/journal.head {folder}/journal.head.old", "or, to begin one that knows no earlier write"),
     ),
+    Reason.FILE_UNUSABLE: (Hint("ls -ld {folder}", "check that the folder exists and is writable"),),
+    Reason.LOCKED: (Hint("repeat the command"),),
     Reason.OLDER_FORMAT: (FROM_EXPORT,),
     Reason.PINNED_ELSEWHERE: (
         command("config path", "to see where this journal is"),
@@ -132,11 +136,12 @@ def _fill(hints: tuple[Hint, ...], facts: Facts) -> tuple[Hint, ...]:
 
 
 def _advise_earlier_unknown(_service: Service, facts: Facts) -> tuple[Hint, ...]:
-    resolve, duplicates, request = _fill((_RESOLVE,), facts), facts.get("duplicates"), facts.get("request")
+    resolve, duplicates = _fill((_RESOLVE,), facts), facts.get("duplicates")
     if not isinstance(duplicates, list) or not duplicates:
         return resolve
-    is_create = isinstance(request, dict) and request["method"] == "POST"
-    goal = "to create a second one anyway" if is_create else "to send it again anyway"
+    goal = (
+        "to create a second one anyway" if facts.get("verb") == CREATE_TRANSACTION.verb else "to send it again anyway"
+    )
     allowed = " ".join(f"--allow-duplicate {name}" for name in duplicates)
     return (*resolve, Hint(f"repeat the command with {allowed}", goal))
 

@@ -72,6 +72,7 @@ def list_sandbox_settings(timeout: float | None) -> list[Setting]:
             "mode": ("test", BUILT_IN),
             "timeout": (_seconds(timeouts), "--timeout" if timeout else BUILT_IN),
             "status.released": (["released"], BUILT_IN),
+            "retry_throttled": (True, BUILT_IN),
         }
     )
 

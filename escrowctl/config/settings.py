@@ -230,9 +230,11 @@ class Resolver:
             url = choice.origin.base_url
             whose = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {url}"
             unused = next((name for name in KEYS if self._environ.get(name)), None)
+            stored = self.credentials.find(choice.profile_name) if choice.profile_name else None
+            other = f"; the stored key is for {stored.origin}" if stored else ""
             raise not_sent(
                 ErrorCode.KEY_MISSING,
-                f"there is no API key for {choice.origin} (the base URL from {choice.source}).",
+                f"there is no API key for {choice.origin} (the base URL from {choice.source}){other}.",
                 hint=(
                     command(f"auth login {whose}", "to store one", bare=True),
                     f"if {unused} is the key for {choice.origin}: export ESCROWCTL_BASE_URL={url}"

@@ -33,7 +33,7 @@ def check_journal(journal: Journal, clock: Callable[[], float]) -> Iterator[Find
         return
     more = ", ..." if len(names) > _MOST_NAMES else ""
     count = f"writes with an unknown outcome: {len(names)} ({', '.join(names[:_MOST_NAMES])}{more})"
-    yield Finding("unknown", Verdict.WARNING, count, (command("journal list --unknown"),))
+    yield Finding("unknown", Verdict.WARNING, count, (command("journal list --unknown", bare=True),))
 
 
 def _verify(journal: Journal, clock: Callable[[], float]) -> Finding:

@@ -176,6 +176,7 @@ def _earlier_unknown(entry: Entry, like: str, now: datetime, *, needed: list[int
         entry,
         f"{like} ({', '.join(facts)}) still has an unknown outcome.",
         duplicates=[f"j{number}" for number in needed],
+        verb=entry.intent.verb,
     )
 
 

@@ -9,8 +9,12 @@ class Reason(StrEnum):
     # The journal itself
     CLOSED = "closed"
     DAMAGED = "damaged"
+    DISK_FAILED = "disk_failed"
+    DISK_FULL = "disk_full"
     EXPORT_OF_ANOTHER = "export_of_another"
     FILE_MISSING = "file_missing"
+    FILE_UNUSABLE = "file_unusable"
+    LOCKED = "locked"
     OLDER_FORMAT = "older_format"
     PINNED_ELSEWHERE = "pinned_elsewhere"
     PINNED_MISSING = "pinned_missing"

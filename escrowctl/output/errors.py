@@ -91,10 +91,13 @@ def error_document(error: EscrowctlError, invocation: Invocation) -> dict[str, J
 
 
 def _sentences(error: EscrowctlError) -> str:
+    message, subject = error.message, error.subject
+    if subject and subject not in message:
+        message = f"{subject}: {message}"
     if error.effect is None:
-        return error.message
-    of_one = f" for {error.subject}" if error.subject and error.effect in _OF_ONE_ID else ""
-    return f"{error.message} {_EFFECTS[error.effect]}{of_one}."
+        return message
+    of_one = f" for {subject}" if subject and error.effect in _OF_ONE_ID else ""
+    return f"{message} {_EFFECTS[error.effect]}{of_one}."
 
 
 def note_document(code: str, message: str, hints: tuple[Hint, ...], invocation: Invocation) -> JsonValue:

@@ -21,6 +21,7 @@ from escrowctl.writes.writer import Writer
 
 if TYPE_CHECKING:
     from escrowctl.writes.inspection import Confirm
+    from escrowctl.writes.read_back import ReadBack
 
 RequestFor = Callable[[Located | None], WriteRequest]
 """Builds the request for a record from that record as read (None: not read)."""
@@ -68,18 +69,9 @@ class Pipeline:
         """
         # A create reads nothing, before or after.
         from escrowctl.writes.inspection import require_unchanged  # noqa: PLC0415
-        from escrowctl.writes.read_back import ReadBack  # noqa: PLC0415
 
         request = request_for(None)
-        read_back = ReadBack(
-            request,
-            options,
-            self._service,
-            self._reader,
-            self._writer.journal.settle_later,
-            self._signals,
-            self._runtime,
-        )
+        read_back = self._read_back_of(request, options)
         try:
             # The journal needs no network; the echoed id is looked up again under the lock.
             known = self._find_known(request)
@@ -110,17 +102,13 @@ class Pipeline:
 
     def read_back(self, request: WriteRequest, result: WriteResult) -> WriteResult:
         """Return the result of a write with its record as read now. Raises EscrowctlError if it is not done."""
+        return self._read_back_of(request, _NO_OPTIONS).conclude(result)
+
+    def _read_back_of(self, request: WriteRequest, options: RecordOptions) -> "ReadBack":
         from escrowctl.writes.read_back import ReadBack  # noqa: PLC0415 - as above
 
-        return ReadBack(
-            request,
-            _NO_OPTIONS,
-            self._service,
-            self._reader,
-            self._writer.journal.settle_later,
-            self._signals,
-            self._runtime,
-        ).conclude(result)
+        settle = self._writer.journal.settle_later
+        return ReadBack(request, options, self._service, self._reader, settle, self._signals, self._runtime)
 
     def inspect(self, request: WriteRequest, options: RecordOptions = _NO_OPTIONS) -> Located | None:
         """Return the record of a write as read now, to show it before the question.

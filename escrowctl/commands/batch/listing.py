@@ -41,7 +41,7 @@ def list_all(context: typer.Context) -> None:
             "profile": batch.profile,
             "state": _state_of(session, batch, left=summary.counts[Outcome.NOT_SENT]),
         }
-        views.append(View(document, batch.name, named=document | more))
+        views.append(View(document | more, batch.name, named=document | more))
     session.console.show_listing(Listing(_COLUMNS, tuple(views)))
     session.names.add_in_journal("batch", [view.id for view in views])
 

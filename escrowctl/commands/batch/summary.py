@@ -166,6 +166,8 @@ def finished_before(session: Session, report: Report) -> EscrowctlError:
     when = ago(batch.made_at, session.runtime.now())
     message = f"sent before, {when}: {batch.name} from {batch.source} has {_describe(counts)}."
     hints = report.error.hints if report.error else (command(f"batch show {batch.name}", "to see it"),)
+    if counts[Outcome.REFUSED] == batch.rows:
+        hints = (*hints[:1], Hint("repeat the command with --run-key NAME", "to send the file again unchanged"))
     if not counts[Outcome.UNKNOWN]:
         return not_sent(ErrorCode.ALREADY_DONE, message, hint=hints)
     return EscrowctlError(

@@ -14,7 +14,14 @@ from escrowctl.sqlite import primary_code
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_IOERR)
+_REASONS = {
+    sqlite3.SQLITE_BUSY: Reason.LOCKED,
+    sqlite3.SQLITE_CORRUPT: Reason.DAMAGED,
+    sqlite3.SQLITE_ERROR: Reason.DAMAGED,
+    sqlite3.SQLITE_FULL: Reason.DISK_FULL,
+    sqlite3.SQLITE_IOERR: Reason.DISK_FAILED,
+    sqlite3.SQLITE_NOTADB: Reason.DAMAGED,
+}
 _RAISED = (sqlite3.Error, OSError, *UNDECODABLE)
 
 
@@ -59,7 +66,7 @@ def unlockable(path: Path) -> Iterator[None]:
         ) from error
 
 
-def unusable(path: Path, why: str, *, reason: str = "") -> EscrowctlError:
+def unusable(path: Path, why: str, *, reason: str = Reason.FILE_UNUSABLE) -> EscrowctlError:
     """Return the error that the file cannot be used; `why` ends the sentence."""
     message = f"the journal {path} cannot be used: {why}."
     return not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts={"folder": str(path.parent)}, reason=reason)
@@ -83,7 +90,7 @@ def require_not_lost(path: Path) -> None:
 
 def _error_of(path: Path, error: Exception) -> EscrowctlError:
     if isinstance(error, sqlite3.Error):
-        return unusable(path, str(error), reason=Reason.DAMAGED if primary_code(error) in _DAMAGED else "")
+        return unusable(path, str(error), reason=_REASONS.get(primary_code(error), Reason.FILE_UNUSABLE))
     if isinstance(error, OSError):
         return unusable(path, str(error))
     return damaged(path, "a stored value does not match its record")

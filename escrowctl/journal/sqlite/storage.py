@@ -92,13 +92,13 @@ class SqliteStorage:
         """See `storage.Storage`."""
         if self._failed:
             # After a failed sync, the next sync may succeed although pages never reached the disk.
-            raise unusable(self.path, "an earlier commit of this process failed", reason=Reason.DAMAGED)
+            raise unusable(self.path, "an earlier commit of this process failed", reason=Reason.DISK_FAILED)
         with translating(self.path):
             self._db.execute("BEGIN IMMEDIATE")
         try:
             with translating(self.path):
                 if sqlite.version_of(self._db) != schema.VERSION:
-                    raise unusable(self.path, "its format has changed since it was opened")
+                    raise unusable(self.path, "its format has changed since it was opened", reason="")
                 transaction = SqliteTransaction(self.path, self._db, self.find_lost, self._last_transaction)
             self._last_transaction, self._open_transaction = None, transaction
             yield transaction
@@ -251,7 +251,8 @@ class SqliteStorage:
         sqlite.sync_every_commit(self._db)
         version = sqlite.prepare(self._db, schema.VERSION, schema.create_tables)
         if version > schema.VERSION:
-            raise unusable(self.path, f"it was written by a newer escrowctl (format {version}): upgrade escrowctl")
+            why = f"it was written by a newer escrowctl (format {version}): upgrade escrowctl"
+            raise unusable(self.path, why, reason="")
         if version < schema.VERSION:
             way_on = "export it with the version that wrote it, then import the export"
             why = f"it was written by an older escrowctl (format {version}): {way_on}"

@@ -1,7 +1,7 @@
 """Expected failures as facts, and the exit codes: every run of the program ends with one of these.
 
     Exception
-      EscrowctlError        expected: one sentence, one `ErrorCode`, one hint
+      EscrowctlError        expected: one sentence, one `ErrorCode`, two hints at most
     BaseException
       Stopped               a signal asked the program to end (signals.py raises it)
 

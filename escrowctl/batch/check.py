@@ -182,8 +182,8 @@ def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, na
     if added is not None:
         # Its cells are changed for spreadsheets, so that their references would differ from the original ones.
         raise bad_value(
-            f'{name} has the column "{added}", as a file of results has: leave out the columns that begin with '
-            f'"{RESULT}", and take the others from the file that was sent.'
+            f'{name} looks like a file of results (column "{added}"): send the original file, without the columns '
+            f'that begin with "{RESULT}".'
         )
     for found, known in list_misspelled(kind, columns):
         raise bad_value(f'{name} has the column "{found}": write it as "{known}".')

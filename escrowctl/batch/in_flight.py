@@ -155,5 +155,5 @@ class Requests:
 
 
 def _expect(money: Money | None) -> RecordOptions:
-    """Return the confirmed values, which a record must still have before a later attempt."""
+    """Return the confirmed values, which a record must still have before each attempt."""
     return RecordOptions(None, money.amount, money.currency) if money else RecordOptions()

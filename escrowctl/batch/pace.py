@@ -10,10 +10,10 @@ from collections import deque
 from escrowctl.client.http import THROTTLED
 from escrowctl.client.retry import LONGEST_ASKED_WAIT
 
-MOST_IN_VAIN = 6
+MAX_SLOWDOWNS_IN_A_ROW = 6
 """After so many slow-downs in a row, with no row accepted in between, no more rows are tried."""
 
-_SPAN = 1.0
+_MEASURED_SECONDS = 1.0
 _NEAR = 0.97
 _STEADY_GROWTH, _FIRST_GROWTH = 60.0, 12.0
 """Seconds in which the limit doubles: if measured over a steady second, and if measured after a burst."""
@@ -43,7 +43,7 @@ class Pace:
     @property
     def is_hopeless(self) -> bool:
         """Whether the service has stopped accepting rows."""
-        return self.asked_too_much is not None or self._in_vain >= MOST_IN_VAIN
+        return self.asked_too_much is not None or self._in_vain >= MAX_SLOWDOWNS_IN_A_ROW
 
     def is_paused(self, now: float) -> bool:
         """Whether rows wait now, because the service refused some."""
@@ -93,7 +93,7 @@ class Pace:
         """Count a row that the service did not throttle."""
         self._in_vain = 0
         self._taken.append(now)
-        while self._taken[0] < now - _SPAN:
+        while self._taken[0] < now - _MEASURED_SECONDS:
             self._taken.popleft()
 
     def note_refused(self, now: float, *, sent: float, asked: float | None) -> None:
@@ -102,12 +102,13 @@ class Pace:
             self.asked_too_much = asked
         is_new = self._slowed is None or sent > self._slowed
         if is_new:
-            lately = float(sum(at >= now - _SPAN for at in self._taken))
+            lately = float(sum(at >= now - _MEASURED_SECONDS for at in self._taken))
             known = self.rate(now)
             if known is not None and self._slowed is not None:
                 # That rate was too fast. Halve it at most: just after a wait, few rows were accepted.
                 lately = min(known, max(lately, known / 2))
-            self._growth = _STEADY_GROWTH if now - self._resumes >= _SPAN and known is not None else _FIRST_GROWTH
+            is_steady = known is not None and now - self._resumes >= _MEASURED_SECONDS
+            self._growth = _STEADY_GROWTH if is_steady else _FIRST_GROWTH
             self._limit = max(lately, 1.0)
             self._slowed = now
             self._in_vain += 1

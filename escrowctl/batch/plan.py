@@ -285,7 +285,10 @@ def _encode(batch: Batch) -> PlanRow:
 
 
 def _plan_row(batch: str, row: int, text: str) -> PlanRow:
-    """Return a row of a plan with a checksum: planned rows are paid, and the chain of records does not cover them."""
+    """Return a plan row with a checksum.
+
+    The chain of records does not protect the plan, and a changed row would pay a wrong amount.
+    """
     return PlanRow(batch, row, f"{_checksum(batch, row, text)} {text}")
 
 

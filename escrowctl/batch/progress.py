@@ -14,7 +14,7 @@ from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime, describe_duration
 
 _REDRAWN_SECONDS, _TOLD_SECONDS = 0.2, 30.0
-_SPAN = 10.0
+_MEASURED_SECONDS = 10.0
 _BAR = 16
 _MOST_REASONS = 10_000
 _MOST_NOTES = 10
@@ -64,7 +64,7 @@ class Progress:
         self._last = now
         ended = counts.total()
         self._seen.append((now, ended))
-        while len(self._seen) > 2 and self._seen[1][0] < now - _SPAN:
+        while len(self._seen) > 2 and self._seen[1][0] < now - _MEASURED_SECONDS:
             self._seen.pop(0)
         text = self._text(counts)
         if self._draws:

@@ -110,7 +110,7 @@ class Run:
                 self._weigh(row, result, settlement)
                 self._unrecorded.append((row, settlement))
             elif result.why is not None:
-                self._weigh_unread(row, EscrowctlError(*result.why))
+                self._end_or_delay_unread(row, EscrowctlError(*result.why))
             elif row.unsettled and (record := result.record) and kind.is_proven_by(record.status, self.service):
                 self._settle_as_read(row, record)
             else:
@@ -312,7 +312,7 @@ class Run:
             return 0.0
         return _FIRST_RETRY * 2.0 ** (row.attempts - 1) if row.attempts < ATTEMPTS else None
 
-    def _weigh_unread(self, row: PendingRow, error: EscrowctlError) -> None:
+    def _end_or_delay_unread(self, row: PendingRow, error: EscrowctlError) -> None:
         """End a row that cannot be read before it is sent; a throttled one waits instead."""
         if error.code is ErrorCode.RATE_LIMITED and not self._ends:
             self.pace.note_refused(self.runtime.monotonic(), sent=row.sent_at, asked=None)

@@ -128,10 +128,10 @@ class _Checkup:
             yield network.check_proxy(choice.origin, environ)
             name = "tls"
             service = resolver.build_service(choice, key)
+            service.refuse_key_in_names()
         except EscrowctlError as error:
             yield fail(name, error)
             return
-        service.refuse_key_in_names()
         self.service = service
         if service.live and not service.released:
             why = "status.released is not set: each release ends as accepted, not confirmed"

@@ -146,7 +146,7 @@ def view_rehearsed(session: Session, request: "WriteRequest") -> View:
         name = known.sent.name
         return View({"dry_run": True, "replays": name}, None, {"replays": name}, named={"id": request.resource_id})
     if session.service.caps and request.is_capped and request.money is None:
-        session.console.note("caps", "the caps were not checked: for that, escrowctl reads the amount from the service")
+        session.console.note("caps", "caps were not checked: a dry run does not read the amount from the service")
     this = "Without read_only, this" if session.service.read_only else "This"
     message = f"dry run: every check on this machine passed. {this} would be sent; nothing was sent"
     session.console.note("dry_run", message)

@@ -148,7 +148,7 @@ def _host(parts: SplitResult) -> str:
 def find_proxy(origin: Origin, environ: Mapping[str, str]) -> str | None:
     """Return the URL of the proxy to an origin; None for a direct connection. Raises `ErrorCode.BAD_CONFIG`."""
     name = find_proxy_name(environ)
-    if name is None or origin.is_loopback or _excepted(origin, environ):
+    if name is None or origin.is_loopback or _is_in_no_proxy(origin, environ):
         return None
     proxy = environ[name]
     if not _is_usable(proxy):
@@ -168,7 +168,7 @@ def _is_usable(proxy: str) -> bool:
     return is_url and parts.path in ("", "/") and not parts.query and not parts.fragment
 
 
-def _excepted(origin: Origin, environ: Mapping[str, str]) -> bool:
+def _is_in_no_proxy(origin: Origin, environ: Mapping[str, str]) -> bool:
     # Slow to import, and only needed behind a proxy. It reads nothing but the mapping.
     from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined] # noqa: PLC0415 - not in typeshed
 

@@ -288,7 +288,7 @@ class Resolver:
         return None
 
     def _environ_origin(self) -> str | None:
-        """Return the origin of the environment's key: from its URL, else from its profile.
+        """Return the origin that ESCROWCTL_API_KEY is for: ESCROWCTL_BASE_URL, else that of ESCROWCTL_PROFILE.
 
         Profiles in a file that `--config` names do not count.
         """

@@ -1,4 +1,4 @@
-"""Refusals of a write: because of an earlier write in this journal, another process, or a cap."""
+"""Refusals of a write: because of an earlier write in this journal, or another process."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -62,7 +62,7 @@ class Journal:
         Only an entry in flight may be sent. If an intent's idempotency key and request were sent before, the earlier
         entry is returned, with its outcome. If `journal.keys` allows it to be sent again, it gets its next attempt.
         A refusal is an EscrowctlError ALREADY_DONE, BAD_VALUE (an allowed duplicate does not exist), BUSY,
-        CAPPED, CONFLICT, EARLIER_UNKNOWN, KEY_REUSED or REFERENCE_REUSED; see `journal.guards` and `journal.keys`.
+        CAPPED, CONFLICT, EARLIER_UNKNOWN, KEY_REUSED or REFERENCE_REUSED; see `journal.guards`, `caps` and `keys`.
         """
         return self.write_all(begins, ())[0]
 

@@ -76,7 +76,7 @@ class _Open(BaseModel):
 
 
 class Transaction(_Open):
-    """A record, with the other fields of its create."""
+    """A transaction record. It also has the extra fields that its create sent."""
 
     id: str = Field(pattern=id_pattern("tx"))
     status: State

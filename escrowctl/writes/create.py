@@ -1,7 +1,7 @@
 """The result of a create: the record that it created, and the differences from the request.
 
-`writes.outcome` decides which reply proves a create. Here, an unknown create is settled later by its stored reply,
-and a done create is compared with the request.
+`writes.outcome` decides which reply proves a create. Here, a create is settled later by its stored reply, and a
+done create is compared with the request.
 """
 
 from collections.abc import Callable, Iterable
@@ -90,9 +90,9 @@ def read_accepted(
 def settle_by_reply(
     entry: Entry, *, service: Service, reader: Reader, journal: Journal, report: Report = lambda _: None
 ) -> WriteResult | None:
-    """Settle an unknown create whose stored reply proves it by the current profile; None if it does not.
+    """Settle a create if its stored reply, read with the current profile, names an id, and a read finds that record.
 
-    The record is read first; `report` is called with the result. Raises EscrowctlError if the journal cannot record
+    None if not. `report` is called with the result. Raises EscrowctlError if the journal cannot record
     it, `BUSY` if another process has worked on the entry since.
     """
     judged = judge_stored(service, entry)

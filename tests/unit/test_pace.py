@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from faults.seeds import draw_seed
 
-from escrowctl.batch.pace import MOST_IN_VAIN, Pace
+from escrowctl.batch.pace import MAX_SLOWDOWNS_IN_A_ROW, Pace
 
 LATENCY, STEP = 0.005, 0.001
 Take = Callable[[float], bool]
@@ -108,7 +108,7 @@ def test_service_that_takes_more_again_gets_more() -> None:
 
 def test_service_that_takes_nothing_is_given_up() -> None:
     pace, now = Pace(None, 0.0), 0.0
-    for _ in range(MOST_IN_VAIN):
+    for _ in range(MAX_SLOWDOWNS_IN_A_ROW):
         assert not pace.is_hopeless
         now += pace.delay(now) + 0.01
         pace.note_refused(now, sent=now - 0.005, asked=None)

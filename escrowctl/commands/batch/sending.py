@@ -266,7 +266,7 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
         try:
             store_reasons(journal, batch, progress.reasons)
         except EscrowctlError as error:
-            why = f"why rows were not sent could not be stored, and is only shown here: {error.message}"
+            why = f"escrowctl could not store why rows were not sent, and only shows it above: {error.message}"
             session.console.note("reasons_not_kept", why, important=True)
         report = judge(session, journal, batch)
     except EscrowctlError as error:

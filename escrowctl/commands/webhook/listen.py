@@ -84,7 +84,7 @@ def listen(
         ending.callback(server.close)
         endpoint = _register(session, server.base_url, url, yes=yes) if register else None
         # Free the sandbox for other commands, and for `sandbox serve`.
-        session.close()
+        session.connector.close()
         if count := spool.remove_old(timestamp(session.runtime.now() - _KEPT)):
             what = f"{count} stored {'event' if count == 1 else 'events'}, older than {_KEPT.days} days"
             session.console.note("removed", what, word="removed")

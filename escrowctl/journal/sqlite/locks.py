@@ -57,7 +57,7 @@ class LockFile:
             self._set(place, fcntl.F_UNLCK)
 
     def is_held(self, key: LockKey) -> bool:
-        """Whether a running process has the byte."""
+        """Whether a running process holds the lock of this key."""
         place = place_of(key)
         with self._guard, unlockable(self.path):
             return place in self._own or self._is_held_elsewhere(place)

@@ -128,7 +128,7 @@ class SqliteTransaction:
         self._links.append(link)
         self._changed.add(record.entry)
         old = before.keys if before else frozenset()
-        self._move_guards(record.entry, gone=old - after.keys, new=after.keys - old)
+        self._change_duplicate_keys(record.entry, gone=old - after.keys, new=after.keys - old)
         for key, change in change_totals(before, after).items():
             self._changes[key] = sum_exactly((self._changes.get(key, Decimal(0)), change))
         self.folded[record.entry] = after
@@ -168,7 +168,7 @@ class SqliteTransaction:
         query = f"SELECT key, entry FROM keys WHERE key IN ({places(keys)})"
         return {(key, number) for key, number in self._db.execute(query, tuple(keys)).fetchall()}
 
-    def _move_guards(self, number: int, *, gone: frozenset[int], new: frozenset[int]) -> None:
+    def _change_duplicate_keys(self, number: int, *, gone: frozenset[int], new: frozenset[int]) -> None:
         went, came = {(key, number) for key in gone}, {(key, number) for key in new}
         self._gone |= went - self._new
         self._new = (self._new - went) | (came - self._gone)

@@ -1,17 +1,22 @@
 """Fixtures of the command-line tests."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import KEY, Run, Serve, ServiceAndRun
-from wire_server import Behave, WireServer
+from wire_server import Behave, WireServer, hang_up
 
-from cli.replies import entry_of, holding
+from cli.replies import HELD, RELEASE, create, entry_of, holding, in_turn, json_reply, writes_meet
 
 Journal = Callable[..., list[tuple[str, str]]]
 Profile = Callable[..., WireServer]
+Served = tuple[WireServer, Run]
+
+DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
+"""The day of `journal_of_six`."""
 
 
 @pytest.fixture
@@ -65,3 +70,23 @@ def retrying_service_and_run(profile: Profile, run: Run) -> ServiceAndRun:
         return profile("retry_throttled = true", behave=behave), run
 
     return start
+
+
+@pytest.fixture
+def journal_of_six(service_and_run: ServiceAndRun) -> Served:
+    """A journal of six: two creates and a release done, a create refused, a create and an update unknown."""
+    writes = in_turn(
+        *[holding()] * 3, json_reply(b"", "400 No"), hang_up, hang_up, json_reply(b'{"id":"wh_1"}'), json_reply(HELD)
+    )
+    server, run = service_and_run(writes_meet(writes))
+    lines = (
+        create("100.50"),
+        create("0.50", "USD", "--reference", "order-1"),
+        (*RELEASE, "--expect-amount", "100"),
+        create("7", "EUR"),
+        create("8", "EUR"),
+        ("tx", "update", "tx_1", "--data", '{"n":1}', "--yes"),
+    )
+    codes = [run(*line, now=lambda: DAY).code for line in lines]
+    assert codes == [0, 0, 0, 8, 12, 12]
+    return server, run

@@ -20,13 +20,12 @@ from conftest import NOW, Run, Serve, ServiceAndRun
 from wire_server import Behave, Seen, WireServer, by_method, hang_up
 
 from cli.conftest import Journal, Profile
-from cli.replies import CREATE, HELD, RELEASE, RELEASED, holding, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, STATUS_RELEASED, holding, in_turn, json_reply, writes_meet
 from escrowctl.journal.model import DECIDED_APPLIED, Intent
 from escrowctl.journal.opening import open_journal
 
 KEY = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
 WHY = ("--reason", "desk ticket 5512")
-KNOWN_WORD = 'status.released = ["released"]'
 
 
 def test_hint_of_a_job_runs_where_its_variables_are_not_set(run: Run, serve: Serve, tmp_path: Path) -> None:
@@ -167,7 +166,7 @@ def test_status_of_another_escrow_settles_no_release(
     profile: Profile, run: Run, journal: Journal, answer: Behave
 ) -> None:
     another = json_reply(RELEASED.replace(b"tx_1", b"tx_2"))
-    server = profile(KNOWN_WORD, behave=writes_meet(answer, reads=in_turn(json_reply(HELD), another)))
+    server = profile(STATUS_RELEASED, behave=writes_meet(answer, reads=in_turn(json_reply(HELD), another)))
 
     assert run(*RELEASE).code == 12
     result = run("journal", "resolve", "j1")
@@ -452,7 +451,7 @@ def test_entry_is_settled_only_at_its_own_service(unknown_write: UnknownWrite, s
 
 
 def test_applied_is_refused_when_the_release_reads_held(profile: Profile, run: Run, journal: Journal) -> None:
-    profile(KNOWN_WORD, behave=writes_meet(hang_up))
+    profile(STATUS_RELEASED, behave=writes_meet(hang_up))
     run(*RELEASE)
     line = ("journal", "resolve", "j1", "--applied", *WHY)
 
@@ -635,7 +634,7 @@ def test_resent_release_is_confirmed_by_a_reading(
     profile: Profile, run: Run, journal: Journal, after: Behave, code: int, state: str
 ) -> None:
     reads = in_turn(json_reply(HELD), json_reply(HELD), after)
-    lines = (KNOWN_WORD, 'status.pending = ["processing"]')
+    lines = (STATUS_RELEASED, 'status.pending = ["processing"]')
     server = profile(*lines, behave=writes_meet(in_turn(hang_up, json_reply(HELD)), reads=reads))
     assert run(*RELEASE).code == 12
 
@@ -780,7 +779,7 @@ def test_create_is_settled_although_another_table_has_its_id(
 
 def test_release_recorded_as_applied_on_a_proving_reading_is_verified(profile: Profile, run: Run) -> None:
     reads = in_turn(json_reply(HELD), json_reply(RELEASED))
-    server = profile(KNOWN_WORD, behave=writes_meet(hang_up, reads=reads))
+    server = profile(STATUS_RELEASED, behave=writes_meet(hang_up, reads=reads))
     assert run(*RELEASE).code == 12
 
     assert run("journal", "resolve", "j1", "--applied", *WHY).code == 0
@@ -853,7 +852,7 @@ NOT_APPLIED = ("journal", "resolve", "j1", "--not-applied", "--reason", "desk")
 
 def test_resolve_reads_an_unconfirmed_release_again(profile: Profile, run: Run, journal: Journal) -> None:
     reads = in_turn(*[json_reply(HELD)] * 3, json_reply(RELEASED))
-    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b""), reads=reads))
+    server = profile(STATUS_RELEASED, behave=writes_meet(json_reply(b""), reads=reads))
     assert run(*RELEASE).code == 16
 
     first, second = run("journal", "resolve", "j1", "--json"), run("journal", "resolve", "j1", "--json")
@@ -865,7 +864,7 @@ def test_resolve_reads_an_unconfirmed_release_again(profile: Profile, run: Run, 
 
 
 def test_decision_overturns_a_release_that_no_reading_verified(profile: Profile, run: Run) -> None:
-    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"")))
+    server = profile(STATUS_RELEASED, behave=writes_meet(json_reply(b"")))
     assert run(*RELEASE).code == 16
 
     codes = [run(*NOT_APPLIED, *words).code for words in ((), ("--yes",))]
@@ -947,7 +946,7 @@ def test_decision_does_not_overturn_what_another_process_verified_meanwhile(prof
 
     # Two readings of the release, the decision's own, and that of the other process, which is answered first.
     reads = in_turn(json_reply(HELD), json_reply(HELD), verify_elsewhere, json_reply(RELEASED))
-    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b""), reads=reads))
+    server = profile(STATUS_RELEASED, behave=writes_meet(json_reply(b""), reads=reads))
     assert run(*RELEASE).code == 16
 
     result = run(*NOT_APPLIED, "--yes", "--json")

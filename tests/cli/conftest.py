@@ -1,22 +1,38 @@
 """Fixtures of the command-line tests."""
 
-from collections.abc import Callable
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run, Serve, ServiceAndRun
+from conftest import KEY, NOW, Result, Run, Serve, ServiceAndRun
+from webhook_sender import SECRET
 from wire_server import Behave, WireServer, hang_up
 
+from cli.events import Application, Listen
 from cli.replies import HELD, RELEASE, create, entry_of, holding, in_turn, json_reply, writes_meet
 
 Journal = Callable[..., list[tuple[str, str]]]
 Profile = Callable[..., WireServer]
 Served = tuple[WireServer, Run]
+UnknownWrite = Callable[..., Served]
 
 DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
 """The day of `journal_of_six`."""
+
+
+def start_elsewhere(*line: str, **environ: str) -> subprocess.Popen[bytes]:
+    """Start this line in another process."""
+    words = [sys.executable, "-m", "escrowctl", *line]
+    return subprocess.Popen(words, env={**os.environ, **environ}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 @pytest.fixture
@@ -90,3 +106,67 @@ def journal_of_six(service_and_run: ServiceAndRun) -> Served:
     codes = [run(*line, now=lambda: DAY).code for line in lines]
     assert codes == [0, 0, 0, 8, 12, 12]
     return server, run
+
+
+@pytest.fixture
+def unknown_write(service_and_run: ServiceAndRun) -> UnknownWrite:
+    """Start a server on which one write has become unknown, as j1."""
+
+    def start(line: tuple[str, ...], behave: Behave, **keywords: Any) -> tuple[WireServer, Run]:
+        server, run = service_and_run(behave)
+        result = run(*line, now=lambda: NOW, **keywords)
+        assert result.code == 12, result.err
+        server.seen.clear()
+        return server, run
+
+    return start
+
+
+@pytest.fixture
+def application() -> Application:
+    return Application()
+
+
+@pytest.fixture
+def target(application: Application, serve: Serve) -> str:
+    return f"{serve(application).base_url}/hooks?a=1"
+
+
+@pytest.fixture
+def listen(run: Run, tmp_path: Path) -> Iterator[Listen]:
+    """Listen, do something with the port in another thread, and stop by a signal."""
+    failures: list[Exception] = []
+
+    def listen_there(act: Callable[[int], object], *words: str, number: int = signal.SIGINT, **given: Any) -> Result:
+        ready, ended = tmp_path / "ready.json", threading.Event()
+
+        def act_when_ready() -> None:
+            while not ready.exists() and not ended.is_set():
+                time.sleep(0.005)
+            try:
+                if ready.exists():
+                    act(int(json.loads(ready.read_text())["url"].rpartition(":")[2]))
+            except Exception as error:  # noqa: BLE001 - it is raised again in the test's own thread
+                failures.append(error)
+            finally:
+                # It is gone when the listener has ended by itself.
+                if ready.exists():
+                    os.kill(os.getpid(), number)
+
+        thread = threading.Thread(target=act_when_ready)
+        thread.start()
+        given.setdefault("monotonic", lambda: 0.0)
+        given["environ"] = {"ESCROWCTL_WEBHOOK_SECRET": SECRET} | given.get("environ", {})
+        try:
+            return run("webhook", "listen", "--port", "0", "--ready-file", str(ready), *words, **given)
+        finally:
+            ended.set()
+            thread.join()
+
+    yield listen_there
+    assert failures == []
+
+
+@pytest.fixture
+def spool(home: Path) -> Path:
+    return home / "state" / "webhooks.db"

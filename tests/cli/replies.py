@@ -1,4 +1,4 @@
-"""What the raw-socket server of these tests says, byte by byte."""
+"""Lines that these tests run, and what the raw-socket server replies to them, byte by byte."""
 
 import os
 import re

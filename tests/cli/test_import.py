@@ -11,9 +11,9 @@ from conftest import KEY, Result, Run, Serve
 from wire_server import Behave, WireServer, hang_up
 
 from cli.replies import CREATE, HELD, RELEASE, holding, in_turn, json_reply, writes_meet
+from cli.unknown_writes import APPLIED, NOT_APPLIED, RESEND, WHY
 
 Machine = Callable[..., Result]
-WHY = ("--reason", "desk")
 LATER = json_reply(b"", "429 Later", "Retry-After: 999")
 
 
@@ -122,8 +122,8 @@ def test_imported_outcome_does_not_settle_a_local_attempt(
     server, one, other = machines(hang_up)
     assert one(*RELEASE).code == 12
     journal_transfer(one, other)
-    assert other("journal", "resolve", "j1", "--resend", "--yes", *WHY).code == 12
-    assert one("journal", "resolve", "j1", "--not-applied", *WHY).code == 0
+    assert other(*RESEND).code == 12
+    assert one(*NOT_APPLIED).code == 0
 
     assert journal_transfer(one, other) == (0, 0, 1)
 
@@ -135,7 +135,7 @@ def test_import_names_a_create_that_was_sent_from_both_machines(machines: Machin
     _, one, other = machines(in_turn(hang_up, made, made, made, made, made, made, made))
     assert one(*CREATE).code == 12
     import_of(one, other)
-    assert [machine("journal", "resolve", "j1", "--resend", "--yes", *WHY).code for machine in (other, one)] == [0, 0]
+    assert [machine(*RESEND).code for machine in (other, one)] == [0, 0]
 
     imported, again = import_of(one, other), import_of(one, other)
 
@@ -181,7 +181,7 @@ def test_import_names_a_duplicate_once_its_outcome_is_known(machines: Machines, 
     referenced = (*CREATE, "--reference", "A-1")
     _, one, other = machines(in_turn(hang_up, json_reply(HELD)))
     assert [one(*referenced).code, other(*referenced).code, import_of(one, other).code] == [12, 0, 0]
-    assert one("journal", "resolve", "j1", "--applied", "--id", "tx_9", "--allow-unreadable", *WHY).code == 0
+    assert one(*APPLIED, "--id", "tx_9", "--allow-unreadable").code == 0
 
     imported = import_of(one, other)
 
@@ -209,9 +209,9 @@ def test_local_decision_yields_to_a_later_imported_done_only(
     _, one, other = machines(hang_up)
     one(*RELEASE)
     journal_transfer(one, other)
-    assert other("journal", "resolve", "j1", "--not-applied", *WHY).code == 0
+    assert other(*NOT_APPLIED).code == 0
     assert journal_transfer(one, other) == (0, 0, 1)
-    assert one("journal", "resolve", "j1", "--applied", *WHY).code == 0
+    assert one(*APPLIED).code == 0
 
     assert journal_transfer(one, other) == (0, 1, 0)
 
@@ -347,5 +347,5 @@ def test_writes_of_two_machines_after_a_copy_are_separate(
     assert journal_transfer(other, one) == (1, 0, 0)
     assert journal_transfer(other, one) == (0, 0, 1)
 
-    assert one("journal", "resolve", "j1", "--not-applied", *WHY).code == 0
+    assert one(*NOT_APPLIED).code == 0
     assert (one(*RELEASE).code, len(server.writes)) == (7, 3)

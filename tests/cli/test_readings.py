@@ -9,9 +9,9 @@ from wire_server import by_method, hang_up
 
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, STATUS_RELEASED, in_turn, json_reply, writes_meet
+from cli.unknown_writes import NOT_APPLIED
 
 STALE = json_reply(RELEASED, "200 OK", "Age: 40")
-NOT_APPLIED = ("journal", "resolve", "j1", "--not-applied", "--reason", "desk")
 
 
 @pytest.mark.parametrize("line", [("tx", "get", "tx_1"), ("tx", "list"), RELEASE])

@@ -3,8 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,9 @@ import pytest
 from conftest import Run
 from wire_server import Behave, Seen, hang_up
 
-from cli.conftest import Profile
+from cli.conftest import Profile, start_elsewhere
 from cli.replies import HELD, RELEASE, RELEASED, STATUS_RELEASED, in_turn, json_reply, writes_meet
+from cli.unknown_writes import NOT_APPLIED
 
 
 def reply_after_failure(home: Path, body: bytes) -> Behave:
@@ -47,12 +46,6 @@ def test_release_counts_as_sent_when_the_journal_fails_afterwards(
         assert result.json["verified"] is True
 
 
-def start_elsewhere(*line: str) -> subprocess.Popen[bytes]:
-    """Start this line in another process."""
-    words = [sys.executable, "-m", "escrowctl", *line]
-    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
 NOT_RECORDED = {
     "a conflict that changed nothing": ("409 No", HELD),
     "a refusal that changed something": ("400 No", HELD.replace(b"held", b"moving")),
@@ -77,8 +70,7 @@ def test_release_decided_elsewhere_during_the_reading_is_unknown(profile: Profil
     codes: list[int] = []
 
     def read_back(seen: Seen, connection: socket.socket) -> None:
-        decide = ("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", "--reason", "desk")
-        codes.append(start_elsewhere(*decide).wait(20))
+        codes.append(start_elsewhere(*NOT_APPLIED, "--allow-unreadable").wait(20))
         json_reply(HELD)(seen, connection)
 
     reads = in_turn(json_reply(HELD), read_back)

@@ -44,9 +44,9 @@ FILE_TESTS: dict[str, tuple[str, ...]] = {
         "test_live_write_is_sent_with_the_expected_journal",
         "test_a_live_write_is_refused_on_another_journal",
     ),
-    "cli/test_resolve.py": (
+    "cli/test_resolve.py": ("test_read_does_not_overwrite_a_newer_record",),
+    "cli/test_resolve_decisions.py": (
         "test_decision_does_not_overturn_what_another_process_verified_meanwhile",
-        "test_read_does_not_overwrite_a_newer_record",
         "test_key_in_a_reason_or_id_is_refused",
     ),
     "cli/test_version.py": ("test_version_reports_the_paths_and_format_that_are_used",),

@@ -18,6 +18,8 @@ from cli.events import Application, Listen, lines_of, rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:send_bytes will be removed")  # waitress warns of one of its options
 
+LATER = datetime(2030, 1, 1, tzinfo=UTC)
+
 
 def test_application_gets_the_original_bytes_and_headers(listen: Listen, application: Application, target: str) -> None:
     body = b'{ "type":"a",\n "data": {"id": "tx_\\u00e9"} }  '
@@ -148,9 +150,6 @@ def test_sign_renews_the_timestamp_and_nothing_that_is_stored(
     assert {name: signed.header(name) for name in renewed} == renewed
     assert unsigned.header("webhook-signature") is None
     assert rows_of(spool) == before
-
-
-LATER = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 def drip(_seen: Seen, connection: socket.socket) -> None:

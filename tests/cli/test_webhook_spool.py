@@ -38,19 +38,19 @@ def test_event_that_cannot_be_stored_is_not_accepted(
     assert "could not be stored" in result.err
 
 
-BOUNDS = pytest.mark.parametrize(("name", "value"), [("MAX_UNVERIFIED", 3), ("MAX_UNVERIFIED_BYTES", 2000)])
-"""Each leaves room for three events of `unsigned`."""
-
-
-def unsigned(port: int, number: int, *, size: int = 400) -> int:
-    return post(port, f"{number}".encode().rjust(size), {"webhook-id": f"msg_{number}"})
-
-
-@BOUNDS
-def test_unverified_event_without_room_is_not_acknowledged(
-    name: str, value: int, listen: Listen, run: Run, target: str, spool: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(params=[("MAX_UNVERIFIED", 3), ("MAX_UNVERIFIED_BYTES", 2000)], ids=["events", "bytes"])
+def bound(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room for three events of `unsigned`."""
+    name, value = request.param
     monkeypatch.setattr(f"escrowctl.webhooks.spool.{name}", value)
+
+
+def unsigned(port: int, number: int) -> int:
+    return post(port, f"{number}".encode().rjust(400), {"webhook-id": f"msg_{number}"})
+
+
+@pytest.mark.usefixtures("bound")
+def test_unverified_event_without_room_is_not_acknowledged(listen: Listen, run: Run, target: str, spool: Path) -> None:
     statuses: list[int] = []
 
     def listen_to(*numbers: int) -> Result:
@@ -68,17 +68,10 @@ def test_unverified_event_without_room_is_not_acknowledged(
     assert statuses == [200]
 
 
-@BOUNDS
+@pytest.mark.usefixtures("bound")
 def test_unverified_events_that_were_forwarded_make_room(
-    name: str,
-    value: int,
-    listen: Listen,
-    spool: Path,
-    application: Application,
-    target: str,
-    monkeypatch: pytest.MonkeyPatch,
+    listen: Listen, spool: Path, application: Application, target: str
 ) -> None:
-    monkeypatch.setattr(f"escrowctl.webhooks.spool.{name}", value)
     statuses: list[int] = []
 
     def act(port: int) -> None:

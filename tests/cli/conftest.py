@@ -1,17 +1,38 @@
 """Fixtures of the command-line tests."""
 
-from collections.abc import Callable
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run, Serve, ServiceAndRun
-from wire_server import Behave, WireServer
+from conftest import KEY, NOW, Result, Run, Serve, ServiceAndRun
+from webhook_sender import SECRET
+from wire_server import Behave, WireServer, hang_up
 
-from cli.replies import entry_of, holding
+from cli.events import Application, Listen
+from cli.replies import HELD, RELEASE, create, entry_of, holding, in_turn, json_reply, writes_meet
 
 Journal = Callable[..., list[tuple[str, str]]]
 Profile = Callable[..., WireServer]
+Served = tuple[WireServer, Run]
+UnknownWrite = Callable[..., Served]
+
+DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
+"""The day of `journal_of_six`."""
+
+
+def start_elsewhere(*line: str, **environ: str) -> subprocess.Popen[bytes]:
+    """Start this line in another process."""
+    words = [sys.executable, "-m", "escrowctl", *line]
+    return subprocess.Popen(words, env={**os.environ, **environ}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 @pytest.fixture
@@ -65,3 +86,87 @@ def retrying_service_and_run(profile: Profile, run: Run) -> ServiceAndRun:
         return profile("retry_throttled = true", behave=behave), run
 
     return start
+
+
+@pytest.fixture
+def journal_of_six(service_and_run: ServiceAndRun) -> Served:
+    """A journal of six: two creates and a release done, a create refused, a create and an update unknown."""
+    writes = in_turn(
+        *[holding()] * 3, json_reply(b"", "400 No"), hang_up, hang_up, json_reply(b'{"id":"wh_1"}'), json_reply(HELD)
+    )
+    server, run = service_and_run(writes_meet(writes))
+    lines = (
+        create("100.50"),
+        create("0.50", "USD", "--reference", "order-1"),
+        (*RELEASE, "--expect-amount", "100"),
+        create("7", "EUR"),
+        create("8", "EUR"),
+        ("tx", "update", "tx_1", "--data", '{"n":1}', "--yes"),
+    )
+    codes = [run(*line, now=lambda: DAY).code for line in lines]
+    assert codes == [0, 0, 0, 8, 12, 12]
+    return server, run
+
+
+@pytest.fixture
+def unknown_write(service_and_run: ServiceAndRun) -> UnknownWrite:
+    """Start a server on which one write has become unknown, as j1."""
+
+    def start(line: tuple[str, ...], behave: Behave, **keywords: Any) -> tuple[WireServer, Run]:
+        server, run = service_and_run(behave)
+        result = run(*line, now=lambda: NOW, **keywords)
+        assert result.code == 12, result.err
+        server.seen.clear()
+        return server, run
+
+    return start
+
+
+@pytest.fixture
+def application() -> Application:
+    return Application()
+
+
+@pytest.fixture
+def target(application: Application, serve: Serve) -> str:
+    return f"{serve(application).base_url}/hooks?a=1"
+
+
+@pytest.fixture
+def listen(run: Run, tmp_path: Path) -> Iterator[Listen]:
+    """Listen, do something with the port in another thread, and stop by a signal."""
+    failures: list[Exception] = []
+
+    def listen_there(act: Callable[[int], object], *words: str, number: int = signal.SIGINT, **given: Any) -> Result:
+        ready, ended = tmp_path / "ready.json", threading.Event()
+
+        def act_when_ready() -> None:
+            while not ready.exists() and not ended.is_set():
+                time.sleep(0.005)
+            try:
+                if ready.exists():
+                    act(int(json.loads(ready.read_text())["url"].rpartition(":")[2]))
+            except Exception as error:  # noqa: BLE001 - it is raised again in the test's own thread
+                failures.append(error)
+            finally:
+                # It is gone when the listener has ended by itself.
+                if ready.exists():
+                    os.kill(os.getpid(), number)
+
+        thread = threading.Thread(target=act_when_ready)
+        thread.start()
+        given.setdefault("monotonic", lambda: 0.0)
+        given["environ"] = {"ESCROWCTL_WEBHOOK_SECRET": SECRET} | given.get("environ", {})
+        try:
+            return run("webhook", "listen", "--port", "0", "--ready-file", str(ready), *words, **given)
+        finally:
+            ended.set()
+            thread.join()
+
+    yield listen_there
+    assert failures == []
+
+
+@pytest.fixture
+def spool(home: Path) -> Path:
+    return home / "state" / "webhooks.db"

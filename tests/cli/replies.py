@@ -1,4 +1,4 @@
-"""What the raw-socket server of these tests says, byte by byte."""
+"""Lines that these tests run, and what the raw-socket server replies to them, byte by byte."""
 
 import os
 import re
@@ -14,6 +14,12 @@ RELEASED = b'{"id":"tx_1","status":"released","amount":100,"currency":"USD"}'
 
 CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
 RELEASE = ("tx", "release", "tx_1", "--yes")
+STATUS_RELEASED = 'status.released = ["released"]'
+OTHER_KEY = "sk_live_fedcba9876543210"
+
+
+def create(amount: str, currency: str = "USD", *options: str) -> tuple[str, ...]:
+    return ("tx", "create", "--amount", amount, "--currency", currency, *options)
 
 
 def json_reply(body: bytes, status: str = "200 OK", *headers: str) -> Behave:
@@ -70,3 +76,14 @@ def writes_meet(behave: Behave, *, reads: Behave | None = None) -> Behave:
 def entry_of(document: dict[str, Any]) -> tuple[str, str]:
     """Return what a journal line of these tests is compared by: operation and state."""
     return document["operation"], document["state"]
+
+
+def takes(*keys: str) -> Behave:
+    """Return a service that takes these keys, and has no webhooks."""
+
+    def behave(seen: Seen, connection: Any) -> None:
+        known = seen.header("Authorization") in {f"Bearer {key}" for key in keys}
+        refusal = http_reply("401 Unauthorized", b'{"detail":"no such key"}')
+        connection.sendall(http_reply("200 OK", b"[]") if known else refusal)
+
+    return behave

@@ -1,130 +1,14 @@
-"""After the PUT of a release: what is read back, recorded and reported when something fails."""
+"""After the PUT of a release: what its record shows, and what is recorded and reported."""
 
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
-import threading
-from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import Run, ServiceAndRun
-from wire_server import Behave, Seen, hang_up
+from wire_server import Behave
 
 from cli.conftest import Journal, Profile
-from cli.replies import HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+from cli.replies import HELD, RELEASE, RELEASED, STATUS_RELEASED, in_turn, json_reply, writes_meet
 from cli.test_waiting import Clock
-
-KNOWN_WORD = 'status.released = ["released"]'
-
-
-def _fail_from_now_on(home: Path) -> None:
-    """Let no later record reach the journal: what is recorded so far is on disk."""
-    (home / "state" / "journal.db-journal").unlink(missing_ok=True)
-    (home / "state" / "journal.db-journal").mkdir()
-
-
-@pytest.mark.parametrize(
-    ("answer", "code"), [(json_reply(RELEASED), 0), (json_reply(b"", "500 Oh"), 12)], ids=["accepted", "unknown"]
-)
-def test_release_counts_as_sent_when_the_journal_fails_afterwards(
-    profile: Profile, run: Run, home: Path, answer: Any, code: int
-) -> None:
-    def read_back(seen: Seen, connection: socket.socket) -> None:
-        _fail_from_now_on(home)
-        json_reply(RELEASED)(seen, connection)
-
-    server = profile(KNOWN_WORD, behave=writes_meet(answer, reads=in_turn(json_reply(HELD), read_back)))
-
-    result = run(*RELEASE, "--json")
-
-    assert (result.code, len(server.writes)) == (code, 1), result.err
-    assert "Nothing was sent" not in result.err
-    if code == 0:
-        assert result.json["verified"] is True
-
-
-def start_elsewhere(*line: str) -> subprocess.Popen[bytes]:
-    """Start this line in another process."""
-    words = [sys.executable, "-m", "escrowctl", *line]
-    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-NOT_RECORDED = {
-    "a conflict that changed nothing": ("409 No", HELD),
-    "a refusal that changed something": ("400 No", HELD.replace(b"held", b"moving")),
-    "a refusal that reads as released": ("400 No", RELEASED),
-}
-
-
-@pytest.mark.parametrize(("status", "now"), NOT_RECORDED.values(), ids=NOT_RECORDED)
-def test_reading_that_cannot_be_recorded_leaves_the_release_unknown(
-    profile: Profile, run: Run, home: Path, status: str, now: bytes
-) -> None:
-    def read_back(seen: Seen, connection: socket.socket) -> None:
-        _fail_from_now_on(home)
-        json_reply(now)(seen, connection)
-
-    reads = in_turn(json_reply(HELD), read_back)
-    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", status), reads=reads))
-
-    result = run(*RELEASE, "--json")
-
-    assert (result.code, result.error["code"], result.error["outcome"]) == (12, "outcome_unknown", "unknown")
-    assert (len(server.writes), "Nothing was sent" in result.err) == (1, False)
-
-
-def test_release_decided_elsewhere_during_the_reading_is_unknown(profile: Profile, run: Run) -> None:
-    codes: list[int] = []
-
-    def read_back(seen: Seen, connection: socket.socket) -> None:
-        decide = ("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", "--reason", "desk")
-        codes.append(start_elsewhere(*decide).wait(20))
-        json_reply(HELD)(seen, connection)
-
-    reads = in_turn(json_reply(HELD), read_back)
-    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", "409 No"), reads=reads))
-
-    result = run(*RELEASE, "--json")
-
-    assert (codes, result.code, result.error["code"]) == ([0], 12, "outcome_unknown")
-    assert (len(server.writes), "Nothing was sent" in result.err) == (1, False)
-
-
-def test_outcome_neither_judged_nor_recorded_is_unknown(
-    profile: Profile, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def answer(seen: Seen, connection: socket.socket) -> None:
-        _fail_from_now_on(home)
-        json_reply(RELEASED)(seen, connection)
-
-    def fail(*_words: Any, **_named: Any) -> None:
-        raise RuntimeError("a defect")
-
-    server = profile(behave=writes_meet(answer))
-    monkeypatch.setattr("escrowctl.writes.sending.judge_write", fail)
-
-    result = run(*RELEASE, "--json")
-
-    assert (result.code, len(server.writes)) == (12, 1), result.err
-    assert result.error["outcome"] == "unknown"
-    assert result.error["request"]["method"] == "PUT"
-    assert '"code": "defect"' in result.err
-    assert len(list((home / "state" / "crashes").iterdir())) == 1
-
-
-def test_signal_during_the_wait_reports_the_accepted_release(profile: Profile, run: Run) -> None:
-    def interrupt(_seconds: float) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-
-    profile(KNOWN_WORD, behave=writes_meet(json_reply(HELD)))
-
-    result = run(*RELEASE, "--wait", "--json", sleep=interrupt)
-
-    assert (result.code, result.json["id"], result.json["verified"]) == (130, "tx_1", False)
 
 
 @pytest.mark.parametrize("status", ["400 No", "409 No", "422 No"])
@@ -132,7 +16,7 @@ def test_release_refused_but_read_as_released_is_done(
     profile: Profile, run: Run, journal: Journal, status: str
 ) -> None:
     reads = in_turn(json_reply(HELD), json_reply(RELEASED))
-    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", status), reads=reads))
+    server = profile(STATUS_RELEASED, behave=writes_meet(json_reply(b"", status), reads=reads))
 
     result = run(*RELEASE, "--json")
 
@@ -142,7 +26,7 @@ def test_release_refused_but_read_as_released_is_done(
 
 
 def test_release_conflict_that_changed_nothing_is_refused(profile: Profile, run: Run, journal: Journal) -> None:
-    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", "409 No"), reads=json_reply(HELD)))
+    server = profile(STATUS_RELEASED, behave=writes_meet(json_reply(b"", "409 No"), reads=json_reply(HELD)))
 
     result = run(*RELEASE, "--json")
 
@@ -160,7 +44,7 @@ def test_release_conflict_that_may_be_in_progress_stays_unknown(
 ) -> None:
     conflict = json_reply(b"", "409 In Progress", *headers)
     reads = in_turn(json_reply(HELD), json_reply(HELD), json_reply(HELD), json_reply(RELEASED))
-    server = profile(KNOWN_WORD, line, behave=writes_meet(conflict, reads=reads))
+    server = profile(STATUS_RELEASED, line, behave=writes_meet(conflict, reads=reads))
 
     first, again = run(*RELEASE, "--json"), run(*RELEASE, "--json")
 
@@ -176,87 +60,14 @@ def test_release_conflict_that_may_be_in_progress_stays_unknown(
 def test_release_conflict_that_changed_something_is_unknown(
     profile: Profile, run: Run, journal: Journal, then: Behave
 ) -> None:
-    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", "409 No"), reads=in_turn(json_reply(HELD), then)))
+    server = profile(
+        STATUS_RELEASED, behave=writes_meet(json_reply(b"", "409 No"), reads=in_turn(json_reply(HELD), then))
+    )
 
     result = run(*RELEASE, "--json", sleep=lambda _seconds: None)
 
     assert (result.code, result.error["code"], len(server.writes)) == (12, "outcome_unknown", 1)
     assert journal() == [("release_transaction", "unknown")]
-
-
-@pytest.mark.representative("unknown")
-@pytest.mark.parametrize(("answer", "code"), [(json_reply(RELEASED), 7), (hang_up, 12)], ids=["done", "unknown"])
-def test_release_waits_for_another_process_and_reports_its_outcome(
-    profile: Profile, run: Run, answer: Any, code: int
-) -> None:
-    sent, gate = threading.Event(), threading.Event()
-
-    def hold(seen: Seen, connection: socket.socket) -> None:
-        sent.set()
-        assert gate.wait(20)
-        answer(seen, connection)
-
-    reads = in_turn(json_reply(HELD), json_reply(HELD))
-    server = profile(behave=writes_meet(hold, reads=reads))
-    first = start_elsewhere(*RELEASE)
-    assert sent.wait(20)
-    slept = []
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        gate.set()
-        first.wait(20)
-
-    result = run(*RELEASE, "--json", sleep=sleep)
-
-    assert (result.code, len(server.writes), len(slept)) == (code, 1, 1), result.err
-    assert result.error["code"] == {7: "already_done", 12: "earlier_unknown"}[code]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("now", [HELD.replace(b"held", b"moving"), RELEASED], ids=["changed", "released"])
-def test_release_under_the_key_of_another_process_waits_for_its_result(profile: Profile, run: Run, now: bytes) -> None:
-    sent, gate = threading.Event(), threading.Event()
-
-    def hold(seen: Seen, connection: socket.socket) -> None:
-        sent.set()
-        assert gate.wait(20)
-        json_reply(now)(seen, connection)
-
-    def read(seen: Seen, connection: socket.socket) -> None:
-        json_reply(now if gate.is_set() else HELD)(seen, connection)
-
-    server = profile(
-        'status.released = ["released"]', 'status.pending = ["moving"]', behave=writes_meet(hold, reads=read)
-    )
-    line = (*RELEASE, "--idempotency-key", "K1", "--json")
-    first = start_elsewhere(*line)
-    assert sent.wait(20)
-
-    def sleep(_seconds: float) -> None:
-        gate.set()
-        first.wait(20)
-
-    result = run(*line, sleep=sleep)
-
-    assert (first.returncode, result.code, len(server.writes)) == (0, 0, 1), result.err
-    assert result.json["verified"] is (now is RELEASED)
-
-
-def test_several_releases_stop_when_the_journal_fails(profile: Profile, run: Run, home: Path) -> None:
-    def answer(seen: Seen, connection: socket.socket) -> None:
-        _fail_from_now_on(home)
-        json_reply(RELEASED)(seen, connection)
-
-    def by_id(seen: Seen, connection: socket.socket) -> None:
-        json_reply(HELD.replace(b"tx_1", seen.target.rsplit("/", 1)[-1].encode()))(seen, connection)
-
-    server = profile(behave=writes_meet(answer, reads=by_id))
-
-    result = run("tx", "release", "tx_1", "tx_2", "tx_3", "--yes", "--json")
-
-    assert (result.code, len(server.writes)) == (12, 1)
-    assert result.error["code"] == "some_unknown"
 
 
 @pytest.mark.parametrize("status", ["400 No", "403 No", "404 No", "422 No"])
@@ -271,8 +82,6 @@ def test_refused_release_that_changed_the_record_is_unknown(
     assert (codes, len(server.writes)) == ([12, 12], 1)
     assert journal() == [("release_transaction", "unknown")]
 
-
-# Repeated under its idempotency key
 
 KEYED = (*RELEASE, "--idempotency-key", "K1", "--json")
 
@@ -291,7 +100,7 @@ def test_repeated_release_reports_what_its_record_shows(
     profile: Profile, run: Run, now: str, code: int, notes: set[str]
 ) -> None:
     reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", now.encode())))
-    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b""), reads=reads))
+    server = profile(STATUS_RELEASED, behave=writes_meet(json_reply(b""), reads=reads))
 
     first, again = run(*KEYED), run(*KEYED)
 
@@ -299,13 +108,10 @@ def test_repeated_release_reports_what_its_record_shows(
     assert notes_in(again.err) == notes
 
 
-# Released or in progress before this command
-
-
 def test_skip_released_succeeds_while_the_release_is_in_progress(profile: Profile, run: Run) -> None:
     processing = json_reply(HELD.replace(b"held", b"processing"))
     reads = in_turn(json_reply(HELD), *[processing] * 4, json_reply(RELEASED))
-    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b""), reads=reads))
+    server = profile(STATUS_RELEASED, behave=writes_meet(json_reply(b""), reads=reads))
     assert run(*RELEASE).code == 0
 
     again = run(*RELEASE, "--skip-released", "--json")
@@ -330,7 +136,7 @@ def test_skip_released_refuses_what_does_not_read_as_released(
     profile: Profile, run: Run, then: tuple[bytes, ...], options: tuple[str, ...], codes: list[int]
 ) -> None:
     reads = in_turn(*(json_reply(one) for one in (HELD, *then)))
-    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b""), reads=reads))
+    server = profile(STATUS_RELEASED, behave=writes_meet(json_reply(b""), reads=reads))
     first = run(*RELEASE).code
 
     again = [run(*RELEASE, "--skip-released", *options, **Clock().injected).code for _ in codes[1:]]
@@ -339,7 +145,7 @@ def test_skip_released_refuses_what_does_not_read_as_released(
 
 
 def test_release_in_progress_elsewhere_is_not_sent(profile: Profile, run: Run) -> None:
-    server = profile(KNOWN_WORD, behave=json_reply(HELD.replace(b"held", b"processing")))
+    server = profile(STATUS_RELEASED, behave=json_reply(HELD.replace(b"held", b"processing")))
 
     refused, skipped = run(*RELEASE, "--json"), run(*RELEASE, "--skip-released", "--json")
 
@@ -358,16 +164,13 @@ def test_release_needs_the_status_that_the_profile_goes_by(profile: Profile, run
     assert (run(*RELEASE, "--allow-unreadable").code, len(server.writes)) == (0, 1)
 
 
-# Accepted, but not shown by the record
-
-
 @pytest.mark.parametrize("status", ["held", "failed", "settled_elsewhere"])
 def test_release_whose_record_does_not_show_it_ends_with_16(
     profile: Profile, run: Run, journal: Journal, status: str
 ) -> None:
     after = HELD.replace(b"held", status.encode())
     reads = in_turn(json_reply(HELD), json_reply(after))
-    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", "202 Accepted"), reads=reads))
+    server = profile(STATUS_RELEASED, behave=writes_meet(json_reply(b"", "202 Accepted"), reads=reads))
 
     result, again = run(*RELEASE, "--json"), run(*RELEASE, "--json")
 
@@ -412,7 +215,7 @@ def test_release_whose_escrow_then_reads_failed_is_not_confirmed(before: str, se
 @pytest.mark.parametrize("status", ["pending", "PROCESSING", "in_progress"])
 def test_release_whose_status_is_pending_is_accepted(profile: Profile, run: Run, status: str) -> None:
     reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", status.encode())))
-    profile(KNOWN_WORD, behave=writes_meet(json_reply(b""), reads=reads))
+    profile(STATUS_RELEASED, behave=writes_meet(json_reply(b""), reads=reads))
 
     result = run(*RELEASE, "--json")
 
@@ -421,25 +224,9 @@ def test_release_whose_status_is_pending_is_accepted(profile: Profile, run: Run,
 
 
 def test_several_releases_count_those_that_are_not_confirmed(profile: Profile, run: Run) -> None:
-    profile(KNOWN_WORD, behave=writes_meet(json_reply(b""), reads=json_reply(b'{"status":"held"}')))
+    profile(STATUS_RELEASED, behave=writes_meet(json_reply(b""), reads=json_reply(b'{"status":"held"}')))
 
     result = run("tx", "release", "tx_1", "tx_2", "--yes", "--json")
 
     assert (result.code, result.error["code"]) == (15, "some_failed")
     assert "2 ids: 2 done (2 not confirmed), 0 refused, 0 unknown, 0 not sent" in result.error["message"]
-
-
-def test_release_verified_by_another_process_during_its_reading_is_done(profile: Profile, run: Run) -> None:
-    codes: list[int] = []
-
-    def verify_elsewhere(seen: Seen, connection: socket.socket) -> None:
-        codes.append(start_elsewhere("journal", "resolve", "j1").wait(20))
-        json_reply(RELEASED)(seen, connection)
-
-    reads = in_turn(json_reply(HELD), verify_elsewhere, json_reply(RELEASED))
-    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b""), reads=reads))
-
-    result = run(*RELEASE, "--json")
-
-    assert (codes, result.code, len(server.writes)) == ([0], 0, 1), result.err
-    assert result.json["verified"] is True

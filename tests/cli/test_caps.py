@@ -9,17 +9,13 @@ from conftest import Run
 from wire_server import hang_up
 
 from cli.conftest import Profile
-from cli.replies import HELD, holding, in_turn, json_reply
+from cli.replies import HELD, create, holding, in_turn, json_reply
 
 DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
 EVE = datetime(2026, 11, 20, 23, 59, 59, tzinfo=UTC)
 NEXT = datetime(2026, 11, 22, tzinfo=UTC)
 AHEAD = datetime(2036, 11, 21, 12, tzinfo=UTC)
 AFTER = datetime(2036, 11, 22, tzinfo=UTC)
-
-
-def create(amount: str, currency: str = "USD") -> tuple[str, ...]:
-    return ("tx", "create", "--amount", amount, "--currency", currency)
 
 
 def test_creates_are_sent_up_to_the_cap_and_no_further(profile: Profile, run: Run) -> None:

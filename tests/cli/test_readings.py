@@ -8,11 +8,10 @@ from conftest import Run, ServiceAndRun
 from wire_server import by_method, hang_up
 
 from cli.conftest import Journal, Profile
-from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, STATUS_RELEASED, in_turn, json_reply, writes_meet
+from cli.unknown_writes import NOT_APPLIED
 
-RELEASED_IS_KNOWN = 'status.released = ["released"]'
 STALE = json_reply(RELEASED, "200 OK", "Age: 40")
-NOT_APPLIED = ("journal", "resolve", "j1", "--not-applied", "--reason", "desk")
 
 
 @pytest.mark.parametrize("line", [("tx", "get", "tx_1"), ("tx", "list"), RELEASE])
@@ -41,7 +40,7 @@ def test_status_after_a_release_is_compared_as_a_person_reads_it(
     profile: Profile, run: Run, status: bytes, code: int
 ) -> None:
     reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", status)))
-    profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b""), reads=reads))
+    profile(STATUS_RELEASED, behave=writes_meet(json_reply(b""), reads=reads))
 
     assert run(*RELEASE).code == code
 
@@ -65,7 +64,7 @@ def test_release_is_sent_when_the_age_header_is_meaningless(service_and_run: Ser
 
 
 def test_release_is_not_confirmed_by_a_cached_reading(profile: Profile, run: Run) -> None:
-    profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b""), reads=in_turn(json_reply(HELD), STALE)))
+    profile(STATUS_RELEASED, behave=writes_meet(json_reply(b""), reads=in_turn(json_reply(HELD), STALE)))
 
     result = run(*RELEASE, "--json")
 
@@ -73,7 +72,7 @@ def test_release_is_not_confirmed_by_a_cached_reading(profile: Profile, run: Run
 
 
 def test_unknown_release_is_not_settled_by_a_cached_reading(profile: Profile, run: Run, journal: Journal) -> None:
-    profile(RELEASED_IS_KNOWN, behave=writes_meet(hang_up, reads=in_turn(json_reply(HELD), STALE)))
+    profile(STATUS_RELEASED, behave=writes_meet(hang_up, reads=in_turn(json_reply(HELD), STALE)))
     assert run(*RELEASE).code == 12
 
     codes = [run("journal", "resolve", "j1").code, run(*NOT_APPLIED).code]
@@ -126,7 +125,7 @@ def test_release_is_not_confirmed_by_a_reading_of_no_escrow(
     profile: Profile, run: Run, journal: Journal, reading: bytes
 ) -> None:
     after = json_reply(reading.replace(b"held", b"released"))
-    profile(RELEASED_IS_KNOWN, behave=writes_meet(hang_up, reads=in_turn(json_reply(HELD), after)))
+    profile(STATUS_RELEASED, behave=writes_meet(hang_up, reads=in_turn(json_reply(HELD), after)))
 
     codes = [run(*RELEASE).code, run("journal", "resolve", "j1").code, run(*NOT_APPLIED).code]
 

@@ -13,10 +13,9 @@ from conftest import NOW, Result, Run
 from wire_server import Seen, WireServer, by_method, hang_up, http_reply
 
 from cli.conftest import Profile
-from cli.replies import CREATE, HELD, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, STATUS_RELEASED, in_turn, json_reply, writes_meet
 
 DONE = b'{"id":"tx_1","status":"released","amount":100,"currency":"USD"}'
-RELEASED = 'status.released = ["released"]'
 COLUMNS = ["id", "amount", "currency", "status", "created", "released", "reference", "entry"]
 
 
@@ -85,7 +84,7 @@ def seven(profile: Profile, run: Run) -> tuple[WireServer, Escrows]:
     of an escrow from elsewhere.
     """
     service = Escrows(lost=("tx_3",))
-    server = profile(RELEASED, behave=service)
+    server = profile(STATUS_RELEASED, behave=service)
     for amount in (1, 2, 3, 13, 14, 15):
         create(run, amount)
     service.statuses["tx_8"] = "held"
@@ -143,7 +142,7 @@ def test_refresh_decides_what_is_held_too_long(seven: tuple[WireServer, Escrows]
 
 def test_status_that_is_not_found_is_not_taken_for_the_last_known(profile: Profile, run: Run) -> None:
     service = Escrows()
-    profile(RELEASED, behave=by_method(POST=service, GET=json_reply(b'{"id":"tx_1","stage":"released"}')))
+    profile(STATUS_RELEASED, behave=by_method(POST=service, GET=json_reply(b'{"id":"tx_1","stage":"released"}')))
     create(run, 1)
 
     result = register(run, "--refresh", "--json")
@@ -165,7 +164,7 @@ def test_register_leaves_out_other_accounts(profile: Profile, run: Run, home: Pa
 
 
 def test_release_reply_that_claims_it_is_no_proof(profile: Profile, run: Run) -> None:
-    profile('status.released = ["released"]', behave=writes_meet(json_reply(DONE)))
+    profile(STATUS_RELEASED, behave=writes_meet(json_reply(DONE)))
 
     assert run("tx", "release", "tx_1", "--yes").code == 16
     (row,) = run("tx", "list", "--local", "--json").json
@@ -177,7 +176,7 @@ def test_release_reply_that_claims_it_is_no_proof(profile: Profile, run: Run) ->
 def test_ids_that_differ_in_case_are_two_rows(profile: Profile, run: Run) -> None:
     reads = in_turn(json_reply(HELD), json_reply(DONE))
     behave = by_method(GET=reads, POST=json_reply(HELD.replace(b"tx_1", b"TX_1")), PUT=json_reply(DONE))
-    profile('status.released = ["released"]', behave=behave)
+    profile(STATUS_RELEASED, behave=behave)
     run(*CREATE)
     run("tx", "release", "tx_1", "--yes", "--allow-duplicate", "j1")
 
@@ -188,7 +187,7 @@ def test_ids_that_differ_in_case_are_two_rows(profile: Profile, run: Run) -> Non
 
 def test_writes_of_another_api_key_are_no_claim(profile: Profile, run: Run, home: Path) -> None:
     reads = in_turn(json_reply(HELD), json_reply(DONE))
-    profile('status.released = ["released"]', behave=writes_meet(json_reply(DONE), reads=reads))
+    profile(STATUS_RELEASED, behave=writes_meet(json_reply(DONE), reads=reads))
     assert run("tx", "release", "tx_1", "--yes").code == 0
     for path in home.glob("*.key"):
         path.write_text("sk_test_of_another_account")

@@ -11,9 +11,8 @@ from conftest import NOW, Run, ServiceAndRun
 from wire_server import Behave, Seen, WireServer, hang_up, http_reply
 
 from cli.replies import CREATE, writes_meet
+from cli.unknown_writes import NOT_APPLIED, UUID
 
-KEY = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
-NOT_APPLIED = ("journal", "resolve", "j1", "--not-applied", "--reason", "ticket 5512")
 AFTER, BEFORE = "2026-11-21T03:13:00Z", "2026-11-20T03:13:00Z"
 
 Resolve = Callable[..., tuple[WireServer, Run]]
@@ -41,7 +40,7 @@ def unknown_create(service_and_run: ServiceAndRun) -> Resolve:
 
     def start(listed: Behave) -> tuple[WireServer, Run]:
         server, run = service_and_run(writes_meet(hang_up, reads=listed))
-        assert run(*CREATE, now=lambda: NOW, new_uuid=lambda: KEY).code == 12
+        assert run(*CREATE, now=lambda: NOW, new_uuid=lambda: UUID).code == 12
         server.seen.clear()
         return server, run
 
@@ -58,7 +57,7 @@ def test_create_may_have_made_what_is_on_a_later_page(unknown_create: Resolve) -
 
 
 def test_create_is_settled_by_its_key_on_a_later_page(unknown_create: Resolve) -> None:
-    _server, run = unknown_create(pages(escrow(4), escrow(3), escrow(2), escrow(1, amount=100, key=KEY)))
+    _server, run = unknown_create(pages(escrow(4), escrow(3), escrow(2), escrow(1, amount=100, key=UUID)))
 
     result = run("journal", "resolve", "j1", "--json")
 

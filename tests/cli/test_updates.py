@@ -10,7 +10,7 @@ from conftest import Run, ServiceAndRun
 from wire_server import Seen, by_method, hang_up, http_reply
 
 from cli.conftest import Profile
-from cli.replies import CREATE, HELD, RELEASED, in_turn, json_reply
+from cli.replies import CREATE, HELD, RELEASED, STATUS_RELEASED, in_turn, json_reply
 
 UPDATED = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD","note":"checked"}'
 UPDATE = ("tx", "update", "tx_1", "--data", '{"note":"checked","n":1.50}')
@@ -56,19 +56,18 @@ def test_update_without_a_terminal_is_not_sent(service_and_run: ServiceAndRun) -
     assert (result.code, result.error["code"], server.writes) == (3, "confirmation_needed", [])
 
 
-WORDS = 'status.released = ["released"]'
 WARNING = "warning: after this update, tx_1 has the status released."
 
 
 @pytest.mark.parametrize(
     ("readings", "words", "warnings"),
     [
-        ((HELD, RELEASED), WORDS, 1),
-        ((RELEASED, RELEASED), WORDS, 0),
-        ((HELD, HELD), WORDS, 0),
+        ((HELD, RELEASED), STATUS_RELEASED, 1),
+        ((RELEASED, RELEASED), STATUS_RELEASED, 0),
+        ((HELD, HELD), STATUS_RELEASED, 0),
         ((HELD, RELEASED), "", 0),
-        ((b"<html>", RELEASED), WORDS, 1),
-        ((HELD, RELEASED.replace(b"tx_1", b"tx_2")), WORDS, 0),
+        ((b"<html>", RELEASED), STATUS_RELEASED, 1),
+        ((HELD, RELEASED.replace(b"tx_1", b"tx_2")), STATUS_RELEASED, 0),
     ],
 )
 def test_update_after_which_the_record_reads_as_released_warns(
@@ -85,7 +84,9 @@ def test_update_after_which_the_record_reads_as_released_warns(
 
 
 def test_update_whose_read_back_fails_is_done_with_a_warning(profile: Profile, run: Run) -> None:
-    profile(WORDS, behave=by_method(GET=in_turn(json_reply(HELD), json_reply(b"<html>")), PUT=json_reply(UPDATED)))
+    profile(
+        STATUS_RELEASED, behave=by_method(GET=in_turn(json_reply(HELD), json_reply(b"<html>")), PUT=json_reply(UPDATED))
+    )
 
     result = run(*UPDATE, "--yes", "--json")
 
@@ -97,7 +98,7 @@ def test_update_interrupted_while_reading_back_is_shown_first(profile: Profile, 
     def interrupt(_seen: Seen, _connection: socket.socket) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
-    profile(WORDS, behave=by_method(GET=in_turn(json_reply(HELD), interrupt), PUT=json_reply(UPDATED)))
+    profile(STATUS_RELEASED, behave=by_method(GET=in_turn(json_reply(HELD), interrupt), PUT=json_reply(UPDATED)))
 
     result = run(*UPDATE, "--yes", "--json")
 
@@ -106,7 +107,7 @@ def test_update_interrupted_while_reading_back_is_shown_first(profile: Profile, 
 
 
 def test_replayed_update_is_not_read_back(profile: Profile, run: Run) -> None:
-    server = profile(WORDS, behave=by_method(GET=json_reply(HELD), PUT=json_reply(UPDATED)))
+    server = profile(STATUS_RELEASED, behave=by_method(GET=json_reply(HELD), PUT=json_reply(UPDATED)))
     assert run(*UPDATE, "--yes", "--idempotency-key", "k").code == 0
     server.seen.clear()
 
@@ -118,7 +119,7 @@ def test_replayed_update_is_not_read_back(profile: Profile, run: Run) -> None:
     "line", [("tx", "update", "tx_1", "--yes"), ("api", "POST", "/notes", "--yes"), CREATE], ids=" ".join
 )
 def test_texts_in_a_body_refuse_no_write(profile: Profile, run: Run, line: tuple[str, ...], body: str) -> None:
-    server = profile(WORDS, behave=json_reply(HELD))
+    server = profile(STATUS_RELEASED, behave=json_reply(HELD))
 
     assert (run(*line, "--data", body).code, len(server.writes)) == (0, 1)
 

@@ -3,9 +3,12 @@
 import socket
 
 from conftest import ServiceAndRun
-from create_replies import CREATED, NOTHING_CREATED, CreateReply
+from create_replies import CREATED, CreateReply
+from framework_errors import FRAMEWORK_ERRORS
+from payment_errors import PAYMENT_ERRORS
 from wire_server import Behave, Seen, http_reply
 
+NOTHING_CREATED = (*PAYMENT_ERRORS, *FRAMEWORK_ERRORS)
 CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
 
 End = tuple[int, str, str]

@@ -91,9 +91,6 @@ def says(body: bytes | Callable[[bytes], bytes], *headers: str) -> Reply:
     return Reply("200 OK", ("Content-Type: application/json", *headers), body)
 
 
-# On the socket
-
-
 def hang_up(connection: Connection) -> None:
     connection.socket.shutdown(socket.SHUT_RDWR)
 
@@ -135,21 +132,6 @@ def give_up_before_reading(connection: Connection) -> None:
     """As servers end a connection that was idle for too long."""
     connection.send(complete(b"", "408 Request Timeout", "Connection: close"))
     connection.read_request()
-
-
-def tunnel_to_nowhere(connection: Connection) -> None:
-    connection.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
-    connection.socket.recv(65536)
-
-
-def tunnel_to_plain_http(connection: Connection) -> None:
-    tunnel_to_nowhere(connection)
-    connection.send(complete(connection.right))
-
-
-def reset_tunnel(connection: Connection) -> None:
-    connection.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
-    reset_unread(connection)
 
 
 def part_then_reset(part: Callable[[bytes], bytes]) -> Misbehave:
@@ -384,23 +366,3 @@ IN_PROCESS = tuple(
     and all(header.isascii() for header in row.what.headers)
 )
 """Those that an application can play: not what is between hops, nor bytes that WSGI has no text for."""
-
-AT_THE_PROXY: tuple[Row, ...] = (
-    Row("reset", Connection.reset, NEVER_SENT, tries=3),
-    Row("hang up", hang_up, NEVER_SENT, tries=3),
-    Row("silence", stay_silent, NEVER_SENT),
-    Row("not HTTP", sends(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"), NEVER_SENT),
-    Row("half a status line", sends(b"HTTP/1.1 2"), NEVER_SENT, tries=3),
-    Row("drip in the head", drip(b"HTTP/1.1 200 OK\r\nX-A: ", b"x"), NEVER_SENT),
-    Row("a header of 4 MB", giant(b"HTTP/1.1 200 OK\r\nX-A: ", b"x" * 4096), NEVER_SENT),
-    Row("302", sends(b"HTTP/1.1 302 Found\r\nLocation: https://elsewhere.test/\r\nContent-Length: 0\r\n\r\n"),
-        NEVER_SENT, tries=3),
-    Row("403", sends(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno"), NEVER_SENT, tries=3),
-    Row("407", sends(b"HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\n\r\n"),
-        NEVER_SENT, tries=3),
-    Row("429", sends(b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\n\r\n"), NEVER_SENT, tries=3),
-    Row("502 in HTML", sends(b"HTTP/1.1 502 Bad Gateway\r\n\r\n" + HTML), NEVER_SENT, tries=3),
-    Row("a tunnel to nowhere", tunnel_to_nowhere, NEVER_SENT),
-    Row("a tunnel to plain HTTP", tunnel_to_plain_http, NEVER_SENT),
-)  # fmt: skip
-"""What a proxy may do before there is a tunnel: nothing of a write can have reached the service."""

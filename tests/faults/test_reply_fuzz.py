@@ -25,6 +25,7 @@ from escrowctl.contract import record as contract_record
 from faults import reply_fuzz, reply_variants
 from faults.kills import code_of
 from faults.misbehaving_service import Connection, Misbehave, MisbehavingServer, misbehaving
+from faults.mutated_replies import reply_of
 from faults.peak_memory import measure
 from faults.seeds import draw_seed
 from faults.service_faults import complete, sends
@@ -69,7 +70,7 @@ def test_commands_end_as_judged_for_mutated_replies(run: Run, count: int) -> Non
     seed = draw_seed()
     chance = random.Random(seed)
     for number in range(count):
-        data, _ = reply_fuzz.reply_of(seed, number)
+        data, _ = reply_of(seed, number)
         line = tuple(word.replace("{}", str(number + 1)) for word in chance.choice(LINES))
         output_options = chance.choice((("--json",), (), ("--debug",), ("-v", "--json")))
         server = MisbehavingServer(lambda connection, data=data: connection.send(data), b"")  # type: ignore[misc] # bound for B023

@@ -21,9 +21,9 @@ from wire_server import Seen, WireServer, answering, http_reply, serving
 from faults import reply_variants
 from faults.case_runner import HOST, LINES, READING, Answers, Application, CaseRunner, Command, faults_of
 from faults.misbehaving_service import Connection, MisbehavingServer, misbehaving, record
+from faults.proxy_faults import AT_THE_PROXY, reset_tunnel
 from faults.seeds import draw_seed
 from faults.service_faults import (
-    AT_THE_PROXY,
     COMMANDS,
     IN_PROCESS,
     NEVER_SENT,
@@ -33,7 +33,6 @@ from faults.service_faults import (
     answer_in_tls,
     complete,
     every,
-    reset_tunnel,
     says,
 )
 

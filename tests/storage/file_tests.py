@@ -2,7 +2,7 @@
 
 FILE_TESTS: dict[str, tuple[str, ...]] = {
     "cli/test_accounts.py": ("test_key_is_not_readable_from_the_journal",),
-    "cli/test_after_release.py": (
+    "cli/test_release_interrupted.py": (
         "test_reading_that_cannot_be_recorded_leaves_the_release_unknown",
         "test_release_decided_elsewhere_during_the_reading_is_unknown",
         "test_release_under_the_key_of_another_process_waits_for_its_result",
@@ -25,7 +25,6 @@ FILE_TESTS: dict[str, tuple[str, ...]] = {
     "cli/test_journal.py": (
         "test_write_lost_in_a_crash_is_not_called_sent",
         "test_verify_compares_the_journal_with_a_saved_head",
-        "test_a_journal_of_an_earlier_format_is_refused",
         "test_verify_reports_a_valid_journal",
         "test_older_copy_is_refused_and_exported_as_incomplete",
         "test_an_unknown_that_a_crash_left_is_listed_as_unknown",
@@ -33,6 +32,7 @@ FILE_TESTS: dict[str, tuple[str, ...]] = {
         "test_changed_record_is_never_shown",
         "test_verify_names_what_was_changed",
     ),
+    "cli/test_journal_export.py": ("test_a_journal_of_an_earlier_format_is_refused",),
     "cli/test_retry.py": ("test_refusal_is_reported_when_the_journal_fails_before_the_next_attempt",),
     "cli/test_signing_secrets.py": ("test_secret_of_an_older_copy_does_not_replace_an_earlier_one",),
     "cli/test_journal_head.py": ("*",),
@@ -44,9 +44,9 @@ FILE_TESTS: dict[str, tuple[str, ...]] = {
         "test_live_write_is_sent_with_the_expected_journal",
         "test_a_live_write_is_refused_on_another_journal",
     ),
-    "cli/test_resolve.py": (
+    "cli/test_resolve.py": ("test_read_does_not_overwrite_a_newer_record",),
+    "cli/test_resolve_decisions.py": (
         "test_decision_does_not_overturn_what_another_process_verified_meanwhile",
-        "test_read_does_not_overwrite_a_newer_record",
         "test_key_in_a_reason_or_id_is_refused",
     ),
     "cli/test_version.py": ("test_version_reports_the_paths_and_format_that_are_used",),

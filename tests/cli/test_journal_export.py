@@ -1,0 +1,128 @@
+"""`journal export`, and what an import of it makes of a fresh or older journal."""
+
+import hashlib
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from conftest import Run, ServiceAndRun
+from wire_server import WireServer
+
+from cli.conftest import Served
+from cli.older_export import write_older_export
+from cli.replies import CREATE, HELD, RELEASE, create, holding, json_reply, writes_meet
+
+OtherMachine = tuple[WireServer, Run, dict[str, str], Path]
+
+
+def test_export_has_the_complete_chain_and_can_be_checked(journal_of_six: Served) -> None:
+    _, run = journal_of_six
+
+    lines = [json.loads(line) for line in run("journal", "export").out.splitlines()]
+
+    previous = "0" * 64
+    for line in lines[1:-1]:
+        facts = json.dumps(line["facts"], sort_keys=True, separators=(",", ":"))
+        covered = json.dumps([previous, line["sequence"], line["entry"], line["kind"], line["at"], facts])
+        previous = hashlib.sha256(covered.encode()).hexdigest()
+        assert line["digest"] == previous
+    assert (len(lines), lines[0]["escrowctl_journal"]) == (14, 1)
+    assert lines[-1] == {"head": {"sequence": 12, "digest": previous}}
+
+
+@pytest.fixture
+def other_machine(journal_of_six: Served, tmp_path: Path) -> OtherMachine:
+    """The same service from another machine: a fresh home, and the first one's export."""
+    server, run = journal_of_six
+    exported = tmp_path / "export.jsonl"
+    exported.write_text(run("journal", "export").out)
+    return server, run, {"ESCROWCTL_HOME": str(tmp_path / "elsewhere")}, exported
+
+
+def test_imported_entries_block_duplicate_writes(other_machine: OtherMachine) -> None:
+    server, run, other_home, exported = other_machine
+    sent = len(server.writes)
+
+    taken = run("journal", "import", str(exported), "--json", environ=other_home)
+
+    assert (taken.code, taken.json["added"], taken.json["updated"], taken.json["known"]) == (0, 6, 0, 0)
+    codes = [
+        run(*line, environ=other_home).code
+        for line in (RELEASE, create("8", "EUR"), create("1", "USD", "--reference", "order-1"))
+    ]
+    assert (codes, len(server.writes)) == ([7, 12, 7], sent)
+    assert run("journal", "verify", environ=other_home).code == 0
+    shown = run("journal", "show", "j3", "--json", environ=other_home).json
+    assert shown["origin"] == f"{taken.json['journal_id']} j3"
+
+
+def test_a_journals_own_export_is_known_to_it(other_machine: OtherMachine) -> None:
+    _, run, _, exported = other_machine
+
+    result = run("journal", "import", str(exported), "--json")
+
+    assert (result.code, result.json["added"], result.json["known"]) == (0, 0, 6)
+
+
+def _changed(lines: list[str], change: str) -> list[str]:
+    match change:
+        case "cut":
+            return lines[:-1]
+        case "cut in a line":
+            return [*lines[:-1], lines[-1][:20]]
+        case "line missing":
+            return [*lines[:3], *lines[4:]]
+        case "amount":
+            return [line.replace('"100.50"', '"900.50"') for line in lines]
+        case "not one":
+            return ["hello", *lines]
+        case "a later format":
+            return [lines[0].replace('"escrowctl_journal": 1', '"escrowctl_journal": 9'), *lines[1:]]
+        case _:
+            return []
+
+
+@pytest.mark.representative("cut", "amount")
+@pytest.mark.parametrize(
+    "change", ["cut", "cut in a line", "line missing", "amount", "not one", "a later format", "empty"]
+)
+def test_incomplete_export_is_refused(other_machine: OtherMachine, change: str) -> None:
+    _, run, other_home, exported = other_machine
+    exported.write_text("".join(f"{line}\n" for line in _changed(exported.read_text().splitlines(), change)))
+
+    for line in (("import", str(exported)), ("init", "--yes", "--from", str(exported))):
+        result = run("journal", *line, "--json", environ=other_home)
+        assert (result.code, result.out) == (2, "")
+        assert "Nothing was imported." in result.error["message"]
+    assert not Path(other_home["ESCROWCTL_HOME"]).exists()
+
+
+def test_export_of_an_earlier_version_is_imported_and_blocks_duplicates(
+    service_and_run: ServiceAndRun, tmp_path: Path
+) -> None:
+    server, run = service_and_run(writes_meet(holding()))
+    export = write_older_export(tmp_path / "older.jsonl", base_url=server.base_url)
+
+    imported = run("journal", "import", str(export), "--json")
+
+    lines = (
+        *(("tx", "release", name, "--yes") for name in ("tx_1", "tx_new", "tx_gone")),
+        *(create("2500", "EUR"), create("32", "EUR"), create("9", "EUR", "--reference", " order-7")),
+        create("5", "EUR", "--reference", "A-2"),
+    )
+    assert (imported.code, imported.json["added"], run("journal", "verify").code) == (0, 11, 0)
+    assert ([run(*line).code for line in lines], server.writes) == ([7, 7, 12, 12, 12, 7, 7], [])
+
+
+def test_a_journal_of_an_earlier_format_is_refused(run: Run, service_and_run: ServiceAndRun, home: Path) -> None:
+    server, there = service_and_run(json_reply(HELD))
+    there(*CREATE)
+    with sqlite3.connect(home / "state" / "journal.db") as database:
+        database.execute("PRAGMA user_version = 13")
+
+    results = [there(*line, "--json") for line in (CREATE, ("journal", "list"), ("journal", "export"))]
+
+    assert [result.code for result in results] == [17, 17, 17]
+    assert len(server.writes) == 1
+    assert "export it with the version that wrote it" in results[0].error["message"]

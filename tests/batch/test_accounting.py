@@ -114,13 +114,13 @@ def test_outcomes_are_kept_when_earlier_ones_cannot_be_read(
 @pytest.mark.slow
 def test_unknown_row_that_is_not_sent_again_stays_what_it_is(start: Start, rows: WriteRows) -> None:
     def answer(number: int, _seen: Seen) -> str:
-        # Its second attempt is begun while the others are on the wire, and never goes out.
-        time.sleep({3: 0.8, 4: 1.2, 5: 0.8}.get(number, 0))
+        # Its second attempt is begun while eight are on the wire and one waits before it, and never goes out.
+        time.sleep(0 if number < 3 else 0.8 if number == 3 else 1.2)
         return {2: "503 Busy", 3: "403 Forbidden"}.get(number, "")
 
     service, run = start(answer, deduplicates=True)
 
-    result = run("create", str(rows(5)), "--yes", "--concurrency", "2", sleep=time.sleep)
+    result = run("create", str(rows(11)), "--yes", "--concurrency", "8", sleep=time.sleep)
 
     assert (result.code, "nothing was sent" in result.err) == (12, False), result.err
     assert 'the service replied 503 "after it was done"; the next attempt was not sent' in result.err
@@ -209,12 +209,12 @@ def test_rows_begun_ahead_are_not_sent_after_the_run_has_ended(start: Start, row
 
     service, run = start(answer)
 
-    result = run("create", str(rows(60)), *RUN, "--concurrency", "4")
+    result = run("create", str(rows(60)), *RUN, "--concurrency", "8")
     held_back = run("journal", "list", "--state", "not_sent", "--json")
 
-    # Nine were begun. Four were on the wire, and the one that was refused made room for one more at most.
-    assert (result.code, len(service.received) <= 6) == (15, True), result.err
-    assert len(json.loads(held_back.out)) == 9 - len(service.received)
+    # Eleven were begun. Eight were on the wire, and the one that was refused made room for one more at most.
+    assert (result.code, len(service.received) <= 10) == (15, True), result.err
+    assert len(json.loads(held_back.out)) == 11 - len(service.received)
     service.answer = as_usual
     resumed = run("resume", "b1", *RUN)
     assert (counts_of(resumed), set(service.applied.values())) == ((60, 0, 0, 0), {1})

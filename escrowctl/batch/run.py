@@ -123,7 +123,7 @@ class Run:
     def _find_created(self, results: Sequence[JobResult]) -> list[Entry]:
         """Return the entries that have one of the ids that were created now.
 
-        If the journal cannot be read, the results are still stored, but none that only a read of such an id proves.
+        If the journal cannot be read, the results are still stored, except those that only a read of such an id proves.
         """
         settled = [(self._in_flight[one.line], one.settlement) for one in results if one.settlement is not None]
         try:
@@ -240,7 +240,7 @@ class Run:
             if isinstance(answer, EscrowctlError):
                 self._end_unsent(row, answer)
                 continue
-            assert answer.state is State.IN_FLIGHT, "a row has an idempotency key of its own: it replays nothing"
+            assert answer.state is State.IN_FLIGHT, "each row has a new idempotency key, so it replays no entry"
             row.earlier = row.sent.settlement if row.unsettled else None
             row.entry, row.sent_at = answer, now
             row.attempts += 1

@@ -148,7 +148,7 @@ class Exchange(NamedTuple):
 def make_headers(*, request_id: str, has_body: bool, idempotency_key: str | None = None) -> Headers:
     """Return the headers of one request, in the order in which they are sent after the key.
 
-    A write has an idempotency key, and a connection of its own (RFC 9112 section 9.6).
+    A write has an idempotency key, and its connection is closed after it (RFC 9112 section 9.6).
     """
     headers = [
         ("Accept", JSON_TYPE),

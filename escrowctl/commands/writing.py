@@ -206,12 +206,12 @@ def confirm_repetition(session: Session, request: "WriteRequest", *, yes: bool, 
     when = ago(done.settled_at or done.sent_at, session.runtime.now())
     names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
     sentence = f"an identical create ({done.intent.money}) was done {when} ({names})"
-    can_ask, has_reference = session.prompt.obstacle is None, request.options.reference is not None
+    has_reference, live = request.options.reference is not None, session.service.live
+    if yes or not live or (rehearsed if session.prompt.obstacle is None else has_reference):
+        session.console.note("identical", sentence, important=live)
+        return
     # Checks that refuse the create in any case come before the question.
     session.writer.find_known(request)
-    if yes or not session.service.live or (rehearsed if can_ask else has_reference):
-        session.console.note("identical", sentence, important=session.service.live)
-        return
     session.prompt.confirm(
         [f"  {sentence}", "To create another one, type yes:"],
         "yes",

@@ -31,7 +31,6 @@ from escrowctl.runtime import timestamp
 _T = TypeVar("_T")
 
 _POLL_SECONDS = 0.05
-_FEW = 10
 
 
 class Journal:
@@ -176,7 +175,7 @@ class Journal:
         Two writes that both have a reference are different: an intent with one finds only entries without one.
         """
         same = Selection(
-            _FEW,
+            1,
             states=(State.DONE,),
             operations=(intent.operation,),
             since=since,

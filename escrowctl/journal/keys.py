@@ -72,7 +72,7 @@ def _check_account(earlier: Entry, intent: Intent) -> None:
     raise _reused(earlier, how, Reason.KEY_OF_ANOTHER_ACCOUNT)
 
 
-def _reused(earlier: Entry, how: str, reason: Reason, **facts: object) -> EscrowctlError:
+def _reused(earlier: Entry, how: str, reason: str, **facts: object) -> EscrowctlError:
     return refusal(ErrorCode.KEY_REUSED, _used(earlier, how), earlier, reason, **facts)
 
 

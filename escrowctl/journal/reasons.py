@@ -1,10 +1,11 @@
 """Why a write or the journal is refused, finer than an error code: `commands.advice` has the next steps for each."""
 
-from enum import StrEnum
 
+class Reason:
+    """The values of an EscrowctlError's `reason`, plain texts. The error's facts say which entry or file.
 
-class Reason(StrEnum):
-    """The `reason` of an EscrowctlError of the journal or of a write. The error's facts say which entry or file."""
+    Not an enum: every write imports it, and an enum of so many members takes half a millisecond.
+    """
 
     # The journal itself
     CLOSED = "closed"

@@ -7,14 +7,12 @@ synced: it may lag one commit behind, or more after a power failure; it is never
 
 import contextlib
 import os
-import re
 from pathlib import Path
 from typing import NamedTuple
 
 from escrowctl.files import TooLargeError, open_regular, read_regular, replace_durably
 from escrowctl.journal.chain import Head
 
-_LINE = re.compile(r"escrowctl-head ([0-9a-f-]{36}) ([0-9]{20}) ([0-9a-f]{64})\n", re.ASCII)
 _LENGTH = 15 + 36 + 1 + 20 + 1 + 64 + 1
 
 
@@ -64,13 +62,16 @@ class HeadFile:
             return None
         except TooLargeError as error:
             raise UnreadableHeadError from error
-        found = _LINE.fullmatch(content.decode("ascii", "replace"))
-        if found is None:
+        line = content.decode("ascii", "replace")
+        try:
+            _, journal_id, sequence, digest = line.split()
+            saved = SavedHead(journal_id, Head(int(sequence), digest))
+        except ValueError:
+            raise UnreadableHeadError from None
+        if len(line) != _LENGTH or _line(*saved) != line:
             raise UnreadableHeadError
-        return SavedHead(found[1], Head(int(found[2]), found[3]))
+        return saved
 
 
 def _line(journal_id: str, head: Head) -> str:
-    line = f"escrowctl-head {journal_id} {head.sequence:020d} {head.digest}\n"
-    assert len(line) == _LENGTH, "one length, so that a shorter write never leaves two lines mixed"
-    return line
+    return f"escrowctl-head {journal_id} {head.sequence:020d} {head.digest}\n"

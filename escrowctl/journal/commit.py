@@ -83,9 +83,16 @@ class Commit:
         self._require_unchanged(entry)
         return self._record_decision(entry, settlement, decision)
 
-    def refuse_known(self, intent: Intent) -> None:
-        """Raise the refusal of an intent by its fingerprint or reference, if any."""
-        self._check_duplicates(self.find_duplicates(intent), intent)
+    def find_known(self, intent: Intent, *, resend_throttled: bool) -> tuple[Entry | None, Entry | None]:
+        """Return the entry that an intent repeats by its idempotency key, or else one that it may send again, or None.
+
+        Raises the refusal of an intent by its key, its fingerprint or its reference.
+        """
+        duplicates = self.find_duplicates(intent)
+        sent, earlier = keys.find_by_key(duplicates, intent, resend_throttled=resend_throttled)
+        if sent is None:
+            self._check_duplicates([one for one in duplicates if one is not earlier], intent)
+        return sent, earlier
 
     def check_caps(
         self, intent: Intent, limits: Caps, *, earlier: Entry | None = None, is_resend: bool = False
@@ -107,11 +114,9 @@ class Commit:
         if begin.again is not None:
             return self._begin_again(begin, begin.again)
         intent = begin.intent
-        duplicates = self.find_duplicates(intent)
-        sent, earlier = keys.find_by_key(duplicates, intent, resend_throttled=begin.resend_throttled)
+        sent, earlier = self.find_known(intent, resend_throttled=begin.resend_throttled)
         if sent is not None:
             return sent
-        self._check_duplicates([one for one in duplicates if one is not earlier], intent)
         self.check_caps(intent, begin.caps, earlier=earlier)
         begun = self._attempt(intent, earlier, request_id=begin.request_id)
         if begin.planned is not None:

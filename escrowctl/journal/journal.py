@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TypeVar
 
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal import guards, keys
+from escrowctl.journal import guards
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.chain import Kind
 from escrowctl.journal.commit import Commit, read_now
@@ -214,19 +214,13 @@ class Journal:
             for name in held:
                 self.locks.free(name)
 
-    def refuse_known(self, intent: Intent) -> None:
-        """Raise the refusal that `begin` would raise for this intent's fingerprint or reference. Record nothing."""
-        with self._checked_commit() as commit:
-            commit.refuse_known(intent)
+    def find_known(self, intent: Intent, *, resend_throttled: bool) -> Entry | None:
+        """Return the entry that this intent would repeat by its idempotency key, or None. Record nothing.
 
-    def find_sent(self, intent: Intent, *, resend_throttled: bool) -> Entry | None:
-        """Return the entry that this intent would repeat, by its idempotency key, or None.
-
-        Raises EscrowctlError: `ErrorCode.KEY_REUSED` if the key was used for another request or maybe by another
-        account (EARLIER_UNKNOWN if that outcome is unknown), `ErrorCode.BUSY` if it is in flight elsewhere.
+        Raises a refusal of `begin_all`, except CAPPED.
         """
         with self._checked_commit() as commit:
-            return keys.find_by_key(commit.find_duplicates(intent), intent, resend_throttled=resend_throttled)[0]
+            return commit.find_known(intent, resend_throttled=resend_throttled)[0]
 
     def asks_reason(self) -> bool:
         """Whether it was made from an export, and no reason for live creates was recorded since."""
@@ -264,7 +258,9 @@ class Journal:
         Each page is read completely before its entries are yielded: an open read would block writers.
         """
         before: int | None = None
-        stored = selection._replace(states=_as_stored(selection.states))
+        # An unknown entry may be stored as in flight.
+        more = (State.IN_FLIGHT,) if State.UNKNOWN in selection.states else ()
+        stored = selection._replace(states=(*selection.states, *more))
         while page := self.storage.select(stored, before=before):
             for entry in page:
                 now = self._read_now(entry)
@@ -312,8 +308,3 @@ def _only(results: Sequence[_T | EscrowctlError]) -> _T:
     if isinstance(result, EscrowctlError):
         raise result
     return result
-
-
-def _as_stored(states: tuple[State, ...]) -> tuple[State, ...]:
-    """Return the stored states to search for: an unknown entry may be stored as in flight."""
-    return (*states, State.IN_FLIGHT) if State.UNKNOWN in states and State.IN_FLIGHT not in states else states

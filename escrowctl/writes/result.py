@@ -95,6 +95,8 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
             was_sent = f"the {verb} may have been sent" if is_lost else f"the {verb} was sent"
             may_have = kind_of(entry.intent.operation).may_have.format(id=entry.intent.resource_id)
             how_often = "" if result.replayed else f" {_how_often(entry)}"
+            answer = result.answer if not service.sandbox else None
+            is_web = answer is not None and answer.status in SUCCESS and is_web_page(answer)
             return EscrowctlError(
                 ErrorCode.OUTCOME_UNKNOWN,
                 f"{was_sent}, {and_or_but} {settlement.detail}. {may_have}{how_often}",
@@ -102,7 +104,7 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
                 hint=refusal_hint(service, settlement.http_status or 0, result.answer),
                 outcome=Outcome.UNKNOWN,
                 facts=facts | ({"deduplicates": True} if service.deduplicates else {}),
-                reason=Reason.WEB_PAGE if _is_from_elsewhere(service, result.answer) else Reason.UNKNOWN,
+                reason=Reason.WEB_PAGE if is_web else Reason.UNKNOWN,
             )
 
 
@@ -123,11 +125,6 @@ def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) ->
         facts={**entry.facts, "http_status": settlement.http_status, "result_id": settlement.result_id},
         reason=Reason.UNKNOWN,
     )
-
-
-def _is_from_elsewhere(service: Service, answer: Answer | None) -> bool:
-    """Whether a reply seems to come from a web site, not from the API."""
-    return answer is not None and answer.status in SUCCESS and not service.sandbox and is_web_page(answer)
 
 
 def _how_often(entry: Entry) -> str:

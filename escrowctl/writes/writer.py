@@ -83,10 +83,9 @@ class Writer:
             require_writable(self._service)
         self._service.refuse_key(*request.texts)
         intent = self._make_intent(request)
-        sent = self.journal.find_sent(intent, resend_throttled=self._service.repeats_throttled)
+        sent = self.journal.find_known(intent, resend_throttled=self._service.repeats_throttled)
         if sent is not None:
             return self._replay(sent, request)
-        self.journal.refuse_known(intent)
         require_reason(self._service, request.operation, self.journal, request.options.reason)
         return None
 

@@ -68,6 +68,15 @@ def test_changed_schema_is_reported_in_a_sentence(damages: Damages, name: bytes)
     damages.run_with_damage(Damage("journal.db", damages.find(name), 7 if name == b"recordsrecords" else 0))
 
 
+@pytest.mark.parametrize("name", [b"keys", b"totals"])
+def test_table_that_is_looked_for_on_another_page_is_damage(damages: Damages, name: bytes) -> None:
+    before = damages.codes.copy()
+    # A row of the schema ends `table NAME NAME page text`: the page becomes its neighbour's, where no row matches.
+    damages.run_with_damage(Damage("journal.db", damages.find(b"table" + 2 * name) + 5 + 2 * len(name), 0))
+
+    assert damages.codes - before == REFUSED
+
+
 def test_facts_or_date_of_another_type_are_reported_in_a_sentence(damages: Damages) -> None:
     # The last record's header, backwards from its kind: facts' serial type is two bytes, the digest's one.
     for before in (0, 2):

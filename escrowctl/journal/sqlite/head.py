@@ -33,11 +33,6 @@ class HeadFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    @property
-    def is_there(self) -> bool:
-        """Whether anything is there, readable or not."""
-        return os.path.lexists(self.path)
-
     def replace(self, journal_id: str, head: Head) -> None:
         """Write the head as a new file, durably and in one step, so that the file is never empty.
 

@@ -6,13 +6,15 @@ the duplicate keys of entries, `totals` the sums for caps. Only `plans` is not d
 a batch that are not sent yet.
 """
 
+import hashlib
+import json
 import sqlite3
 import uuid
 
 from escrowctl.journal.fields import FIELDS
 from escrowctl.sqlite import run_script
 
-VERSION = 14
+VERSION = 15
 """A change of the tables, or of the data that `journal.fold` derives, needs a new one. No other version is opened."""
 
 _RECORDS = """
@@ -58,10 +60,22 @@ CREATE TABLE plans (
   PRIMARY KEY (batch, row)
 ) STRICT, WITHOUT ROWID;
 """
-_IDENTITY = "CREATE TABLE journal (id TEXT NOT NULL) STRICT;"
+_IDENTITY = "CREATE TABLE journal (id TEXT NOT NULL, layout TEXT NOT NULL) STRICT;"
 
 
 def create_tables(database: sqlite3.Connection) -> None:
     """Create the tables in an empty file, with a new id; only inside a transaction."""
     run_script(database, _IDENTITY + _RECORDS + _DERIVED)
-    database.execute("INSERT INTO journal VALUES (?)", (str(uuid.uuid4()),))
+    database.execute("INSERT INTO journal VALUES (?, ?)", (str(uuid.uuid4()), layout_of(database)))
+
+
+def layout_of(database: sqlite3.Connection) -> str:
+    """Return a digest of the tables and of their first pages: if a page number is damaged, a table seems empty."""
+    rows = database.execute("SELECT name, rootpage, sql FROM sqlite_master ORDER BY rowid").fetchall()
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def find_flaw(database: sqlite3.Connection) -> str | None:
+    """Return how the tables differ from those that were created. None: they are the same."""
+    (created,) = database.execute("SELECT layout FROM journal").fetchone()
+    return None if created == layout_of(database) else "its list of tables was changed"

@@ -5,6 +5,7 @@ read is checked: a damaged file raises an error.
 """
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Collection, Iterator
 from functools import cached_property
@@ -64,6 +65,8 @@ class SqliteStorage:
             storage = cls(path, connect_to_read(path) if reading else connect(path))
             storage._prepare()
             if not reading:
+                if why := schema.find_flaw(storage._db):
+                    raise damaged(path, why)
                 storage._create_head()
         return storage
 
@@ -226,7 +229,7 @@ class SqliteStorage:
         """See `storage.Storage`."""
         from escrowctl.journal.sqlite.check import find_damage  # noqa: PLC0415 - for `journal verify` alone
 
-        return find_damage(self._db)
+        return schema.find_flaw(self._db) or find_damage(self._db)
 
     @property
     def _flushed(self) -> sqlite3.Connection:
@@ -260,7 +263,7 @@ class SqliteStorage:
 
     def _create_head(self) -> None:
         """Create the head file if the journal has no records. If it has records, a missing head file shows a loss."""
-        if not self._saved.is_there:
+        if not os.path.lexists(self._saved.path):
             # In a transaction, so that no record is written in between.
             with self.transaction() as transaction:
                 if transaction.head == EMPTY:

@@ -129,7 +129,7 @@ def _replace(path: Path, fill: Callable[[SqliteStorage], None], before: _Predece
         journal_id, head = storage.journal_id, head_of(storage)
     was_closed = path.exists() and _close(path, journal_id, before, at=at)
     saved = HeadFile(path.with_suffix(".head"))
-    if not saved.is_there:
+    if not os.path.lexists(saved.path):
         # From now on no other process creates a journal here.
         saved.replace(journal_id, EMPTY)
     with translating(path):

@@ -18,21 +18,12 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import NoReturn
 
-from escrowctl.contract.operations import (
-    CREATE_TRANSACTION,
-    CREATE_WEBHOOK,
-    GET_TRANSACTION,
-    GET_USER,
-    LIST_TRANSACTIONS,
-    LIST_WEBHOOKS,
-    RELEASE_TRANSACTION,
-    UPDATE_TRANSACTION,
-    Operation,
-)
+from escrowctl.contract import operations
+from escrowctl.contract.operations import Operation
 from escrowctl.sandbox.bodies import JsonObject, ProblemError, ProblemKind, flawed, no_record, read_stored, write_json
 from escrowctl.sandbox.http import Call, Handler
 from escrowctl.sandbox.magic import QUEUED, UNANSWERED, find_magic, refuse_amount
-from escrowctl.sandbox.moves import add_timer, carry_out, record_move
+from escrowctl.sandbox.moves import carry_out, record_move
 from escrowctl.sandbox.records import (
     TIMES,
     TRANSITIONS,
@@ -52,6 +43,7 @@ from escrowctl.sandbox.store import Store
 
 UNITS = MappingProxyType({"s": 1, "m": 60, "h": 3600, "d": 86_400})
 
+_ADD_TIMER = "INSERT INTO timers (due_at, transaction_id, move) VALUES (?, ?, ?)"
 _ADD_ENDPOINT = "INSERT INTO webhook_endpoints (id, secret, document) VALUES (?, ?, ?)"
 _FIND_REPLY = "SELECT request, reply FROM replies WHERE key = ?"
 _ADD_REPLY = "INSERT INTO replies (key, request, reply) VALUES (?, ?, ?)"
@@ -67,14 +59,14 @@ class Interface:
     def handlers(self) -> Mapping[Operation, Handler]:
         """Operation -> handler."""
         return {
-            CREATE_TRANSACTION: self.create,
-            GET_TRANSACTION: self.get,
-            RELEASE_TRANSACTION: self.release,
-            LIST_TRANSACTIONS: self.list_transactions,
-            UPDATE_TRANSACTION: self.update,
-            GET_USER: self.get_user,
-            CREATE_WEBHOOK: self.create_webhook,
-            LIST_WEBHOOKS: self.list_webhooks,
+            operations.CREATE_TRANSACTION: self.create,
+            operations.GET_TRANSACTION: self.get,
+            operations.RELEASE_TRANSACTION: self.release,
+            operations.LIST_TRANSACTIONS: self.list_transactions,
+            operations.UPDATE_TRANSACTION: self.update,
+            operations.GET_USER: self.get_user,
+            operations.CREATE_WEBHOOK: self.create_webhook,
+            operations.LIST_WEBHOOKS: self.list_webhooks,
         }
 
     def create(self, call: Call) -> JsonObject:
@@ -200,7 +192,7 @@ def _add_transaction(connection: sqlite3.Connection, body: NewTransaction, *, at
     add_transaction(connection, transaction)
     for field, move in TIMES.values():
         if field in moments:
-            add_timer(connection, transaction.id, move, due_at=moments[field])
+            connection.execute(_ADD_TIMER, (moments[field], transaction.id, move))
     record_move(connection, transaction, Move.CREATE, at=at)
     return transaction.document()
 

@@ -13,18 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from pydantic_core import core_schema
 
-from escrowctl.contract.operations import (
-    CREATE_TRANSACTION,
-    CREATE_WEBHOOK,
-    DEFAULT_API_PREFIX,
-    GET_TRANSACTION,
-    GET_USER,
-    LIST_TRANSACTIONS,
-    LIST_WEBHOOKS,
-    RELEASE_TRANSACTION,
-    UPDATE_TRANSACTION,
-    Operation,
-)
+from escrowctl.contract import operations
+from escrowctl.contract.operations import DEFAULT_API_PREFIX, Operation
 from escrowctl.sandbox.bodies import PROBLEM_TYPE, TYPE_PREFIX, JsonObject, JsonValue, ProblemKind
 from escrowctl.sandbox.http import (
     JSON_TYPE,
@@ -207,43 +197,43 @@ class CallDescription(NamedTuple):
 
 DESCRIPTIONS: Mapping[Operation, CallDescription] = MappingProxyType(
     {
-        CREATE_TRANSACTION: CallDescription(
+        operations.CREATE_TRANSACTION: CallDescription(
             "Create a new escrow transaction: the money is held",
             answers=Transaction,
             takes=NewTransaction,
             problems=(ProblemKind.NO_FUNDS, ProblemKind.KEY_REUSED, ProblemKind.THROTTLED),
             example={"amount": 100, "currency": "USD"},
             links=(
-                (GET_TRANSACTION, "id"),
-                (UPDATE_TRANSACTION, "id"),
-                (RELEASE_TRANSACTION, "id"),
-                (LIST_TRANSACTIONS, "after"),
+                (operations.GET_TRANSACTION, "id"),
+                (operations.UPDATE_TRANSACTION, "id"),
+                (operations.RELEASE_TRANSACTION, "id"),
+                (operations.LIST_TRANSACTIONS, "after"),
             ),
         ),
-        GET_TRANSACTION: CallDescription("Get transaction details", answers=Transaction),
-        RELEASE_TRANSACTION: CallDescription(
+        operations.GET_TRANSACTION: CallDescription("Get transaction details", answers=Transaction),
+        operations.RELEASE_TRANSACTION: CallDescription(
             "Release funds from escrow, once",
             answers=Transaction,
             takes=AnyObject,
             problems=(ProblemKind.MOVE_REFUSED, ProblemKind.KEY_REUSED),
-            links=((GET_TRANSACTION, "id"), (RELEASE_TRANSACTION, "id")),
+            links=((operations.GET_TRANSACTION, "id"), (operations.RELEASE_TRANSACTION, "id")),
         ),
-        LIST_TRANSACTIONS: CallDescription("List transactions", answers=TransactionPage),
-        UPDATE_TRANSACTION: CallDescription(
+        operations.LIST_TRANSACTIONS: CallDescription("List transactions", answers=TransactionPage),
+        operations.UPDATE_TRANSACTION: CallDescription(
             "Always refused with 400: the published interface shows no update",
             answers=None,
             takes=AnyObject,
             problems=(ProblemKind.UPDATE_NOT_SHOWN,),
         ),
-        GET_USER: CallDescription("Get user information", answers=User),
-        CREATE_WEBHOOK: CallDescription(
+        operations.GET_USER: CallDescription("Get user information", answers=User),
+        operations.CREATE_WEBHOOK: CallDescription(
             "Create a webhook endpoint; its secret is shown in this answer only",
             answers=CreatedWebhook,
             takes=NewWebhook,
             example={"url": "http://127.0.0.1:3000/hooks", "events": ["transaction.released"]},
-            links=((LIST_WEBHOOKS, "after"),),
+            links=((operations.LIST_WEBHOOKS, "after"),),
         ),
-        LIST_WEBHOOKS: CallDescription("List webhook endpoints", answers=WebhookPage),
+        operations.LIST_WEBHOOKS: CallDescription("List webhook endpoints", answers=WebhookPage),
     }
 )
 
@@ -351,9 +341,9 @@ def _parameters(operation: Operation) -> Sequence[JsonObject]:
     found: list[JsonObject] = []
     ids: JsonObject = {"type": "string", "pattern": id_pattern(ID_PREFIXES[operation.noun])}
     if "{id}" in operation.path:
-        example: JsonObject = {"example": UserId.PAYER} if operation is GET_USER else {}
+        example: JsonObject = {"example": UserId.PAYER} if operation is operations.GET_USER else {}
         found.append({"name": "id", "in": "path", "required": True, "schema": ids, **example})
-    if operation in (LIST_TRANSACTIONS, LIST_WEBHOOKS):
+    if operation in (operations.LIST_TRANSACTIONS, operations.LIST_WEBHOOKS):
         limit: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": 50}
         found.append({"name": "limit", "in": "query", "schema": limit})
         meaning = "The id of an existing record: only older ones are listed."

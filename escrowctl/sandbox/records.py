@@ -141,8 +141,6 @@ INSERT = """
     VALUES (:id, :status, :amount, :currency, :payer, :payee, :extra, :created_at, :updated_at)
 """
 
-MOVE = "UPDATE transactions SET status = ?, updated_at = ? WHERE id = ? AND status = ? RETURNING *"
-
 
 def add_transaction(connection: sqlite3.Connection, transaction: Transaction) -> None:
     """Insert a transaction."""
@@ -153,15 +151,6 @@ def find_transaction(connection: sqlite3.Connection, transaction_id: str) -> Tra
     """Read one transaction, or None."""
     row = connection.execute("SELECT * FROM transactions WHERE id = ?", (transaction_id,)).fetchone()
     return read_transaction(row) if row else None
-
-
-def move_transaction(connection: sqlite3.Connection, transaction_id: str, *, move: Move, at: str) -> Transaction | None:
-    """Change the state of a transaction and return it; None if its state does not allow the move.
-
-    The condition is part of the UPDATE, so only one of several callers gets the row.
-    """
-    rows = connection.execute(MOVE, (TRANSITIONS[move].after, at, transaction_id, TRANSITIONS[move].before)).fetchall()
-    return read_transaction(rows[0]) if rows else None
 
 
 def read_transaction(row: sqlite3.Row) -> Transaction:

@@ -15,18 +15,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from escrowctl.contract.operations import (
-    API_PREFIXES,
-    CREATE_TRANSACTION,
-    CREATE_WEBHOOK,
-    GET_TRANSACTION,
-    GET_USER,
-    LIST_TRANSACTIONS,
-    LIST_WEBHOOKS,
-    RELEASE_TRANSACTION,
-    UPDATE_TRANSACTION,
-    Operation,
-)
+from escrowctl.contract import operations
+from escrowctl.contract.operations import API_PREFIXES, Operation
 from escrowctl.errors import EscrowctlError, bad_value
 from escrowctl.sandbox.seed import draw_below
 from escrowctl.sandbox.store import Store
@@ -37,14 +27,14 @@ MAX_SECONDS = 600
 
 OPERATION_WORDS: Mapping[Operation, str] = MappingProxyType(
     {
-        CREATE_TRANSACTION: "create",
-        GET_TRANSACTION: "get",
-        RELEASE_TRANSACTION: "release",
-        LIST_TRANSACTIONS: "list",
-        UPDATE_TRANSACTION: "update",
-        GET_USER: "user",
-        CREATE_WEBHOOK: "webhook",
-        LIST_WEBHOOKS: "webhooks",
+        operations.CREATE_TRANSACTION: "create",
+        operations.GET_TRANSACTION: "get",
+        operations.RELEASE_TRANSACTION: "release",
+        operations.LIST_TRANSACTIONS: "list",
+        operations.UPDATE_TRANSACTION: "update",
+        operations.GET_USER: "user",
+        operations.CREATE_WEBHOOK: "webhook",
+        operations.LIST_WEBHOOKS: "webhooks",
     }
 )
 """The word for an operation in a setting."""

@@ -6,6 +6,7 @@ document describes the sandbox without variants.
 
 import re
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 from wsgiref.headers import Headers
@@ -39,7 +40,6 @@ _FOREIGN: Mapping[str, str] = MappingProxyType(
         "has_more": "more",
     }
 )
-_PHRASES: Mapping[int, str] = MappingProxyType({429: "Too Many Requests", 500: "Internal Server Error"})
 
 
 class Answer(NamedTuple):
@@ -87,7 +87,7 @@ def problem_answer(kind: ProblemKind, headers: Mapping[str, str]) -> Answer:
     """Return the answer of a fault, as a problem of the sandbox."""
     detail = "This reply is a fault that was set for a rehearsal."
     document = ProblemError(kind, detail).document(request_id="rehearsal")
-    answer = Answer(f"{kind.status} {_PHRASES[kind.status]}", list(headers.items()), b"")
+    answer = Answer(f"{kind.status} {HTTPStatus(kind.status).phrase}", list(headers.items()), b"")
     return answer.with_body(write_json(document).encode(), content_type=PROBLEM_TYPE)
 
 

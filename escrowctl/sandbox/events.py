@@ -9,20 +9,17 @@ import sqlite3
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
-from types import MappingProxyType
 from typing import NamedTuple
 
 from escrowctl.sandbox.bodies import write_json
 from escrowctl.sandbox.records import EventKind, Move, Transaction, later
 from escrowctl.sandbox.seed import draw_id
 
-KINDS: Mapping[Move, EventKind] = MappingProxyType(
-    {
-        Move.CREATE: EventKind.TRANSACTION_CREATED,
-        Move.RELEASE: EventKind.TRANSACTION_RELEASED,
-        Move.EXPIRE: EventKind.TRANSACTION_EXPIRED,
-    }
-)
+KINDS: Mapping[Move, EventKind] = {
+    Move.CREATE: EventKind.TRANSACTION_CREATED,
+    Move.RELEASE: EventKind.TRANSACTION_RELEASED,
+    Move.EXPIRE: EventKind.TRANSACTION_EXPIRED,
+}
 """The event of a move; any other move is an update."""
 
 DELAYS = tuple(timedelta(seconds=seconds) for seconds in (5, 15, 30, 60))

@@ -15,7 +15,6 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from hashlib import sha256
-from types import MappingProxyType
 from typing import NoReturn
 
 from escrowctl.contract import operations
@@ -41,7 +40,7 @@ from escrowctl.sandbox.seed import draw_id
 from escrowctl.sandbox.sender import SIGNING_PREFIX
 from escrowctl.sandbox.store import Store
 
-UNITS = MappingProxyType({"s": 1, "m": 60, "h": 3600, "d": 86_400})
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 _ADD_TIMER = "INSERT INTO timers (due_at, transaction_id, move) VALUES (?, ?, ?)"
 _ADD_ENDPOINT = "INSERT INTO webhook_endpoints (id, secret, document) VALUES (?, ?, ?)"

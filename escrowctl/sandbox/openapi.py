@@ -38,7 +38,7 @@ from escrowctl.sandbox.requests import (
 )
 from escrowctl.sandbox.seed import ID_LENGTH
 
-ID_PREFIXES: Mapping[str, str] = MappingProxyType({"transaction": "tx", "user": "usr", "webhook": "wh"})
+ID_PREFIXES: Mapping[str, str] = {"transaction": "tx", "user": "usr", "webhook": "wh"}
 
 MAX_LIMIT = 100
 
@@ -165,7 +165,7 @@ def _problem(kind: ProblemKind) -> type[BaseModel]:
     return create_model(kind.slug.title().replace("-", "") + "Problem", __base__=_Exact, **fields)
 
 
-PROBLEMS: Mapping[ProblemKind, type[BaseModel]] = MappingProxyType({kind: _problem(kind) for kind in ProblemKind})
+PROBLEMS: Mapping[ProblemKind, type[BaseModel]] = {kind: _problem(kind) for kind in ProblemKind}
 
 
 class _Schemas(GenerateJsonSchema):
@@ -195,47 +195,45 @@ class CallDescription(NamedTuple):
     links: Sequence[tuple[Operation, str]] = ()
 
 
-DESCRIPTIONS: Mapping[Operation, CallDescription] = MappingProxyType(
-    {
-        operations.CREATE_TRANSACTION: CallDescription(
-            "Create a new escrow transaction: the money is held",
-            answers=Transaction,
-            takes=NewTransaction,
-            problems=(ProblemKind.NO_FUNDS, ProblemKind.KEY_REUSED, ProblemKind.THROTTLED),
-            example={"amount": 100, "currency": "USD"},
-            links=(
-                (operations.GET_TRANSACTION, "id"),
-                (operations.UPDATE_TRANSACTION, "id"),
-                (operations.RELEASE_TRANSACTION, "id"),
-                (operations.LIST_TRANSACTIONS, "after"),
-            ),
+DESCRIPTIONS: Mapping[Operation, CallDescription] = {
+    operations.CREATE_TRANSACTION: CallDescription(
+        "Create a new escrow transaction: the money is held",
+        answers=Transaction,
+        takes=NewTransaction,
+        problems=(ProblemKind.NO_FUNDS, ProblemKind.KEY_REUSED, ProblemKind.THROTTLED),
+        example={"amount": 100, "currency": "USD"},
+        links=(
+            (operations.GET_TRANSACTION, "id"),
+            (operations.UPDATE_TRANSACTION, "id"),
+            (operations.RELEASE_TRANSACTION, "id"),
+            (operations.LIST_TRANSACTIONS, "after"),
         ),
-        operations.GET_TRANSACTION: CallDescription("Get transaction details", answers=Transaction),
-        operations.RELEASE_TRANSACTION: CallDescription(
-            "Release funds from escrow, once",
-            answers=Transaction,
-            takes=AnyObject,
-            problems=(ProblemKind.MOVE_REFUSED, ProblemKind.KEY_REUSED),
-            links=((operations.GET_TRANSACTION, "id"), (operations.RELEASE_TRANSACTION, "id")),
-        ),
-        operations.LIST_TRANSACTIONS: CallDescription("List transactions", answers=TransactionPage),
-        operations.UPDATE_TRANSACTION: CallDescription(
-            "Always refused with 400: the published interface shows no update",
-            answers=None,
-            takes=AnyObject,
-            problems=(ProblemKind.UPDATE_NOT_SHOWN,),
-        ),
-        operations.GET_USER: CallDescription("Get user information", answers=User),
-        operations.CREATE_WEBHOOK: CallDescription(
-            "Create a webhook endpoint; its secret is shown in this answer only",
-            answers=CreatedWebhook,
-            takes=NewWebhook,
-            example={"url": "http://127.0.0.1:3000/hooks", "events": ["transaction.released"]},
-            links=((operations.LIST_WEBHOOKS, "after"),),
-        ),
-        operations.LIST_WEBHOOKS: CallDescription("List webhook endpoints", answers=WebhookPage),
-    }
-)
+    ),
+    operations.GET_TRANSACTION: CallDescription("Get transaction details", answers=Transaction),
+    operations.RELEASE_TRANSACTION: CallDescription(
+        "Release funds from escrow, once",
+        answers=Transaction,
+        takes=AnyObject,
+        problems=(ProblemKind.MOVE_REFUSED, ProblemKind.KEY_REUSED),
+        links=((operations.GET_TRANSACTION, "id"), (operations.RELEASE_TRANSACTION, "id")),
+    ),
+    operations.LIST_TRANSACTIONS: CallDescription("List transactions", answers=TransactionPage),
+    operations.UPDATE_TRANSACTION: CallDescription(
+        "Always refused with 400: the published interface shows no update",
+        answers=None,
+        takes=AnyObject,
+        problems=(ProblemKind.UPDATE_NOT_SHOWN,),
+    ),
+    operations.GET_USER: CallDescription("Get user information", answers=User),
+    operations.CREATE_WEBHOOK: CallDescription(
+        "Create a webhook endpoint; its secret is shown in this answer only",
+        answers=CreatedWebhook,
+        takes=NewWebhook,
+        example={"url": "http://127.0.0.1:3000/hooks", "events": ["transaction.released"]},
+        links=((operations.LIST_WEBHOOKS, "after"),),
+    ),
+    operations.LIST_WEBHOOKS: CallDescription("List webhook endpoints", answers=WebhookPage),
+}
 
 
 @cache

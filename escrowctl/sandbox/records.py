@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from types import MappingProxyType
 from typing import NamedTuple
 
 from escrowctl.sandbox.bodies import JsonObject, NumberToken, read_stored, write_json
@@ -70,19 +69,17 @@ class Transition(NamedTuple):
 
 HOLD = "hold"
 
-TRANSITIONS: Mapping[Move, Transition] = MappingProxyType(
-    {
-        Move.CREATE: Transition(None, State.HELD, ("payer:{payer}", HOLD)),
-        Move.RELEASE: Transition(State.HELD, State.RELEASED, (HOLD, "payee:{payee}")),
-        Move.QUEUE: Transition(State.HELD, State.RELEASING),
-        Move.PAY_OUT: Transition(State.RELEASING, State.RELEASED, (HOLD, "payee:{payee}")),
-        Move.DISPUTE: Transition(State.HELD, State.DISPUTED),
-        Move.SETTLE: Transition(State.DISPUTED, State.HELD),
-        Move.REFUND: Transition(State.HELD, State.REFUNDED, (HOLD, "payer:{payer}")),
-        Move.AWARD: Transition(State.DISPUTED, State.REFUNDED, (HOLD, "payer:{payer}")),
-        Move.EXPIRE: Transition(State.HELD, State.EXPIRED, (HOLD, "payer:{payer}")),
-    }
-)
+TRANSITIONS: Mapping[Move, Transition] = {
+    Move.CREATE: Transition(None, State.HELD, ("payer:{payer}", HOLD)),
+    Move.RELEASE: Transition(State.HELD, State.RELEASED, (HOLD, "payee:{payee}")),
+    Move.QUEUE: Transition(State.HELD, State.RELEASING),
+    Move.PAY_OUT: Transition(State.RELEASING, State.RELEASED, (HOLD, "payee:{payee}")),
+    Move.DISPUTE: Transition(State.HELD, State.DISPUTED),
+    Move.SETTLE: Transition(State.DISPUTED, State.HELD),
+    Move.REFUND: Transition(State.HELD, State.REFUNDED, (HOLD, "payer:{payer}")),
+    Move.AWARD: Transition(State.DISPUTED, State.REFUNDED, (HOLD, "payer:{payer}")),
+    Move.EXPIRE: Transition(State.HELD, State.EXPIRED, (HOLD, "payer:{payer}")),
+}
 
 
 def find_move(before: State, after: State) -> Move | None:
@@ -128,9 +125,10 @@ class Transaction(NamedTuple):
         }
 
 
-TIMES: Mapping[str, tuple[str, Move]] = MappingProxyType(
-    {"expires_in": ("expires_at", Move.EXPIRE), "auto_release_in": ("auto_release_at", Move.RELEASE)}
-)
+TIMES: Mapping[str, tuple[str, Move]] = {
+    "expires_in": ("expires_at", Move.EXPIRE),
+    "auto_release_in": ("auto_release_at", Move.RELEASE),
+}
 """Field of a create that holds a duration -> field of the record that holds the moment, and the move that happens then.
 
 If both are given, the earlier moment decides; if they are equal, the first of these.

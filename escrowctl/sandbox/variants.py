@@ -7,7 +7,6 @@ document describes the sandbox without variants.
 import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 from wsgiref.headers import Headers
 
@@ -27,19 +26,15 @@ if TYPE_CHECKING:
 
 _NOWHERE = "/-"
 
-_CAMEL: Mapping[str, str] = MappingProxyType(
-    {"created_at": "createdAt", "updated_at": "updatedAt", "has_more": "hasMore"}
-)
-_FOREIGN: Mapping[str, str] = MappingProxyType(
-    {
-        "id": "escrowNo",
-        "status": "escrowState",
-        "created_at": "openedOn",
-        "updated_at": "changedOn",
-        "data": "escrows",
-        "has_more": "more",
-    }
-)
+_CAMEL: Mapping[str, str] = {"created_at": "createdAt", "updated_at": "updatedAt", "has_more": "hasMore"}
+_FOREIGN: Mapping[str, str] = {
+    "id": "escrowNo",
+    "status": "escrowState",
+    "created_at": "openedOn",
+    "updated_at": "changedOn",
+    "data": "escrows",
+    "has_more": "more",
+}
 
 
 class Answer(NamedTuple):

@@ -114,8 +114,7 @@ def set_value(
     """
     session = session_of(context)
     place = _place(session, key)
-    value = parse_value(place, values)
-    report_saved(session, place, open_editor(session).set(place, value))
+    report_saved(session, place, open_editor(session).set(place, parse_value(place, values)))
 
 
 def unset(context: typer.Context, key: _Name) -> None:

@@ -11,6 +11,7 @@ from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, Operation
 from escrowctl.contract.readable import why_unreadable
 from escrowctl.contract.record import LOCATED, Record, Records, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, about, bad_value, command
+from escrowctl.options import IdsArgument
 from escrowctl.output.view import Listing, View, view_record
 from escrowctl.session import Session, session_of
 
@@ -19,10 +20,7 @@ _MAX_LINES = 1_000_000
 _BYTE_ORDER_MARK = "\ufeff"
 
 
-def get_transactions(
-    context: typer.Context,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")] = None,
-) -> None:
+def get_transactions(context: typer.Context, ids: IdsArgument = None) -> None:
     """Show escrows as the service describes them.
 
     \b

@@ -174,6 +174,5 @@ def suggest_name(origin: Origin, mode: str) -> str:
 def note_variables(session: Session) -> None:
     """Report which variables outrank the default profile, or its key."""
     names = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)
-    found = [name for name in names if session.runtime.environ.get(name)]
-    if found:
+    if found := [name for name in names if session.runtime.environ.get(name)]:
         session.console.note("outranked", f"the environment overrides the default profile: {', '.join(found)}")

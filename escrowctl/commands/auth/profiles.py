@@ -148,8 +148,7 @@ def _rows(session: Session) -> Iterator[_Row]:
     if only is not None:
         yield _row_of(session, only)
         return
-    environ = session.runtime.environ
-    if any(environ.get(variable) for variable in ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)):
+    if any(session.runtime.environ.get(variable) for variable in ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)):
         yield _row_of_environment(session)
     for name in profiles:
         yield _row_of(session, name)
@@ -198,8 +197,7 @@ def _row_of_environment(session: Session) -> _Row:
         found = resolver.find_key(choice)
     except EscrowctlError as error:
         return row._replace(state=error.message)
-    state = "set" if found.source in KEYS else "stored"
-    return row._replace(state=state, key_source=found.source, found=found)
+    return row._replace(state="set" if found.source in KEYS else "stored", key_source=found.source, found=found)
 
 
 def _checked(session: Session, row: _Row) -> _Row:

@@ -120,8 +120,7 @@ def resolve(
             settled = _settle(session, found, chosen)
         except Stopped as stopped:
             unchanged = f"{found.name} is still recorded as {found.state.value}. Nothing was sent or recorded."
-            standing = stopped.standing or unchanged
-            raise Stopped(stopped.code, standing) from None
+            raise Stopped(stopped.code, stopped.standing or unchanged) from None
         session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {_words(settled)}")
         if (difference := find_difference(settled)) is not None:
             raise difference

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +10,7 @@ from escrowctl.commands.sandbox.calls import administer, sandbox_session
 from escrowctl.contract.json import JsonValue, Number, as_json, encode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import ErrorCode, ExitCode
-from escrowctl.options import YesOption
+from escrowctl.options import PortOption, ReadyFileOption, YesOption
 from escrowctl.output.view import View
 from escrowctl.session import Session
 
@@ -25,12 +24,8 @@ _READY_KEYS = frozenset({"base_url", "api_prefix", "key", "openapi", "pid"})
 
 def serve(
     context: typer.Context,
-    port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65_535, help="The port on 127.0.0.1; 0: any free one.")
-    ] = 4650,
-    ready_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Written (0600) when it can be called; gone at the end.")
-    ] = None,
+    port: PortOption = 4650,
+    ready_file: ReadyFileOption = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set this first, as sandbox set does.")
     ] = None,

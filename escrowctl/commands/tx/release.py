@@ -31,6 +31,7 @@ from escrowctl.options import (
     DryRunOption,
     ExpectAmountOption,
     ExpectCurrencyOption,
+    IdsArgument,
     KeyOption,
     ReasonOption,
     YesOption,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 def release(
     context: typer.Context,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")] = None,
+    ids: IdsArgument = None,
     yes: YesOption = False,
     expect_amount: ExpectAmountOption = None,
     expect_currency: ExpectCurrencyOption = None,

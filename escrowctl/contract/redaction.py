@@ -181,8 +181,7 @@ def _cut(text: str, size: int, step: int) -> list[str]:
 
 def _decode_all(texts: list[str]) -> frozenset[bytes]:
     """Return the last layer of each text, which is searched for; if nothing is left of it, the text itself."""
-    found = ([*_layers(text.encode())][-1].translate(None, _DROPPED) or text.encode() for text in texts)
-    return frozenset(found)
+    return frozenset([*_layers(text.encode())][-1].translate(None, _DROPPED) or text.encode() for text in texts)
 
 
 def _encode(start: bytes) -> frozenset[bytes]:

@@ -160,8 +160,7 @@ class OperatorCalls:
             if transaction is None:
                 raise no_record("transaction", body.transaction)
             at = self._store.time(connection)
-            event_id = add_event(connection, body.event, transaction, at=at, triggered=True)
-            return _event(connection, event_id)
+            return _event(connection, add_event(connection, body.event, transaction, at=at, triggered=True))
 
     def get_event(self, call: Call) -> JsonObject:
         """Return an event with its deliveries and their attempts, the oldest first; 404 if there is none."""

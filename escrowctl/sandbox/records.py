@@ -82,11 +82,6 @@ TRANSITIONS: Mapping[Move, Transition] = {
 }
 
 
-def find_move(before: State, after: State) -> Move | None:
-    """Return the move from one state to another; None if it is not possible."""
-    return next((move for move, one in TRANSITIONS.items() if (one.before, one.after) == (before, after)), None)
-
-
 def timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC, to the millisecond: `2026-11-21T03:12:44.123Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -61,10 +61,9 @@ def read_target(text: str) -> Target:
     try:
         return parse_target(text)
     except ValueError as error:
-        message = (
+        raise bad_value(
             f'--forward-to "{text}" is not an http URL on this machine: write one such as http://127.0.0.1:3000/x.'
-        )
-        raise bad_value(message) from error
+        ) from error
 
 
 def send(target: Target, delivery: Delivery, *, monotonic: Callable[[], float]) -> Reply:

@@ -61,7 +61,13 @@ def serve(
         served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
         assert sandbox.claim is not None, "it was opened with one"
         ending.enter_context(sandbox.claim.announced(served))
-        document = _served_document(served)
+        document: dict[str, JsonValue] = {
+            "base_url": served.base_url,
+            "api_prefix": DEFAULT_API_PREFIX,
+            "key": served.key,
+            "openapi": f"{served.base_url}/openapi.json",
+            "pid": Number(str(served.pid)),
+        }
         if ready_file is not None:
             ending.enter_context(announced_in(ready_file, encode(document) + "\n"))
         _show_served(session, served, document)
@@ -132,16 +138,6 @@ def _run(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool
     server.run(carry_out(sandbox.app, server), is_over, group=sandbox.store.group)
     ended, signals.pending = signals.pending, None
     return ended is ErrorCode.INTERRUPTED
-
-
-def _served_document(served: "ServedSandbox") -> dict[str, JsonValue]:
-    return {
-        "base_url": served.base_url,
-        "api_prefix": DEFAULT_API_PREFIX,
-        "key": served.key,
-        "openapi": f"{served.base_url}/openapi.json",
-        "pid": Number(str(served.pid)),
-    }
 
 
 def _show_served(session: Session, served: "ServedSandbox", document: dict[str, JsonValue]) -> None:

@@ -19,22 +19,11 @@ from typing import NoReturn
 
 from escrowctl.contract import operations
 from escrowctl.contract.operations import Operation
+from escrowctl.sandbox import records
 from escrowctl.sandbox.bodies import JsonObject, ProblemError, ProblemKind, flawed, no_record, read_stored, write_json
 from escrowctl.sandbox.http import Call, Handler
 from escrowctl.sandbox.magic import QUEUED, UNANSWERED, find_magic, refuse_amount
 from escrowctl.sandbox.moves import carry_out, record_move
-from escrowctl.sandbox.records import (
-    TIMES,
-    TRANSITIONS,
-    EventKind,
-    Move,
-    Transaction,
-    UserId,
-    add_transaction,
-    find_transaction,
-    later,
-    read_transaction,
-)
 from escrowctl.sandbox.requests import NewTransaction, NewWebhook, PageQuery, read_body, read_query
 from escrowctl.sandbox.seed import draw_id
 from escrowctl.sandbox.sender import SIGNING_PREFIX
@@ -82,7 +71,7 @@ class Interface:
 
     def list_transactions(self, call: Call) -> JsonObject:
         """Return one page of the records, newest first. Observed, not published."""
-        return self._page(call, "transactions", lambda row: read_transaction(row).document())
+        return self._page(call, "transactions", lambda row: records.read_transaction(row).document())
 
     def update(self, call: Call) -> NoReturn:
         """Refuse every update with 400, and change nothing.
@@ -110,9 +99,9 @@ class Interface:
 
     def get_user(self, call: Call) -> JsonObject:
         """Return one user; 404 if there is none. The sandbox's own choice: any valid key may read it (section 5)."""
-        if call.resource_id not in set(UserId):
+        if call.resource_id not in set(records.UserId):
             raise no_record("user", call.resource_id)
-        user = UserId(call.resource_id)
+        user = records.UserId(call.resource_id)
         with self._store.reading() as connection:
             (created_at,) = connection.execute("SELECT created_at FROM sandbox").fetchone()
         name = user.name.lower()
@@ -174,12 +163,12 @@ class Interface:
 
 def _add_transaction(connection: sqlite3.Connection, body: NewTransaction, *, at: str) -> JsonObject:
     moments: dict[str, str] = {}
-    for name, (field, _) in TIMES.items():
+    for name, (field, _) in records.TIMES.items():
         if (text := getattr(body, name)) is not None:
-            moments[field] = later(at, timedelta(seconds=int(text[:-1]) * UNITS[text[-1]]))
-    transaction = Transaction(
+            moments[field] = records.later(at, timedelta(seconds=int(text[:-1]) * UNITS[text[-1]]))
+    transaction = records.Transaction(
         id=draw_id(connection, "tx", table="transactions"),
-        status=TRANSITIONS[Move.CREATE].after,
+        status=records.TRANSITIONS[records.Move.CREATE].after,
         amount=body.amount.text,
         currency=body.currency,
         payer=body.payer,
@@ -188,20 +177,20 @@ def _add_transaction(connection: sqlite3.Connection, body: NewTransaction, *, at
         created_at=at,
         updated_at=at,
     )
-    add_transaction(connection, transaction)
-    for field, move in TIMES.values():
+    records.add_transaction(connection, transaction)
+    for field, move in records.TIMES.values():
         if field in moments:
             connection.execute(_ADD_TIMER, (moments[field], transaction.id, move))
-    record_move(connection, transaction, Move.CREATE, at=at)
+    record_move(connection, transaction, records.Move.CREATE, at=at)
     return transaction.document()
 
 
 def _release(connection: sqlite3.Connection, transaction_id: str, *, at: str) -> JsonObject:
     found = require_transaction(connection, transaction_id)
-    move = Move.QUEUE if found.amount == QUEUED else Move.RELEASE
+    move = records.Move.QUEUE if found.amount == QUEUED else records.Move.RELEASE
     moved = carry_out(connection, transaction_id, move, at=at)
     if moved is None:
-        before = TRANSITIONS[move].before
+        before = records.TRANSITIONS[move].before
         sentence = f"Transaction {found.id} is {found.status}; {move} is possible only from {before}."
         raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
     return moved.document()
@@ -213,7 +202,7 @@ def _add_endpoint(connection: sqlite3.Connection, body: NewWebhook, *, at: str) 
     document: JsonObject = {
         "id": draw_id(connection, "wh", table="webhook_endpoints"),
         "url": body.url,
-        "events": body.events or list(EventKind),
+        "events": body.events or list(records.EventKind),
         **described,
         **body.extra,
         "status": "enabled",
@@ -223,9 +212,9 @@ def _add_endpoint(connection: sqlite3.Connection, body: NewWebhook, *, at: str) 
     return {**document, "secret": secret}
 
 
-def require_transaction(connection: sqlite3.Connection, transaction_id: str) -> Transaction:
+def require_transaction(connection: sqlite3.Connection, transaction_id: str) -> records.Transaction:
     """Read a transaction, or the record of a magic id; 404 if there is none."""
-    transaction = find_transaction(connection, transaction_id) or find_magic(transaction_id)
+    transaction = records.find_transaction(connection, transaction_id) or find_magic(transaction_id)
     if transaction is None:
         raise no_record("transaction", transaction_id)
     return transaction

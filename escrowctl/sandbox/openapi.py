@@ -15,6 +15,7 @@ from pydantic_core import core_schema
 
 from escrowctl.contract import operations
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, Operation
+from escrowctl.sandbox import requests
 from escrowctl.sandbox.bodies import PROBLEM_TYPE, TYPE_PREFIX, JsonObject, JsonValue, ProblemKind
 from escrowctl.sandbox.http import (
     JSON_TYPE,
@@ -25,17 +26,6 @@ from escrowctl.sandbox.http import (
     success_status,
 )
 from escrowctl.sandbox.records import EventKind, State, UserId
-from escrowctl.sandbox.requests import (
-    ABSENT,
-    Amount,
-    Currency,
-    Description,
-    Kinds,
-    NewTransaction,
-    NewWebhook,
-    Reserved,
-    Url,
-)
 from escrowctl.sandbox.seed import ID_LENGTH
 
 ID_PREFIXES: Mapping[str, str] = {"transaction": "tx", "user": "usr", "webhook": "wh"}
@@ -61,21 +51,17 @@ class _Exact(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class _Open(BaseModel):
-    model_config = ConfigDict(extra="allow", arbitrary_types_allowed=True)
-
-
-class Transaction(_Open):
+class Transaction(requests.Body):
     """A transaction record. It also has the extra fields that its create sent."""
 
     id: str = Field(pattern=id_pattern("tx"))
     status: State
-    amount: Amount
-    currency: Currency
+    amount: requests.Amount
+    currency: requests.Currency
     payer: UserId
     payee: UserId
-    expires_at: Time = ABSENT
-    auto_release_at: Time = ABSENT
+    expires_at: Time = requests.ABSENT
+    auto_release_at: Time = requests.ABSENT
     created_at: Time
     updated_at: Time
 
@@ -97,16 +83,16 @@ class User(_Exact):
     created_at: Time
 
 
-class Webhook(_Open):
+class Webhook(requests.Body):
     """An endpoint, without its secret."""
 
     id: str = Field(pattern=id_pattern("wh"))
-    url: Url
-    events: Kinds
-    description: Description = ABSENT
+    url: requests.Url
+    events: requests.Kinds
+    description: requests.Description = requests.ABSENT
     status: Literal["enabled"]
     created_at: Time
-    secret: Reserved = ABSENT
+    secret: requests.Reserved = requests.ABSENT
 
 
 class CreatedWebhook(Webhook):
@@ -161,7 +147,7 @@ def _problem(kind: ProblemKind) -> type[BaseModel]:
     fields: dict[str, Any] = {name: Literal[value] for name, value in fixed.items()}
     fields |= {"detail": str, "request_id": RequestId}
     if kind is ProblemKind.BAD_REQUEST:
-        fields["errors"] = list[InBody | InQuery], Field(ABSENT, min_length=1)
+        fields["errors"] = list[InBody | InQuery], Field(requests.ABSENT, min_length=1)
     return create_model(kind.slug.title().replace("-", "") + "Problem", __base__=_Exact, **fields)
 
 
@@ -199,7 +185,7 @@ DESCRIPTIONS: Mapping[Operation, CallDescription] = {
     operations.CREATE_TRANSACTION: CallDescription(
         "Create a new escrow transaction: the money is held",
         answers=Transaction,
-        takes=NewTransaction,
+        takes=requests.NewTransaction,
         problems=(ProblemKind.NO_FUNDS, ProblemKind.KEY_REUSED, ProblemKind.THROTTLED),
         example={"amount": 100, "currency": "USD"},
         links=(
@@ -228,7 +214,7 @@ DESCRIPTIONS: Mapping[Operation, CallDescription] = {
     operations.CREATE_WEBHOOK: CallDescription(
         "Create a webhook endpoint; its secret is shown in this answer only",
         answers=CreatedWebhook,
-        takes=NewWebhook,
+        takes=requests.NewWebhook,
         example={"url": "http://127.0.0.1:3000/hooks", "events": ["transaction.released"]},
         links=((operations.LIST_WEBHOOKS, "after"),),
     ),

@@ -81,23 +81,20 @@ class Resolver:
 
     @property
     def config_path(self) -> Path:
-        """The path of config.toml: as `--config` or ESCROWCTL_CONFIG names it, else in the config folder.
-
-        Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if that folder is unknown.
-        """
+        """The path of config.toml: as `--config` or ESCROWCTL_CONFIG names it, else in the config folder."""
         named = self._line.config or self._environ.get("ESCROWCTL_CONFIG")
         return Path(named).absolute() if named else self._folders.config / CONFIG_NAME
 
     @cached_property
     def credentials(self) -> "Credentials":
-        """The stored keys. Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if their folder is unknown."""
+        """The stored keys."""
         from escrowctl.config.credentials import Credentials  # noqa: PLC0415 - a key of the environment needs none
 
         return Credentials(self._folders.config, self._environ)
 
     @cached_property
     def config(self) -> "ConfigFile | None":
-        """The content of config.toml; None if there is no file. Raises `ErrorCode.BAD_CONFIG` or `STATE_UNUSABLE`."""
+        """The content of config.toml; None if there is no file."""
         text = read_text(self.config_path)
         return None if text is None else validate_config(self.config_path, parse_toml(self.config_path, text))
 
@@ -227,10 +224,7 @@ class Resolver:
         return tuple((pin, source) for pin, source in pins if pin is not None)
 
     def find_key(self, choice: Choice) -> FoundKey:
-        """Return the key of the choice's level, else of another level with a key for this origin.
-
-        Raises EscrowctlError: `ErrorCode.KEY_MISSING` if no key fits, `BAD_CONFIG` for a key that cannot be used.
-        """
+        """Return the key of the choice's level, else of another level with a key for this origin."""
         if choice.profile is not None:
             require_trusted(self.config_path)
         environ_key = self._find_environ_key(choice)
@@ -258,9 +252,7 @@ class Resolver:
     def find_own_key(self, choice: Choice) -> FoundKey | None:
         """Return the key of the chosen profile, from the file that it names or from `auth login`; None without one.
 
-        Raises EscrowctlError: `ErrorCode.BAD_CONFIG` if others control the config file (they could redirect the key),
-        or a file with keys cannot be used; `STATE_UNUSABLE` if credentials.toml is not a regular file; `KEY_MISSING`
-        if the stored key is empty or the keyring does not return it.
+        Raises `ErrorCode.BAD_CONFIG` also if others control the config file: they could redirect the key.
         """
         if choice.profile_name is None or choice.profile is None:
             return None

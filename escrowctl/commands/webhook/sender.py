@@ -101,10 +101,7 @@ class EventSource:
 
 
 def find_event(spool: Spool, name: str) -> Event:
-    """Return a stored event.
-
-    Raises EscrowctlError `ErrorCode.NOT_FOUND` if none has this name, and `BAD_VALUE` if several have this id.
-    """
+    """Return a stored event. Raises `NOT_FOUND` if none has this name, and `BAD_VALUE` if several have this id."""
     found = spool.find(name)
     if not found:
         message = f"there is no stored event {name} of this service: webhook listen stores what it receives."

@@ -29,11 +29,9 @@ _YEARS = range(2000, 9999)
 
 _LIST_NAMES = ("data", "items", "results", "records", "result", "content", "entries", "_embedded")
 _MOST_ENVELOPES = 3
-_OF_SOMETHING_ELSE = frozenset(
-    {
-        *("error", "fault", "failure", "exception", "problem"),
-        *("duplicate", "duplicate_of", "duplicateof", "existing", "user"),
-    }
+_OF_SOMETHING_ELSE = (
+    *("error", "fault", "failure", "exception", "problem"),
+    *("duplicate", "duplicate_of", "duplicateof", "existing", "user"),
 )
 _ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")
 

@@ -24,11 +24,9 @@ MOST_REFUSALS = 10
 _FIRST_DELAY, _LONGEST_DELAY = 5.0, 60.0
 _SLICE = 0.1
 _SUCCESS = range(200, 300)
-_OF_THE_CONNECTION = frozenset(
-    {
-        *("host", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer"),
-        *("transfer-encoding", "upgrade", "proxy-authenticate", "proxy-authorization", "expect"),
-    }
+_OF_THE_CONNECTION = (
+    *("host", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer"),
+    *("transfer-encoding", "upgrade", "proxy-authenticate", "proxy-authorization", "expect"),
 )
 """Headers that are about one connection and not about the event (RFC 9110 section 7.6.1)."""
 

@@ -11,7 +11,7 @@ output and an exit code. Anything else that reaches `main` is a defect in escrow
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from enum import Enum, IntEnum, StrEnum, auto
+from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -64,19 +64,19 @@ class Outcome(StrEnum):
         return self.value.replace("_", " ")
 
 
-class Effect(Enum):
-    """What a command that failed did not do. The printer has the sentence of each: `output/errors.py`.
+class Effect(StrEnum):
+    """What a command that failed did not do, as a sentence without its full stop.
 
     `NOTHING_SENT_NOW`: this command sent nothing, but an earlier one may have sent the same write.
     """
 
-    NOTHING_CHANGED = auto()
-    NOTHING_IMPORTED = auto()
-    NOTHING_RECORDED = auto()
-    NOTHING_SENT = auto()
-    NOTHING_SENT_NOW = auto()
-    NOTHING_STORED = auto()
-    ONLY_READ = auto()
+    NOTHING_CHANGED = "Nothing was changed"
+    NOTHING_IMPORTED = "Nothing was imported"
+    NOTHING_RECORDED = "Nothing was recorded"
+    NOTHING_SENT = "Nothing was sent"
+    NOTHING_SENT_NOW = "This command sent nothing"
+    NOTHING_STORED = "Nothing was stored"
+    ONLY_READ = "This command only reads: it changed nothing"
 
 
 class ErrorCode(StrEnum):

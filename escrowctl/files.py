@@ -57,8 +57,17 @@ def make_folder(folder: Path) -> None:
     A folder that exists, or that another process creates first, is not changed.
     """
     for path in reversed((folder, *folder.parents)):
-        if not path.exists():
-            _make_one(path)
+        if path.exists():
+            continue
+        # With this umask mkdir sets the right mode at once. A later chmod could hit another file in its place.
+        before = os.umask(0o077)
+        try:
+            path.mkdir(mode=_FOLDER_MODE)
+        except FileExistsError:
+            continue
+        finally:
+            os.umask(before)
+        sync_folder(path.parent)
 
 
 def make_private_folder(folder: Path) -> None:
@@ -250,18 +259,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _make_one(path: Path) -> None:
-    # With this umask mkdir sets the right mode at once. A later chmod could hit another file in its place.
-    before = os.umask(0o077)
-    try:
-        path.mkdir(mode=_FOLDER_MODE)
-    except FileExistsError:
-        return
-    finally:
-        os.umask(before)
-    sync_folder(path.parent)
 
 
 def _check_kind(status: os.stat_result) -> None:

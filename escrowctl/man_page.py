@@ -41,13 +41,9 @@ def _command(node: Node, *, shared: tuple[Flag, ...]) -> Iterator[str]:
     yield f'.SS "{_escape(node.usage)}"'
     yield from _flow(node.text)
     names = {flag.names for flag in shared}
-    rows = [(metavar, text) for metavar, text in node.arguments]
-    rows += [
-        (f"{', '.join(sorted(flag.names, key=len))} {flag.metavar}", flag.summary)
-        for flag in node.flags
-        if flag.names not in names
-    ]
-    for name, text in rows:
+    own = [flag for flag in node.flags if flag.names not in names]
+    options = [(f"{', '.join(sorted(flag.names, key=len))} {flag.metavar}", flag.summary) for flag in own]
+    for name, text in [*node.arguments, *options]:
         yield from (".TP", f"\\fB{_escape(name.strip())}\\fR", _escape(text))
 
 

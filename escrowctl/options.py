@@ -4,6 +4,8 @@ Typer takes an option only from the command that declares it. Declaring these on
 tree would cost each start some 30 ms. So a command adds them when it is parsed or prints its help.
 """
 
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -127,23 +129,10 @@ def _show_help(context: Any, _option: Any, value: Any) -> None:
 def make_shared_options() -> list[TyperOption]:
     """Return the shared options, for one command."""
 
-    # The parameters have Typer's names.
-    def value(*names: str, help: str, metavar: str, type: Any = str, keep: Any = _keep) -> TyperOption:  # noqa: A002
-        return TyperOption(
-            param_decls=list(names), type=type, help=help, metavar=metavar, callback=keep, expose_value=False
-        )
+    def value(*names: str, keep: Any = _keep, **settings: Any) -> TyperOption:
+        return TyperOption(param_decls=list(names), callback=keep, expose_value=False, **settings)
 
-    def flag(*names: str, help: str, keep: Any = _keep, is_eager: bool = False) -> TyperOption:  # noqa: A002
-        return TyperOption(
-            param_decls=list(names),
-            is_flag=True,
-            default=False,
-            is_eager=is_eager,
-            help=help,
-            callback=keep,
-            expose_value=False,
-        )
-
+    flag = partial(value, is_flag=True, default=False)
     return [
         value("--profile", "-p", help="The profile in config.toml to use.", metavar="NAME"),
         flag("--sandbox", help="Use the built-in sandbox: no network, no real money."),
@@ -218,6 +207,7 @@ class SharedGroup(_Sharing, TyperGroup):
         formatter.write_text(_SHARED_OPTIONS)
 
 
+IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")]
 ReasonOption = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; stored in the journal.")]
 KeyOption = Annotated[
     str | None, typer.Option("--idempotency-key", metavar="KEY", help="Send this key; a repeat with it sends nothing.")
@@ -239,4 +229,10 @@ DeadlineOption = Annotated[str, typer.Option("--deadline", metavar="TIME", help=
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Make the local checks, print the request; send nothing.")
+]
+PortOption = Annotated[
+    int, typer.Option(metavar="N", min=0, max=65_535, help="The port on 127.0.0.1; 0: any free one.")
+]
+ReadyFileOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Written (0600) when it can be called; gone at the end.")
 ]

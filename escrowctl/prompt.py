@@ -62,10 +62,7 @@ class Prompt:
             raise not_sent(ErrorCode.DECLINED, f"{why_not}: {declined}.", hint=hint)
 
     def ask(self, *lines: str) -> str:
-        """Ask for a line of text and return it stripped. Call only if `obstacle` is None.
-
-        Raises EscrowctlError `DECLINED` if the input ends without an answer.
-        """
+        """Return a line of text, stripped. Call only if `obstacle` is None. Raises `DECLINED` if the input ends."""
         return _given(self._ask(list(lines))).strip()
 
     def ask_secret(self, *lines: str) -> str:

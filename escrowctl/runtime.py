@@ -24,17 +24,9 @@ class _ClosedStream(io.StringIO):
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 def _draw() -> float:
     # The same as random.random(), without the cost of importing random.
     return int.from_bytes(os.urandom(7)) / 2**56
-
-
-def _new_uuid() -> str:
-    return str(uuid.uuid4())
 
 
 _RUN_MARK = len("01234567-89ab-")
@@ -54,10 +46,10 @@ class Runtime:
         stdin: TextIO | None = None,
         stdout: TextIO | None = None,
         stderr: TextIO | None = None,
-        now: Callable[[], datetime] = _utc_now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
-        new_uuid: Callable[[], str] = _new_uuid,
+        new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
         chance: Callable[[], float] = _draw,
         called: Sequence[str] = ("escrowctl",),
     ) -> None:

@@ -84,8 +84,11 @@ class Session:
         Raises EscrowctlError: `RESULT_NOT_PRINTED` after a write that was done; `BAD_VALUE` for `-q` and a
         read of any shape without an id.
         """
-        if done is None and view.whole and self.options.quiet and not self.options.fields and view.items != ():
-            view.require_ids()
+        prints_ids = self.options.quiet and not self.options.fields
+        if done is None and view.whole and prints_ids and view.items != () and not view.ids:
+            raise EscrowctlError(
+                ErrorCode.BAD_VALUE, "-q prints ids, and no field of this reply is known to be an id: leave -q out."
+            )
         with printing_result(done, facts):
             self.console.show(view)
 

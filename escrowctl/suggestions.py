@@ -57,8 +57,7 @@ def suggest_json(words: Sequence[str], option: str) -> list[str] | None:
     asked = " ".join(words[at : at + 2]).removeprefix(option).lstrip("= ")
     if not asked.startswith("json"):
         return None
-    took = 1 if words[at] != option else 2
-    return [*words[:at], "--json", *words[at + took :]]
+    return [*words[:at], "--json", *words[at + (2 if words[at] == option else 1) :]]
 
 
 def _find_noun(word: str, tree: Tree) -> str:

@@ -186,7 +186,7 @@ class _Checkup:
             yield fail("record", error)
             return
         examination = Examination(record, resource_id, service.pointers, find_sent(entries, service.names))
-        yield from examination.check()
+        yield from map(examination.check, FIELDS)
         self.found |= {field: (f"reply.{field}", pointer) for field, pointer in examination.found.items()}
 
 

@@ -114,8 +114,7 @@ def set_value(
     """
     session = session_of(context)
     place = _place(session, key)
-    value = parse_value(place, values)
-    report_saved(session, place, open_editor(session).set(place, value))
+    report_saved(session, place, open_editor(session).set(place, parse_value(place, values)))
 
 
 def unset(context: typer.Context, key: _Name) -> None:
@@ -173,15 +172,13 @@ def _starred(session: Session, setting: Setting) -> Setting:
 
 
 def _effective(session: Session, key: str) -> Setting:
-    settings = _settings(session)
-    for setting in settings:
-        if key != "api_key" and setting.setting == key:
-            return setting
+    settings = {one.setting: one for one in _settings(session)}
+    if key in settings and key != "api_key":
+        return settings[key]
     parse_name(key, profile="any")
     table, _, name = key.rpartition(".")
-    for setting in settings:
-        if setting.setting == table and isinstance(setting.value, dict):
-            return Setting(key, setting.value.get(name), setting.origin)
+    if (found := settings.get(table)) is not None and isinstance(found.value, dict):
+        return Setting(key, found.value.get(name), found.origin)
     raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=command("config list"))
 
 

@@ -79,8 +79,7 @@ def _profile(session: Session) -> str | None:
     name = session.options.profile
     if name is None or session.journal_to_read.select(Selection(1, profile=name)):
         return name
-    config = session.resolver.config
-    if config is None or name not in config.profiles:
+    if name not in session.resolver.profiles:
         raise bad_value(f'there is no profile "{name}", and no entry in the journal under that name.')
     return name
 

@@ -9,9 +9,10 @@ import typer
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, Operation
 from escrowctl.contract.readable import why_unreadable
-from escrowctl.contract.record import LOCATED, Record, Records, is_another
+from escrowctl.contract.record import Record, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, about, bad_value, command
-from escrowctl.output.view import Listing, View, view_record
+from escrowctl.options import IdsArgument
+from escrowctl.output.view import View, view_record
 from escrowctl.session import Session, session_of
 
 _MAX_LINE = 1024
@@ -19,10 +20,7 @@ _MAX_LINES = 1_000_000
 _BYTE_ORDER_MARK = "\ufeff"
 
 
-def get_transactions(
-    context: typer.Context,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")] = None,
-) -> None:
+def get_transactions(context: typer.Context, ids: IdsArgument = None) -> None:
     """Show escrows as the service describes them.
 
     \b
@@ -91,13 +89,6 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
     _require_asked(session, operation, wanted[0], record, show=lambda: session.show(view))
     session.show(view)
     session.remember(operation.noun, {wanted[0]: view.named["status"]})
-
-
-def show_list(session: Session, found: Records) -> None:
-    """Show a list: an array of the items as received, or the located fields in fixed columns."""
-    views = tuple(view_record(record, raw=session.options.raw) for record in found.items)
-    session.console.show_listing(Listing(LOCATED, views, found.document if session.options.raw else None))
-    session.remember("transaction", {view.id: view.named["status"] for view in views})
 
 
 def _read(session: Session, operation: Operation, resource_id: str) -> Record:

@@ -1,13 +1,24 @@
 """The sums of several writes by currency, as lines above a question."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 
 from escrowctl.batch.check import Sum
+from escrowctl.contract.money import Money
 
 
 def count_escrows(count: int) -> str:
     """Return `1 escrow` or `5,000 escrows`."""
     return "1 escrow" if count == 1 else f"{count:,} escrows"
+
+
+def add_up(writes: Iterable[Money | None]) -> dict[str, Sum]:
+    """Return the number and the sum of the writes by currency. Without known money the currency is ""."""
+    sums: dict[str, Sum] = {}
+    for money in writes:
+        amount, currency = money or (Decimal(0), "")
+        sums[currency] = sums.get(currency, Sum()).plus(1, amount)
+    return sums
 
 
 def sum_lines(sums: Mapping[str, Sum], count: Callable[[int], str]) -> list[str]:

@@ -17,10 +17,7 @@ def parse_duration(text: str, *, name: str) -> timedelta:
 
 
 def parse_moment(text: str, *, name: str, now: datetime) -> datetime:
-    """Return the moment in UTC of `2026-11-21`, of an RFC 3339 time, or of `24h` ago.
-
-    Raises EscrowctlError `BAD_VALUE` for any other text.
-    """
+    """Return the UTC moment of `2026-11-21`, of an RFC 3339 time, or `24h` ago. Raises `BAD_VALUE` for other text."""
     try:
         if (duration := _read_duration(text)) is not None:
             return now - duration

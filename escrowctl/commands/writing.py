@@ -126,10 +126,7 @@ def check_currency(session: Session, text: str, *, name: str = "--currency") -> 
 
 
 def rehearse(session: Session, request: "WriteRequest") -> None:
-    """Make all local checks of a write and show its request. Nothing is sent or recorded.
-
-    Raises the EscrowctlError of a failed check.
-    """
+    """Make all local checks of a write, and show its request; nothing is sent. Raises the error of a failed check."""
     # A request does not have the fields of a record, so --fields must not select among them.
     session.show(view_rehearsed(session, request)._replace(named={}))
 

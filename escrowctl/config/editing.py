@@ -133,11 +133,7 @@ def _change(table: Any, path: Sequence[str], value: object) -> None:
 def _refuse_to_move_keys(old: ConfigFile, new: ConfigFile) -> None:
     for name in old.profiles.keys() & new.profiles.keys():
         before, after = old.profiles[name], new.profiles[name]
-        if (
-            before.api_key_file is not None
-            and after.api_key_file is not None
-            and str(before.origin) != str(after.origin)
-        ):
+        if before.api_key_file and after.api_key_file and str(before.origin) != str(after.origin):
             raise bad_config(
                 f"the API key in {after.api_key_file} is for {before.origin}: "
                 f"escrowctl does not send it to {after.origin}.",

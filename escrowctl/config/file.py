@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from escrowctl.config.folders import Folders
 from escrowctl.errors import ErrorCode, bad_config, not_sent
 from escrowctl.files import find_flaw, find_folder_flaw, make_private_folder, read_regular, unwritable
 from escrowctl.runtime import Runtime
@@ -22,22 +21,6 @@ CONFIG_NAME = "config.toml"
 MAX_BYTES = 1024 * 1024
 _TIMEOUT_SECONDS = 10.0
 _POLL_SECONDS = 0.05
-
-
-def find_config_path(named: str | None, environ: Mapping[str, str], folders: Folders) -> Path:
-    """Return the path of config.toml: as `--config` or ESCROWCTL_CONFIG names it, else in the config folder."""
-    chosen = named or environ.get("ESCROWCTL_CONFIG")
-    return Path(chosen).absolute() if chosen else folders.config / CONFIG_NAME
-
-
-def read_config(path: Path) -> "ConfigFile | None":
-    """Return the checked content of config.toml; None if there is no file.
-
-    Raises EscrowctlError `ErrorCode.BAD_CONFIG` if it cannot be read, is not TOML, or has an unknown name
-    or a wrong value.
-    """
-    text = read_text(path)
-    return None if text is None else validate_config(path, parse_toml(path, text))
 
 
 def read_text(path: Path) -> str | None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from escrowctl.config.file import parse_toml, read_text
 from escrowctl.config.folders import FOLDERS
 from escrowctl.config.origin import PROXIES
 from escrowctl.contract.identifiers import UUID
@@ -30,7 +31,6 @@ _SHOWN = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *PROXIES)
 """Variables whose values look like keys. Messages quote them by separate rules."""
 
 _MAX_FILE_BYTES = MAX_KEY_CHARS * 64
-_MAX_CONFIG_BYTES = 1024 * 1024
 
 
 class FoundKey(NamedTuple):
@@ -184,10 +184,8 @@ def _in_file(path: Path, *, folder: Path = Path()) -> Iterator[str]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    import tomllib  # noqa: PLC0415 - for those who made a mistake
-
-    with suppress(OSError, ValueError, RecursionError):
-        return tomllib.loads(read_regular(path, limit=_MAX_CONFIG_BYTES)[0].decode("utf-8"))
+    with suppress(EscrowctlError):
+        return parse_toml(path, read_text(path) or "")
     return {}
 
 

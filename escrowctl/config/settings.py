@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from escrowctl.config.file import find_config_path, read_config, require_trusted
+from escrowctl.config.file import CONFIG_NAME, parse_toml, read_text, require_trusted, validate_config
 from escrowctl.config.folders import Folders
 from escrowctl.config.keys import KEYS, FoundKey, read_environ_key, read_key_file, refuse_in_base_url
 from escrowctl.config.origin import Origin, find_network, parse_base_url, refuse_prefix
@@ -81,20 +81,27 @@ class Resolver:
 
     @property
     def config_path(self) -> Path:
-        """The path of config.toml. Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if its folder is unknown."""
-        return find_config_path(self._line.config, self._environ, self._folders)
+        """The path of config.toml: as `--config` or ESCROWCTL_CONFIG names it, else in the config folder."""
+        named = self._line.config or self._environ.get("ESCROWCTL_CONFIG")
+        return Path(named).absolute() if named else self._folders.config / CONFIG_NAME
 
     @cached_property
     def credentials(self) -> "Credentials":
-        """The stored keys. Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if their folder is unknown."""
+        """The stored keys."""
         from escrowctl.config.credentials import Credentials  # noqa: PLC0415 - a key of the environment needs none
 
         return Credentials(self._folders.config, self._environ)
 
     @cached_property
     def config(self) -> "ConfigFile | None":
-        """The content of config.toml; None if there is no file. Raises `ErrorCode.BAD_CONFIG` or `STATE_UNUSABLE`."""
-        return read_config(self.config_path)
+        """The content of config.toml; None if there is no file."""
+        text = read_text(self.config_path)
+        return None if text is None else validate_config(self.config_path, parse_toml(self.config_path, text))
+
+    @property
+    def profiles(self) -> "Mapping[str, Profile]":
+        """The profiles of config.toml by name; empty if there is no file."""
+        return self.config.profiles if self.config else {}
 
     def resolve(self) -> Service:
         """Return the service with its key."""
@@ -206,7 +213,7 @@ class Resolver:
     def find_pins(self) -> tuple[tuple[str, str], ...]:
         """Return the required journal ids, each with its source. Both apply; a test service requires none."""
         name = self._line.profile
-        was_removed = name is not None and (self.config is None or name not in self.config.profiles)
+        was_removed = name is not None and name not in self.profiles
         choice = None if was_removed else self.choose_if_configured()
         if choice is not None and choice.mode != "live":
             return ()
@@ -217,10 +224,7 @@ class Resolver:
         return tuple((pin, source) for pin, source in pins if pin is not None)
 
     def find_key(self, choice: Choice) -> FoundKey:
-        """Return the key of the choice's level, else of another level with a key for this origin.
-
-        Raises EscrowctlError: `ErrorCode.KEY_MISSING` if no key fits, `BAD_CONFIG` for a key that cannot be used.
-        """
+        """Return the key of the choice's level, else of another level with a key for this origin."""
         if choice.profile is not None:
             require_trusted(self.config_path)
         environ_key = self._find_environ_key(choice)
@@ -248,9 +252,7 @@ class Resolver:
     def find_own_key(self, choice: Choice) -> FoundKey | None:
         """Return the key of the chosen profile, from the file that it names or from `auth login`; None without one.
 
-        Raises EscrowctlError: `ErrorCode.BAD_CONFIG` if others control the config file (they could redirect the key),
-        or a file with keys cannot be used; `STATE_UNUSABLE` if credentials.toml is not a regular file; `KEY_MISSING`
-        if the stored key is empty or the keyring does not return it.
+        Raises `ErrorCode.BAD_CONFIG` also if others control the config file: they could redirect the key.
         """
         if choice.profile_name is None or choice.profile is None:
             return None
@@ -300,10 +302,9 @@ class Resolver:
         return None
 
     def _profile(self, name: str) -> "Profile":
-        known = self.config.profiles if self.config else {}
-        if name in known:
-            return known[name]
-        listing = f"the profiles are: {', '.join(sorted(known))}" if known else "it has no profiles"
+        if name in self.profiles:
+            return self.profiles[name]
+        listing = f"the profiles are: {', '.join(sorted(self.profiles))}" if self.profiles else "it has no profiles"
         raise bad_config(f'there is no profile "{shown(name)}" in {self.config_path} ({listing}).')
 
     def timeouts(self, profile: "Profile | None") -> tuple[float, float]:
@@ -338,7 +339,6 @@ def refuse_other_service(line: LineValues) -> None:
 
 def _with_profile(service: Service, profile: "Profile") -> Service:
     """Return the service with those fields that only a profile can set."""
-    reply = profile.reply
     return service._replace(
         api_prefix=profile.api_prefix,
         read_only=profile.read_only,
@@ -348,7 +348,7 @@ def _with_profile(service: Service, profile: "Profile") -> Service:
         reference_field=profile.reference_field,
         idempotency=profile.idempotency,
         retry_throttled=profile.retry_throttled,
-        pointers=Pointers(reply.id, reply.status, reply.amount, reply.currency),
+        pointers=Pointers(**profile.reply.model_dump()),
         released=_folded(profile.status.released),
         failed=_folded(profile.status.failed),
         pending=_folded(profile.status.pending),

@@ -19,7 +19,6 @@ _INDEX = r"0|[1-9][0-9]{0,8}"
 _AMOUNT = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?"
 _MOST_DIGITS = 40
 """The most digits of an amount, before the point and after it."""
-_STATUS_NAMES = ("status", "state")
 _CREATED_NAMES = ("created_at", "createdat", "created", "created_on", "createdon", "creation_date")
 _TRANSACTION, _TRANSACTION_STEMS = "transaction", ("transaction", "escrow", "tx")
 _NO_IDS = EMPTY_WORDS | {"na", "n/a", "pending"}
@@ -30,11 +29,9 @@ _YEARS = range(2000, 9999)
 
 _LIST_NAMES = ("data", "items", "results", "records", "result", "content", "entries", "_embedded")
 _MOST_ENVELOPES = 3
-_OF_SOMETHING_ELSE = frozenset(
-    {
-        *("error", "fault", "failure", "exception", "problem"),
-        *("duplicate", "duplicate_of", "duplicateof", "existing", "user"),
-    }
+_OF_SOMETHING_ELSE = (
+    *("error", "fault", "failure", "exception", "problem"),
+    *("duplicate", "duplicate_of", "duplicateof", "existing", "user"),
 )
 _ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")
 
@@ -288,8 +285,7 @@ def _id_names(noun: str) -> tuple[str, ...]:
 
 def _status_names(noun: str) -> tuple[str, ...]:
     """Return the usual names of a status, those of the record first: `status` may be that of the call."""
-    own = (f"{stem}{ending}" for stem in _stems(noun) for ending in ("status", "_status"))
-    return (*own, *_STATUS_NAMES)
+    return (*(f"{stem}{ending}" for stem in _stems(noun) for ending in ("status", "_status")), "status", "state")
 
 
 def _folded(record: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -181,8 +181,7 @@ def _cut(text: str, size: int, step: int) -> list[str]:
 
 def _decode_all(texts: list[str]) -> frozenset[bytes]:
     """Return the last layer of each text, which is searched for; if nothing is left of it, the text itself."""
-    found = ([*_layers(text.encode())][-1].translate(None, _DROPPED) or text.encode() for text in texts)
-    return frozenset(found)
+    return frozenset([*_layers(text.encode())][-1].translate(None, _DROPPED) or text.encode() for text in texts)
 
 
 def _encode(start: bytes) -> frozenset[bytes]:
@@ -273,7 +272,11 @@ def hide_values(value: JsonValue) -> JsonValue:
 
     In any text, signing secrets and the values in the queries of URLs become stars.
     """
-    return _cover(value, "", lambda _text: STARS, hide_in_text)
+    return _cover(
+        value,
+        "",
+        lambda name, leaf: STARS if is_private(name) else hide_in_text(leaf) if isinstance(leaf, str) else leaf,
+    )
 
 
 def hash_values(value: JsonValue) -> JsonValue:
@@ -281,19 +284,18 @@ def hash_values(value: JsonValue) -> JsonValue:
 
     Without such names it is the document itself; hashes are hashed again.
     """
-    return _cover(value, "", _hash, lambda text: text)
+    return _cover(value, "", lambda name, leaf: _hash(leaf) if is_private(name) else leaf)
 
 
-def _cover(value: JsonValue, name: str, secret: Callable[[str], str], other: Callable[[str], str]) -> JsonValue:
+def _cover(value: JsonValue, name: str, cover: Callable[[str, str | Number], JsonValue]) -> JsonValue:
+    """Return a document with `cover` of each text and number, and of its field's name, in their place."""
     match value:
         case dict():
-            return {key: _cover(item, key, secret, other) for key, item in value.items()}
+            return {key: _cover(item, key, cover) for key, item in value.items()}
         case list():
-            return [_cover(item, name, secret, other) for item in value]
-        case str() | Number() if is_private(name):
-            return secret(str(value))
-        case str():
-            return other(value)
+            return [_cover(item, name, cover) for item in value]
+        case str() | Number():
+            return cover(name, value)
         case _:
             return value
 
@@ -311,12 +313,13 @@ def redact(value: JsonValue, *, harmless: frozenset[str] = frozenset()) -> JsonV
     Names, numbers, true, false and null stay: equal documents stay equal, different ones different.
     `harmless` adds names to the list.
     """
-    return _walk(value, "", _HARMLESS | {name.casefold() for name in harmless}, _hash)
+    known = _HARMLESS | {name.casefold() for name in harmless}
+    return _cover(value, "", lambda name, leaf: _hash(leaf) if _is_unknown(name, leaf, known) else leaf)
 
 
 def hide_unknown(value: JsonValue) -> JsonValue:
     """Return a document with stars for every text but the harmless ones."""
-    return _walk(value, "", _HARMLESS, lambda _text: STARS)
+    return _cover(value, "", lambda name, leaf: STARS if _is_unknown(name, leaf, _HARMLESS) else leaf)
 
 
 def may_hold_secret(value: JsonValue, *, harmless: frozenset[str] = frozenset()) -> bool:
@@ -335,17 +338,9 @@ def find_secret(value: JsonValue) -> str | None:
     return next((found for child in children if (found := find_secret(child))), None)
 
 
-def _walk(value: JsonValue, name: str, harmless: frozenset[str], cover: Callable[[str], str]) -> JsonValue:
-    match value:
-        case dict():
-            return {key: _walk(item, key, harmless, cover) for key, item in value.items()}
-        case list():
-            return [_walk(item, name, harmless, cover) for item in value]
-        case str() if re.search(_SIGNING, value) or name.casefold() not in harmless:
-            return cover(value)
-        case _:
-            return value
+def _is_unknown(name: str, value: str | Number, harmless: frozenset[str]) -> bool:
+    return isinstance(value, str) and (name.casefold() not in harmless or bool(re.search(_SIGNING, value)))
 
 
-def _hash(text: str) -> str:
-    return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+def _hash(value: str | Number) -> str:
+    return f"sha256:{hashlib.sha256(str(value).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from escrowctl.contract.json import JsonValue, encode
@@ -63,7 +63,7 @@ def find_sent(entries: Sequence[Entry], names: Sequence[str]) -> Sent | None:
 
 
 class Examination:
-    """One record, as read under its id. After `check`, `found` has the certain pointers by field."""
+    """One record, as read under its id. `found` has the certain pointers by field."""
 
     def __init__(self, record: Record, resource_id: str, pointers: Pointers, sent: Sent | None) -> None:
         self._document = record.document
@@ -72,12 +72,8 @@ class Examination:
         self._sent = sent
         self.found: dict[str, str] = {}
 
-    def check(self) -> Iterator[Finding]:
-        """Yield a finding for each field."""
-        for field in FIELDS:
-            yield self._check(field)
-
-    def _check(self, field: str) -> Finding:
+    def check(self, field: str) -> Finding:
+        """Check one of `FIELDS`. They are checked in this order: the id decides where the others are."""
         record, pointer, proof = self._locate(), getattr(self._pointers, field), self._proof(field)
         if (value := getattr(record.located, field)) is not None:
             return self._compare(field, value)

@@ -68,10 +68,8 @@ class Console:
             self.show_listing(Listing(fields or tuple(view.named), view.items))
         elif self._options.quiet:
             self._show_bare((view,))
-        elif fields and view.named:
-            self._show(view.only(fields))
         else:
-            self._show(view)
+            self._show(view.only(fields) if fields and view.named else view)
 
     def show_listing(self, listing: "Listing") -> None:
         """Show several views: an array, a table, or lines."""

@@ -5,15 +5,6 @@ from escrowctl.contract.redaction import star, star_value
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, Invocation
 from escrowctl.output.plain import safe
 
-_EFFECTS = {
-    Effect.NOTHING_CHANGED: "Nothing was changed",
-    Effect.NOTHING_IMPORTED: "Nothing was imported",
-    Effect.NOTHING_RECORDED: "Nothing was recorded",
-    Effect.NOTHING_SENT: "Nothing was sent",
-    Effect.NOTHING_SENT_NOW: "This command sent nothing",
-    Effect.NOTHING_STORED: "Nothing was stored",
-    Effect.ONLY_READ: "This command only reads: it changed nothing",
-}
 _OF_ONE_ID = (Effect.NOTHING_SENT, Effect.NOTHING_SENT_NOW)
 """Effects that concern one id of several."""
 
@@ -97,7 +88,7 @@ def _sentences(error: EscrowctlError) -> str:
     if error.effect is None:
         return message
     of_one = f" for {subject}" if subject and error.effect in _OF_ONE_ID else ""
-    return f"{message} {_EFFECTS[error.effect]}{of_one}."
+    return f"{message} {error.effect}{of_one}."
 
 
 def note_document(code: str, message: str, hints: tuple[Hint, ...], invocation: Invocation) -> JsonValue:

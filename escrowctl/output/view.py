@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.record import LOCATED, Record, resolve_pointer
-from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.output.plain import safe
 
 _MOST_NAME_CHARS = 200
@@ -49,13 +48,6 @@ class View(NamedTuple):
         """The ids that `-q` prints: its own, or those of the items if it has none itself."""
         views = (self,) if self.id is not None else self.items or ()
         return tuple(view.id for view in views if view.id is not None)
-
-    def require_ids(self) -> None:
-        """Raise EscrowctlError `BAD_VALUE` if neither the view nor an item has an id, as `-q` requires."""
-        if not self.ids:
-            raise EscrowctlError(
-                ErrorCode.BAD_VALUE, "-q prints ids, and no field of this reply is known to be an id: leave -q out."
-            )
 
     def holds(self, names: tuple[str, ...]) -> bool:
         """Whether any JSON Pointer among these names points to a value other than null in the record itself."""

@@ -9,20 +9,17 @@ import sqlite3
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
-from types import MappingProxyType
 from typing import NamedTuple
 
 from escrowctl.sandbox.bodies import write_json
 from escrowctl.sandbox.records import EventKind, Move, Transaction, later
 from escrowctl.sandbox.seed import draw_id
 
-KINDS: Mapping[Move, EventKind] = MappingProxyType(
-    {
-        Move.CREATE: EventKind.TRANSACTION_CREATED,
-        Move.RELEASE: EventKind.TRANSACTION_RELEASED,
-        Move.EXPIRE: EventKind.TRANSACTION_EXPIRED,
-    }
-)
+KINDS: Mapping[Move, EventKind] = {
+    Move.CREATE: EventKind.TRANSACTION_CREATED,
+    Move.RELEASE: EventKind.TRANSACTION_RELEASED,
+    Move.EXPIRE: EventKind.TRANSACTION_EXPIRED,
+}
 """The event of a move; any other move is an update."""
 
 DELAYS = tuple(timedelta(seconds=seconds) for seconds in (5, 15, 30, 60))
@@ -74,7 +71,7 @@ FIRST_DELIVERY = """
     WHERE d.next_attempt_at IS NOT NULL ORDER BY d.next_attempt_at, d.position LIMIT 1
 """
 ADD_ATTEMPT = """
-    INSERT INTO delivery_attempts (delivery, attempted_at, status, error, milliseconds) VALUES (?, ?, ?, ?, ?)
+    INSERT INTO delivery_attempts (delivery, attempted_at, milliseconds, status, error) VALUES (?, ?, ?, ?, ?)
 """
 SETTLE = "UPDATE deliveries SET state = ?, failures = ?, next_attempt_at = ? WHERE position = ?"
 REPLAY = """
@@ -107,8 +104,7 @@ def first_delivery(connection: sqlite3.Connection) -> Delivery | None:
 
 def settle(connection: sqlite3.Connection, delivery: Delivery, attempt: Attempt, *, at: str) -> None:
     """Record an attempt that began at `at`, and the new state of the delivery. Only a 2xx is a success."""
-    values = (delivery.position, at, attempt.status, attempt.error, attempt.milliseconds)
-    connection.execute(ADD_ATTEMPT, values)
+    connection.execute(ADD_ATTEMPT, (delivery.position, at, *attempt))
     state, failures, next_at = DeliveryState.DEAD, delivery.failures, None
     if attempt.status in range(200, 300):
         state = DeliveryState.DELIVERED

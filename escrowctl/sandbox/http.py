@@ -110,8 +110,7 @@ class Middleware:
     def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
         """Identify and authenticate: without the key a client learns nothing about paths or records."""
         offered_id = request.get_header(REQUEST_ID_HEADER) or ""
-        is_usable = REQUEST_ID.fullmatch(offered_id)
-        request.context.id = offered_id if is_usable else f"req_{secrets.token_hex(8)}"
+        request.context.id = offered_id if REQUEST_ID.fullmatch(offered_id) else f"req_{secrets.token_hex(8)}"
         if request.path == OPENAPI_PATH:
             return
         scheme, _, key = (request.get_header("Authorization") or "").partition(" ")
@@ -154,8 +153,7 @@ def build_app(
 
     A 500 does not show the exception: it is logged. A ConnectionError of a handler is not answered: the app raises it.
     """
-    checks = Middleware(key=key, before=before)
-    app = falcon.App(middleware=[checks])
+    app = falcon.App(middleware=[Middleware(key=key, before=before)])
     resources: defaultdict[str, Resource] = defaultdict(Resource)
     for operation, handler in handlers.items():
         path = DEFAULT_API_PREFIX + operation.path

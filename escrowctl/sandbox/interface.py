@@ -15,43 +15,23 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from hashlib import sha256
-from types import MappingProxyType
 from typing import NoReturn
 
-from escrowctl.contract.operations import (
-    CREATE_TRANSACTION,
-    CREATE_WEBHOOK,
-    GET_TRANSACTION,
-    GET_USER,
-    LIST_TRANSACTIONS,
-    LIST_WEBHOOKS,
-    RELEASE_TRANSACTION,
-    UPDATE_TRANSACTION,
-    Operation,
-)
+from escrowctl.contract import operations
+from escrowctl.contract.operations import Operation
+from escrowctl.sandbox import records
 from escrowctl.sandbox.bodies import JsonObject, ProblemError, ProblemKind, flawed, no_record, read_stored, write_json
 from escrowctl.sandbox.http import Call, Handler
 from escrowctl.sandbox.magic import QUEUED, UNANSWERED, find_magic, refuse_amount
-from escrowctl.sandbox.moves import add_timer, carry_out, record_move
-from escrowctl.sandbox.records import (
-    TIMES,
-    TRANSITIONS,
-    EventKind,
-    Move,
-    Transaction,
-    UserId,
-    add_transaction,
-    find_transaction,
-    later,
-    read_transaction,
-)
+from escrowctl.sandbox.moves import carry_out, record_move
 from escrowctl.sandbox.requests import NewTransaction, NewWebhook, PageQuery, read_body, read_query
 from escrowctl.sandbox.seed import draw_id
 from escrowctl.sandbox.sender import SIGNING_PREFIX
 from escrowctl.sandbox.store import Store
 
-UNITS = MappingProxyType({"s": 1, "m": 60, "h": 3600, "d": 86_400})
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
+_ADD_TIMER = "INSERT INTO timers (due_at, transaction_id, move) VALUES (?, ?, ?)"
 _ADD_ENDPOINT = "INSERT INTO webhook_endpoints (id, secret, document) VALUES (?, ?, ?)"
 _FIND_REPLY = "SELECT request, reply FROM replies WHERE key = ?"
 _ADD_REPLY = "INSERT INTO replies (key, request, reply) VALUES (?, ?, ?)"
@@ -67,14 +47,14 @@ class Interface:
     def handlers(self) -> Mapping[Operation, Handler]:
         """Operation -> handler."""
         return {
-            CREATE_TRANSACTION: self.create,
-            GET_TRANSACTION: self.get,
-            RELEASE_TRANSACTION: self.release,
-            LIST_TRANSACTIONS: self.list_transactions,
-            UPDATE_TRANSACTION: self.update,
-            GET_USER: self.get_user,
-            CREATE_WEBHOOK: self.create_webhook,
-            LIST_WEBHOOKS: self.list_webhooks,
+            operations.CREATE_TRANSACTION: self.create,
+            operations.GET_TRANSACTION: self.get,
+            operations.RELEASE_TRANSACTION: self.release,
+            operations.LIST_TRANSACTIONS: self.list_transactions,
+            operations.UPDATE_TRANSACTION: self.update,
+            operations.GET_USER: self.get_user,
+            operations.CREATE_WEBHOOK: self.create_webhook,
+            operations.LIST_WEBHOOKS: self.list_webhooks,
         }
 
     def create(self, call: Call) -> JsonObject:
@@ -91,7 +71,7 @@ class Interface:
 
     def list_transactions(self, call: Call) -> JsonObject:
         """Return one page of the records, newest first. Observed, not published."""
-        return self._page(call, "transactions", lambda row: read_transaction(row).document())
+        return self._page(call, "transactions", lambda row: records.read_transaction(row).document())
 
     def update(self, call: Call) -> NoReturn:
         """Refuse every update with 400, and change nothing.
@@ -119,9 +99,9 @@ class Interface:
 
     def get_user(self, call: Call) -> JsonObject:
         """Return one user; 404 if there is none. The sandbox's own choice: any valid key may read it (section 5)."""
-        if call.resource_id not in set(UserId):
+        if call.resource_id not in set(records.UserId):
             raise no_record("user", call.resource_id)
-        user = UserId(call.resource_id)
+        user = records.UserId(call.resource_id)
         with self._store.reading() as connection:
             (created_at,) = connection.execute("SELECT created_at FROM sandbox").fetchone()
         name = user.name.lower()
@@ -183,12 +163,12 @@ class Interface:
 
 def _add_transaction(connection: sqlite3.Connection, body: NewTransaction, *, at: str) -> JsonObject:
     moments: dict[str, str] = {}
-    for name, (field, _) in TIMES.items():
+    for name, (field, _) in records.TIMES.items():
         if (text := getattr(body, name)) is not None:
-            moments[field] = later(at, timedelta(seconds=int(text[:-1]) * UNITS[text[-1]]))
-    transaction = Transaction(
+            moments[field] = records.later(at, timedelta(seconds=int(text[:-1]) * UNITS[text[-1]]))
+    transaction = records.Transaction(
         id=draw_id(connection, "tx", table="transactions"),
-        status=TRANSITIONS[Move.CREATE].after,
+        status=records.TRANSITIONS[records.Move.CREATE].after,
         amount=body.amount.text,
         currency=body.currency,
         payer=body.payer,
@@ -197,20 +177,20 @@ def _add_transaction(connection: sqlite3.Connection, body: NewTransaction, *, at
         created_at=at,
         updated_at=at,
     )
-    add_transaction(connection, transaction)
-    for field, move in TIMES.values():
+    records.add_transaction(connection, transaction)
+    for field, move in records.TIMES.values():
         if field in moments:
-            add_timer(connection, transaction.id, move, due_at=moments[field])
-    record_move(connection, transaction, Move.CREATE, at=at)
+            connection.execute(_ADD_TIMER, (moments[field], transaction.id, move))
+    record_move(connection, transaction, records.Move.CREATE, at=at)
     return transaction.document()
 
 
 def _release(connection: sqlite3.Connection, transaction_id: str, *, at: str) -> JsonObject:
     found = require_transaction(connection, transaction_id)
-    move = Move.QUEUE if found.amount == QUEUED else Move.RELEASE
+    move = records.Move.QUEUE if found.amount == QUEUED else records.Move.RELEASE
     moved = carry_out(connection, transaction_id, move, at=at)
     if moved is None:
-        before = TRANSITIONS[move].before
+        before = records.TRANSITIONS[move].before
         sentence = f"Transaction {found.id} is {found.status}; {move} is possible only from {before}."
         raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
     return moved.document()
@@ -222,7 +202,7 @@ def _add_endpoint(connection: sqlite3.Connection, body: NewWebhook, *, at: str) 
     document: JsonObject = {
         "id": draw_id(connection, "wh", table="webhook_endpoints"),
         "url": body.url,
-        "events": body.events or list(EventKind),
+        "events": body.events or list(records.EventKind),
         **described,
         **body.extra,
         "status": "enabled",
@@ -232,9 +212,9 @@ def _add_endpoint(connection: sqlite3.Connection, body: NewWebhook, *, at: str) 
     return {**document, "secret": secret}
 
 
-def require_transaction(connection: sqlite3.Connection, transaction_id: str) -> Transaction:
+def require_transaction(connection: sqlite3.Connection, transaction_id: str) -> records.Transaction:
     """Read a transaction, or the record of a magic id; 404 if there is none."""
-    transaction = find_transaction(connection, transaction_id) or find_magic(transaction_id)
+    transaction = records.find_transaction(connection, transaction_id) or find_magic(transaction_id)
     if transaction is None:
         raise no_record("transaction", transaction_id)
     return transaction

@@ -4,7 +4,6 @@ The written form of an amount counts: 4.29 is one, 4.290 is not. Its digits are 
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from escrowctl.sandbox.bodies import ProblemError, ProblemKind
 from escrowctl.sandbox.records import State, Transaction, UserId
@@ -12,24 +11,24 @@ from escrowctl.sandbox.records import State, Transaction, UserId
 UNANSWERED = "5.04"
 QUEUED = "2.02"
 
-_REFUSED: Mapping[str, ProblemKind] = MappingProxyType(
-    {"4.02": ProblemKind.NO_FUNDS, "4.29": ProblemKind.THROTTLED, "5.03": ProblemKind.STORE_BUSY}
-)
+_REFUSED: Mapping[str, ProblemKind] = {
+    "4.02": ProblemKind.NO_FUNDS,
+    "4.29": ProblemKind.THROTTLED,
+    "5.03": ProblemKind.STORE_BUSY,
+}
 
-MAGIC_AMOUNTS: Mapping[str, str] = MappingProxyType(
-    {
-        QUEUED: "created; its release is accepted, and releasing until: sandbox move ID released",
-        "4.02": "402: not created, the payer has too little money",
-        "4.29": "429 with Retry-After: 1, not created",
-        "5.03": "503, not created",
-        UNANSWERED: "created, but the connection is closed without a reply",
-    }
-)
+MAGIC_AMOUNTS: Mapping[str, str] = {
+    QUEUED: "created; its release is accepted, and releasing until: sandbox move ID released",
+    "4.02": "402: not created, the payer has too little money",
+    "4.29": "429 with Retry-After: 1, not created",
+    "5.03": "503, not created",
+    UNANSWERED: "created, but the connection is closed without a reply",
+}
 """Amount of a create -> its outcome."""
 
-MAGIC_IDS: Mapping[str, State] = MappingProxyType(
-    {f"tx_{state.upper()}": state for state in (State.DISPUTED, State.REFUNDED, State.RELEASED)}
-)
+MAGIC_IDS: Mapping[str, State] = {
+    f"tx_{state.upper()}": state for state in (State.DISPUTED, State.REFUNDED, State.RELEASED)
+}
 """Id -> the state of its record, which has 100 USD. It is in no list and no ledger, and cannot be moved."""
 
 _LONG_AGO = "2026-01-01T00:00:00.000Z"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from escrowctl.sandbox import ledger
 from escrowctl.sandbox.events import KINDS, add_event
-from escrowctl.sandbox.records import EventKind, Move, Transaction, move_transaction
+from escrowctl.sandbox.records import TRANSITIONS, EventKind, Move, Transaction, read_transaction
 from escrowctl.sandbox.store import Store
 
 
@@ -22,14 +22,21 @@ class Timer(NamedTuple):
     move: Move
 
 
+MOVE = "UPDATE transactions SET status = ?, updated_at = ? WHERE id = ? AND status = ? RETURNING *"
 FIRST_TIMER = "SELECT position, due_at, transaction_id, move FROM timers ORDER BY due_at, position LIMIT 1"
 
 
 def carry_out(connection: sqlite3.Connection, transaction_id: str, move: Move, *, at: str) -> Transaction | None:
-    """Move the money of a transaction and return it; None if its state does not allow the move."""
-    moved = move_transaction(connection, transaction_id, move=move, at=at)
-    if moved is not None:
-        record_move(connection, moved, move, at=at)
+    """Move the money of a transaction and return it; None if its state does not allow the move.
+
+    The condition is part of the UPDATE, so only one of several callers gets the row.
+    """
+    transition = TRANSITIONS[move]
+    rows = connection.execute(MOVE, (transition.after, at, transaction_id, transition.before)).fetchall()
+    if not rows:
+        return None
+    moved = read_transaction(rows[0])
+    record_move(connection, moved, move, at=at)
     return moved
 
 
@@ -37,12 +44,6 @@ def record_move(connection: sqlite3.Connection, transaction: Transaction, move: 
     """Write the ledger entries and the event of a move. The record must have the new state already."""
     ledger.post(connection, transaction, move=move, at=at)
     add_event(connection, KINDS.get(move, EventKind.TRANSACTION_UPDATED), transaction, at=at)
-
-
-def add_timer(connection: sqlite3.Connection, transaction_id: str, move: Move, *, due_at: str) -> None:
-    """Store a timer for an automatic move."""
-    values = (due_at, transaction_id, move)
-    connection.execute("INSERT INTO timers (due_at, transaction_id, move) VALUES (?, ?, ?)", values)
 
 
 def first_timer(connection: sqlite3.Connection) -> Timer | None:

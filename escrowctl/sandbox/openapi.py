@@ -13,18 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from pydantic_core import core_schema
 
-from escrowctl.contract.operations import (
-    CREATE_TRANSACTION,
-    CREATE_WEBHOOK,
-    DEFAULT_API_PREFIX,
-    GET_TRANSACTION,
-    GET_USER,
-    LIST_TRANSACTIONS,
-    LIST_WEBHOOKS,
-    RELEASE_TRANSACTION,
-    UPDATE_TRANSACTION,
-    Operation,
-)
+from escrowctl.contract import operations
+from escrowctl.contract.operations import DEFAULT_API_PREFIX, Operation
+from escrowctl.sandbox import requests
 from escrowctl.sandbox.bodies import PROBLEM_TYPE, TYPE_PREFIX, JsonObject, JsonValue, ProblemKind
 from escrowctl.sandbox.http import (
     JSON_TYPE,
@@ -35,20 +26,9 @@ from escrowctl.sandbox.http import (
     success_status,
 )
 from escrowctl.sandbox.records import EventKind, State, UserId
-from escrowctl.sandbox.requests import (
-    ABSENT,
-    Amount,
-    Currency,
-    Description,
-    Kinds,
-    NewTransaction,
-    NewWebhook,
-    Reserved,
-    Url,
-)
 from escrowctl.sandbox.seed import ID_LENGTH
 
-ID_PREFIXES: Mapping[str, str] = MappingProxyType({"transaction": "tx", "user": "usr", "webhook": "wh"})
+ID_PREFIXES: Mapping[str, str] = {"transaction": "tx", "user": "usr", "webhook": "wh"}
 
 MAX_LIMIT = 100
 
@@ -71,21 +51,17 @@ class _Exact(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class _Open(BaseModel):
-    model_config = ConfigDict(extra="allow", arbitrary_types_allowed=True)
-
-
-class Transaction(_Open):
+class Transaction(requests.Body):
     """A transaction record. It also has the extra fields that its create sent."""
 
     id: str = Field(pattern=id_pattern("tx"))
     status: State
-    amount: Amount
-    currency: Currency
+    amount: requests.Amount
+    currency: requests.Currency
     payer: UserId
     payee: UserId
-    expires_at: Time = ABSENT
-    auto_release_at: Time = ABSENT
+    expires_at: Time = requests.ABSENT
+    auto_release_at: Time = requests.ABSENT
     created_at: Time
     updated_at: Time
 
@@ -107,16 +83,16 @@ class User(_Exact):
     created_at: Time
 
 
-class Webhook(_Open):
+class Webhook(requests.Body):
     """An endpoint, without its secret."""
 
     id: str = Field(pattern=id_pattern("wh"))
-    url: Url
-    events: Kinds
-    description: Description = ABSENT
+    url: requests.Url
+    events: requests.Kinds
+    description: requests.Description = requests.ABSENT
     status: Literal["enabled"]
     created_at: Time
-    secret: Reserved = ABSENT
+    secret: requests.Reserved = requests.ABSENT
 
 
 class CreatedWebhook(Webhook):
@@ -171,11 +147,11 @@ def _problem(kind: ProblemKind) -> type[BaseModel]:
     fields: dict[str, Any] = {name: Literal[value] for name, value in fixed.items()}
     fields |= {"detail": str, "request_id": RequestId}
     if kind is ProblemKind.BAD_REQUEST:
-        fields["errors"] = list[InBody | InQuery], Field(ABSENT, min_length=1)
+        fields["errors"] = list[InBody | InQuery], Field(requests.ABSENT, min_length=1)
     return create_model(kind.slug.title().replace("-", "") + "Problem", __base__=_Exact, **fields)
 
 
-PROBLEMS: Mapping[ProblemKind, type[BaseModel]] = MappingProxyType({kind: _problem(kind) for kind in ProblemKind})
+PROBLEMS: Mapping[ProblemKind, type[BaseModel]] = {kind: _problem(kind) for kind in ProblemKind}
 
 
 class _Schemas(GenerateJsonSchema):
@@ -205,47 +181,45 @@ class CallDescription(NamedTuple):
     links: Sequence[tuple[Operation, str]] = ()
 
 
-DESCRIPTIONS: Mapping[Operation, CallDescription] = MappingProxyType(
-    {
-        CREATE_TRANSACTION: CallDescription(
-            "Create a new escrow transaction: the money is held",
-            answers=Transaction,
-            takes=NewTransaction,
-            problems=(ProblemKind.NO_FUNDS, ProblemKind.KEY_REUSED, ProblemKind.THROTTLED),
-            example={"amount": 100, "currency": "USD"},
-            links=(
-                (GET_TRANSACTION, "id"),
-                (UPDATE_TRANSACTION, "id"),
-                (RELEASE_TRANSACTION, "id"),
-                (LIST_TRANSACTIONS, "after"),
-            ),
+DESCRIPTIONS: Mapping[Operation, CallDescription] = {
+    operations.CREATE_TRANSACTION: CallDescription(
+        "Create a new escrow transaction: the money is held",
+        answers=Transaction,
+        takes=requests.NewTransaction,
+        problems=(ProblemKind.NO_FUNDS, ProblemKind.KEY_REUSED, ProblemKind.THROTTLED),
+        example={"amount": 100, "currency": "USD"},
+        links=(
+            (operations.GET_TRANSACTION, "id"),
+            (operations.UPDATE_TRANSACTION, "id"),
+            (operations.RELEASE_TRANSACTION, "id"),
+            (operations.LIST_TRANSACTIONS, "after"),
         ),
-        GET_TRANSACTION: CallDescription("Get transaction details", answers=Transaction),
-        RELEASE_TRANSACTION: CallDescription(
-            "Release funds from escrow, once",
-            answers=Transaction,
-            takes=AnyObject,
-            problems=(ProblemKind.MOVE_REFUSED, ProblemKind.KEY_REUSED),
-            links=((GET_TRANSACTION, "id"), (RELEASE_TRANSACTION, "id")),
-        ),
-        LIST_TRANSACTIONS: CallDescription("List transactions", answers=TransactionPage),
-        UPDATE_TRANSACTION: CallDescription(
-            "Always refused with 400: the published interface shows no update",
-            answers=None,
-            takes=AnyObject,
-            problems=(ProblemKind.UPDATE_NOT_SHOWN,),
-        ),
-        GET_USER: CallDescription("Get user information", answers=User),
-        CREATE_WEBHOOK: CallDescription(
-            "Create a webhook endpoint; its secret is shown in this answer only",
-            answers=CreatedWebhook,
-            takes=NewWebhook,
-            example={"url": "http://127.0.0.1:3000/hooks", "events": ["transaction.released"]},
-            links=((LIST_WEBHOOKS, "after"),),
-        ),
-        LIST_WEBHOOKS: CallDescription("List webhook endpoints", answers=WebhookPage),
-    }
-)
+    ),
+    operations.GET_TRANSACTION: CallDescription("Get transaction details", answers=Transaction),
+    operations.RELEASE_TRANSACTION: CallDescription(
+        "Release funds from escrow, once",
+        answers=Transaction,
+        takes=AnyObject,
+        problems=(ProblemKind.MOVE_REFUSED, ProblemKind.KEY_REUSED),
+        links=((operations.GET_TRANSACTION, "id"), (operations.RELEASE_TRANSACTION, "id")),
+    ),
+    operations.LIST_TRANSACTIONS: CallDescription("List transactions", answers=TransactionPage),
+    operations.UPDATE_TRANSACTION: CallDescription(
+        "Always refused with 400: the published interface shows no update",
+        answers=None,
+        takes=AnyObject,
+        problems=(ProblemKind.UPDATE_NOT_SHOWN,),
+    ),
+    operations.GET_USER: CallDescription("Get user information", answers=User),
+    operations.CREATE_WEBHOOK: CallDescription(
+        "Create a webhook endpoint; its secret is shown in this answer only",
+        answers=CreatedWebhook,
+        takes=requests.NewWebhook,
+        example={"url": "http://127.0.0.1:3000/hooks", "events": ["transaction.released"]},
+        links=((operations.LIST_WEBHOOKS, "after"),),
+    ),
+    operations.LIST_WEBHOOKS: CallDescription("List webhook endpoints", answers=WebhookPage),
+}
 
 
 @cache
@@ -351,9 +325,9 @@ def _parameters(operation: Operation) -> Sequence[JsonObject]:
     found: list[JsonObject] = []
     ids: JsonObject = {"type": "string", "pattern": id_pattern(ID_PREFIXES[operation.noun])}
     if "{id}" in operation.path:
-        example: JsonObject = {"example": UserId.PAYER} if operation is GET_USER else {}
+        example: JsonObject = {"example": UserId.PAYER} if operation is operations.GET_USER else {}
         found.append({"name": "id", "in": "path", "required": True, "schema": ids, **example})
-    if operation in (LIST_TRANSACTIONS, LIST_WEBHOOKS):
+    if operation in (operations.LIST_TRANSACTIONS, operations.LIST_WEBHOOKS):
         limit: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": 50}
         found.append({"name": "limit", "in": "query", "schema": limit})
         meaning = "The id of an existing record: only older ones are listed."

@@ -24,7 +24,7 @@ from escrowctl.sandbox.http import Call, Handler
 from escrowctl.sandbox.interface import require_transaction
 from escrowctl.sandbox.magic import MAGIC_IDS
 from escrowctl.sandbox.moves import carry_out
-from escrowctl.sandbox.records import TRANSITIONS, UserId, find_move, find_transaction, timestamp
+from escrowctl.sandbox.records import TRANSITIONS, UserId, find_transaction, timestamp
 from escrowctl.sandbox.requests import Advance, DeliveriesQuery, NewEvent, NewStatus, read_body, read_query
 from escrowctl.sandbox.sender import Sender
 from escrowctl.sandbox.settings import Rehearsal
@@ -128,7 +128,8 @@ class OperatorCalls:
         body = read_body(call, NewStatus)
         with self._store.writing() as connection:
             before = require_transaction(connection, body.id).status
-            move = find_move(before, body.status)
+            wanted = (before, body.status)
+            move = next((name for name, one in TRANSITIONS.items() if (one.before, one.after) == wanted), None)
             moved = carry_out(connection, body.id, move, at=self._store.time(connection)) if move else None
         if moved is None:
             ways = [one.after for one in TRANSITIONS.values() if one.before is before and body.id not in MAGIC_IDS]
@@ -160,8 +161,7 @@ class OperatorCalls:
             if transaction is None:
                 raise no_record("transaction", body.transaction)
             at = self._store.time(connection)
-            event_id = add_event(connection, body.event, transaction, at=at, triggered=True)
-            return _event(connection, event_id)
+            return _event(connection, add_event(connection, body.event, transaction, at=at, triggered=True))
 
     def get_event(self, call: Call) -> JsonObject:
         """Return an event with its deliveries and their attempts, the oldest first; 404 if there is none."""

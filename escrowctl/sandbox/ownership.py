@@ -18,17 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from escrowctl import files
 from escrowctl.errors import ErrorCode, EscrowctlError, Hints, command, not_sent
-from escrowctl.files import (
-    OTHERS_ACCESS,
-    OWN_FOLDER,
-    NotRegularError,
-    check_regular,
-    find_flaw,
-    make_file,
-    make_private_folder,
-    open_regular,
-)
 
 LOCK_NAME = "sandbox.lock"
 DELIVERY_LOCK_NAME = "deliveries.lock"
@@ -107,10 +98,7 @@ def delivery_turn(folder: Path, timeout: float) -> Iterator[bool]:
 
 
 def find_server(folder: Path) -> ServedSandbox | None:
-    """Return the server that has the store now, or None; it does not wait.
-
-    A server with an address off this machine is ignored.
-    """
+    """Return the server that has the store now, or None; never waits. An address off this machine is ignored."""
     handle = _open_lock(folder, LOCK_NAME)
     try:
         if _lock(handle, fcntl.LOCK_SH):
@@ -135,7 +123,7 @@ def _open_lock(folder: Path, name: str) -> int:
     path = folder / name
     require_private_file(path)
     try:
-        return open_regular(path, os.O_RDWR)
+        return files.open_regular(path, os.O_RDWR)
     except OSError as error:
         raise unusable(path, error.strerror or "it cannot be opened") from error
 
@@ -165,7 +153,7 @@ def _attempts(seconds: float) -> Iterator[None]:
         yield
 
 
-def unusable(path: Path, reason: str, *, hint: Hints = OWN_FOLDER) -> EscrowctlError:
+def unusable(path: Path, reason: str, *, hint: Hints = files.OWN_FOLDER) -> EscrowctlError:
     """The error for a sandbox file that cannot be used; `reason` ends the sentence."""
     message = f"the sandbox cannot use {path}: {reason}."
     return not_sent(ErrorCode.STATE_UNUSABLE, message, hint=hint)
@@ -177,15 +165,15 @@ def require_private_file(path: Path) -> None:
     Raises `ErrorCode.STATE_UNUSABLE` if that fails, if others can change the folder, or if the path is not a regular
     file private to this user.
     """
-    make_private_folder(path.parent)
+    files.make_private_folder(path.parent)
     # An existing file is never opened here: closing any descriptor of it would drop the locks
     # that SQLite holds on it in this process (POSIX advisory locks).
     try:
-        make_file(path)
-        flaw = find_flaw(check_regular(path), path, refused=OTHERS_ACCESS)
-    except NotRegularError as error:
+        files.make_file(path)
+        flaw = files.find_flaw(files.check_regular(path), path, refused=files.OTHERS_ACCESS)
+    except files.NotRegularError as error:
         raise unusable(path, f"it {error.strerror}") from error
     except OSError as error:
         raise unusable(path, error.strerror or "it cannot be opened") from error
     if flaw is not None:
-        raise unusable(path, f"it {flaw.reason}", hint=flaw.fix or OWN_FOLDER)
+        raise unusable(path, f"it {flaw.reason}", hint=flaw.fix or files.OWN_FOLDER)

@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from types import MappingProxyType
 from typing import NamedTuple
 
 from escrowctl.sandbox.bodies import JsonObject, NumberToken, read_stored, write_json
@@ -70,24 +69,17 @@ class Transition(NamedTuple):
 
 HOLD = "hold"
 
-TRANSITIONS: Mapping[Move, Transition] = MappingProxyType(
-    {
-        Move.CREATE: Transition(None, State.HELD, ("payer:{payer}", HOLD)),
-        Move.RELEASE: Transition(State.HELD, State.RELEASED, (HOLD, "payee:{payee}")),
-        Move.QUEUE: Transition(State.HELD, State.RELEASING),
-        Move.PAY_OUT: Transition(State.RELEASING, State.RELEASED, (HOLD, "payee:{payee}")),
-        Move.DISPUTE: Transition(State.HELD, State.DISPUTED),
-        Move.SETTLE: Transition(State.DISPUTED, State.HELD),
-        Move.REFUND: Transition(State.HELD, State.REFUNDED, (HOLD, "payer:{payer}")),
-        Move.AWARD: Transition(State.DISPUTED, State.REFUNDED, (HOLD, "payer:{payer}")),
-        Move.EXPIRE: Transition(State.HELD, State.EXPIRED, (HOLD, "payer:{payer}")),
-    }
-)
-
-
-def find_move(before: State, after: State) -> Move | None:
-    """Return the move from one state to another; None if it is not possible."""
-    return next((move for move, one in TRANSITIONS.items() if (one.before, one.after) == (before, after)), None)
+TRANSITIONS: Mapping[Move, Transition] = {
+    Move.CREATE: Transition(None, State.HELD, ("payer:{payer}", HOLD)),
+    Move.RELEASE: Transition(State.HELD, State.RELEASED, (HOLD, "payee:{payee}")),
+    Move.QUEUE: Transition(State.HELD, State.RELEASING),
+    Move.PAY_OUT: Transition(State.RELEASING, State.RELEASED, (HOLD, "payee:{payee}")),
+    Move.DISPUTE: Transition(State.HELD, State.DISPUTED),
+    Move.SETTLE: Transition(State.DISPUTED, State.HELD),
+    Move.REFUND: Transition(State.HELD, State.REFUNDED, (HOLD, "payer:{payer}")),
+    Move.AWARD: Transition(State.DISPUTED, State.REFUNDED, (HOLD, "payer:{payer}")),
+    Move.EXPIRE: Transition(State.HELD, State.EXPIRED, (HOLD, "payer:{payer}")),
+}
 
 
 def timestamp(moment: datetime) -> str:
@@ -128,9 +120,10 @@ class Transaction(NamedTuple):
         }
 
 
-TIMES: Mapping[str, tuple[str, Move]] = MappingProxyType(
-    {"expires_in": ("expires_at", Move.EXPIRE), "auto_release_in": ("auto_release_at", Move.RELEASE)}
-)
+TIMES: Mapping[str, tuple[str, Move]] = {
+    "expires_in": ("expires_at", Move.EXPIRE),
+    "auto_release_in": ("auto_release_at", Move.RELEASE),
+}
 """Field of a create that holds a duration -> field of the record that holds the moment, and the move that happens then.
 
 If both are given, the earlier moment decides; if they are equal, the first of these.
@@ -140,8 +133,6 @@ INSERT = """
     INSERT INTO transactions (id, status, amount, currency, payer, payee, extra, created_at, updated_at)
     VALUES (:id, :status, :amount, :currency, :payer, :payee, :extra, :created_at, :updated_at)
 """
-
-MOVE = "UPDATE transactions SET status = ?, updated_at = ? WHERE id = ? AND status = ? RETURNING *"
 
 
 def add_transaction(connection: sqlite3.Connection, transaction: Transaction) -> None:
@@ -153,15 +144,6 @@ def find_transaction(connection: sqlite3.Connection, transaction_id: str) -> Tra
     """Read one transaction, or None."""
     row = connection.execute("SELECT * FROM transactions WHERE id = ?", (transaction_id,)).fetchone()
     return read_transaction(row) if row else None
-
-
-def move_transaction(connection: sqlite3.Connection, transaction_id: str, *, move: Move, at: str) -> Transaction | None:
-    """Change the state of a transaction and return it; None if its state does not allow the move.
-
-    The condition is part of the UPDATE, so only one of several callers gets the row.
-    """
-    rows = connection.execute(MOVE, (TRANSITIONS[move].after, at, transaction_id, TRANSITIONS[move].before)).fetchall()
-    return read_transaction(rows[0]) if rows else None
 
 
 def read_transaction(row: sqlite3.Row) -> Transaction:

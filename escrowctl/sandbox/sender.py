@@ -15,10 +15,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
-from escrowctl.post_once import PostError, Target, post_once
+from escrowctl.post_once import PostError, parse_target, post_once
 from escrowctl.sandbox.events import Attempt, Delivery, first_delivery, settle
 from escrowctl.sandbox.moves import Timer, fire, first_timer
 from escrowctl.sandbox.ownership import delivery_turn
@@ -146,10 +144,12 @@ class Sender:
         signed = sign(delivery.secret, message_id=delivery.message_id, timestamp=stamp, body=body)
         headers = {"Content-Type": "application/json", "User-Agent": "escrowctl-sandbox", **signed}
         try:
-            target = _require_loopback(delivery.url)
+            target = parse_target(delivery.url)
             status = post_once(target, headers.items(), body, seconds=seconds, monotonic=time.monotonic)
         except PostError as failure:
             error = str(failure)
+        except ValueError:
+            error = "the sandbox sends to http://127.0.0.1, http://[::1] and http://localhost only"
         return Attempt(round((time.monotonic() - start) * 1000), status, error)
 
 
@@ -162,17 +162,3 @@ def sign(secret: str, *, message_id: str, timestamp: int, body: bytes) -> dict[s
     digest = hmac.digest(key, f"{message_id}.{timestamp}.".encode() + body, "sha256")
     signature = "v1," + base64.b64encode(digest).decode()
     return {"webhook-id": message_id, "webhook-timestamp": str(timestamp), "webhook-signature": signature}
-
-
-def _require_loopback(url: str) -> Target:
-    """Return the target of an event. Raises PostError unless it is an http URL on this machine."""
-    refusal = PostError("the sandbox sends to http://127.0.0.1, http://[::1] and http://localhost only")
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        is_here = host == "localhost" or ip_address(host).is_loopback
-    except ValueError as error:
-        raise refusal from error
-    if parts.scheme != "http" or not is_here:
-        raise refusal
-    return Target(host, parts.port or 80, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))

@@ -17,7 +17,7 @@ from escrowctl.sandbox.operator_calls import OperatorCalls
 from escrowctl.sandbox.ownership import Claim, claim_store
 from escrowctl.sandbox.sender import Sender
 from escrowctl.sandbox.settings import Rehearsal
-from escrowctl.sandbox.store import FILE_NAME, Store, has_write_ahead_log, open_store
+from escrowctl.sandbox.store import FILE_NAME, Store, open_store
 
 
 class Sandbox:
@@ -58,8 +58,8 @@ def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
     `ErrorCode.STATE_UNUSABLE` if the folder or the store cannot be used.
     """
     claim = claim_store(folder)
-    if has_write_ahead_log(folder):
-        # A server was killed. Its commits are moved into the store itself: commands cannot share the log.
+    if (folder / f"{FILE_NAME}-wal").exists():
+        # A server was killed. A server alone can move its commits into the store itself: commands cannot share the log.
         claim.release()
         open_sandbox_alone(folder, now=now).close()
         claim = claim_store(folder)

@@ -12,21 +12,10 @@ import re
 import sqlite3
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from types import MappingProxyType
 from typing import NamedTuple
 
-from escrowctl.contract.operations import (
-    API_PREFIXES,
-    CREATE_TRANSACTION,
-    CREATE_WEBHOOK,
-    GET_TRANSACTION,
-    GET_USER,
-    LIST_TRANSACTIONS,
-    LIST_WEBHOOKS,
-    RELEASE_TRANSACTION,
-    UPDATE_TRANSACTION,
-    Operation,
-)
+from escrowctl.contract import operations
+from escrowctl.contract.operations import API_PREFIXES, Operation
 from escrowctl.errors import EscrowctlError, bad_value
 from escrowctl.sandbox.seed import draw_below
 from escrowctl.sandbox.store import Store
@@ -35,30 +24,26 @@ FAULT, VARIANT = "fault.", "variant."
 OFF = "off"
 MAX_SECONDS = 600
 
-OPERATION_WORDS: Mapping[Operation, str] = MappingProxyType(
-    {
-        CREATE_TRANSACTION: "create",
-        GET_TRANSACTION: "get",
-        RELEASE_TRANSACTION: "release",
-        LIST_TRANSACTIONS: "list",
-        UPDATE_TRANSACTION: "update",
-        GET_USER: "user",
-        CREATE_WEBHOOK: "webhook",
-        LIST_WEBHOOKS: "webhooks",
-    }
-)
+OPERATION_WORDS: Mapping[Operation, str] = {
+    operations.CREATE_TRANSACTION: "create",
+    operations.GET_TRANSACTION: "get",
+    operations.RELEASE_TRANSACTION: "release",
+    operations.LIST_TRANSACTIONS: "list",
+    operations.UPDATE_TRANSACTION: "update",
+    operations.GET_USER: "user",
+    operations.CREATE_WEBHOOK: "webhook",
+    operations.LIST_WEBHOOKS: "webhooks",
+}
 """The word for an operation in a setting."""
 
-VARIANTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "prefix": API_PREFIXES,
-        "fields": ("plain", "camel", "envelope", "foreign"),
-        "created": ("200", "201"),
-        "release": ("record", "empty"),
-        "idempotent": ("off", "on"),
-        "errors": ("problem", "object", "message", "text"),
-    }
-)
+VARIANTS: Mapping[str, tuple[str, ...]] = {
+    "prefix": API_PREFIXES,
+    "fields": ("plain", "camel", "envelope", "foreign"),
+    "created": ("200", "201"),
+    "release": ("record", "empty"),
+    "idempotent": ("off", "on"),
+    "errors": ("problem", "object", "message", "text"),
+}
 """The values of each variant; the first is in effect unless another is set."""
 
 
@@ -100,7 +85,7 @@ Settings = Mapping[str, Fault | str]
 """Name -> its fault, or its value if it is a variant with another value than the default."""
 
 _FAULT = r"(?P<kind>[a-z0-9-]+)(?::(?P<time>[0-9]{1,6}(?:ms|s|m)))?(?:,(?P<share>[0-9]{1,4})(?P<of>[x%]))?"
-_UNITS: Mapping[str, float] = MappingProxyType({"ms": 0.001, "s": 1.0, "m": 60.0})
+_UNITS: Mapping[str, float] = {"ms": 0.001, "s": 1.0, "m": 60.0}
 _EXAMPLE = "write drop-reply or latency:2s; add ,3x for the next three requests or ,20% for one in five"
 
 _ALL = "SELECT name, value FROM settings ORDER BY name"

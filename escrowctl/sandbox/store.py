@@ -158,11 +158,6 @@ def open_store(
         raise unusable(path, str(error), hint=_RESET if is_damaged else ()) from error
 
 
-def has_write_ahead_log(folder: Path) -> bool:
-    """Whether a server left its write-ahead log. Only an exclusive owner can remove it."""
-    return (folder / f"{FILE_NAME}-wal").exists()
-
-
 def _open(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datetime], alone: bool) -> Store:
     connection.row_factory = sqlite3.Row
     if alone:

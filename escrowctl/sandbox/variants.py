@@ -6,17 +6,11 @@ document describes the sandbox without variants.
 
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 from wsgiref.headers import Headers
 
-from escrowctl.contract.operations import (
-    CREATE_TRANSACTION,
-    DEFAULT_API_PREFIX,
-    OPERATIONS,
-    RELEASE_TRANSACTION,
-    Operation,
-)
+from escrowctl.contract import operations
 from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, ProblemError, ProblemKind, read_stored, write_json
 from escrowctl.sandbox.http import JSON_TYPE, RECOGNISED_KEY
 from escrowctl.sandbox.settings import Settings, find_variant
@@ -26,20 +20,15 @@ if TYPE_CHECKING:
 
 _NOWHERE = "/-"
 
-_CAMEL: Mapping[str, str] = MappingProxyType(
-    {"created_at": "createdAt", "updated_at": "updatedAt", "has_more": "hasMore"}
-)
-_FOREIGN: Mapping[str, str] = MappingProxyType(
-    {
-        "id": "escrowNo",
-        "status": "escrowState",
-        "created_at": "openedOn",
-        "updated_at": "changedOn",
-        "data": "escrows",
-        "has_more": "more",
-    }
-)
-_PHRASES: Mapping[int, str] = MappingProxyType({429: "Too Many Requests", 500: "Internal Server Error"})
+_CAMEL: Mapping[str, str] = {"created_at": "createdAt", "updated_at": "updatedAt", "has_more": "hasMore"}
+_FOREIGN: Mapping[str, str] = {
+    "id": "escrowNo",
+    "status": "escrowState",
+    "created_at": "openedOn",
+    "updated_at": "changedOn",
+    "data": "escrows",
+    "has_more": "more",
+}
 
 
 class Answer(NamedTuple):
@@ -70,15 +59,15 @@ def ask(app: "WSGIApplication", environ: "WSGIEnvironment") -> Answer:
     return Answer(*started[-1], body)
 
 
-def call_route(environ: "WSGIEnvironment", settings: Settings) -> "tuple[WSGIEnvironment, Operation | None]":
+def call_route(environ: "WSGIEnvironment", settings: Settings) -> "tuple[WSGIEnvironment, operations.Operation | None]":
     """Return the request with the sandbox's own prefix, and its operation; None if it has none."""
     path, prefix = environ["PATH_INFO"], find_variant(settings, "prefix")
     if path.startswith(f"{prefix}/"):
-        path = DEFAULT_API_PREFIX + path.removeprefix(prefix)
-    elif path.startswith(f"{DEFAULT_API_PREFIX}/"):
+        path = operations.DEFAULT_API_PREFIX + path.removeprefix(prefix)
+    elif path.startswith(f"{operations.DEFAULT_API_PREFIX}/"):
         path = _NOWHERE + path
-    called = path.removeprefix(DEFAULT_API_PREFIX)
-    operation = next((one for one in OPERATIONS if _is_call(one, environ["REQUEST_METHOD"], called)), None)
+    called = path.removeprefix(operations.DEFAULT_API_PREFIX)
+    operation = next((one for one in operations.OPERATIONS if _is_call(one, environ["REQUEST_METHOD"], called)), None)
     key = environ.get("HTTP_IDEMPOTENCY_KEY", "") if find_variant(settings, "idempotent") == "on" else ""
     return {**environ, "PATH_INFO": path, RECOGNISED_KEY: key}, operation
 
@@ -87,22 +76,22 @@ def problem_answer(kind: ProblemKind, headers: Mapping[str, str]) -> Answer:
     """Return the answer of a fault, as a problem of the sandbox."""
     detail = "This reply is a fault that was set for a rehearsal."
     document = ProblemError(kind, detail).document(request_id="rehearsal")
-    answer = Answer(f"{kind.status} {_PHRASES[kind.status]}", list(headers.items()), b"")
+    answer = Answer(f"{kind.status} {HTTPStatus(kind.status).phrase}", list(headers.items()), b"")
     return answer.with_body(write_json(document).encode(), content_type=PROBLEM_TYPE)
 
 
-def shape_answer(answer: Answer, operation: Operation, settings: Settings) -> Answer:
+def shape_answer(answer: Answer, operation: operations.Operation, settings: Settings) -> Answer:
     """Return an answer of the interface in the form of the variants."""
     if not answer.status.startswith("2"):
         return _shape_error(answer, find_variant(settings, "errors"))
-    if operation is RELEASE_TRANSACTION and find_variant(settings, "release") == "empty":
+    if operation is operations.RELEASE_TRANSACTION and find_variant(settings, "release") == "empty":
         return Answer("204 No Content", [one for one in answer.headers if not one[0].startswith("Content-")], b"")
-    if operation is CREATE_TRANSACTION and find_variant(settings, "created") == "201":
+    if operation is operations.CREATE_TRANSACTION and find_variant(settings, "created") == "201":
         answer = answer._replace(status="201 Created")
     return _shape_fields(answer, operation, find_variant(settings, "fields"))
 
 
-def _is_call(operation: Operation, method: str, path: str) -> bool:
+def _is_call(operation: operations.Operation, method: str, path: str) -> bool:
     return operation.method == method and bool(re.fullmatch(operation.path.replace("{id}", "[^/]+"), path))
 
 
@@ -121,7 +110,7 @@ def _shape_error(answer: Answer, shape: str) -> Answer:
     return answer.with_body(body.encode(), content_type=JSON_TYPE)
 
 
-def _shape_fields(answer: Answer, operation: Operation, shape: str) -> Answer:
+def _shape_fields(answer: Answer, operation: operations.Operation, shape: str) -> Answer:
     if shape == "plain":
         return answer
     document, shaped = read_stored(answer.body.decode()), None

@@ -24,11 +24,9 @@ MOST_REFUSALS = 10
 _FIRST_DELAY, _LONGEST_DELAY = 5.0, 60.0
 _SLICE = 0.1
 _SUCCESS = range(200, 300)
-_OF_THE_CONNECTION = frozenset(
-    {
-        *("host", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer"),
-        *("transfer-encoding", "upgrade", "proxy-authenticate", "proxy-authorization", "expect"),
-    }
+_OF_THE_CONNECTION = (
+    *("host", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer"),
+    *("transfer-encoding", "upgrade", "proxy-authenticate", "proxy-authorization", "expect"),
 )
 """Headers that are about one connection and not about the event (RFC 9110 section 7.6.1)."""
 
@@ -61,10 +59,9 @@ def read_target(text: str) -> Target:
     try:
         return parse_target(text)
     except ValueError as error:
-        message = (
+        raise bad_value(
             f'--forward-to "{text}" is not an http URL on this machine: write one such as http://127.0.0.1:3000/x.'
-        )
-        raise bad_value(message) from error
+        ) from error
 
 
 def send(target: Target, delivery: Delivery, *, monotonic: Callable[[], float]) -> Reply:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+import typer
+
 from escrowctl.config.keys import KEYS
 from escrowctl.config.origin import Origin, parse_base_url, refuse_prefix
 from escrowctl.config.profiles import API_PREFIX, PROFILE_NAME, Profile
@@ -11,7 +13,7 @@ from escrowctl.config.settings import check_mode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.redaction import shown
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value, command
-from escrowctl.session import Session
+from escrowctl.session import Session, session_of
 
 _T = TypeVar("_T")
 
@@ -39,8 +41,7 @@ class Form:
         self._environ = session.runtime.environ
         self._mode = mode
         self._api_prefix = api_prefix
-        config = session.resolver.config
-        self._profiles = config.profiles if config else {}
+        self._profiles = session.resolver.profiles
 
     def fill(self) -> LoginAccount:
         """Return the account. Raises EscrowctlError `ErrorCode.BAD_VALUE` or `BAD_CONFIG` for values that are
@@ -109,10 +110,12 @@ class Form:
         return ask_until(self._session, lambda: self._session.prompt.ask(question), read)
 
 
-def refuse_sandbox(session: Session) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_VALUE` with `--sandbox`, which has no keys to manage."""
+def auth_session(context: typer.Context) -> Session:
+    """Return the session of an `auth` command. Raises `BAD_VALUE` with `--sandbox`, which has no keys to manage."""
+    session = session_of(context)
     if session.options.sandbox:
         raise bad_value("auth manages the API keys of real services: leave --sandbox out.")
+    return session
 
 
 def require_prompt(session: Session, what: str) -> None:
@@ -171,6 +174,5 @@ def suggest_name(origin: Origin, mode: str) -> str:
 def note_variables(session: Session) -> None:
     """Report which variables outrank the default profile, or its key."""
     names = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)
-    found = [name for name in names if session.runtime.environ.get(name)]
-    if found:
+    if found := [name for name in names if session.runtime.environ.get(name)]:
         session.console.note("outranked", f"the environment overrides the default profile: {', '.join(found)}")

@@ -11,11 +11,12 @@ from escrowctl.commands.auth.account import (
     Form,
     LoginAccount,
     ask_until,
+    auth_session,
     note_variables,
-    refuse_sandbox,
     require_prompt,
     require_same,
 )
+from escrowctl.commands.config import open_editor
 from escrowctl.config.credentials import StoredKey, remove_from_keyring, store_in_keyring
 from escrowctl.config.editing import Change, ConfigEditor, find
 from escrowctl.config.file import locked, require_trusted, validate_config
@@ -26,7 +27,7 @@ from escrowctl.contract.operations import DEFAULT_API_PREFIX, LIST_WEBHOOKS
 from escrowctl.contract.redaction import Secret, holds_key
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, bad_value
 from escrowctl.output.view import View
-from escrowctl.session import Session, session_of
+from escrowctl.session import Session
 
 _DEFAULT_PROFILE = ("default_profile",)
 
@@ -52,19 +53,16 @@ def login(
       escrowctl auth login
       printf %s "$KEY" | escrowctl auth login -p acme --base-url URL --mode test
     """
-    session = session_of(context)
-    refuse_sandbox(session)
-    session.learn_stored_keys()
-    session.keys.refuse_misplaced()
+    session = auth_session(context)
+    editor = open_editor(session)
     account = Form(session, mode, api_prefix).fill()
     require_trusted(session.resolver.config_path)
     session.resolver.credentials.read()
-    editor = _editor(session)
     editor.plan(_plan(session, account, editor.read()))
     key = _take_key(session, account, check=not no_check)
     with session.signals.held():
         try:
-            store, made_default = _store(session, account, key, keyring=keyring)
+            store, made_default = _store(session, editor, account, key, keyring=keyring)
         except EscrowctlError as error:
             # Not that nothing was sent: the check may have sent a request.
             error.effect = Effect.NOTHING_STORED
@@ -100,8 +98,7 @@ def _take_key(session: Session, account: LoginAccount, *, check: bool) -> Secret
 
 def _check_key(session: Session, account: LoginAccount, key: Secret) -> None:
     """Raise EscrowctlError if the service does not accept the key, with hints for the next login."""
-    config = session.resolver.config
-    known = config.profiles.get(account.name) if config else None
+    known = session.resolver.profiles.get(account.name)
     choice = Choice(LINE, account.origin, account.url_source, account.name, known, account.mode)
     service = session.resolver.build_service(choice, FoundKey(key, account.url_source))
     try:
@@ -121,13 +118,15 @@ def _check_key(session: Session, account: LoginAccount, key: Secret) -> None:
         raise
 
 
-def _store(session: Session, account: LoginAccount, key: Secret, *, keyring: bool) -> tuple[str, bool]:
+def _store(
+    session: Session, editor: ConfigEditor, account: LoginAccount, key: Secret, *, keyring: bool
+) -> tuple[str, bool]:
     """Store key and profile, both or neither. Return the place of the key, and whether the profile became the default.
 
     The folders are locked while the files are read and both are written. So of two logins under one name, the
     second reads the profile of the first, and is refused if it is for another account.
     """
-    credentials, editor = session.resolver.credentials, _editor(session)
+    credentials = session.resolver.credentials
     name, origin, environ = account.name, str(account.origin), session.runtime.environ
     folders = {Path(os.path.realpath(folder)) for folder in (credentials.path.parent, editor.folder)}
     with contextlib.ExitStack() as locks:
@@ -148,10 +147,6 @@ def _store(session: Session, account: LoginAccount, key: Secret, *, keyring: boo
                     remove_from_keyring(name, origin, environ)
             raise
     return "the keyring" if keyring else str(credentials.path), (_DEFAULT_PROFILE, name) in changes
-
-
-def _editor(session: Session) -> ConfigEditor:
-    return ConfigEditor(session.resolver.config_path, session.runtime)
 
 
 def _plan(session: Session, account: LoginAccount, tables: dict[str, Any]) -> list[Change]:

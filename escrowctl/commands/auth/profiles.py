@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from escrowctl.commands.auth.account import note_variables, refuse_sandbox, require_prompt
+from escrowctl.commands.auth.account import auth_session, note_variables, require_prompt
 from escrowctl.config.editing import ConfigEditor
 from escrowctl.config.keys import KEYS, FoundKey
 from escrowctl.config.settings import ENVIRONMENT, Choice, LineValues, Resolver
@@ -13,7 +13,7 @@ from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import LIST_WEBHOOKS
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command, not_sent
 from escrowctl.output.view import Listing, View
-from escrowctl.session import Session, session_of
+from escrowctl.session import Session
 
 _ACCEPTED = "accepted by the service"
 _NONE = "-"
@@ -47,8 +47,7 @@ def status(
       escrowctl auth status
       escrowctl -p acme-test auth status --check
     """
-    session = session_of(context)
-    refuse_sandbox(session)
+    session = auth_session(context)
     rows = list(_rows(session))
     if not rows:
         raise not_sent(
@@ -78,8 +77,7 @@ def logout(
       escrowctl auth logout -p acme-test
       escrowctl auth logout --all
     """
-    session = session_of(context)
-    refuse_sandbox(session)
+    session = auth_session(context)
     resolver = session.resolver
     if everything:
         names = resolver.credentials.names()
@@ -94,7 +92,7 @@ def logout(
         names = (name,)
     for name in names:
         stored = resolver.credentials.find(name)
-        profile = resolver.config.profiles.get(name) if resolver.config else None
+        profile = resolver.profiles.get(name)
         if stored is None and profile is None:
             resolver.choose_profile(name)
         if stored is None:
@@ -122,8 +120,7 @@ def switch(
       escrowctl auth switch acme-test
       escrowctl auth switch
     """
-    session = session_of(context)
-    refuse_sandbox(session)
+    session = auth_session(context)
     resolver = session.resolver
     wanted = name if name is not None else session.options.profile
     choice = resolver.choose_profile(wanted if wanted is not None else _ask_for_name(session))
@@ -137,26 +134,22 @@ def switch(
 
 
 def _ask_for_name(session: Session) -> str:
-    config = session.resolver.config
-    names = list(config.profiles) if config else []
-    if not names:
+    if not session.resolver.profiles:
         raise bad_value("there is no profile to switch to.", hint=command("auth login", bare=True))
     require_prompt(session, "the name of a profile")
-    choices = [session.resolver.choose_profile(name) for name in names]
+    choices = [session.resolver.choose_profile(name) for name in session.resolver.profiles]
     lines = [f"  {choice.profile_name}   {choice.mode}   {choice.origin}" for choice in choices]
     return session.prompt.ask(*lines, "Type the name of the profile to use:")
 
 
 def _rows(session: Session) -> Iterator[_Row]:
     """Yield the environment's account, the profiles, and the stored keys that no profile uses."""
-    config, only, credentials = session.resolver.config, session.options.profile, session.resolver.credentials
+    profiles, only, credentials = session.resolver.profiles, session.options.profile, session.resolver.credentials
     if only is not None:
         yield _row_of(session, only)
         return
-    environ = session.runtime.environ
-    if any(environ.get(variable) for variable in ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)):
+    if any(session.runtime.environ.get(variable) for variable in ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)):
         yield _row_of_environment(session)
-    profiles = config.profiles if config else {}
     for name in profiles:
         yield _row_of(session, name)
     try:
@@ -204,8 +197,7 @@ def _row_of_environment(session: Session) -> _Row:
         found = resolver.find_key(choice)
     except EscrowctlError as error:
         return row._replace(state=error.message)
-    state = "set" if found.source in KEYS else "stored"
-    return row._replace(state=state, key_source=found.source, found=found)
+    return row._replace(state="set" if found.source in KEYS else "stored", key_source=found.source, found=found)
 
 
 def _checked(session: Session, row: _Row) -> _Row:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from escrowctl.batch.check import Sum
+from escrowctl.commands.sums import add_up
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError, command
 from escrowctl.journal.duplicates import Duplicate
@@ -22,7 +23,7 @@ def report_duplicates(session: Session, found: Sequence[Duplicate]) -> str:
         same = ", ".join(filter(None, shared))
         message = f"{same}: done twice, as {_name_entry(pair.first)} and as {_name_entry(pair.second)}"
         session.console.note("done_twice", message, word="duplicate", important=True)
-    sums = add_up(found)
+    sums = _add_up(found)
     count = sum(one.rows for one in sums.values())
     moved = ", ".join(f"{one.amount:f} {currency}" for currency, one in sorted(sums.items()) if currency)
     writes = "1 write" if len(found) == 1 else f"{len(found):,} writes"
@@ -54,20 +55,14 @@ def view_duplicates(found: Sequence[Duplicate]) -> dict[str, JsonValue]:
         for pair in found
     ]
     sums: dict[str, JsonValue] = {
-        currency: Number(f"{one.amount:f}") for currency, one in add_up(found).items() if currency
+        currency: Number(f"{one.amount:f}") for currency, one in _add_up(found).items() if currency
     }
     return {"duplicates": pairs, "sums": sums}
 
 
-def add_up(found: Sequence[Duplicate]) -> dict[str, Sum]:
-    """Return the number and the sum of the pairs' entries by currency ("": not known)."""
-    sums: dict[str, Sum] = {}
+def _add_up(found: Sequence[Duplicate]) -> dict[str, Sum]:
     entries = {entry.number: entry for pair in found for entry in (pair.first, pair.second)}
-    for entry in entries.values():
-        money = entry.intent.money
-        currency, amount = (money.currency, money.amount) if money else ("", Number("0"))
-        sums[currency] = sums.get(currency, Sum()).plus(1, amount)
-    return sums
+    return add_up(entry.intent.money for entry in entries.values())
 
 
 def _name_entry(entry: Entry) -> str:

@@ -5,16 +5,7 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.filters import (
-    PAGE,
-    IdOption,
-    OperationOption,
-    ReferenceOption,
-    SinceOption,
-    StateOption,
-    UntilOption,
-    select,
-)
+from escrowctl.commands import filters
 from escrowctl.commands.journal.duplicates import pairs_with, report_duplicates
 from escrowctl.commands.rows import check_fields, journal_to_list, show_entries, show_totals, view_entry
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
@@ -28,12 +19,12 @@ def list_entries(
     context: typer.Context,
     limit: Annotated[int, typer.Option(metavar="N", help="How many, newest first.", min=1, max=10_000)] = 50,
     unknown: Annotated[bool, typer.Option("--unknown", help="Only what is unknown or in flight.")] = False,
-    state: StateOption = None,
-    operation: OperationOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    reference: ReferenceOption = None,
-    resource_id: IdOption = None,
+    state: filters.StateOption = None,
+    operation: filters.OperationOption = None,
+    since: filters.SinceOption = None,
+    until: filters.UntilOption = None,
+    reference: filters.ReferenceOption = None,
+    resource_id: filters.IdOption = None,
     operator: Annotated[str | None, typer.Option("--operator", metavar="NAME", help="Only this operator's.")] = None,
     duplicates: Annotated[bool, typer.Option("--duplicates", help="Only what is done twice, in two journals.")] = False,
 ) -> None:
@@ -51,9 +42,9 @@ def list_entries(
     wanted = OPEN_STATES if unknown else (state,) if state is not None else ()
     journal = journal_to_list(session)
     stored = tuple(State.DONE if one == UNCONFIRMED else State(one) for one in wanted)
-    selection = select(
+    selection = filters.select(
         session,
-        page=min(limit, PAGE),
+        page=min(limit, filters.PAGE),
         states=stored,
         operation=operation,
         since=since,
@@ -96,7 +87,7 @@ def show(
     session.show(view_entry(find_entry(session, parse_entry_name(entry), reading=True)))
 
 
-def totals(context: typer.Context, since: SinceOption = None, until: UntilOption = None) -> None:
+def totals(context: typer.Context, since: filters.SinceOption = None, until: filters.UntilOption = None) -> None:
     """Add up the writes by month, profile, operation and state.
 
     unconfirmed: accepted, but no reading has shown it, or done otherwise than asked. Refused writes,
@@ -109,7 +100,7 @@ def totals(context: typer.Context, since: SinceOption = None, until: UntilOption
     """
     session = session_of(context)
     journal = journal_to_list(session)
-    selection = select(session, since=since, until=until)
+    selection = filters.select(session, since=since, until=until)
     sums = add_up(journal.all(selection))
     show_totals(session, sums)
     count = sum(found.writes for found in sums.values())

@@ -120,8 +120,7 @@ def resolve(
             settled = _settle(session, found, chosen)
         except Stopped as stopped:
             unchanged = f"{found.name} is still recorded as {found.state.value}. Nothing was sent or recorded."
-            standing = stopped.standing or unchanged
-            raise Stopped(stopped.code, standing) from None
+            raise Stopped(stopped.code, stopped.standing or unchanged) from None
         session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {_words(settled)}")
         if (difference := find_difference(settled)) is not None:
             raise difference
@@ -302,8 +301,8 @@ def _way_there(session: Session, entry: Entry) -> str | Hint:
     """Return a command for the service that an entry was sent to; "" in the sandbox, because no option helps there."""
     if session.options.sandbox:
         return ""
-    profile, resolve, config = entry.intent.profile, f"journal resolve {entry.name}", session.resolver.config
-    if config is not None and profile in config.profiles and profile != session.service.name:
+    profile, resolve = entry.intent.profile, f"journal resolve {entry.name}"
+    if profile in session.resolver.profiles and profile != session.service.name:
         return f"{session.invocation.program} -p {profile} {resolve}"
     # Quoted, because the URL of an imported entry may contain any text.
     origin = shlex.quote("/".join(entry.intent.url.split("/")[:3]))

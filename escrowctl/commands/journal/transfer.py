@@ -101,8 +101,8 @@ def _init_from(session: Session, file: str, *, yes: bool) -> None:
             "ESCROWCTL_JOURNAL_ID and journal_id to the new id",
             important=True,
         )
-        done = f"journal {new.journal_id} was made of the export"
-        session.show(View(document, new.journal_id, document), done=done)
+        view = View(document, new.journal_id, document)
+        session.show(view, done=f"journal {new.journal_id} was made of the export")
 
 
 def _describe_missing(missing: int | None) -> str:
@@ -130,8 +130,7 @@ def verify_journal(
     session = session_of(context)
     session.journal_to_read.require_written()
     storage = session.journal_to_read.storage
-    expected = _read_head(session, head, journal_id=storage.journal_id)
-    found = verify(storage, expected=expected)
+    found = verify(storage, expected=_read_head(session, head, journal_id=storage.journal_id))
     if found.problem is not None:
         raise EscrowctlError(
             ErrorCode.CHECK_FAILED,
@@ -169,8 +168,7 @@ def export(
         document = {"journal_id": storage.journal_id, "sequence": last.sequence, "digest": last.digest}
         session.console.data(json.dumps(document))
     else:
-        entries = session.journal_to_read.all(Selection(_PAGE))
-        rows = (view_entry(entry).row(SHEET) for entry in entries)
+        rows = (view_entry(entry).row(SHEET) for entry in session.journal_to_read.all(Selection(_PAGE)))
         for line in render_csv(SHEET, rows) if session.options.csv else write_archive(storage, problems.append):
             session.console.data(line)
     if problems:

@@ -66,8 +66,7 @@ def trigger(
       escrowctl sandbox trigger transaction.updated --id tx_7K2M9QHD --json
     """
     session = sandbox_session(context)
-    found = administer(session, "POST", "/sandbox/events", {"event": event, "transaction": resource_id})
-    _show_sent(session, found)
+    _show_sent(session, administer(session, "POST", "/sandbox/events", {"event": event, "transaction": resource_id}))
 
 
 def clock(

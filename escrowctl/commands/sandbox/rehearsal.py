@@ -78,8 +78,7 @@ def move(
       escrowctl sandbox move tx_7K2M9QHD refunded --json
     """
     session = sandbox_session(context)
-    body = as_json({"id": transaction_id, "status": status})
-    found = administer(session, "POST", "/sandbox/moves", body)
+    found = administer(session, "POST", "/sandbox/moves", {"id": transaction_id, "status": status})
     before, after = found["status_before"], found["status"]
     session.show(View(found, transaction_id, found, line=f"{transaction_id}   {before} -> {after}", named=found))
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +10,7 @@ from escrowctl.commands.sandbox.calls import administer, sandbox_session
 from escrowctl.contract.json import JsonValue, Number, as_json, encode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import ErrorCode, ExitCode
-from escrowctl.options import YesOption
+from escrowctl.options import PortOption, ReadyFileOption, YesOption
 from escrowctl.output.view import View
 from escrowctl.session import Session
 
@@ -25,12 +24,8 @@ _READY_KEYS = frozenset({"base_url", "api_prefix", "key", "openapi", "pid"})
 
 def serve(
     context: typer.Context,
-    port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65_535, help="The port on 127.0.0.1; 0: any free one.")
-    ] = 4650,
-    ready_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Written (0600) when it can be called; gone at the end.")
-    ] = None,
+    port: PortOption = 4650,
+    ready_file: ReadyFileOption = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set this first, as sandbox set does.")
     ] = None,
@@ -66,7 +61,13 @@ def serve(
         served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
         assert sandbox.claim is not None, "it was opened with one"
         ending.enter_context(sandbox.claim.announced(served))
-        document = _served_document(served)
+        document: dict[str, JsonValue] = {
+            "base_url": served.base_url,
+            "api_prefix": DEFAULT_API_PREFIX,
+            "key": served.key,
+            "openapi": f"{served.base_url}/openapi.json",
+            "pid": Number(str(served.pid)),
+        }
         if ready_file is not None:
             ending.enter_context(announced_in(ready_file, encode(document) + "\n"))
         _show_served(session, served, document)
@@ -137,16 +138,6 @@ def _run(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool
     server.run(carry_out(sandbox.app, server), is_over, group=sandbox.store.group)
     ended, signals.pending = signals.pending, None
     return ended is ErrorCode.INTERRUPTED
-
-
-def _served_document(served: "ServedSandbox") -> dict[str, JsonValue]:
-    return {
-        "base_url": served.base_url,
-        "api_prefix": DEFAULT_API_PREFIX,
-        "key": served.key,
-        "openapi": f"{served.base_url}/openapi.json",
-        "pid": Number(str(served.pid)),
-    }
 
 
 def _show_served(session: Session, served: "ServedSandbox", document: dict[str, JsonValue]) -> None:

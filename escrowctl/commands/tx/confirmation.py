@@ -1,11 +1,10 @@
 """One confirmation for several releases: a table of the records, their sums, one question."""
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from escrowctl.batch.check import Sum
-from escrowctl.commands.sums import count_escrows, sum_lines
+from escrowctl.commands.sums import add_up, count_escrows, sum_lines
+from escrowctl.contract.money import money_of
 from escrowctl.contract.operations import RELEASE_TRANSACTION
 from escrowctl.contract.record import Located
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
@@ -59,11 +58,6 @@ def _ask(session: Session, records: Mapping[str, Located | None], refused: Mappi
     count = len(records)
     service, warning = session.service, kind_of(RELEASE_TRANSACTION.name).warning
     where = "" if service.sandbox else f"   profile {service.name}   host {service.origin}"
-    sums: dict[str, Sum] = {}
-    for found in records.values():
-        is_known = found is not None and found.amount is not None and found.currency
-        currency, amount = (found.currency or "", found.amount) if is_known and found else ("", None)
-        sums[currency] = sums.get(currency, Sum()).plus(1, Decimal(amount or 0))
     rows = tuple(
         View(None, one, named={name: getattr(found, name, None) for name in _COLUMNS} | {"id": one})
         for one, found in records.items()
@@ -73,7 +67,7 @@ def _ask(session: Session, records: Mapping[str, Located | None], refused: Mappi
             *(f"  {line}" for line in session.console.table_lines(Listing(_COLUMNS, rows))),
             *(f"  not among them: {error.message}" for error in refused.values()),
             f"  release {count_escrows(count)}{where}",
-            *sum_lines(sums, count_escrows),
+            *sum_lines(add_up(map(money_of, records.values())), count_escrows),
             f"{warning} To release {'it' if count == 1 else 'them'}, type {count}:",
         ],
         str(count),

@@ -4,15 +4,7 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.writing import (
-    check_currency,
-    check_options,
-    confirm_repetition,
-    read_data,
-    record_of,
-    rehearse,
-    show_created,
-)
+from escrowctl.commands import writing
 from escrowctl.contract.money import check_minor_digits, parse_amount
 from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.output.view import view_record
@@ -47,18 +39,18 @@ def create(
     """
     session = session_of(context)
     number = parse_amount(amount, name="--amount")
-    money = check_minor_digits(number, check_currency(session, currency), name="--amount")
-    added = read_data(data, session.runtime.stdin)
-    options = check_options(idempotency_key, reason, allow_duplicate, reference=reference)
+    money = check_minor_digits(number, writing.check_currency(session, currency), name="--amount")
+    added = writing.read_data(data, session.runtime.stdin)
+    options = writing.check_options(idempotency_key, reason, allow_duplicate, reference=reference)
     request = request_create(money, session.service, added, options)
     if dry_run:
-        confirm_repetition(session, request, yes=yes, rehearsed=True)
-        rehearse(session, request)
+        writing.confirm_repetition(session, request, yes=yes, rehearsed=True)
+        writing.rehearse(session, request)
         return
     with session.signals.held():
-        result = session.pipeline.run(request, lambda: confirm_repetition(session, request, yes=yes))
-        view = view_record(record_of(result), raw=session.options.raw)
+        result = session.pipeline.run(request, lambda: writing.confirm_repetition(session, request, yes=yes))
+        view = view_record(writing.record_of(result), raw=session.options.raw)
         session.remember("transaction", {view.id: view.named["status"]})
-        show_created(session, result, view)
+        writing.show_created(session, result, view)
         if view.id is not None and session.service.sandbox:
             session.console.note("next", f"{session.invocation} tx release {view.id}", word="next")

@@ -6,11 +6,10 @@ from typing import Annotated
 import typer
 
 from escrowctl.commands.filters import PAGE, Filters, ReferenceOption, SinceOption, StatusOption, check_filters
-from escrowctl.commands.read import show_list
 from escrowctl.commands.tx.register import entries_here, show_register
 from escrowctl.contract.operations import CREATE_TRANSACTION, LIST_TRANSACTIONS
 from escrowctl.contract.pages import find_next
-from escrowctl.contract.record import LOCATED, Record
+from escrowctl.contract.record import LOCATED, Record, Records
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.model import Selection
 from escrowctl.output.view import Listing, view_record
@@ -58,11 +57,11 @@ def list_transactions(
             raise bad_value("--raw shows one page unchanged: leave out --limit, --all and the filters.")
         found = session.reader.read_list(LIST_TRANSACTIONS)
         _note_undocumented(session, is_cut=find_next(found.document, None).has_more)
-        show_list(session, found)
-        return
-    views = tuple(view_record(one, raw=False) for one in _read(session, filters, limit, everything=everything))
+    else:
+        found = Records(None, _read(session, filters, limit, everything=everything))
+    views = tuple(view_record(one, raw=session.options.raw) for one in found.items)
     session.remember("transaction", {view.id: view.named["status"] for view in views})
-    session.console.show_listing(Listing(LOCATED, views))
+    session.console.show_listing(Listing(LOCATED, views, found.document))
 
 
 def _read(session: Session, filters: Filters, limit: int | None, *, everything: bool) -> list[Record]:

@@ -1,7 +1,7 @@
 """The register: the escrows created or released from here, according to this journal."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from escrowctl.commands.filters import PAGE, Filters
@@ -41,10 +41,6 @@ class Escrow(NamedTuple):
     released: str | None = None
     is_own: bool = True
 
-    def is_older_than(self, age: timedelta, now: datetime) -> bool:
-        """Whether more than `age` has passed since the first write to it from here."""
-        return now - datetime.fromisoformat(self.first.sent_at) > age
-
     def view(self) -> View:
         """Return its row: the cells of the first write, with the current data of the escrow."""
         row = row_of(self.first) | {
@@ -82,7 +78,7 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, is_r
         for one in _list_escrows(session)
         if filters.reference in (None, one.first.intent.reference)
         and filters.is_recent(one.first.sent_at)
-        and (age is None or (one.is_held and one.is_older_than(age, now)))
+        and (age is None or (one.is_held and now - datetime.fromisoformat(one.first.sent_at) > age))
     ]
     unread = 0
     if is_read:

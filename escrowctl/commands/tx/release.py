@@ -6,17 +6,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from escrowctl.client.http import SUCCESS
+from escrowctl.commands import writing
 from escrowctl.commands.read import read_ids
 from escrowctl.commands.several import run_several
 from escrowctl.commands.times import parse_duration
-from escrowctl.commands.writing import (
-    ask_on_record,
-    check_currency,
-    check_options,
-    note_replayed,
-    read_data,
-    view_rehearsed,
-)
 from escrowctl.config.advice import advise_pending, advise_proving
 from escrowctl.contract.identifiers import refuse_repeated
 from escrowctl.contract.json import JsonValue, Number, encode
@@ -31,6 +24,7 @@ from escrowctl.options import (
     DryRunOption,
     ExpectAmountOption,
     ExpectCurrencyOption,
+    IdsArgument,
     KeyOption,
     ReasonOption,
     YesOption,
@@ -47,7 +41,7 @@ if TYPE_CHECKING:
 
 def release(
     context: typer.Context,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")] = None,
+    ids: IdsArgument = None,
     yes: YesOption = False,
     expect_amount: ExpectAmountOption = None,
     expect_currency: ExpectCurrencyOption = None,
@@ -82,16 +76,16 @@ def release(
         seconds = parse_duration(deadline, name="--deadline").total_seconds()
         require_released_statuses(session, needed_by="--wait")
     how = RecordOptions(
-        body=encode(read_data(data, session.runtime.stdin)) if data is not None else None,
+        body=encode(writing.read_data(data, session.runtime.stdin)) if data is not None else None,
         expected_amount=parse_amount(expect_amount, name="--expect-amount") if expect_amount is not None else None,
-        expected_currency=check_currency(session, expect_currency, name="--expect-currency")
+        expected_currency=writing.check_currency(session, expect_currency, name="--expect-currency")
         if expect_currency is not None
         else None,
         allow_unreadable=allow_unreadable,
         skip_done=skip_released,
         wait=seconds,
     )
-    releases = Releases(session, wanted, several, how, check_options(idempotency_key, reason, allow_duplicate))
+    releases = Releases(session, wanted, several, how, writing.check_options(idempotency_key, reason, allow_duplicate))
     if dry_run:
         releases.rehearse()
     else:
@@ -122,7 +116,7 @@ class Releases(NamedTuple):
         """Release each escrow, and show its result. Several are confirmed together."""
         session = self.session
         session.service.refuse_key(*self.ids)
-        confirm = ask_on_record(session, RELEASE_TRANSACTION, self.how.body, yes=yes)
+        confirm = writing.ask_on_record(session, RELEASE_TRANSACTION, self.how.body, yes=yes)
         refused: Mapping[str, EscrowctlError] = {}
         if self.several and not yes:
             from escrowctl.commands.tx.confirmation import confirm_all  # noqa: PLC0415 - for several ids alone
@@ -151,7 +145,7 @@ class Releases(NamedTuple):
         money = Money(amount, currency) if amount is not None and currency is not None else None
         try:
             with about(resource_id):
-                return view_rehearsed(self.session, self.request(resource_id)._replace(money=money))
+                return writing.view_rehearsed(self.session, self.request(resource_id)._replace(money=money))
         except EscrowctlError as error:
             if error.code is not ErrorCode.ALREADY_DONE or not self.how.skip_done:
                 raise
@@ -206,7 +200,7 @@ def note_result(session: Session, resource_id: str, result: "WriteResult") -> No
         how = _how_skipped(resource_id, result)
         note("already_released", f"{how}. This command sent nothing for {resource_id}")
         return
-    note_replayed(session, result)
+    writing.note_replayed(session, result)
     accepted = f"the release of {resource_id} was accepted, but is not confirmed"
     if not result.replayed and entry.settlement.http_status not in SUCCESS:
         how = f"the service replied {entry.settlement.http_status} to the release of {resource_id}"

@@ -16,6 +16,7 @@ from escrowctl.contract.operations import GET_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.contract.readable import require_escrow
 from escrowctl.contract.record import Record
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value, command
+from escrowctl.options import IdsArgument
 from escrowctl.output.view import View, view_record
 from escrowctl.runtime import describe_duration, timestamp
 from escrowctl.session import Session, session_of
@@ -24,8 +25,6 @@ _RELEASED = RELEASE_TRANSACTION.done
 _MAY_PASS = (ErrorCode.READ_FAILED, ErrorCode.UNREADABLE_REPLY, ErrorCode.NO_CONNECTION, ErrorCode.RATE_LIMITED)
 """Errors of a reading that may be temporary: the escrow is read again."""
 _MOST_NAMED = 5
-
-IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")]
 
 
 def wait(

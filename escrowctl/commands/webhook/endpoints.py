@@ -88,12 +88,9 @@ def find_endpoint(session: Session, url: str) -> View | None:
     """Return the listed endpoint with this URL, or None."""
     from escrowctl.client.pages import read_pages  # noqa: PLC0415 - help does not pay for HTTP
 
-    for page in read_pages(session.reader, LIST_WEBHOOKS):
-        for record in page.items:
-            view = view_webhook(session, record)
-            if view.named["url"] == url:
-                return view
-    return None
+    pages = read_pages(session.reader, LIST_WEBHOOKS)
+    views = (view_webhook(session, record) for page in pages for record in page.items)
+    return next((view for view in views if view.named["url"] == url), None)
 
 
 def _run(session: Session, request: WriteRequest) -> "WriteResult":

@@ -5,7 +5,6 @@ import os
 import shlex
 from collections import Counter
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
@@ -17,7 +16,7 @@ from escrowctl.commands.webhook.sender import EventSource, SecretFileOption, Unv
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, bad_value, command, not_sent
 from escrowctl.journal.sqlite.locks import LockFile
-from escrowctl.options import YesOption
+from escrowctl.options import PortOption, ReadyFileOption, YesOption
 from escrowctl.post_once import Target
 from escrowctl.ready_file import announced_in, refuse_other_file
 from escrowctl.runtime import timestamp
@@ -27,10 +26,8 @@ from escrowctl.webhooks.receiver import Arrival, Receiver
 from escrowctl.webhooks.spool import ForwardState, Spool
 
 if TYPE_CHECKING:
-    from escrowctl.loopback import LoopbackServer
     from escrowctl.output.view import View
 
-_DEFAULT_PORT = 4600
 _READY_KEYS = frozenset({"url", "pid"})
 _KEPT = timedelta(days=30)
 """How long to store an event that needs no more forwarding."""
@@ -40,9 +37,7 @@ _LAST_SECONDS = 2.0
 
 def listen(
     context: typer.Context,
-    port: Annotated[
-        int, typer.Option(metavar="N", help="The port on 127.0.0.1; 0: any free one.", min=0, max=65_535)
-    ] = _DEFAULT_PORT,
+    port: PortOption = 4600,
     forward_to: Annotated[
         str | None, typer.Option("--forward-to", metavar="URL", help="Your application, on this machine.")
     ] = None,
@@ -52,9 +47,7 @@ def listen(
     yes: YesOption = False,
     secret_file: SecretFileOption = None,
     print_secret: Annotated[bool, typer.Option("--print-secret", help="Print the signing secret, and end.")] = False,
-    ready_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Written (0600) when it can be called; gone at the end.")
-    ] = None,
+    ready_file: ReadyFileOption = None,
 ) -> None:
     """Receive events, store, show and forward them, until Ctrl-C.
 
@@ -65,6 +58,8 @@ def listen(
       escrowctl --sandbox webhook listen --register
       escrowctl webhook listen --forward-to http://127.0.0.1:3000/hooks
     """
+    from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - for those who listen
+
     session = session_of(context)
     target = read_target(forward_to) if forward_to is not None else None
     if url is not None:
@@ -80,7 +75,9 @@ def listen(
         # Check the scheme before registering an endpoint.
         sender.verifier([])
         spool = ending.enter_context(sender.open_spool())
-        server = _open_server(port, url)
+        # It has a port, and does not answer yet. It accepts calls for the host of the public URL too.
+        host = urlsplit(url).hostname if url is not None else None
+        server = LoopbackServer(port, hosts=frozenset({host} if host else ()))
         ending.callback(server.close)
         endpoint = _register(session, server.base_url, url, yes=yes) if register else None
         # Free the sandbox for other commands, and for `sandbox serve`.
@@ -102,14 +99,6 @@ def listen(
         server.run(receiver, run.turn, group=receiver.group, report=receiver.refuse)
         code = run.end()
     raise typer.Exit(code)
-
-
-def _open_server(port: int, url: str | None) -> "LoopbackServer":
-    """Return a server that has a port, and does not answer yet. It accepts calls for the host of `url` too."""
-    from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - for those who listen
-
-    host = urlsplit(url).hostname if url is not None else None
-    return LoopbackServer(port, hosts=frozenset({host} if host else ()))
 
 
 def _announce(session: Session, here: str, url: str | None, endpoint: "View | None", *, can_verify: bool) -> None:

@@ -101,10 +101,7 @@ class EventSource:
 
 
 def find_event(spool: Spool, name: str) -> Event:
-    """Return a stored event.
-
-    Raises EscrowctlError `ErrorCode.NOT_FOUND` if none has this name, and `BAD_VALUE` if several have this id.
-    """
+    """Return a stored event. Raises `NOT_FOUND` if none has this name, and `BAD_VALUE` if several have this id."""
     found = spool.find(name)
     if not found:
         message = f"there is no stored event {name} of this service: webhook listen stores what it receives."
@@ -122,10 +119,9 @@ def _find_service(session: Session) -> tuple[str, str | None, WebhookSettings]:
     """Return the service's identity, its profile or None, and its signing settings."""
     if session.options.sandbox:
         return session.service.identity, None, session.service.webhooks
-    try:
-        choice = session.resolver.choose()
-    except EscrowctlError as error:
-        if error.code is not ErrorCode.NOT_CONFIGURED:
-            raise
-        return "", None, WebhookSettings()
-    return choice.identity, choice.profile_name, find_webhooks(choice.profile)
+    choice = session.resolver.choose_if_configured()
+    return (
+        (choice.identity, choice.profile_name, find_webhooks(choice.profile))
+        if choice
+        else ("", None, WebhookSettings())
+    )

@@ -1,6 +1,6 @@
-"""The command tree: which function does each command. No logic.
+"""The command tree: each command, and the function that carries it out.
 
-A command is imported when it is first looked up, so that a run does not pay for the other commands.
+The function is imported when its command is first looked up, so that a run does not import the others.
 """
 
 import shlex
@@ -60,7 +60,7 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "journal": (
-        "List the writes sent from here, and resolve unknown outcomes.",
+        "List this machine's writes, and resolve unknown outcomes.",
         {
             "list": "journal.listing.list_entries",
             "show": "journal.listing.show",
@@ -116,62 +116,62 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
 }
-"""Noun -> its summary and its verbs; verb -> its function in `escrowctl.commands`."""
+"""Maps a noun to its summary and its verbs, and each verb to the path of its function in `escrowctl.commands`."""
 
-_OTHERS = {"api": "api.call", "doctor": "doctor.examine", "help": "help.show", "version": "version.show"}
-"""Commands without a noun."""
+_COMMANDS_WITHOUT_NOUN = {"api": "api.call", "doctor": "doctor.examine", "help": "help.show", "version": "version.show"}
+"""Maps each command without a noun to the path of its function in `escrowctl.commands`."""
 
 _LISTED_LAST = frozenset({"completion", "help", "version"})
-"""The commands about the program itself; before them, commands are listed in the order of use."""
+"""Commands about the program itself. Help lists them after all other commands."""
 
-_LOCAL = (
+_LOCAL_COMMANDS = (
     *("help", "version", "config", "completion", "sandbox", "auth switch", "auth logout", "webhook verify"),
     *("batch list", "batch show", "batch rejects", "batch drop"),
     *(f"journal {verb}" for verb in NOUNS["journal"][1] if verb != "resolve"),
 )
 
-_KEY_OPTIONS = frozenset(
+_TRIED_KEY_OPTIONS = frozenset(
     {"--api-key", "--apikey", "--key", "--token", "--with-token", "--secret", "--secret-key", "--password", "--bearer"}
 )
-"""Names that people try for an option that takes the key; there is no such option."""
+"""Options that people try for the API key. escrowctl has none of them."""
 
-_FORMAT_OPTIONS = frozenset({"--output", "-o", "--format"})
-"""Names that people try for the option that asks for JSON."""
+_TRIED_JSON_OPTIONS = frozenset({"--output", "-o", "--format"})
+"""Options of other programs that people try in place of `--json`."""
 
-_NO_KEY_HERE = "API keys are not accepted on the command line: they would show in ps and in shell history"
+_KEY_NOT_ACCEPTED = "API keys are not accepted on the command line: they would show in ps and in shell history"
 
-_WAYS_OF_A_KEY = (
+_KEY_HINTS = (
     command("auth login", "to type the key", bare=True),
     Hint("set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY", "in a job"),
 )
 
 # Help is one of the shared options: the help option of Typer does not write through the console.
-_SETTINGS: dict[str, Any] = {"help_option_names": []}
+_CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": []}
 
 
 class _LazyGroup(SharedGroup):
     """A group whose commands are created when they are first looked up."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - as Typer calls it
-        """Return a command, or None."""
+        """Return the command `cmd_name`, or None if there is no such command."""
         found: Any = self.commands.get(cmd_name)
         if isinstance(found, partial):
             found = self.commands[cmd_name] = found()
         return found
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the words begin with. Raises EscrowctlError `USAGE` if there is none."""
+        """Return the command named by `args[0]`, as Typer does. Raises EscrowctlError `USAGE` if there is none."""
         # Typer itself reports an unknown option.
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             raise _no_such_command(ctx.command_path.split()[1:], args)
         return super().resolve_command(ctx, args)
 
 
-def _make_command(name: str, place: str) -> Any:
-    """Return the command `name`; `place` is its function in `escrowctl.commands`."""
-    module, _, function = place.rpartition(".")
+def _make_command(name: str, function_path: str) -> Any:
+    """Return the command `name`. `function_path` leads to its function in `escrowctl.commands`."""
+    module, _, function = function_path.rpartition(".")
     group = _make_typer("")
-    group.command(name, cls=SharedCommand, context_settings=_SETTINGS)(
+    group.command(name, cls=SharedCommand, context_settings=_CONTEXT_SETTINGS)(
         getattr(import_module(f"escrowctl.commands.{module}"), function)
     )
     made: Any = typer.main.get_command(group)
@@ -184,9 +184,9 @@ def _make_group(summary: str, makers: dict[str, partial[Any]]) -> Any:
     return group
 
 
-def _make_noun(noun: str) -> Any:
+def _make_noun_group(noun: str) -> Any:
     summary, verbs = NOUNS[noun]
-    group = _make_group(summary, {verb: partial(_make_command, verb, place) for verb, place in verbs.items()})
+    group = _make_group(summary, {verb: partial(_make_command, verb, path) for verb, path in verbs.items()})
     group.name = noun
     return group
 
@@ -196,34 +196,34 @@ def _make_typer(summary: str) -> typer.Typer:
         cls=_LazyGroup,
         help=summary,
         invoke_without_command=True,
-        callback=_print_help_when_bare,
+        callback=_print_group_help,
         rich_markup_mode=None,
         add_completion=False,
-        context_settings=_SETTINGS,
+        context_settings=_CONTEXT_SETTINGS,
         pretty_exceptions_enable=False,
     )
 
 
-def _print_help_when_bare(context: typer.Context) -> None:
+def _print_group_help(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         session_of(context).console.page(context.get_help())
 
 
 def make_tree() -> Any:
-    """Return the complete tree as a group of Typer."""
-    makers = {noun: partial(_make_noun, noun) for noun in NOUNS}
-    makers |= {name: partial(_make_command, name, place) for name, place in _OTHERS.items()}
+    """Return the complete command tree as a Typer group."""
+    makers = {noun: partial(_make_noun_group, noun) for noun in NOUNS}
+    makers |= {name: partial(_make_command, name, path) for name, path in _COMMANDS_WITHOUT_NOUN.items()}
     return _make_group(_SUMMARY, {name: makers[name] for name in sorted(makers, key=_LISTED_LAST.__contains__)})
 
 
 def is_local(command: str) -> bool:
     """Whether a command, such as `escrowctl config set`, sends nothing to a service."""
-    return f"{command} ".startswith(tuple(f"escrowctl {one} " for one in _LOCAL))
+    return f"{command} ".startswith(tuple(f"escrowctl {one} " for one in _LOCAL_COMMANDS))
 
 
-def list_words() -> frozenset[str]:
+def list_known_words() -> frozenset[str]:
     """Return every command and option name of the tree."""
-    from escrowctl.completion.tree import read_tree  # noqa: PLC0415 - for who asks
+    from escrowctl.completion.tree import read_tree  # noqa: PLC0415 - for crash reports only
 
     nodes = read_tree(make_tree())
     flags = {name for node in nodes for flag in node.flags for name in flag.names}
@@ -231,19 +231,19 @@ def list_words() -> frozenset[str]:
 
 
 def run(argv: Sequence[str], session: Session) -> int:
-    """Parse the line and run its command. Return the exit code that the command returns, else `OK`.
+    """Parse `argv` and run its command. Return the command's exit code, or `OK` if it returns none.
 
-    Raises EscrowctlError `USAGE` or `BAD_VALUE` for a line that cannot be parsed, and every error of the command.
+    Raises EscrowctlError `USAGE` or `BAD_VALUE` if `argv` cannot be parsed, and every error of the command.
     """
     tree = make_tree()
-    # If _ESCROWCTL_COMPLETE is set, Typer would print its completion instead. No variable has this name.
+    # If the variable with this name is set, Typer prints its own completion. No variable can be named "=".
     no_variable = "="
     try:
         ended = tree.main(
             args=list(argv), prog_name="escrowctl", complete_var=no_variable, standalone_mode=False, obj=session
         )
     except typer.TyperException as error:
-        raise _as_expected(error, argv, session) from error
+        raise _convert_typer_error(error, argv, session) from error
     return ended if isinstance(ended, int) else ExitCode.OK
 
 
@@ -251,8 +251,8 @@ def _no_such_command(group: list[str], words: list[str]) -> EscrowctlError:
     from escrowctl.suggestions import suggest_line  # noqa: PLC0415 - for mistakes only
 
     tree: dict[str, tuple[str, ...]] = {noun: tuple(verbs) for noun, (_, verbs) in NOUNS.items()}
-    meant = suggest_line([*group, *words], tree | dict.fromkeys(_OTHERS, ()))
-    # `auth login` takes neither -p nor --sandbox from the line.
+    meant = suggest_line([*group, *words], tree | dict.fromkeys(_COMMANDS_WITHOUT_NOUN, ()))
+    # `auth login` is suggested without the -p and --sandbox of the mistyped line.
     hint = (
         command(meant, "did you mean", bare=meant.startswith("auth "))
         if meant
@@ -261,26 +261,26 @@ def _no_such_command(group: list[str], words: list[str]) -> EscrowctlError:
     return not_sent(ErrorCode.USAGE, f'there is no command "{" ".join((*group, words[0]))}".', hint=hint, effect=None)
 
 
-def _as_expected(error: typer.TyperException, argv: Sequence[str], session: Session) -> EscrowctlError:
+def _convert_typer_error(error: typer.TyperException, argv: Sequence[str], session: Session) -> EscrowctlError:
     message = error.format_message()
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else session.command or "escrowctl"
     hint: Hints = command(f"{path} --help".removeprefix("escrowctl "), bare=True)
     option = getattr(error, "option_name", None)
-    if option in _FORMAT_OPTIONS:
+    if option in _TRIED_JSON_OPTIONS:
         from escrowctl.suggestions import suggest_json  # noqa: PLC0415 - for mistakes only
 
         meant = suggest_json(argv, option)
         hint = command(shlex.join(meant), "did you mean", bare=True) if meant else command("help options", bare=True)
         message = f"there is no option {option}"
-    elif option in _KEY_OPTIONS:
-        message, hint = f"there is no {option}. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
+    elif option in _TRIED_KEY_OPTIONS:
+        message, hint = f"there is no {option}. {_KEY_NOT_ACCEPTED}", _KEY_HINTS
     elif "extra argument" in message and path == "escrowctl auth login":
         # The extra word may be a key: it is not shown again.
-        message, hint = f"auth login takes options only. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
+        message, hint = f"auth login takes options only. {_KEY_NOT_ACCEPTED}", _KEY_HINTS
     parameter = getattr(error, "param", None)
     if type(error) is typer.BadParameter and parameter is not None:
-        name = parameter.metavar if parameter.param_type_name == "argument" else parameter.opts[0]
-        return bad_value(f"{name} {error.message}", hint=hint)
+        typed_as = parameter.metavar if parameter.param_type_name == "argument" else parameter.opts[0]
+        return bad_value(f"{typed_as} {error.message}", hint=hint)
     message = message.strip()
     return not_sent(ErrorCode.USAGE, message if message.endswith((".", "?")) else f"{message}.", hint=hint)

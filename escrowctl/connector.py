@@ -1,4 +1,4 @@
-"""How a run reaches services: its connections, and the sandbox in this process or in that of `sandbox serve`."""
+"""Opens connections to services, and to the sandbox in this process or in the process of `sandbox serve`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -45,29 +45,30 @@ class Connector:
         self._served: ServedSandbox | None = None
         self._sandbox: Sandbox | None = None
 
-    def find_sandbox(self, line: LineValues) -> Service:
-        """Return the sandbox as a service: that of `sandbox serve`, or else one that this process opens.
+    def find_sandbox(self, line_values: LineValues) -> Service:
+        """Return the sandbox that `sandbox serve` runs; if none runs, open the sandbox in this process.
 
-        Raises EscrowctlError: `BAD_VALUE` if `line` selects another service too; `STATE_UNUSABLE`, `BUSY`.
+        Raises EscrowctlError: `BAD_VALUE` if `line_values` selects a service too; `STATE_UNUSABLE` or `BUSY` if the
+        sandbox's store cannot be opened.
         """
-        refuse_other_service(line)
-        sandbox = self._open_sandbox()
+        refuse_other_service(line_values)
+        sandbox = self._find_or_open_sandbox()
         served_at = self._served.base_url if self._served else None
-        return describe_sandbox(line.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
+        return describe_sandbox(line_values.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
 
     def is_in_process(self, service: Service) -> bool:
-        """Whether the service is a sandbox in this process."""
+        """Whether the service is a sandbox that runs in this process."""
         if not service.sandbox:
             return False
-        self._open_sandbox()
+        self._find_or_open_sandbox()
         return self._sandbox is not None
 
     def opener(self, service: Service, draw: "DrawWait | None" = None) -> "Callable[[], Connection]":
-        """Return a function that opens a connection, for use in one thread. `draw` only if a single thread works."""
+        """Return a function that opens a connection for one thread. `draw` shows waits; not for several threads."""
         from escrowctl.client.connection import connect, connect_in_process, make_service_context
 
         if service.sandbox:
-            self._open_sandbox()
+            self._find_or_open_sandbox()
             if self._sandbox is not None:
                 return partial(connect_in_process, self._sandbox.app, service.key, observe=self._observe)
         context = make_service_context(service)
@@ -75,7 +76,7 @@ class Connector:
 
     @contextmanager
     def open_reader(self, service: Service) -> "Iterator[Reader]":
-        """Yield a reader. Its connection is closed after the block."""
+        """Yield a reader of `service`. Its connection is closed after the block."""
         from escrowctl.client.reader import Reader
 
         with closing(self.opener(service, self._console.draw_wait)()) as connection:
@@ -83,23 +84,23 @@ class Connector:
 
     @cached_property
     def retry(self) -> "Retry":
-        """The rule for repeating reads, shared by the run."""
+        """The retry rules, and the one retry budget that all requests of the run share."""
         from escrowctl.client.retry import Retry
 
         return Retry(self._runtime, self._signals, partial(self._console.note, "waiting"))
 
     def deliver_events(self) -> None:
-        """Deliver the events of a sandbox in this process. Takes a few seconds at most."""
+        """Deliver the sandbox's events, if the sandbox runs in this process. Takes a few seconds at most."""
         if self._sandbox is not None:
             self._sandbox.deliver()
 
     def close(self) -> None:
-        """Release the sandbox for other processes. A later use opens it again."""
+        """Close the sandbox, for other processes to use. A later use opens it again."""
         if self._sandbox is not None:
             self._sandbox.close()
         self._sandbox = self._served = None
 
-    def _open_sandbox(self) -> "Sandbox | ServedSandbox":
+    def _find_or_open_sandbox(self) -> "Sandbox | ServedSandbox":
         if self._sandbox is None and self._served is None:
             from escrowctl.sandbox.ownership import find_server
             from escrowctl.sandbox.service import open_sandbox

@@ -1,8 +1,8 @@
-"""Crash reports: the place in the code of a defect of escrowctl, in a private file.
+"""Crash reports: private files that name the lines of code at which escrowctl failed.
 
-A report is written to be sent to the developers. So it contains no values: no exception messages,
-no arguments of the command line, nothing of a request or a reply. An allow-list decides: names from
-the source of escrowctl and its packages, and the commands and options that exist.
+An operator may send a report to the developers. So it contains no values: no exception messages, no
+arguments of the command line, no part of a request or a reply. All names in it come from the source of
+escrowctl and its packages, or from the list of existing commands and options.
 """
 
 import contextlib
@@ -26,18 +26,18 @@ _MAX_FRAMES = 50
 
 
 def write_crash_report(
-    folder: Path, words: Sequence[str], error: BaseException, *, known: frozenset[str], at: datetime
+    folder: Path, words: Sequence[str], error: BaseException, *, known_words: frozenset[str], now: datetime
 ) -> Path | None:
-    """Write a report into `folder`/crashes. Return its path, or None if that failed.
+    """Write a report on `error` into `folder`/crashes. Return its path, or None if it cannot be written.
 
-    `words` is the command line. The report has only its words that are in `known` (commands and options).
+    `words` is the command line. The report contains only those of its words that are in `known_words`.
     """
-    moment = timestamp(at)
+    moment = timestamp(now)
     path = folder / "crashes" / f"{moment.replace(':', '')}-{os.getpid()}.json"
     with contextlib.suppress(OSError, EscrowctlError):
         make_private_folder(path.parent)
         with os.fdopen(create_file(path), "w", encoding="utf-8") as file:
-            json.dump(_describe(words, error, known=known, moment=moment), file, indent=2)
+            json.dump(_describe(words, error, known_words, moment), file, indent=2)
             file.write("\n")
         for oldest in sorted(path.parent.glob("*.json"))[:-_MAX_REPORTS]:
             oldest.unlink(missing_ok=True)
@@ -45,8 +45,8 @@ def write_crash_report(
     return None
 
 
-def _describe(words: Sequence[str], error: BaseException, *, known: frozenset[str], moment: str) -> dict[str, object]:
-    """Return the content of a report."""
+def _describe(words: Sequence[str], error: BaseException, known: frozenset[str], moment: str) -> dict[str, object]:
+    """Return the content of a report. `known` are the known words, `moment` is the time of the failure."""
     return {
         "escrowctl": __version__,
         "python": platform.python_version(),
@@ -54,13 +54,13 @@ def _describe(words: Sequence[str], error: BaseException, *, known: frozenset[st
         "at": moment,
         "line": [name for word in words if (name := word.partition("=")[0]) in known],
         "exceptions": [
-            {"type": f"{type(one).__module__}.{type(one).__qualname__}", "frames": _frames(one.__traceback__)}
-            for one in _chain(error)
+            {"type": f"{type(one).__module__}.{type(one).__qualname__}", "frames": _describe_frames(one.__traceback__)}
+            for one in _list_causes(error)
         ],
     }
 
 
-def _chain(error: BaseException | None) -> list[BaseException]:
+def _list_causes(error: BaseException | None) -> list[BaseException]:
     found: list[BaseException] = []
     while error is not None and error not in found:
         found.append(error)
@@ -68,13 +68,13 @@ def _chain(error: BaseException | None) -> list[BaseException]:
     return found
 
 
-def _frames(traceback: TracebackType | None) -> list[str]:
-    """Return `file:line function` for each frame, the outermost first. Paths start at their package."""
+def _describe_frames(traceback: TracebackType | None) -> list[str]:
+    """Return `file:line function` for the last frames, the innermost last. File paths start at their package."""
     found = [(frame.f_code, line) for frame, line in walk_tb(traceback)]
-    return [f"{_relative(code.co_filename)}:{line} {code.co_qualname}" for code, line in found[-_MAX_FRAMES:]]
+    return [f"{_shorten_path(code.co_filename)}:{line} {code.co_qualname}" for code, line in found[-_MAX_FRAMES:]]
 
 
-def _relative(filename: str) -> str:
+def _shorten_path(filename: str) -> str:
     parts = Path(filename).parts
     for package in ("site-packages", "escrowctl"):
         if package in parts:

@@ -1,12 +1,13 @@
-"""Expected failures as facts, and the exit codes: every run of the program ends with one of these.
+"""The expected failures of escrowctl, and the exit codes of the program.
 
     Exception
-      EscrowctlError        expected: one sentence, one `ErrorCode`, two hints at most
+      EscrowctlError        an expected failure: a message, an `ErrorCode`, and hints
+      OutputClosedError     the reader of stdout closed the pipe
     BaseException
       Stopped               a signal asked the program to end (signals.py raises it)
 
-An expected failure carries facts and never formatted terminal text; `main` alone turns it into
-output and an exit code. Anything else that reaches `main` is a defect in escrowctl.
+These exceptions carry facts, not formatted text. Only `main` turns them into output and an exit code. Any
+other exception that reaches `main` is a defect in escrowctl.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,7 @@ class ExitCode(IntEnum):
     meaning: str
 
     def __new__(cls, value: int, meaning: str) -> "ExitCode":
-        """Bind the sentence that documents a code to the code itself."""
+        """Create an exit code with the sentence that documents it."""
         member = int.__new__(cls, value)
         member._value_ = value
         member.meaning = meaning
@@ -51,7 +52,7 @@ class ExitCode(IntEnum):
 
 
 class Outcome(StrEnum):
-    """The known outcome of a write. Every write has one, so the four add up to the rows of a batch."""
+    """The outcome of a write, as far as it is known. Each row of a batch has exactly one of the four."""
 
     DONE = "done"
     REFUSED = "refused"
@@ -60,12 +61,12 @@ class Outcome(StrEnum):
 
     @property
     def words(self) -> str:
-        """The outcome in a text for people: `not sent`."""
+        """The outcome as text for people, such as `not sent`."""
         return self.value.replace("_", " ")
 
 
 class Effect(StrEnum):
-    """What a command that failed did not do, as a sentence without its full stop.
+    """A sentence, without its full stop, about the effects that a failed command did not have.
 
     `NOTHING_SENT_NOW`: this command sent nothing, but an earlier one may have sent the same write.
     """
@@ -80,12 +81,12 @@ class Effect(StrEnum):
 
 
 class ErrorCode(StrEnum):
-    """The complete list of `error.code` values, finer than exit codes. Each has an exit code."""
+    """All values of `error.code` in JSON errors. Each has an exit code; several share one."""
 
     exit_code: ExitCode
 
     def __new__(cls, value: str, exit_code: ExitCode) -> "ErrorCode":
-        """Bind the exit code to the value."""
+        """Create an error code with its exit code."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.exit_code = exit_code
@@ -137,8 +138,8 @@ class ErrorCode(StrEnum):
 class Hint(NamedTuple):
     """One line of advice: a sentence, or a command of escrowctl without the program's name.
 
-    The printer puts the program and the options for this service before a command; before a `bare` one, only
-    the program. `label` says the purpose of the command.
+    When a command is printed, the program and the options for this service precede it. If it is `bare`, only the
+    program does. `label` says when or why to follow the hint.
     """
 
     text: str
@@ -151,14 +152,14 @@ Hints = str | Hint | tuple[str | Hint, ...]
 
 
 def command(words: str, label: str = "", *, bare: bool = False) -> Hint:
-    """Return a hint that is a command, such as `tx get tx_1`. A `bare` one names its profile or needs none."""
+    """Return a hint with a command, such as `tx get tx_1`. `bare`: without the options for this service."""
     return Hint(words, label, is_command=True, bare=bare)
 
 
 class Invocation(NamedTuple):
-    """How commands to paste start: the program as called, and the variables and options for this service.
+    """The start of commands in hints: the program as it was called, the variables and options for this service.
 
-    A hint that names a profile itself starts with the program alone.
+    A `bare` hint starts with the program only.
     """
 
     program: str
@@ -170,12 +171,11 @@ class Invocation(NamedTuple):
 
 
 class EscrowctlError(Exception):
-    """An expected failure: the message, the outcome of a write, and hints for the next command.
+    """An expected failure: what failed, the outcome if it was a write, and hints for the next command.
 
-    `message` is one or two sentences about what failed. `outcome` is set for writes. `effect` is
-    what did not happen, which the printer adds as a sentence. `facts` join the JSON error
-    (`id`, `http_status`, `request_id`, `entry`, ...); their values are JSON values. `reason` is finer than the code:
-    `commands.advice` turns it into hints.
+    `message` has one or two sentences. `outcome` is set for writes. `effect` says what did not happen; the printer
+    adds it as a sentence. `facts` are further members of the JSON error (`id`, `http_status`, `request_id`, `entry`,
+    ...), with JSON values. `reason` is finer than `code`: `commands.advice` turns it into hints.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class EscrowctlError(Exception):
         self.outcome = outcome
         self.effect = effect
         self.subject: str | None = None
-        """The id that it is about, in a command with several ids."""
+        """The id that the error is about, if the command has several ids."""
         self.facts = facts
         self.reason = reason
 
@@ -211,14 +211,14 @@ class EscrowctlError(Exception):
 
 
 class OutputClosedError(Exception):
-    """The reader of stdout has closed the pipe: not an error, but nothing more can be shown."""
+    """The reader of stdout closed the pipe: nothing more can be shown. The command itself did not fail."""
 
 
 @contextmanager
 def printing_result(done: str | None, facts: Mapping[str, object] | None = None) -> Iterator[None]:
-    """Raise `RESULT_NOT_PRINTED`, which quotes `done`, if the block cannot print the result of a write.
+    """Raise `RESULT_NOT_PRINTED` if the block fails to print the result of a write.
 
-    Without `done` nothing was written: the error is raised as it is.
+    `done` says which write was done; the message begins with it. If it is None, the block's error is not changed.
     """
     try:
         yield
@@ -232,7 +232,7 @@ def printing_result(done: str | None, facts: Mapping[str, object] | None = None)
 
 
 def why_unprinted(error: Exception) -> str:
-    """Return why something could not be printed, as a sentence."""
+    """Return a sentence that says why `error` prevented printing."""
     if isinstance(error, EscrowctlError):
         return error.message
     if isinstance(error, OutputClosedError):
@@ -253,8 +253,8 @@ def about(resource_id: str) -> Iterator[None]:
 class Stopped(BaseException):
     """SIGINT, SIGTERM or SIGHUP asked the program to end: `code` is INTERRUPTED or TERMINATED.
 
-    `standing`: sentences about the work done by then; empty if the interrupted code does not know. `effect`: what
-    did not happen.
+    `standing` has sentences about the work done before the signal; it is empty if the interrupted code does not
+    know. `effect` says what did not happen.
     """
 
     def __init__(self, code: ErrorCode, standing: str = "", effect: Effect | None = None) -> None:
@@ -278,10 +278,10 @@ def not_sent(
 
 
 def bad_value(message: str, *, hint: Hints = (), effect: Effect | None = Effect.NOTHING_SENT) -> EscrowctlError:
-    """Return an `ErrorCode.BAD_VALUE` for a typed value that cannot be used; nothing was sent."""
+    """Return a `BAD_VALUE` error for a typed value that cannot be used; nothing was sent."""
     return not_sent(ErrorCode.BAD_VALUE, message, hint=hint, effect=effect)
 
 
 def bad_config(message: str, *, hint: Hints = ()) -> EscrowctlError:
-    """Return an `ErrorCode.BAD_CONFIG` for a config file or variable that cannot be used; nothing was sent."""
+    """Return a `BAD_CONFIG` error for a config file or variable that cannot be used; nothing was sent."""
     return not_sent(ErrorCode.BAD_CONFIG, message, hint=hint)

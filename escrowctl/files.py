@@ -1,7 +1,7 @@
-"""Files and folders of one user: created private, checked before use, read within a limit, replaced in one step.
+"""Create, check, read and replace the user's files and folders.
 
-escrowctl changes no mode of a file that it did not create: it uses an existing file with the mode it
-has, or refuses it. Functions raise OSError unless they say that they raise EscrowctlError.
+New ones are private. escrowctl never changes the mode of an existing file: it uses the file as it is, or
+refuses it. Functions raise OSError, unless their docstring names EscrowctlError.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ OTHERS_ACCESS = stat.S_IRWXG | stat.S_IRWXO
 _FOLDER_MODE, PRIVATE = 0o700, 0o600
 OWN_FOLDER = "set ESCROWCTL_HOME to the absolute path of a folder that you own"
 
-_KINDS = {
+_KIND_NAMES = {
     stat.S_IFLNK: "a symbolic link",
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
@@ -31,72 +31,72 @@ _KINDS = {
 
 
 class FileFlaw(NamedTuple):
-    """Why a file or folder is refused. `reason` continues its path; `fix` is a command to paste, or empty."""
+    """Why a file or folder is refused. In messages `reason` follows its path. `fix` is a command, or empty."""
 
     reason: str
     fix: str = ""
 
 
 class NotRegularError(OSError):
-    """A link, folder, device, pipe or socket in the place of a regular file; `strerror` continues its path."""
+    """A file is not regular: a link, folder, device, pipe or socket. In messages `strerror` follows its path."""
 
     def __init__(self, mode: int) -> None:
-        super().__init__(errno.EINVAL, f"is {_KINDS.get(stat.S_IFMT(mode), 'something else')}, not a regular file")
+        super().__init__(errno.EINVAL, f"is {_KIND_NAMES.get(stat.S_IFMT(mode), 'something else')}, not a regular file")
 
 
 class TooLargeError(OSError):
-    """A file over the size limit; `strerror` continues its path."""
+    """A file is larger than allowed. In messages `strerror` follows its path."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(errno.EFBIG, f"is larger than {limit} bytes")
 
 
 def make_folder(folder: Path) -> None:
-    """Create `folder` and its missing parents, mode 0700 under any umask, durably; raises OSError.
+    """Create `folder` and its missing parents durably, with mode 0700 under any umask. Raises OSError.
 
     A folder that exists, or that another process creates first, is not changed.
     """
     for path in reversed((folder, *folder.parents)):
         if path.exists():
             continue
-        # With this umask mkdir sets the right mode at once. A later chmod could hit another file in its place.
-        before = os.umask(0o077)
+        # With this umask mkdir sets the right mode at once. A later chmod could change a file that replaced the folder.
+        old_umask = os.umask(0o077)
         try:
             path.mkdir(mode=_FOLDER_MODE)
         except FileExistsError:
             continue
         finally:
-            os.umask(before)
+            os.umask(old_umask)
         sync_folder(path.parent)
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create `folder` and its missing parents, mode 0700 under any umask, durably.
+    """Create `folder` and its missing parents durably, with mode 0700 under any umask.
 
-    Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) if that fails, or if others own or can change a
-    folder that exists. A link is followed, and its target is checked.
+    A link is followed. Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if the folder cannot be created, or if
+    another user owns it or can change it.
     """
-    with _using(folder):
+    with _reporting_unusable(folder):
         make_folder(folder)
     refuse_shared_folder(folder)
 
 
 def refuse_shared_folder(folder: Path, *, sticky: bool = False) -> None:
-    """Raise EscrowctlError (`ErrorCode.STATE_UNUSABLE`) for the flaws that `find_folder_flaw` finds, if it exists."""
+    """Raise EscrowctlError `ErrorCode.STATE_UNUSABLE` if `folder` exists and `find_folder_flaw` finds a flaw."""
     flaw = None
-    with _using(folder), contextlib.suppress(FileNotFoundError):
+    with _reporting_unusable(folder), contextlib.suppress(FileNotFoundError):
         flaw = find_folder_flaw(folder, sticky=sticky)
     if flaw is not None:
         raise not_sent(ErrorCode.STATE_UNUSABLE, f"the folder {folder} {flaw.reason}.", hint=flaw.fix or OWN_FOLDER)
 
 
 @contextlib.contextmanager
-def _using(folder: Path) -> Iterator[None]:
+def _reporting_unusable(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = f"the folder {folder} cannot be created or used: {error.strerror or error}."
-        raise not_sent(ErrorCode.STATE_UNUSABLE, why, hint=OWN_FOLDER) from error
+        message = f"the folder {folder} cannot be created or used: {error.strerror or error}."
+        raise not_sent(ErrorCode.STATE_UNUSABLE, message, hint=OWN_FOLDER) from error
 
 
 def create_file(path: Path, mode: int = PRIVATE) -> int:
@@ -123,9 +123,9 @@ def make_file(path: Path) -> bool:
 
 
 def replace_quickly(path: Path, content: bytes, mode: int = PRIVATE) -> None:
-    """Replace `path` atomically by a new file with this mode. Raises OSError.
+    """Create the file at `path`, or replace it atomically by a new file. Raises OSError.
 
-    Several processes may do so at once: the last one wins. The file is not synced: a power failure may
+    Several processes may do this at once: the last one wins. The file is not synced: a power failure may
     lose it. If `path` is a link, the link is replaced, not its target.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
@@ -139,16 +139,16 @@ def replace_quickly(path: Path, content: bytes, mode: int = PRIVATE) -> None:
 
 
 def replace_durably(path: Path, text: str, *, private: bool = False) -> None:
-    """Replace the content of the file, durably.
+    """Create the file at `path`, or replace it atomically and durably by a new file.
 
-    The caller holds a lock: only one process may do so at a time. A draft that a killed process left is removed.
-    The new file has mode 0600 under any umask; if it is not `private`, it gets mode and owner of the file that it
-    replaces. `path` may not be a link. Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`; `path` is then unchanged.
+    The caller holds a lock: only one process may do this at a time. The draft of a killed process is removed. The
+    new file has mode 0600; unless `private`, it gets the mode and owner of the file that it replaces. `path` may not
+    be a link. Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if the new file cannot be written.
     """
     draft = path.with_name(f".{path.name}.new")
     try:
         draft.unlink(missing_ok=True)
-        write_durably(draft, text.encode(), like=path.lstat() if not private and path.exists() else None)
+        write_durably(draft, text.encode(), attributes=path.lstat() if not private and path.exists() else None)
         draft.replace(path)
         sync_folder(path.parent)
     except OSError as error:
@@ -159,25 +159,25 @@ def replace_durably(path: Path, text: str, *, private: bool = False) -> None:
 
 
 def unwritable(path: Path, error: OSError) -> EscrowctlError:
-    """Return the error that a file cannot be written."""
+    """Return a `STATE_UNUSABLE` error for a file that cannot be written."""
     return not_sent(
         ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}. No file was changed."
     )
 
 
-def write_durably(path: Path, content: bytes, *, like: os.stat_result | None = None) -> None:
-    """Create a file with this content, durably: fsync(2). Its mode is 0600; with `like`, it gets that mode and owner.
+def write_durably(path: Path, content: bytes, *, attributes: os.stat_result | None = None) -> None:
+    """Create a file and sync it to the disk. It has mode 0600, or the mode and owner in `attributes`.
 
     Raises FileExistsError if anything exists at `path`; and OSError.
     """
     handle = create_file(path)
     try:
         with os.fdopen(handle, "wb") as file:
-            if like is not None:
+            if attributes is not None:
                 # Only root may change the owner. For any other user, the new file belongs to that user.
                 with contextlib.suppress(PermissionError):
-                    os.fchown(handle, like.st_uid, like.st_gid)
-                os.fchmod(handle, stat.S_IMODE(like.st_mode))
+                    os.fchown(handle, attributes.st_uid, attributes.st_gid)
+                os.fchmod(handle, stat.S_IMODE(attributes.st_mode))
             file.write(content)
             file.flush()
             os.fsync(handle)
@@ -188,7 +188,7 @@ def write_durably(path: Path, content: bytes, *, like: os.stat_result | None = N
 
 
 def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
-    """Return a descriptor of the regular file at `path`; never blocks.
+    """Open the regular file at `path` with the `flags` of open(2), and return its descriptor. Never waits.
 
     Raises NotRegularError for any other kind of file, and for a link unless `follow`; and OSError.
     """
@@ -197,10 +197,10 @@ def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
     try:
         handle = os.open(path, flags)
     except OSError:
-        _check_kind(path.stat(follow_symlinks=follow))
+        _require_regular(path.stat(follow_symlinks=follow))
         raise
     try:
-        _check_kind(os.fstat(handle))
+        _require_regular(os.fstat(handle))
     except BaseException:
         os.close(handle)
         raise
@@ -208,16 +208,17 @@ def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
 
 
 def check_regular(path: Path) -> os.stat_result:
-    """Return the status of a regular file. Raises NotRegularError for any other kind, also a link; and OSError."""
+    """Return the status of a regular file. Raises NotRegularError for any other file, even a link; and OSError."""
     status = path.lstat()
-    _check_kind(status)
+    _require_regular(status)
     return status
 
 
 def read_regular(path: Path, *, limit: int, follow: bool = True) -> tuple[bytes, os.stat_result]:
     """Return the content of a regular file, and its status.
 
-    Raises TooLargeError for more than `limit` bytes, NotRegularError for any other kind of file, and OSError.
+    Raises TooLargeError for more than `limit` bytes; NotRegularError for any other kind of file, and for a link
+    unless `follow`; and OSError.
     """
     with os.fdopen(open_regular(path, os.O_RDONLY, follow=follow), "rb") as file:
         content = file.read(limit + 1)
@@ -227,33 +228,35 @@ def read_regular(path: Path, *, limit: int, follow: bool = True) -> tuple[bytes,
 
 
 def find_flaw(status: os.stat_result, path: Path, *, refused: int = OTHERS_WRITE) -> FileFlaw | None:
-    """Return the flaw if a file or folder has another owner than this user or root, or `refused` bits; else None.
+    """Return the flaw if a user other than this one and root owns the file or folder, or has access; else None.
 
-    `refused`: the mode bits that others must not have.
+    `refused` has the mode bits that count as access. `path` is used only in the command that fixes the flaw.
     """
     if status.st_uid not in (os.geteuid(), 0):
         return FileFlaw(f"belongs to another user (uid {status.st_uid})")
     if not status.st_mode & refused:
         return None
-    what, fix = ("is accessible to", "chmod 600") if refused == OTHERS_ACCESS else ("can be changed by", "chmod go-w")
-    reason = f"{what} other users (mode {stat.S_IMODE(status.st_mode):04o})"
-    return FileFlaw(reason, f"{fix} {shlex.quote(str(path))}")
+    for_owner_only = refused == OTHERS_ACCESS
+    reason = "is accessible to other users" if for_owner_only else "can be changed by other users"
+    fix = f"chmod {'600' if for_owner_only else 'go-w'} {shlex.quote(str(path))}"
+    return FileFlaw(f"{reason} (mode {stat.S_IMODE(status.st_mode):04o})", fix)
 
 
 def find_folder_flaw(folder: Path, *, sticky: bool = False) -> FileFlaw | None:
-    """Return the flaw if it is no folder, or if others than this user and root own or can change it; else None.
+    """Return the flaw if `folder` is no folder, or if a user other than this one and root owns it or can change it.
 
-    Follows links. `sticky`: accept a shared folder with S_ISVTX, such as /tmp. Raises OSError.
+    Else return None. Follows links. `sticky`: accept a folder with the sticky bit that others can change, such as
+    /tmp. Raises OSError.
     """
     status = folder.stat()
     if not stat.S_ISDIR(status.st_mode):
-        return FileFlaw(f"is {_KINDS.get(stat.S_IFMT(status.st_mode), 'a file')}, not a folder")
+        return FileFlaw(f"is {_KIND_NAMES.get(stat.S_IFMT(status.st_mode), 'a file')}, not a folder")
     shared = sticky and bool(status.st_mode & stat.S_ISVTX)
     return find_flaw(status, folder, refused=0 if shared else OTHERS_WRITE)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make new entries of a folder survive a power failure: fsync(2) of the folder."""
+    """Sync a folder to the disk, so that files just created in it survive a power failure."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -261,6 +264,6 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _check_kind(status: os.stat_result) -> None:
+def _require_regular(status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise NotRegularError(status.st_mode)

@@ -1,4 +1,4 @@
-"""The commands that escrowctl prints for pasting: how they start, and the way on if nothing is configured."""
+"""How commands in hints start, and which hints are given if nothing is configured."""
 
 import shlex
 from collections.abc import Sequence
@@ -9,35 +9,35 @@ from escrowctl.runtime import Runtime
 
 
 def read_invocation(runtime: Runtime, options: SharedOptions) -> Invocation:
-    """Return the program as called, with the options and variables that select this journal and service."""
-    program = shlex.join([*runtime.program, *_typed(("--config", options.config))])
-    service = ["--sandbox"] if options.sandbox else []
-    service += _typed(("-p", options.profile), ("--base-url", options.base_url))
-    # They may be set for one line only. Without them the next line uses another journal, which also has a j1.
-    program = f"{_assign(runtime, 'ESCROWCTL_HOME', 'ESCROWCTL_CONFIG')} {program}".strip()
-    # The reader of a job's log does not have the job's variables.
+    """Return the program as it was called, with the options and variables that select this journal and service."""
+    program = shlex.join([*runtime.program, *_list_set_options(("--config", options.config))])
+    service_options = ["--sandbox"] if options.sandbox else []
+    service_options += _list_set_options(("-p", options.profile), ("--base-url", options.base_url))
+    # These variables may be set for this command only. Without them, the pasted command would use another journal.
+    program = f"{_format_assignments(runtime, 'ESCROWCTL_HOME', 'ESCROWCTL_CONFIG')} {program}".strip()
+    # In the shell of a person who reads a CI job's log, the job's variables are not set.
     is_job = runtime.environ.get("CI") and not options.sandbox
-    names = () if service else ("ESCROWCTL_PROFILE", "ESCROWCTL_BASE_URL", "ESCROWCTL_API_KEY_FILE")
-    of_job = ("ESCROWCTL_JOURNAL_ID", "ESCROWCTL_API_KEY_FILE", "ESCROWCTL_STATUS_RELEASED") if is_job else ()
-    leading = _assign(runtime, *dict.fromkeys((*names, *of_job)))
-    if is_job and names and runtime.environ.get("ESCROWCTL_API_KEY"):
-        leading += " ESCROWCTL_API_KEY_FILE=FILE"
-    return Invocation(program, shlex.join(service), leading)
+    service_variables = () if service_options else ("ESCROWCTL_PROFILE", "ESCROWCTL_BASE_URL", "ESCROWCTL_API_KEY_FILE")
+    job_variables = ("ESCROWCTL_JOURNAL_ID", "ESCROWCTL_API_KEY_FILE", "ESCROWCTL_STATUS_RELEASED") if is_job else ()
+    variables = _format_assignments(runtime, *dict.fromkeys((*service_variables, *job_variables)))
+    if is_job and service_variables and runtime.environ.get("ESCROWCTL_API_KEY"):
+        variables += " ESCROWCTL_API_KEY_FILE=FILE"
+    return Invocation(program, shlex.join(service_options), variables)
 
 
-def advise_configuring(runtime: Runtime, words: Sequence[str], name: str) -> tuple[Hint, ...]:
-    """Return the hints if nothing is configured. `words`: the line; `name`: its command.
+def advise_configuring(runtime: Runtime, words: Sequence[str], command_path: str) -> tuple[Hint, ...]:
+    """Return hints for a run without a configured service: log in, or repeat the line `words` in the sandbox.
 
-    No --sandbox for `journal`: the journal of the sandbox does not record real money.
+    `journal` commands get no hint for the sandbox, because its journal does not record real money.
     """
-    login = command("auth login", "with an account", bare=True)
-    rehearsed = Hint(shlex.join([*runtime.program, "--sandbox", *words]), "without an account")
-    return (login,) if name.split()[1:2] == ["journal"] else (login, rehearsed)
+    login_hint = command("auth login", "with an account", bare=True)
+    sandbox_hint = Hint(shlex.join([*runtime.program, "--sandbox", *words]), "without an account")
+    return (login_hint,) if command_path.split()[1:2] == ["journal"] else (login_hint, sandbox_hint)
 
 
-def _typed(*options: tuple[str, str | None]) -> list[str]:
+def _list_set_options(*options: tuple[str, str | None]) -> list[str]:
     return [word for name, value in options if value is not None for word in (name, value)]
 
 
-def _assign(runtime: Runtime, *names: str) -> str:
+def _format_assignments(runtime: Runtime, *names: str) -> str:
     return " ".join(f"{name}={shlex.quote(value)}" for name in names if (value := runtime.environ.get(name)))

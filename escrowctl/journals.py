@@ -1,4 +1,4 @@
-"""Which journal a run opens, and when a live write may use it."""
+"""Opens the journal of a run, and checks that live writes may use it."""
 
 from contextlib import closing
 from functools import cached_property
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Journals:
-    """Opens the journal of this machine, or with `sandbox` the journal of the sandbox."""
+    """Opens the journal of the user on this machine, or if `sandbox` the journal of the sandbox."""
 
     def __init__(self, runtime: Runtime, folders: Folders, resolver: Resolver, *, sandbox: bool) -> None:
         self._runtime = runtime
@@ -26,7 +26,7 @@ class Journals:
 
     @property
     def folder(self) -> Path:
-        """The folder of the journal. Raises EscrowctlError `STATE_UNUSABLE`."""
+        """The folder of the journal. Raises EscrowctlError `STATE_UNUSABLE` if others can change ESCROWCTL_HOME."""
         if self._sandbox:
             return self.sandbox_folder
         self._folders.require_safe_home()
@@ -34,14 +34,14 @@ class Journals:
 
     @property
     def sandbox_folder(self) -> Path:
-        """The folder of the sandbox's store and journal."""
+        """The folder with the sandbox's store and the sandbox's journal."""
         return self._folders.state / "sandbox"
 
     def open(self, *, reading: bool, required: bool = True) -> "Journal":
-        """Open the journal; the caller closes it.
+        """Open the journal; the caller closes it. Raises EscrowctlError `JOURNAL_UNUSABLE`.
 
-        `reading`: nothing is created, and the disk may be read-only. `required=False`: even if settings require
-        another journal. Raises EscrowctlError `JOURNAL_UNUSABLE`.
+        `reading`: nothing is created, and the disk may be read-only. `required=False`: open the journal even if
+        settings require one with another id.
         """
         from escrowctl.journal.opening import open_journal
 
@@ -49,20 +49,23 @@ class Journals:
         return open_journal(self.folder, now=self._runtime.now, reading=reading, pins=pins)
 
     def guard_live_writes(self, service: Service, console: Console) -> None:
-        """Check before live writes: a CI job without history is refused, locks that are not shared cause a warning.
+        """Check the journal before writes to a live service. Warn if other machines may not see its locks.
 
-        Raises EscrowctlError `JOURNAL_UNUSABLE`.
+        Raises EscrowctlError `JOURNAL_UNUSABLE` in a CI job without earlier writes to the service.
         """
         if not service.live:
             return
         self.require_history(service)
         from escrowctl.journal.sqlite.mounts import find_unshared_locks
 
-        if (why := find_unshared_locks(self._folders.state)) is not None:
-            console.warn("unshared_locks", f"the journal's folder {why}")
+        if (reason := find_unshared_locks(self._folders.state)) is not None:
+            console.warn("unshared_locks", f"the journal's folder {reason}")
 
     def require_history(self, service: Service) -> None:
-        """Raise `JOURNAL_UNUSABLE` in a CI job whose journal has no write to this live service and is not pinned."""
+        """Raise `JOURNAL_UNUSABLE` in a CI job without earlier writes to this live service.
+
+        If settings require a journal by its id, there is no such check.
+        """
         if not (service.live and self._runtime.environ.get("CI")) or self._pins:
             return
         from escrowctl.writes.intents import require_history
@@ -72,5 +75,5 @@ class Journals:
 
     @cached_property
     def _pins(self) -> tuple[tuple[str, str], ...]:
-        """The journal ids that settings require; none for the sandbox."""
+        """The journal ids that settings require, each with its source. None are required for the sandbox."""
         return () if self._sandbox else self._resolver.find_pins()

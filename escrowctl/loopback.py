@@ -1,9 +1,9 @@
 """An HTTP server for this machine: waitress on loopback, one thread, and limits for its connections.
 
-waitress reads and writes the sockets; this thread answers the requests that have arrived, one
-after the other. One commit contains them all; the answers are sent after it.
+waitress reads and writes the sockets; this thread handles the requests that have arrived, one after
+the other. One commit stores the changes of them all; their answers are sent after it.
 
-A page in a browser can reach loopback under its own host name (DNS rebinding, CVE-2025-24010 and
+A web page can reach loopback under the page's own host name (DNS rebinding, CVE-2025-24010 and
 similar), so the Host header must be a name of this machine.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 Report = Callable[[str, str], object]
-"""Receives the status and the reason of a refused request."""
+"""A function that reports a refused request. It gets the status of the answer and the reason."""
 
 HOST = "127.0.0.1"
 
@@ -38,25 +38,25 @@ _MISDIRECTED = "421 Misdirected Request"
 _MISDIRECTED_BODY = json.dumps(
     {"title": "Misdirected Request", "status": 421, "detail": f"The Host header must name this server: {HOST}."}
 ).encode()
-_MAX_SHOWN = 80
+_MAX_HOST_CHARS = 80
 _POLL_SECONDS = 0.2
 _SHUTDOWN_SECONDS = 5.0
 _MAX_CONNECTIONS = 200
 _IDLE_SECONDS = 60
 _REQUEST_SECONDS = 10.0
-"""For one request, from its first byte to its last, and for one answer."""
+"""The time limit for one request, from its first byte to its last, and for one answer."""
 _MAX_REQUEST_BYTES = 2 * 1024 * 1024
-"""Far above any limit of an application, which refuses a large body with its own message."""
-_NEVER_BEFORE_THE_COMMIT = 1 << 40
+"""Larger than the limit of any application here: an application refuses a large body with its own message."""
+_NEVER_SEND_EARLY = 1 << 40
 """`send_bytes`: waitress sends an unfinished answer early once it has this many bytes."""
 
 
 class LoopbackServer:
-    """Listens from its creation, and answers while `run` runs.
+    """An HTTP server on `HOST`. It listens once it is created, and answers while `run` runs.
 
     The Host header must be a name of this machine, or one of `hosts` (in lower case).
 
-    Raises `ErrorCode.BUSY` if it cannot listen.
+    Raises EscrowctlError `ErrorCode.BUSY` if it cannot listen.
     """
 
     def __init__(self, port: int, *, hosts: frozenset[str] = frozenset()) -> None:
@@ -65,9 +65,9 @@ class LoopbackServer:
         self._report: Report
         self._hosts = _HOST_NAMES | hosts
         self._arrived: list[Any] = []
-        # By connection: when its request or answer in progress began, and when its delayed answer is sent.
-        self._busy: dict[Any, float] = {}
-        self._held: dict[Any, float] = {}
+        # Map a connection to the time when its current request or answer began, or when its delayed answer is due.
+        self._busy_since: dict[Any, float] = {}
+        self._delayed_until: dict[Any, float] = {}
         self._answering: Any = None
         self._map: dict[int, Any] = {}
         self._socket = _listen(port)
@@ -78,7 +78,7 @@ class LoopbackServer:
             sockets=[self._socket],
             # In place of waitress's threads.
             _dispatcher=SimpleNamespace(add_task=self._arrived.append),
-            send_bytes=_NEVER_BEFORE_THE_COMMIT,
+            send_bytes=_NEVER_SEND_EARLY,
             connection_limit=_MAX_CONNECTIONS,
             channel_timeout=_IDLE_SECONDS,
             max_request_body_size=_MAX_REQUEST_BYTES,
@@ -97,44 +97,44 @@ class LoopbackServer:
         group: Callable[[], AbstractContextManager[None]],
         report: Report = lambda _status, _reason: None,
     ) -> None:
-        """Serve until `stopping`, called a few times a second, is true. Then finish the open requests and return.
+        """Serve until `stopping`, called a few times a second, returns True. Then finish the open requests.
 
-        `group` is the commit that the answers of one turn share. If it raises sqlite3.Error, they are not sent.
-        `report` is called inside `group`, for each request refused before it reaches the application.
+        `group` returns the commit that all requests of one turn share. If it raises sqlite3.Error, they get no answer.
+        `report` is called inside `group`, for each request that is refused before it reaches the application.
         """
         self._app, self._report = app, report
         while not stopping():
-            self._turn(_POLL_SECONDS, group)
+            self._serve_once(_POLL_SECONDS, group)
         self._socket.close()
         self._server.del_channel(self._map)
         end = time.monotonic() + _SHUTDOWN_SECONDS
         channels = self._server.active_channels
         while any(one.requests or one.total_outbufs_len for one in channels.values()) and time.monotonic() < end:
-            self._turn(_POLL_SECONDS / 10, group)
+            self._serve_once(_POLL_SECONDS / 10, group)
 
     def hold(self, seconds: float) -> None:
-        """Send the current answer only after so many seconds; others do not wait for it."""
-        self._held[self._answering] = time.monotonic() + seconds
+        """Send the current answer only after this many seconds. Other answers do not wait for it."""
+        self._delayed_until[self._answering] = time.monotonic() + seconds
         self._answering.writable = lambda: False
 
     def reset(self) -> None:
-        """Make the current connection end with a reset, once the application raises OSError."""
+        """Let the current connection end with a TCP reset. It ends when the application raises OSError."""
         # Closing such a socket sends a reset (socket(7), SO_LINGER).
         no_time = struct.pack("ii", 1, 0)
         self._answering.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_time)
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection, and stop listening."""
         wasyncore.close_all(self._map)
         self._socket.close()
 
-    def _turn(self, seconds: float, group: Callable[[], AbstractContextManager[None]]) -> None:
-        due = min(self._held.values(), default=math.inf) - time.monotonic()
+    def _serve_once(self, seconds: float, group: Callable[[], AbstractContextManager[None]]) -> None:
+        due = min(self._delayed_until.values(), default=math.inf) - time.monotonic()
         wasyncore.loop(timeout=max(0.0, min(seconds, due)), map=self._map, count=1, use_poll=True)
         now = time.monotonic()
-        for channel in [one for one, until in self._held.items() if until <= now]:
-            del self._held[channel], channel.writable
-        self._close_slow(now)
+        for channel in [one for one, until in self._delayed_until.items() if until <= now]:
+            del self._delayed_until[channel], channel.writable
+        self._close_slow_connections(now)
         arrived = self._arrived.copy()
         self._arrived.clear()
         if not arrived:
@@ -142,24 +142,24 @@ class LoopbackServer:
         try:
             with group():
                 for self._answering in arrived:
-                    self._busy.pop(self._answering, None)
+                    self._busy_since.pop(self._answering, None)
                     if flaw := self._answering.requests[0].error:
                         self._report(f"{flaw.code} {flaw.reason}", f"it is not a valid request ({flaw.body})")
                     self._answering.service()
         except sqlite3.Error:
-            # Nothing was stored, so the prepared answers are false. There is no true one to send: close.
+            # Nothing was stored, so the prepared answers are false: close the connections without an answer.
             for channel in arrived:
                 channel.handle_close()
 
-    def _close_slow(self, now: float) -> None:
+    def _close_slow_connections(self, now: float) -> None:
         """Close connections that take too long to send a request, or to read an answer.
 
-        waitress closes a connection after a time without a byte: one byte a minute would keep it for ever.
+        waitress itself closes only silent connections. One byte a minute would keep a connection open for ever.
         """
-        channels = [one for one in self._server.active_channels.values() if one not in self._held]
+        channels = [one for one in self._server.active_channels.values() if one not in self._delayed_until]
         busy = [one for one in channels if one.request is not None or one.total_outbufs_len]
-        self._busy = {channel: self._busy.get(channel, now) for channel in busy}
-        for channel, since in self._busy.items():
+        self._busy_since = {channel: self._busy_since.get(channel, now) for channel in busy}
+        for channel, since in self._busy_since.items():
             if now - since > _REQUEST_SECONDS:
                 channel.handle_close()
 
@@ -168,7 +168,7 @@ class LoopbackServer:
         if host.rpartition(":")[0] in self._hosts or host in self._hosts:
             return self._app(environ, start_response)
         self._report(
-            _MISDIRECTED, f'its Host is "{host[:_MAX_SHOWN]}", and not one of {", ".join(sorted(self._hosts))}'
+            _MISDIRECTED, f'its Host header is "{host[:_MAX_HOST_CHARS]}", not one of {", ".join(sorted(self._hosts))}'
         )
         headers = [("Content-Type", "application/problem+json"), ("Content-Length", str(len(_MISDIRECTED_BODY)))]
         start_response(_MISDIRECTED, headers)

@@ -1,4 +1,4 @@
-"""escrowctl(1) in the language of man(7), made from the command tree and the topics."""
+"""The manual page escrowctl(1), in man(7) source, made from the command tree and the help topics."""
 
 import re
 import textwrap
@@ -10,14 +10,14 @@ from escrowctl.completion.tree import Flag, Node
 from escrowctl.topics.topic import TOPICS, read_topic
 
 _COLUMNS, _INDENT = 80, 9
-_AFTER_SUMMARY = "Every command also takes the options that OPTIONS below describes."
+_AFTER_SUMMARY = "Every command also takes the options in the section OPTIONS below."
 _GLYPHS = {"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti", '"': "\\(dq"}
-"""Characters that troff would print as another one, or not at all."""
+"""Maps each character that troff would change or drop to its escape."""
 _HEADING = re.compile(r"[A-Z][A-Z ,]+")
 
 
 def render(nodes: list[Node]) -> str:
-    """Return the page. `nodes` is the tree, its root first. Every command has the options of the root."""
+    """Return the manual page. `nodes` is the command tree, root first. Every command has the root's options too."""
     root, *others = nodes
     lines = [
         f'.TH ESCROWCTL 1 "" "escrowctl {__version__}" "User Commands"',
@@ -28,18 +28,18 @@ def render(nodes: list[Node]) -> str:
             f"escrowctl \\- {_escape(root.summary[0].lower() + root.summary[1:].rstrip('.'))}",
         ),
         *(".SH SYNOPSIS", f"\\fBescrowctl\\fR {_escape('[OPTIONS] COMMAND [ARGS]...')}"),
-        *(".SH DESCRIPTION", *_flow(f"{root.text}\n\n{_AFTER_SUMMARY}")),
+        *(".SH DESCRIPTION", *_format_text(f"{root.text}\n\n{_AFTER_SUMMARY}")),
         ".SH COMMANDS",
-        *(line for node in others if not node.is_group for line in _command(node, shared=root.flags)),
+        *(line for node in others if not node.is_group for line in _format_command(node, shared=root.flags)),
     ]
     for topic in TOPICS:
-        lines += [f".SH {topic.upper()}", *_flow(read_topic(topic))]
+        lines += [f".SH {topic.upper()}", *_format_text(read_topic(topic))]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _command(node: Node, *, shared: tuple[Flag, ...]) -> Iterator[str]:
+def _format_command(node: Node, *, shared: tuple[Flag, ...]) -> Iterator[str]:
     yield f'.SS "{_escape(node.usage)}"'
-    yield from _flow(node.text)
+    yield from _format_text(node.text)
     names = {flag.names for flag in shared}
     own = [flag for flag in node.flags if flag.names not in names]
     options = [(f"{', '.join(sorted(flag.names, key=len))} {flag.metavar}", flag.summary) for flag in own]
@@ -47,8 +47,8 @@ def _command(node: Node, *, shared: tuple[Flag, ...]) -> Iterator[str]:
         yield from (".TP", f"\\fB{_escape(name.strip())}\\fR", _escape(text))
 
 
-def _flow(text: str) -> Iterator[str]:
-    """Yield a text as lines of the page: headings, terms, paragraphs, and indented lines as they are."""
+def _format_text(text: str) -> Iterator[str]:
+    """Yield a text as lines of man(7) source: headings, terms, paragraphs, and unchanged indented lines."""
     for block in text.replace("\b\n", "").strip("\n").split("\n\n"):
         lines = block.split("\n")
         plain = [*takewhile(lambda line: not line.startswith("  "), lines)]
@@ -59,11 +59,11 @@ def _flow(text: str) -> Iterator[str]:
             yield from (".TP", *(_escape(line.strip()) for line in lines))
         else:
             yield from (".PP", *map(_escape, plain))
-            yield from _keep(indented)
+            yield from _format_unfilled(indented)
 
 
-def _keep(lines: list[str]) -> Iterator[str]:
-    """Yield lines that troff must not fill, indented as far as 80 columns allow."""
+def _format_unfilled(lines: list[str]) -> Iterator[str]:
+    """Yield man(7) source for lines that troff must not join. They are indented less if one is too long."""
     if lines:
         kept = textwrap.dedent("\n".join(lines)).split("\n")
         indent = min(_INDENT, _COLUMNS - max(map(len, kept)))
@@ -71,6 +71,6 @@ def _keep(lines: list[str]) -> Iterator[str]:
 
 
 def _escape(text: str) -> str:
-    """Return the text escaped so that troff prints it unchanged: `-` stays the character that shells read."""
+    """Return the text with escapes, so that troff prints it unchanged: shells can read a printed `-`."""
     escaped = "".join(_GLYPHS.get(character, character) for character in text)
     return f"\\&{escaped}" if escaped.startswith(".") else escaped

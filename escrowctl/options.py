@@ -1,7 +1,7 @@
-"""The shared options: understood before and after every command, registered on the invoked one only.
+"""The shared options, which every command accepts before and after its name.
 
-Typer takes an option only from the command that declares it. Declaring these on every command of the
-tree would cost each start some 30 ms. So a command adds them when it is parsed or prints its help.
+Typer accepts an option only if the command declares it. To declare these on every command of the tree would cost
+each start some 30 ms. So a command declares them when it is parsed or prints its help.
 """
 
 from functools import partial
@@ -34,7 +34,7 @@ FIELD_NAMES = (
     *("type", "resource", "forward"),
     *("batch", "verb", "source", "rows", "outcome", "done", "refused", "unknown", "not_sent"),
 )
-"""Names for `--fields`: the located fields of records, and the columns of the journal and of batches."""
+"""The names that `--fields` accepts: known fields of records, and columns of the journal, events and batches."""
 
 
 _SHARED_OPTIONS = "Shared options (--json, -p NAME, --sandbox, ...): escrowctl help options"
@@ -61,19 +61,19 @@ class SharedOptions:
         self.no_input = False
         self.version = False
         self.given: set[str] = set()
-        """Names of the options with a value that were given so far."""
+        """Names of the options with a value that were read so far."""
 
 
-def _session_in(context: Any) -> "_Session":
-    """Return the session that `main` put into the context."""
+def _find_session(context: Any) -> "_Session":
+    """Return the session that `main` passed to the command tree."""
     session: _Session = context.find_root().obj
     return session
 
 
-def _keep(context: Any, option: Any, value: Any) -> None:
+def _store_value(context: Any, option: Any, value: Any) -> None:
     if value is None or value is False:
         return
-    options = _session_in(context).options
+    options = _find_session(context).options
     if option.name in options.given:
         # Once before the command and once after it also counts as twice.
         raise _given_twice(option)
@@ -86,13 +86,13 @@ def _given_twice(option: Any) -> EscrowctlError:
     return bad_value(f"{option.opts[0]} is given twice: give it once.")
 
 
-def _keep_color(context: Any, option: Any, value: Any) -> None:
+def _store_color(context: Any, option: Any, value: Any) -> None:
     if value is not None and value not in COLOR_CHOICES:
         raise bad_value(f'--color "{value}" is not one of {", ".join(COLOR_CHOICES)}.')
-    _keep(context, option, value)
+    _store_value(context, option, value)
 
 
-def _keep_fields(context: Any, option: Any, value: Any) -> None:
+def _store_fields(context: Any, option: Any, value: Any) -> None:
     if value is None:
         return
     names = tuple(name.strip() for name in value.split(","))
@@ -103,72 +103,74 @@ def _keep_fields(context: Any, option: Any, value: Any) -> None:
                 f'--fields "{value}": "{name}" is not one of {", ".join(FIELD_NAMES)}; '
                 f"name any other field by its JSON Pointer, such as /{example}."
             )
-    _keep(context, option, names)
+    _store_value(context, option, names)
 
 
-def _keep_form(context: Any, option: Any, value: Any) -> None:
-    _keep(context, option, value)
-    options = _session_in(context).options
+def _store_format(context: Any, option: Any, value: Any) -> None:
+    _store_value(context, option, value)
+    options = _find_session(context).options
     given = [name for name in ("json", "raw", "quiet", "table", "csv") if getattr(options, name)]
     if value and len(given) > 1 and (options.table or options.csv):
-        raise bad_value(f"--{given[0]} and --{given[-1]} cannot be combined: they are two forms of the same output.")
+        raise bad_value(f"--{given[0]} and --{given[-1]} cannot be combined: each sets the output format.")
 
 
-def _keep_version(context: Any, option: Any, value: Any) -> None:
-    _keep(context, option, value)
+def _store_version(context: Any, option: Any, value: Any) -> None:
+    _store_value(context, option, value)
     if value:
         raise typer.Exit
 
 
 def _show_help(context: Any, _option: Any, value: Any) -> None:
     if value:
-        _session_in(context).console.page(context.get_help())
+        _find_session(context).console.page(context.get_help())
         raise typer.Exit
 
 
 def make_shared_options() -> list[TyperOption]:
-    """Return the shared options, for one command."""
+    """Return new instances of the shared options, for one command."""
 
-    def value(*names: str, keep: Any = _keep, **settings: Any) -> TyperOption:
-        return TyperOption(param_decls=list(names), callback=keep, expose_value=False, **settings)
+    def value(*names: str, store: Any = _store_value, **settings: Any) -> TyperOption:
+        return TyperOption(param_decls=list(names), callback=store, expose_value=False, **settings)
 
     flag = partial(value, is_flag=True, default=False)
     return [
         value("--profile", "-p", help="The profile in config.toml to use.", metavar="NAME"),
         flag("--sandbox", help="Use the built-in sandbox: no network, no real money."),
         value("--base-url", help="The service's base URL.", metavar="URL"),
-        value("--config", help="Another config file.", metavar="FILE"),
-        value("--timeout", help="Seconds for one attempt, in total.", metavar="SECONDS", type=float),
-        flag("--json", help="Print JSON on stdout, and JSON lines on stderr.", keep=_keep_form),
-        flag("--table", help="Print tables in a pipe too, such as to less.", keep=_keep_form),
-        flag("--csv", help="Print CSV with a header.", keep=_keep_form),
-        value("--fields", help="Show these fields only, such as id,status,amount.", metavar="NAMES", keep=_keep_fields),
-        flag("--raw", help="Show the whole reply as JSON, with its envelope; of an error, its body.", keep=_keep_form),
-        value("--color", help="auto, always or never.", metavar="WHEN", keep=_keep_color),
-        flag("--quiet", "-q", help="Print ids only, or the values of --fields; few notes.", keep=_keep_form),
+        value("--config", help="Use this config file.", metavar="FILE"),
+        value("--timeout", help="Time limit for one attempt of a request.", metavar="SECONDS", type=float),
+        flag("--json", help="Print JSON on stdout, and JSON lines on stderr.", store=_store_format),
+        flag("--table", help="Print tables even into a pipe, such as to less.", store=_store_format),
+        flag("--csv", help="Print CSV with a header.", store=_store_format),
+        value(
+            "--fields", help="Show these fields only, such as id,status,amount.", metavar="NAMES", store=_store_fields
+        ),
+        flag("--raw", help="Print the service's complete reply as JSON, also that of an error.", store=_store_format),
+        value("--color", help="Use colors: auto, always or never.", metavar="WHEN", store=_store_color),
+        flag("--quiet", "-q", help="Print only ids or values of --fields; few notes.", store=_store_format),
         flag("--verbose", "-v", help="Print a line for each request."),
         flag("--debug", help="Print requests and replies (secrets as ***), and tracebacks."),
-        flag("--no-input", help="Never ask; refuse where a confirmation is needed."),
-        flag("--version", "-V", help="Print the version.", keep=_keep_version, is_eager=True),
-        flag("--help", "-h", help="Show the help of the command.", keep=_show_help, is_eager=True),
+        flag("--no-input", help="Never ask; fail if a confirmation is needed."),
+        flag("--version", "-V", help="Print the version.", store=_store_version, is_eager=True),
+        flag("--help", "-h", help="Show the help of the command.", store=_show_help, is_eager=True),
     ]
 
 
-class _Sharing:
-    """Adds the shared options to those of a command, once, when they are first needed."""
+class _SharedOptionsMixin:
+    """Mixin of a command: adds the shared options to its own, when they are first needed."""
 
-    _with_shared: list[Any] | None = None
+    _all_params: list[Any] | None = None
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the command's parameters, then the shared options."""
-        if self._with_shared is None:
+        if self._all_params is None:
             own = super().get_params(ctx)  # type: ignore[misc] # the class it is mixed into
-            self._with_shared = [*own, *make_shared_options()]
-        return self._with_shared
+            self._all_params = [*own, *make_shared_options()]
+        return self._all_params
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse an option with a value that is given twice: it is ambiguous which value is meant."""
-        _session_in(ctx).command = ctx.command_path
+        """Parse `args` and return the rest. Raises EscrowctlError `BAD_VALUE` if an option gets two values."""
+        _find_session(ctx).command = ctx.command_path
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))  # type: ignore[attr-defined] # as above
         for option in order:
             if order.count(option) > 1 and not option.multiple and not getattr(option, "is_flag", True):
@@ -177,11 +179,11 @@ class _Sharing:
         return rest
 
 
-class SharedCommand(_Sharing, TyperCommand):
-    """A command that understands the shared options too."""
+class SharedCommand(_SharedOptionsMixin, TyperCommand):
+    """A command that also accepts the shared options."""
 
     def collect_usage_pieces(self, _ctx: Any) -> list[str]:
-        """Return the words after the command's name. An argument is optional if its metavar has brackets."""
+        """Return the words after the command's name in the usage line. Brackets in a metavar mean: optional."""
         return ["[OPTIONS]", *(str(one.metavar) for one in self.params if one.param_type_name == "argument")]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -197,8 +199,8 @@ class SharedCommand(_Sharing, TyperCommand):
             formatter.write_text(_SHARED_OPTIONS)
 
 
-class SharedGroup(_Sharing, TyperGroup):
-    """A group that understands the shared options."""
+class SharedGroup(_SharedOptionsMixin, TyperGroup):
+    """A group of commands that also accepts the shared options."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands, and a line that names the shared options."""
@@ -208,31 +210,29 @@ class SharedGroup(_Sharing, TyperGroup):
 
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")]
-ReasonOption = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; stored in the journal.")]
+ReasonOption = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="A reason to store in the journal.")]
 KeyOption = Annotated[
-    str | None, typer.Option("--idempotency-key", metavar="KEY", help="Send this key; a repeat with it sends nothing.")
+    str | None, typer.Option("--idempotency-key", metavar="KEY", help="Send this key. A repeat with it sends nothing.")
 ]
 DataOption = Annotated[
     str | None, typer.Option("--data", metavar="JSON", help="A JSON object for the body; @FILE or @- reads one.")
 ]
 AllowDuplicateOption = Annotated[
     list[str] | None,
-    typer.Option("--allow-duplicate", metavar="ENTRY", help="Send although this identical entry is unknown."),
+    typer.Option("--allow-duplicate", metavar="ENTRY", help="Send although the outcome of ENTRY is unknown."),
 ]
 ExpectAmountOption = Annotated[
     str | None, typer.Option("--expect-amount", metavar="AMOUNT", help="Refuse unless each escrow has this amount.")
 ]
 ExpectCurrencyOption = Annotated[
-    str | None, typer.Option("--expect-currency", metavar="CODE", help="Refuse unless each is in this currency.")
+    str | None, typer.Option("--expect-currency", metavar="CODE", help="Refuse unless each escrow has this currency.")
 ]
-DeadlineOption = Annotated[str, typer.Option("--deadline", metavar="TIME", help="How long --wait waits: 90s, 10m.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Make the local checks, print the request; send nothing.")
-]
+DeadlineOption = Annotated[str, typer.Option("--deadline", metavar="TIME", help="How long --wait may take: 90s, 10m.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Check and print the request, but send nothing.")]
 PortOption = Annotated[
-    int, typer.Option(metavar="N", min=0, max=65_535, help="The port on 127.0.0.1; 0: any free one.")
+    int, typer.Option(metavar="N", min=0, max=65_535, help="The port on 127.0.0.1; 0 takes any free port.")
 ]
 ReadyFileOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Written (0600) when it can be called; gone at the end.")
+    Path | None, typer.Option(metavar="FILE", help="Write the address here while the server runs (mode 0600).")
 ]

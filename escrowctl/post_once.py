@@ -1,4 +1,4 @@
-"""One POST to an application on this machine, within one deadline. It delivers and forwards events."""
+"""Send one POST request to an application on this machine, within one deadline: to deliver or forward an event."""
 
 import re
 import socket
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 _MAX_HEAD_BYTES = 65_536
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r]")
-_END = b"\r\n\r\n"
+_HEAD_END = b"\r\n\r\n"
 
 
 class Target(NamedTuple):
@@ -51,16 +51,16 @@ def post_once(
     """
     end = monotonic() + seconds
 
-    def left() -> float:
+    def seconds_left() -> float:
         if (remaining := end - monotonic()) <= 0:
             raise TimeoutError
         return remaining
 
     try:
-        with socket.create_connection((target.host, target.port), timeout=left()) as connection:
-            connection.settimeout(left())
-            connection.sendall(_write_request(target, headers, body))
-            return _read_status(connection, left)
+        with socket.create_connection((target.host, target.port), timeout=seconds_left()) as connection:
+            connection.settimeout(seconds_left())
+            connection.sendall(_format_request(target, headers, body))
+            return _read_status(connection, seconds_left)
     except ConnectionRefusedError as error:
         raise PostError("no connection") from error
     except TimeoutError as error:
@@ -69,27 +69,27 @@ def post_once(
         raise PostError("no valid answer") from error
 
 
-def _write_request(target: Target, headers: Iterable[tuple[str, str]], body: bytes) -> bytes:
-    own = [("Host", target.netloc), ("Content-Length", str(len(body))), ("Connection", "close")]
-    head = "".join(f"{name}: {value}\r\n" for name, value in (*own, *headers))
+def _format_request(target: Target, headers: Iterable[tuple[str, str]], body: bytes) -> bytes:
+    own_headers = [("Host", target.netloc), ("Content-Length", str(len(body))), ("Connection", "close")]
+    head = "".join(f"{name}: {value}\r\n" for name, value in (*own_headers, *headers))
     # WSGI decodes header values as Latin-1. Encoding restores the bytes that arrived.
     return f"POST {target.path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body
 
 
-def _read_status(connection: socket.socket, left: Callable[[], float]) -> int:
-    """Return the status of a complete answer. Raises OSError, and ValueError if it is not HTTP.
+def _read_status(connection: socket.socket, seconds_left: Callable[[], float]) -> int:
+    """Return the status of the answer, once its headers are complete. 1xx answers are skipped: another one follows.
 
-    An answer without complete headers proves nothing. 1xx answers are skipped: the final one follows.
+    Raises OSError, and ValueError if no complete HTTP answer arrives.
     """
     head = b""
     while len(head) <= _MAX_HEAD_BYTES:
-        connection.settimeout(left())
+        connection.settimeout(seconds_left())
         received = connection.recv(_MAX_HEAD_BYTES)
         head += received
-        while _END in head and (found := _STATUS.match(head)):
+        while _HEAD_END in head and (found := _STATUS.match(head)):
             if not found[1].startswith(b"1"):
                 return int(found[1])
-            head = head.partition(_END)[2]
-        if not received or _END in head:
+            head = head.partition(_HEAD_END)[2]
+        if not received or _HEAD_END in head:
             break
     raise ValueError("no complete answer")

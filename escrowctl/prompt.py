@@ -5,25 +5,25 @@ from typing import TYPE_CHECKING
 
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Stopped, not_sent
 from escrowctl.options import SharedOptions
-from escrowctl.runtime import Runtime, forget_typed, without_echo
+from escrowctl.runtime import Runtime, discard_typed_input, without_echo
 from escrowctl.signals import Signals
 
 if TYPE_CHECKING:
     from escrowctl.output.console import Console
 
-_MAX_ANSWER = 8192
-_MAX_ECHO = 80
-"""The maximum of characters of a wrong answer that are shown."""
+_MAX_ANSWER_CHARS = 8192
+_MAX_QUOTED = 80
+"""The error message shows at most this many characters of a wrong answer."""
 
 
 def confirmation_needed(why: str, flag: str, hint: str = "") -> EscrowctlError:
-    """Return the `CONFIRMATION_NEEDED` error of a write. Its hint names `flag`, which confirms without a question."""
+    """Return a `CONFIRMATION_NEEDED` error with the message `why`. Its hint says that `flag` confirms."""
     confirm = f"to confirm without a question: repeat the command with {flag}"
     return not_sent(ErrorCode.CONFIRMATION_NEEDED, f"{why}.", hint=(confirm, hint))
 
 
 class Prompt:
-    """Questions on stderr, answers from stdin."""
+    """Asks questions on stderr and reads the answers from stdin."""
 
     def __init__(self, runtime: Runtime, signals: Signals, options: SharedOptions, console: "Console") -> None:
         self._runtime = runtime
@@ -33,7 +33,7 @@ class Prompt:
 
     @property
     def obstacle(self) -> str | None:
-        """The reason why no question can be asked, to follow "but"; None if questions are possible."""
+        """The reason why no question can be asked, in words that follow "but". None if one can be asked."""
         runtime = self._runtime
         if self._options.no_input:
             return "--no-input is set"
@@ -46,35 +46,35 @@ class Prompt:
     def confirm(self, lines: list[str], word: str, *, why: str, declined: str, hint: str = "") -> None:
         """Show `lines`, which describe the write, and ask the operator to type `word`.
 
-        Raises EscrowctlError with the `hint`: `DECLINED` for any other answer, which the message quotes;
-        `CONFIRMATION_NEEDED` if no question can be asked.
+        Raises EscrowctlError with `hint`: `DECLINED` for any other answer, with `declined` in the message;
+        `CONFIRMATION_NEEDED` if no question can be asked, with `why` in the message.
         """
-        if absent := self.obstacle:
-            raise confirmation_needed(f"{why}, but {absent}", "--yes", hint)
+        if obstacle := self.obstacle:
+            raise confirmation_needed(f"{why}, but {obstacle}", "--yes", hint)
         # Text typed before the question is no answer to it.
-        forget_typed(self._runtime.stdin)
+        discard_typed_input(self._runtime.stdin)
         try:
             answer = self._ask(lines).strip()
         except Stopped as stopped:
             raise Stopped(stopped.code, f"{declined}.", Effect.NOTHING_SENT) from None
         if answer != word:
-            why_not = f'you typed "{answer[:_MAX_ECHO]}" instead of "{word}"' if answer else "you did not confirm"
+            why_not = f'you typed "{answer[:_MAX_QUOTED]}" instead of "{word}"' if answer else "you did not confirm"
             raise not_sent(ErrorCode.DECLINED, f"{why_not}: {declined}.", hint=hint)
 
     def ask(self, *lines: str) -> str:
-        """Return a line of text, stripped. Call only if `obstacle` is None. Raises `DECLINED` if the input ends."""
-        return _given(self._ask(list(lines))).strip()
+        """Return the answer, stripped. Call only if `obstacle` is None. Raises `DECLINED` if the input ends."""
+        return _require_answer(self._ask(list(lines))).strip()
 
     def ask_secret(self, *lines: str) -> str:
-        """Ask for a line without echo and return it unchanged. Raises `DECLINED`, or `BAD_VALUE` if echo stays on."""
-        return _given(self._ask(list(lines), echo=False))
+        """Return an answer typed without echo. Raises `DECLINED` if input ends, `BAD_VALUE` if echo stays on."""
+        return _require_answer(self._ask(list(lines), echo=False))
 
     def _ask(self, lines: list[str], *, echo: bool = True) -> str:
         stdin, answer = self._runtime.stdin, ""
         try:
             with self._signals.let_through(), nullcontext() if echo else without_echo(stdin):
                 self._console.ask(lines)
-                answer = stdin.readline(_MAX_ANSWER)
+                answer = stdin.readline(_MAX_ANSWER_CHARS)
         finally:
             if not (echo and answer.endswith("\n")):
                 # Ctrl-C, Ctrl-D and an answer without echo leave the cursor behind the question.
@@ -82,7 +82,7 @@ class Prompt:
         return answer
 
 
-def _given(answer: str) -> str:
+def _require_answer(answer: str) -> str:
     if not answer:
         raise not_sent(ErrorCode.DECLINED, "standard input ended without an answer.")
     return answer

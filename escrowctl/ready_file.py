@@ -1,4 +1,4 @@
-"""The file that a server of escrowctl writes once it accepts calls. It tells other programs the address."""
+"""The ready file: a server of escrowctl writes its address into it once it accepts requests, for other programs."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ _MAX_BYTES = 4096
 
 
 def refuse_other_file(path: Path, *, keys: frozenset[str]) -> None:
-    """Raise `ErrorCode.BAD_VALUE` if `path` exists and is not an older ready file: a JSON object with these keys."""
+    """Raise `ErrorCode.BAD_VALUE` if `path` exists and is no earlier ready file: no JSON object with these keys."""
     if not os.path.lexists(path):
         return
     document = None
@@ -25,7 +25,7 @@ def refuse_other_file(path: Path, *, keys: frozenset[str]) -> None:
 
 @contextlib.contextmanager
 def announced_in(path: Path, text: str) -> Iterator[None]:
-    """Write the file, 0600. After the block, delete it if its content has not changed.
+    """Write `text` into the ready file, mode 0600. After the block, delete the file if it is unchanged.
 
     Raises `ErrorCode.STATE_UNUSABLE` if it cannot be written.
     """
@@ -44,7 +44,7 @@ def announced_in(path: Path, text: str) -> Iterator[None]:
 
 
 def _read(path: Path) -> bytes:
-    """Return the content of a file; empty if it is a link, is unreadable or is too large."""
+    """Return the content of a file. It is empty if the file is a link, unreadable or too large."""
     try:
         return read_regular(path, limit=_MAX_BYTES, follow=False)[0]
     except OSError:

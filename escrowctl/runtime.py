@@ -1,4 +1,4 @@
-"""The runtime environment: variables, streams, clocks, random numbers. Tests replace them."""
+"""The runtime environment: variables, streams, clocks, random numbers; and functions on time and terminals."""
 
 import errno
 import io
@@ -18,25 +18,25 @@ from escrowctl.errors import bad_value
 
 
 class _ClosedStream(io.StringIO):
-    """Replaces None, which Python has for a stream closed before the program began (`>&-`)."""
+    """A stream that was closed before the program began (`>&-`). Python has None in its place."""
 
     def write(self, _text: str) -> int:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
-def _draw() -> float:
+def _draw_fraction() -> float:
     # The same as random.random(), without the cost of importing random.
     return int.from_bytes(os.urandom(7)) / 2**56
 
 
-_RUN_MARK = len("01234567-89ab-")
+_RUN_PREFIX_CHARS = len("01234567-89ab-")
 """The number of leading characters that request ids of one run share."""
 
 
 class Runtime:
-    """The outside world of one run. `now` is for display and records, `monotonic` for deadlines.
+    """The environment of one run, which tests replace. `now` is for display and records, `monotonic` for deadlines.
 
-    `chance` returns a random number, 0 <= n < 1. `called`: the words that started the program, without its arguments.
+    `chance` returns a random number, 0 <= n < 1. `called` has the words of the command line before the arguments.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Runtime:
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
-        chance: Callable[[], float] = _draw,
+        chance: Callable[[], float] = _draw_fraction,
         called: Sequence[str] = ("escrowctl",),
     ) -> None:
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
@@ -65,18 +65,18 @@ class Runtime:
         self._called = called
 
     @cached_property
-    def _run_mark(self) -> str:
-        return self.new_uuid()[:_RUN_MARK]
+    def _run_prefix(self) -> str:
+        return self.new_uuid()[:_RUN_PREFIX_CHARS]
 
     def new_request_id(self) -> str:
-        """Return a UUID for one request. Those of one run share a prefix: see `are_of_one_run`."""
-        return self._run_mark + self.new_uuid()[_RUN_MARK:]
+        """Return a UUID for one request. The request ids of one run share a prefix."""
+        return self._run_prefix + self.new_uuid()[_RUN_PREFIX_CHARS:]
 
     @cached_property
     def program(self) -> tuple[str, ...]:
-        """The words that start this program again: its name if PATH finds this file, else its path.
+        """The words that start this program again: its name if PATH leads to this file, else its path.
 
-        A link and its target count as different: a virtual environment's python is a link to the system's.
+        A link and its target are different files here: a virtual environment's python is a link to the system's.
         """
         path, *rest = self._called
         name = Path(path).name
@@ -86,20 +86,20 @@ class Runtime:
         return path, *rest
 
 
-def are_of_one_run(one: str, other: str) -> bool:
+def are_of_one_run(request_id: str, other_id: str) -> bool:
     """Whether two request ids come from one run of escrowctl."""
-    return one[:_RUN_MARK] == other[:_RUN_MARK]
+    return request_id[:_RUN_PREFIX_CHARS] == other_id[:_RUN_PREFIX_CHARS]
 
 
-def read_call() -> tuple[str, ...]:
-    """Return the words before the arguments: the program's path, or `python -m escrowctl`."""
+def find_program_words() -> tuple[str, ...]:
+    """Return the words of the command line before the arguments: a path, or `python -m escrowctl`."""
     path = sys.argv[0]
     return (sys.orig_argv[0], "-m", "escrowctl") if Path(path).name == "__main__.py" else (path,)
 
 
 def forbid_core_dumps() -> None:
     """Forbid core dumps of this process, if the system allows that."""
-    import resource  # noqa: PLC0415 - for those who hold a key
+    import resource  # noqa: PLC0415 - only runs with a key need it
 
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
@@ -112,7 +112,7 @@ def without_echo(stdin: TextIO) -> Iterator[None]:
     Raises EscrowctlError `BAD_VALUE` if echo cannot be turned off. A stream without a file descriptor has
     no echo: nothing is done.
     """
-    import termios  # noqa: PLC0415 - for those who are asked for a key
+    import termios  # noqa: PLC0415 - only a question for a key needs it
 
     try:
         handle = stdin.fileno()
@@ -120,8 +120,8 @@ def without_echo(stdin: TextIO) -> Iterator[None]:
         yield
         return
     try:
-        before = termios.tcgetattr(handle)
-        silent = [*before]
+        attributes = termios.tcgetattr(handle)
+        silent = [*attributes]
         silent[3] &= ~termios.ECHO
         termios.tcsetattr(handle, termios.TCSAFLUSH, silent)
     except termios.error as error:
@@ -129,11 +129,11 @@ def without_echo(stdin: TextIO) -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(handle, termios.TCSADRAIN, before)
+        termios.tcsetattr(handle, termios.TCSADRAIN, attributes)
 
 
 def timestamp(moment: datetime) -> str:
-    """Return RFC 3339 text in UTC with milliseconds, the form of stored and printed times."""
+    """Return a time as RFC 3339 text in UTC with milliseconds, as it is stored and printed."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -142,7 +142,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def ago(earlier: str, now: datetime) -> str:
-    """Return the age of a timestamp in its largest full unit: `20 s ago`, `3 min ago`; or `in 2 h`."""
+    """Return the age of a timestamp in its largest unit: `20 s ago`, `3 min ago`; `in 2 h` if it is later."""
     seconds = int((now - datetime.fromisoformat(earlier)).total_seconds())
     size, unit = next(((size, unit) for size, unit in _UNITS if abs(seconds) >= size), (1, "s"))
     length = f"{abs(seconds) // size} {unit}"
@@ -156,9 +156,9 @@ def describe_duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < _MANY_SECONDS else f"{seconds / 3600:.1f} h"
 
 
-def takes_text(stream: TextIO) -> bool:
-    """Whether a stream takes text without waiting."""
-    import select  # noqa: PLC0415 - for what is drawn
+def is_writable_now(stream: TextIO) -> bool:
+    """Whether text can be written to a stream now, without waiting for its reader."""
+    import select  # noqa: PLC0415 - only drawn text needs it
 
     try:
         return bool(select.select((), (stream.fileno(),), (), 0)[1])
@@ -167,9 +167,9 @@ def takes_text(stream: TextIO) -> bool:
         return True
 
 
-def forget_typed(stdin: TextIO) -> None:
-    """Discard unread input of a terminal. Other streams keep theirs."""
-    import termios  # noqa: PLC0415 - for those who are asked
+def discard_typed_input(stdin: TextIO) -> None:
+    """Discard input that was typed at a terminal but not read. Other streams keep their input."""
+    import termios  # noqa: PLC0415 - only a question needs it
 
     with suppress(OSError, ValueError, termios.error):
         termios.tcflush(stdin.fileno(), termios.TCIFLUSH)

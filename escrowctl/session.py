@@ -1,6 +1,6 @@
-"""What a command is given: the options, the service, the client, the journal, the console and the prompt.
+"""The session of one run: its options, service, connection, journal, console and prompt.
 
-Nothing costly is imported or opened until a command uses it.
+A part is imported and opened when a command first uses it.
 """
 
 from contextlib import ExitStack, closing, suppress
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 
 
 def session_of(context: "typer.Context") -> "Session":
-    """Return the session that `main` handed to the command tree."""
+    """Return the session that `main` passed to the command tree."""
     session = context.find_object(Session)
     assert session is not None, "main always passes one"
     return session
 
 
 class Session:
-    """One run of the program."""
+    """The parts of one run of the program, each created when it is first used."""
 
     def __init__(self, runtime: Runtime, signals: Signals) -> None:
         self.runtime = runtime
         self.signals = signals
         self.options = SharedOptions()
         self.words: tuple[str, ...] = ()
-        """The words of the line after the program's name."""
+        """The words of the command line after the program's name."""
         self.command = ""
         """The command as far as it was recognised, such as `escrowctl config set`."""
         self.defects: list[BaseException] = []
@@ -73,21 +73,21 @@ class Session:
 
     @cached_property
     def prompt(self) -> "Prompt":
-        """Questions to the person at the terminal."""
+        """The prompt, which asks questions at the terminal."""
         from escrowctl.prompt import Prompt
 
         return Prompt(self.runtime, self.signals, self.options, self.console)
 
     def show(self, view: "View", *, done: str | None = None, facts: "Mapping[str, object] | None" = None) -> None:
-        """Show one view. `done` and `facts` describe a write that was done, for the error if printing fails.
+        """Show one view. If it is the result of a write, `done` says which one, for the error message.
 
-        Raises EscrowctlError: `RESULT_NOT_PRINTED` after a write that was done; `BAD_VALUE` for `-q` and a
-        read of any shape without an id.
+        Raises EscrowctlError: `RESULT_NOT_PRINTED`, with `facts`, if the result of a write cannot be printed;
+        `BAD_VALUE` under `-q` if the reply to a read contains no known id.
         """
         prints_ids = self.options.quiet and not self.options.fields
         if done is None and view.whole and prints_ids and view.items != () and not view.ids:
             raise EscrowctlError(
-                ErrorCode.BAD_VALUE, "-q prints ids, and no field of this reply is known to be an id: leave -q out."
+                ErrorCode.BAD_VALUE, "-q prints ids, but no field of this reply is known to be an id: leave -q out."
             )
         with printing_result(done, facts):
             self.console.show(view)
@@ -109,31 +109,31 @@ class Session:
         if self.options.sandbox:
             return
         with suppress(EscrowctlError):
-            # If a key was typed as the config file's name, the default file must be read too.
+            # --config may have got a key in place of a file name: read the default file too.
             for config in {self.folders.config / CONFIG_NAME, self.resolver.config_path}:
                 keys.learn_files(config, self.resolver.credentials.path)
 
     @cached_property
     def names(self) -> "Names":
-        """The names that shells offer at TAB."""
+        """The cache of the names that shells offer at TAB."""
         from escrowctl.completion.cache import Names
 
         return Names(lambda: self.folders.cache, sandbox=self.options.sandbox)
 
     def remember(self, kind: str, found: "Mapping[str | None, JsonValue]") -> None:
-        """Store ids of a kind (`transaction`, `user`) for the shells to offer. Maps id to status, or None."""
+        """Store ids of a kind (`transaction`, `user`) for shells to offer. `found` maps id to status, or None."""
         if self.options.base_url is None:
             self.names.add_ids(kind, found, self.service)
 
     def remember_profiles(self, *, default: str | None = None) -> None:
-        """Store the profiles of the default config file, and the name of its default one, for the shells to offer."""
+        """Store the names of the profiles, and of the `default` one, for shells to offer. Not under `--config`."""
         with suppress(EscrowctlError):
             if (config := self.resolver.config) is not None and self.options.config is None:
                 self.names.set_profiles(config.profiles, default or config.default_profile)
 
     @property
     def invocation(self) -> Invocation:
-        """The start of a command to paste."""
+        """The start of commands in hints, for this journal and service."""
         from escrowctl.invocation import read_invocation
 
         return read_invocation(self.runtime, self.options)
@@ -155,7 +155,7 @@ class Session:
 
     @cached_property
     def resolver(self) -> "Resolver":
-        """Finds settings and their sources. Not for `--sandbox`, whose settings are fixed."""
+        """Finds settings and their sources. Not for the sandbox, whose settings are fixed."""
         from escrowctl.config.settings import Resolver
 
         return Resolver(self.line, self.runtime.environ, self.folders)
@@ -165,8 +165,8 @@ class Session:
         """Opens connections to services and to the sandbox."""
         from escrowctl.connector import Connector
 
-        made = Connector(self.runtime, self.signals, self.options, self.console, lambda: self.journals.sandbox_folder)
-        return self._opened.enter_context(closing(made))
+        opened = Connector(self.runtime, self.signals, self.options, self.console, lambda: self.journals.sandbox_folder)
+        return self._opened.enter_context(closing(opened))
 
     @cached_property
     def service(self) -> "Service":
@@ -206,7 +206,7 @@ class Session:
 
     @cached_property
     def writer(self) -> "Writer":
-        """Sends writes to this run's service and records them. Creating it opens the journal."""
+        """Sends this run's writes and records them in the journal. The first access opens the journal."""
         from escrowctl.writes.writer import Writer
 
         self.journals.guard_live_writes(self.service, self.console)
@@ -222,8 +222,8 @@ class Session:
 
     @cached_property
     def pipeline(self) -> "Pipeline":
-        """Carries out writes at this run's service."""
-        # First: it imports httpx. Beneath more frames, the interpreter would map and unmap a stack page 400 times.
+        """Carries out all steps of writes at this run's service."""
+        # First the reader: it imports httpx. Deeper in the call stack, this would map and unmap a page 400 times.
         reader = self.reader
         from escrowctl.writes.pipeline import Pipeline
 
@@ -238,13 +238,13 @@ class Session:
 
     @cached_property
     def journal(self) -> "Journal":
-        """The journal of this run, created if needed. Raises `JOURNAL_UNUSABLE`, also if settings require another."""
+        """The journal of this run, created if needed. Raises `JOURNAL_UNUSABLE`, also if another is required."""
         self.may_have_written = True
         return self._opened.enter_context(closing(self.journals.open(reading=False)))
 
     @cached_property
     def journal_to_read(self) -> "Journal":
-        """The same journal, only for reading: nothing is created, and the disk may be read-only."""
+        """The journal of this run for reading only: nothing is created, and the disk may be read-only."""
         return self._opened.enter_context(closing(self.journals.open(reading=True)))
 
     def close(self) -> None:

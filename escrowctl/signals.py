@@ -27,27 +27,27 @@ class Signals:
         self.pending: ErrorCode | None = None
 
     @contextmanager
-    def installed(self, *, for_good: bool) -> Iterator[None]:
+    def installed(self, *, until_exit: bool) -> Iterator[None]:
         """Handle the signals inside the block; afterwards restore the previous handlers.
 
         A signal that is ignored at the start stays ignored: a shell does that with SIGINT for a background
         job of a script (POSIX.1-2017, XCU 2.11).
-        `for_good`: the process ends next. Ignore signals afterwards: a late one must not change the exit code.
+        `until_exit`: the process ends after the block. Signals are then ignored: none may change the exit code.
         """
         ignored = {number for number in _CODES if signal.getsignal(number) is signal.SIG_IGN}
-        before = {number: signal.signal(number, self._handle) for number in _CODES.keys() - ignored}
+        previous = {number: signal.signal(number, self._handle) for number in _CODES.keys() - ignored}
         try:
             yield
         finally:
-            for number, handler in before.items():
-                signal.signal(number, signal.SIG_IGN if for_good else handler)
+            for number, handler in previous.items():
+                signal.signal(number, signal.SIG_IGN if until_exit else handler)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold signals back during the block. Raise `Stopped` for a remembered one at its end.
+        """Hold signals back during the block. If one came, raise `Stopped` at the end of the outermost block.
 
-        If the block itself fails, its error is raised, because it says more than a signal. Signals stay held
-        until that error has been reported. If the program goes on, call `resume` then.
+        If the block fails, its error is raised instead, because it says more, and signals stay held. The caller
+        reports the error. If the program goes on, the caller then calls `resume`.
         """
         outer, self._holding = self._holding, True
         yield
@@ -56,11 +56,11 @@ class Signals:
             self.raise_pending()
 
     def hold(self) -> None:
-        """Hold signals back from here on."""
+        """Hold signals back until `resume`."""
         self._holding = True
 
     def resume(self) -> None:
-        """Let signals through again, the remembered one first."""
+        """Stop holding signals back. Raise `Stopped` if one came before."""
         self._holding = False
         self.raise_pending()
 
@@ -75,23 +75,23 @@ class Signals:
             self._holding = outer
 
     def remember(self, stopped: Stopped) -> None:
-        """Raise a caught `Stopped` again later, after the caller has reported its result."""
+        """Keep the signal of a caught `Stopped` pending, until the caller has reported its result."""
         self.pending = stopped.code
 
     def take(self) -> ErrorCode | None:
-        """Return a signal that was held back, once. The caller must end its work and report that."""
+        """Return the code of the pending signal, and forget it; else None. After a signal the caller must end."""
         code, self.pending = self.pending, None
         return code
 
     def raise_pending(self) -> None:
-        """Raise `Stopped` for a signal that was held back, once."""
+        """Raise `Stopped` if a signal is pending, and forget the signal."""
         if (code := self.take()) is not None:
             raise Stopped(code)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         code = _CODES[signal.Signals(number)]
         if number == signal.SIGHUP:
-            # One hang-up sends it several times: from the kernel and from the shell.
+            # For one hang-up, both the kernel and the shell may send a SIGHUP.
             signal.signal(number, signal.SIG_IGN)
         if self._holding:
             self.pending = code

@@ -1,4 +1,4 @@
-"""What the SQLite files of escrowctl share: durable connections, one transaction, tables that are created once."""
+"""Functions for all SQLite files of escrowctl: connections, durable commits, transactions, creation of tables."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 BUSY_SECONDS = 10.0
-"""How long a statement waits for other processes."""
+"""How long a statement waits for the locks of other processes."""
 
 
 def connect(path: Path, *, seconds: float = BUSY_SECONDS, any_thread: bool = False) -> sqlite3.Connection:
-    """Return a connection to a file that exists. It is in autocommit mode, so that no transaction is open by accident.
+    """Return a connection in autocommit mode, so that no transaction is open by accident. Raises sqlite3.Error.
 
-    It belongs to this thread, unless `any_thread`. Raises sqlite3.Error.
+    `path` exists already. Only this thread may use the connection, unless `any_thread`.
     """
     return sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=not any_thread)
 
@@ -28,7 +28,7 @@ def sync_every_commit(database: sqlite3.Connection) -> None:
 
 @contextmanager
 def transaction(database: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
-    """Commit when the block ends. Roll back if it raises, or if the commit fails."""
+    """Run the block in a transaction. Commit at its end; roll back if the block or the commit fails."""
     database.execute(begin)
     try:
         yield
@@ -41,15 +41,15 @@ def transaction(database: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") ->
 
 
 def version_of(database: sqlite3.Connection) -> int:
-    """Return the format of a file (`user_version`). A new file has 0."""
+    """Return the version of a file's format (`user_version`). A new file has 0."""
     return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
 def prepare(database: sqlite3.Connection, version: int, create: Callable[[sqlite3.Connection], None]) -> int:
-    """Let `create` make the tables of a new file, in one transaction, and return the file's format."""
+    """If the file is new, let `create` make its tables, in one transaction. Return its format's version."""
     if version_of(database) == 0:
         with transaction(database):
-            # Read again: another process may have been first.
+            # Read again: another process may have created them.
             if version_of(database) == 0:
                 create(database)
                 database.execute(f"PRAGMA user_version = {version}")
@@ -63,5 +63,5 @@ def run_script(database: sqlite3.Connection, script: str) -> None:
 
 
 def primary_code(error: sqlite3.Error) -> int:
-    """Return SQLite's primary result code, the low byte (sqlite.org/rescode.html). 0 means that there is none."""
+    """Return the primary result code of an error, the low byte (sqlite.org/rescode.html); 0 if it has no code."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)) & 0xFF

@@ -16,10 +16,10 @@ from escrowctl.errors import ErrorCode, bad_value, not_sent
 
 MOST_FLAWS = 1000
 """The most flaws that are shown of one file."""
-_SEARCHED = 64 * 1024
+_SEARCH_CHARACTERS = 64 * 1024
 _HASH_BYTES = 8
 _KEY_DIGITS = 16
-_MOST_NAMED = 20
+_MAX_NAMED = 20
 
 
 class Sum(NamedTuple):
@@ -29,7 +29,7 @@ class Sum(NamedTuple):
     amount: Decimal = Decimal(0)
 
     def plus(self, rows: int, amount: Decimal) -> "Sum":
-        """Return the sum with more rows."""
+        """Return the sum with these rows and their amount added."""
         return Sum(self.rows + rows, sum_exactly((self.amount, amount)))
 
 
@@ -39,16 +39,16 @@ def count_rows(count: int) -> str:
 
 
 def add_row(sums: dict[str, Sum], row: RowContent) -> None:
-    """Add a row to the sums by currency; a release whose amount is not known is under ""."""
+    """Add a row to the sums by currency. A release without an amount in the file is under ""."""
     currency = row.currency or ""
     sums[currency] = sums.get(currency, Sum()).plus(1, Decimal(row.amount or 0))
 
 
 class CheckedFile:
-    """The rows of a file, in their order. Close it: they are stored in a temporary file.
+    """The valid rows of a file, in their order, and the flaws of the others. Close it: it has a temporary file.
 
-    `sums` are by currency. `has_keys`: every row has a key. `flaws` are the first `MOST_FLAWS` flaws; `flawed` counts
-    the rows that have one, and cannot be sent. `read` counts all rows.
+    `sums` are by currency. `has_keys`: every row has a key (its reference or id). `flaws` are the first
+    `MOST_FLAWS` flaws. `rows` counts the stored rows, `flawed` the rows with flaws, and `read` all rows.
     """
 
     def __init__(self, kind: RowKind, service: Service) -> None:
@@ -61,11 +61,11 @@ class CheckedFile:
         self.has_keys = True
         self.flaws: list[Flaw] = []
         self.flawed = 0
-        self._lines: dict[int, int] = {}
+        self._first_lines: dict[int, int] = {}
         self._hash = hashlib.sha256()
         self._spool: IO[str] = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115 - `close` closes it
         self._unsearched: list[tuple[int, str]] = []
-        self._size = 0
+        self._unsearched_size = 0
 
     @property
     def digest(self) -> str:
@@ -73,61 +73,61 @@ class CheckedFile:
         return self._hash.hexdigest()
 
     def may_have_key(self, key: str) -> bool:
-        """Whether a row has this key. It is compared by hash: two different keys hardly ever have the same one."""
-        return self._hash_key(key) in self._lines
+        """Whether a row has this key. Only hashes are compared: two different keys hardly ever have equal ones."""
+        return self._hash_key(key) in self._first_lines
 
     def take(self, found: Row | Flaw) -> None:
-        """Store a row, or its flaws. Raises EscrowctlError `STATE_UNUSABLE` on a full disk."""
+        """Store a row, or its flaws. Raises EscrowctlError `STATE_UNUSABLE` if the disk is full."""
         self.read += 1
         if isinstance(found, Flaw):
-            self._note(found.line, found.why)
+            self._add_flaws(found.line, found.why)
             return
         row = check_row(self.kind, found, self.service)
         flaws = row if isinstance(row, list) else []
-        name = self.kind.key
-        key = cell_text(found.cells.get(name))
-        if key and (first := self._lines.setdefault(self._hash_key(key), found.line)) != found.line:
-            flaws.append(f'{name} "{key}" is also on line {first}: write each {name} once')
+        key_column = self.kind.key
+        key = cell_text(found.cells.get(key_column))
+        if key and (first := self._first_lines.setdefault(self._hash_key(key), found.line)) != found.line:
+            flaws.append(f'{key_column} "{key}" is also on line {first}: write each {key_column} once')
         if flaws or isinstance(row, list):
-            self._note(found.line, *flaws)
+            self._add_flaws(found.line, *flaws)
             return
         text = row.encode()
-        with _storing():
+        with _convert_disk_errors():
             self._spool.write(f"{found.line}\t{text}\n")
         self._hash.update(text.encode())
         self.rows += 1
         add_row(self.sums, row)
         self.has_keys &= row.key is not None
         self._unsearched.append((found.line, text))
-        self._size += len(text)
-        if self._size > _SEARCHED:
-            self.search()
+        self._unsearched_size += len(text)
+        if self._unsearched_size > _SEARCH_CHARACTERS:
+            self.flag_api_keys()
 
-    def search(self) -> None:
-        """Search for the API key, in many rows at once: one by one would take longer than all the rest."""
+    def flag_api_keys(self) -> None:
+        """Note a flaw for each row with the API key. One search of many rows is faster than one of each row."""
         key = self.service.key.reveal()
         if holds_key("\n".join(text for _, text in self._unsearched), key):
             for line, text in self._unsearched:
                 if holds_key(text, key):
-                    self._note(line, "holds the API key: remove it")
-        self._unsearched, self._size = [], 0
+                    self._add_flaws(line, "contains the API key: remove it")
+        self._unsearched, self._unsearched_size = [], 0
 
     def __iter__(self) -> Iterator[tuple[int, RowContent]]:
-        """Yield every row with its line."""
-        with _storing():
+        """Yield the line and the content of every row without a flaw."""
+        with _convert_disk_errors():
             self._spool.seek(0)
         for text in self._spool:
             line, _, content = text.partition("\t")
             yield int(line), decode_row(content)
 
     def with_keys(self) -> Iterator[tuple[int, RowContent, str]]:
-        """Yield every row with its line and key. A missing key is made from the content: equal on every machine."""
+        """Yield each row's line, content and key. A missing key is made from the file: equal on every machine."""
         for position, (line, row) in enumerate(self, start=1):
             yield line, row, row.key or f"{self.digest[:_KEY_DIGITS]}-{position}"
 
     def close(self) -> None:
-        """Remove the temporary file, and release the memory of the keys: sending takes long, and needs neither."""
-        self._lines.clear()
+        """Remove the temporary file, and free the memory for keys: sending takes long, and needs neither."""
+        self._first_lines.clear()
         # Rows that did not fit on the disk are still in memory, and fail again.
         with contextlib.suppress(OSError):
             self._spool.close()
@@ -135,29 +135,29 @@ class CheckedFile:
     def _hash_key(self, key: str) -> int:
         return int.from_bytes(hashlib.blake2b(self.kind.fold(key).encode(), digest_size=_HASH_BYTES).digest(), "big")
 
-    def _note(self, line: int, *flaws: str) -> None:
+    def _add_flaws(self, line: int, *flaws: str) -> None:
         self.flawed += 1
         if len(self.flaws) < MOST_FLAWS:
             self.flaws += [Flaw(line, why) for why in flaws]
 
 
 @contextlib.contextmanager
-def _storing() -> Iterator[None]:
+def _convert_disk_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise not_sent(
             ErrorCode.STATE_UNUSABLE,
             f"the checked rows could not be stored in {tempfile.gettempdir()}: {error.strerror or error}.",
-            hint="make room there, or name another folder in TMPDIR",
+            hint="free space there, or set TMPDIR to another folder",
         ) from error
 
 
 def check_file(source: BinaryIO, checked: CheckedFile, *, name: str) -> None:
-    """Take the rows of a file, and their flaws; `name` is its name in messages.
+    """Read all rows of a file into `checked`. `name` is the file's name in messages.
 
-    Raises EscrowctlError (`ErrorCode.BAD_VALUE` if it is empty, of another format, or lacks a column,
-    `ErrorCode.STATE_UNUSABLE` if there is no room for it); and OSError if it cannot be read.
+    Raises EscrowctlError: `BAD_VALUE` if the file is empty, has another format or lacks a column, `STATE_UNUSABLE`
+    if the disk is full. Raises OSError if the file cannot be read.
     """
     table = Table(source)
     checked.is_json = table.is_json
@@ -172,15 +172,15 @@ def check_file(source: BinaryIO, checked: CheckedFile, *, name: str) -> None:
         table.detach()
     if not checked.read:
         raise bad_value(f"{name} has no rows under its header.")
-    checked.search()
+    checked.flag_api_keys()
     checked.columns = tuple(name for name in table.columns if not name.startswith(RESULT))
 
 
 def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, name: str) -> None:
-    """Refuse the header of a CSV file if it lacks a required column, or has a column that would be misread."""
+    """Raise EscrowctlError `BAD_VALUE` if a CSV header lacks a required column or would be misread."""
     added = next((one for one in columns if one.startswith(RESULT) and one != REJECTED), None)
     if added is not None:
-        # Its cells are changed for spreadsheets, so that their references would differ from the original ones.
+        # The cells of results are escaped for spreadsheets: their references may differ from the original ones.
         raise bad_value(
             f'{name} looks like a file of results (column "{added}"): send the original file, without the columns '
             f'that begin with "{RESULT}".'
@@ -190,5 +190,5 @@ def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, na
     required = (*kind.required, *(["reference"] if service.live and kind.key == "reference" else []))
     missing = [column for column in required if column not in columns]
     if columns and missing:
-        found = ", ".join(columns[:_MOST_NAMED])
+        found = ", ".join(columns[:_MAX_NAMED])
         raise bad_value(f'{name} has no column "{missing[0]}": its first line names {found}.')

@@ -1,4 +1,4 @@
-"""Decide when a run ends early: the other rows would fail too, or the service created something else."""
+"""Decide when a run ends early: the other rows would fail too, or the service created something that differs."""
 
 from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import outcome_of
@@ -9,36 +9,36 @@ from escrowctl.journal.model import KEY_REFUSED, Entry
 EQUAL_FAILURES = 5
 """After so many consecutive rows with the same failure, the run ends: the others would fail too."""
 
-_ENDS_ALL = (ErrorCode.CAPPED, ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN, ErrorCode.DEFECT)
-"""Reasons not to send a row that also apply to all others."""
+_RUN_ENDING_CODES = (ErrorCode.CAPPED, ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN, ErrorCode.DEFECT)
+"""Codes of errors that keep every other row from being sent, too."""
 
-_OF_ONE_ROW = (
+_ROW_ONLY_CODES = (
     ErrorCode.ALREADY_DONE,
     ErrorCode.CONFLICT,
     ErrorCode.EARLIER_UNKNOWN,
     ErrorCode.EXPECTATION_FAILED,
     ErrorCode.REFERENCE_REUSED,
 )
-"""Reasons that say nothing about later rows: a run that they ended could never get past such rows."""
+"""Codes of errors that concern only one row. They never end a run: no run could get past such rows."""
 
 
-class Halts:
-    """Watches how rows end. `why`: the reason to end the run, empty while it goes on.
+class HaltRules:
+    """Decides after each row whether the run goes on. `reason` says why the run must end; empty: it goes on.
 
-    The first row goes alone: until one is done, `canary_passed` is False.
+    The first row is sent alone: until a row is done, `canary_passed` is False.
     """
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
-        self._alike: tuple[object, int] = (None, 0)
+        self._equal_failures: tuple[object, int] = (None, 0)
         self.canary_passed = False
-        self.why = ""
+        self.reason = ""
 
-    def weigh(self, line: int, entry: Entry) -> None:
-        """Decide whether the run goes on after a row that has ended."""
+    def check_outcome(self, line: int, entry: Entry) -> None:
+        """Set `reason` if the run must end after this outcome of the row on a line."""
         settlement, outcome = entry.settlement, outcome_of(entry)
         if outcome is Outcome.DONE:
-            self.canary_passed, self._alike = True, (None, 0)
+            self.canary_passed, self._equal_failures = True, (None, 0)
             if settlement.remark is not None and entry.intent.has_no_id:
                 self.halt(f"line {line}: {settlement.result_id} was created, but {settlement.remark}")
         elif settlement.http_status in KEY_REFUSED:
@@ -50,21 +50,21 @@ class Halts:
             wish = f"asks to wait {asked:.0f} s" if asked is not None else "refuses every row for now"
             self.halt(f"the service {wish}: {settlement.detail}")
         elif settlement.http_status not in THROTTLED:
-            self._count_alike((outcome, settlement.http_status), settlement.detail)
+            self._count_failure((outcome, settlement.http_status), settlement.detail)
 
-    def weigh_unsent(self, line: int, error: EscrowctlError) -> None:
-        """Decide whether the run goes on after a row that cannot be sent."""
+    def check_unsent(self, line: int, error: EscrowctlError) -> None:
+        """Set `reason` if the run must end because the row on a line cannot be sent."""
         why = error.message.rstrip(".")
-        if error.code in _ENDS_ALL:
+        if error.code in _RUN_ENDING_CODES:
             self.halt(f"line {line}: {why}")
-        elif error.code not in _OF_ONE_ROW:
-            self._count_alike(error.code, why)
+        elif error.code not in _ROW_ONLY_CODES:
+            self._count_failure(error.code, why)
 
     def halt(self, why: str) -> None:
-        """End the run, unless it ends already."""
-        self.why = self.why or why
+        """Set the reason to end the run, unless there is one already."""
+        self.reason = self.reason or why
 
-    def _count_alike(self, kind: object, detail: str) -> None:
-        self._alike = (kind, self._alike[1] + 1 if self._alike[0] == kind else 1)
-        if self._alike[1] >= EQUAL_FAILURES:
-            self.halt(f"the last {EQUAL_FAILURES} rows ended alike: {detail}")
+    def _count_failure(self, kind: object, detail: str) -> None:
+        self._equal_failures = (kind, self._equal_failures[1] + 1 if self._equal_failures[0] == kind else 1)
+        if self._equal_failures[1] >= EQUAL_FAILURES:
+            self.halt(f"the last {EQUAL_FAILURES} rows had the same failure: {detail}")

@@ -1,9 +1,9 @@
-"""Rows in progress: the request of each, the intent recorded before it, and whether it is out or waiting."""
+"""The rows in progress: each with its request and its journal entry, either at the senders or waiting."""
 
 import heapq
 from collections import Counter
 
-from escrowctl.batch.plan import Batch, Todo, outcome_of
+from escrowctl.batch.plan import Batch, RowToSend, outcome_of
 from escrowctl.batch.rows import request_row
 from escrowctl.config.service import Service
 from escrowctl.contract.money import Money
@@ -12,69 +12,71 @@ from escrowctl.errors import Outcome
 from escrowctl.journal.model import NO_CAPS, Begin, Entry, Settlement, State
 from escrowctl.runtime import Runtime
 from escrowctl.writes.intents import account_of, make_intent, operator_name
-from escrowctl.writes.requests import RecordOptions, WriteRequest, request_again
+from escrowctl.writes.requests import RecordOptions, WriteRequest, restore_request
 
-_NOT_AGAIN = "; the next attempt was not sent"
+_NOT_RETRIED = "; the next attempt was not sent"
 
 
 class PendingRow:
     """A row in progress, and its state."""
 
-    def __init__(self, todo: Todo, request: WriteRequest, money: Money | None) -> None:
-        self.line = todo.line
-        self.content = todo.row
+    def __init__(self, to_send: RowToSend, request: WriteRequest, money: Money | None) -> None:
+        self.line = to_send.line
+        self.content = to_send.row
         self.request = request
-        self.options = _expect(money)
-        self.entry: Entry | None = todo.again
+        self.options = _expect_money(money)
+        self.entry: Entry | None = to_send.repeated
         self.before: Located | None = None
-        self.unsettled = todo.again is not None and todo.again.state is State.UNKNOWN
+        self.may_be_applied = to_send.repeated is not None and to_send.repeated.state is State.UNKNOWN
         """Whether an earlier attempt may have been applied."""
-        self.earlier: Settlement | None = None
-        """The outcome of that attempt, set when the next attempt is begun."""
-        self.again_after: float | None = None
-        """The row is sent again after so many seconds; None: it ends with its outcome."""
+        self.earlier_settlement: Settlement | None = None
+        """The settlement of that attempt, set when the next attempt begins."""
+        self.retry_delay: float | None = None
+        """The seconds until the row is sent again; None: the row ends with its outcome."""
         self.attempts = 0
-        self.waits = 0
+        self.lock_waits = 0
         self.sent_at = 0.0
         self.locks: list[str] = []
 
     @property
-    def sent(self) -> Entry:
-        """The entry of a row that was begun."""
+    def begun_entry(self) -> Entry:
+        """The journal entry of a row that has one."""
         assert self.entry is not None, "it was begun"
         return self.entry
 
     @property
     def is_begun(self) -> bool:
-        """Whether the journal has an intent for it without an outcome."""
+        """Whether the row has an entry in flight: its intent is recorded, its outcome is not."""
         return self.entry is not None and self.entry.state is State.IN_FLIGHT
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome of the row, as far as it is recorded."""
+        """The recorded outcome of the row; not sent if it has no entry."""
         return outcome_of(self.entry) if self.entry is not None else Outcome.NOT_SENT
 
-    def take_back(self) -> Settlement:
-        """Return the settlement of an unsent attempt. If an earlier attempt is unknown, it stays unknown."""
+    def settle_as_unsent(self) -> Settlement:
+        """Return the settlement of an attempt that was not sent: not sent, or unknown if an earlier attempt is."""
         self.attempts -= 1
-        self.again_after = 0.0
-        if self.earlier is None:
+        self.retry_delay = 0.0
+        if self.earlier_settlement is None:
             return Settlement(Outcome.NOT_SENT, "nothing was sent: the run slowed down, or ended")
-        return self.earlier._replace(detail=self.earlier.detail.removesuffix(_NOT_AGAIN) + _NOT_AGAIN)
+        return self.earlier_settlement._replace(
+            detail=self.earlier_settlement.detail.removesuffix(_NOT_RETRIED) + _NOT_RETRIED
+        )
 
     def __lt__(self, other: "PendingRow") -> bool:
         return self.line < other.line
 
 
 class InFlight:
-    """The rows of a run that were taken up and have not ended: with the senders, waiting, or between the two."""
+    """The rows of a run that have begun and not ended: at the senders, waiting, or between the two."""
 
     def __init__(self) -> None:
         self._rows: dict[int, PendingRow] = {}
-        self._later: list[tuple[float, PendingRow]] = []
+        self._waiting: list[tuple[float, PendingRow]] = []
         self.counts: Counter[Outcome] = Counter()
         """The number of ended rows by outcome."""
-        self.out: set[int] = set()
+        self.at_senders: set[int] = set()
         """The lines of the rows that the senders have."""
 
     def __len__(self) -> int:
@@ -84,24 +86,24 @@ class InFlight:
         return self._rows[line]
 
     @property
-    def due(self) -> float | None:
-        """When the next of the waiting rows is due; None: none waits."""
-        return self._later[0][0] if self._later else None
+    def next_due(self) -> float | None:
+        """When the first of the waiting rows may be sent, on the monotonic clock; None: no row waits."""
+        return self._waiting[0][0] if self._waiting else None
 
-    def take_up(self, row: PendingRow) -> None:
+    def add(self, row: PendingRow) -> None:
         """Add a row."""
         self._rows[row.line] = row
 
-    def put_off(self, row: PendingRow, due: float) -> None:
-        """Send a row later; a release is read again then, and must be unchanged."""
+    def postpone(self, row: PendingRow, due: float) -> None:
+        """Let a row wait until `due`. A release is read again then, and must have the same money."""
         row.before = None
         if row.entry is not None:
-            row.options = _expect(row.entry.intent.money)
-        heapq.heappush(self._later, (due, row))
+            row.options = _expect_money(row.entry.intent.money)
+        heapq.heappush(self._waiting, (due, row))
 
-    def take_due(self, now: float) -> PendingRow | None:
-        """Return the next row that has waited long enough."""
-        return heapq.heappop(self._later)[1] if self._later and self._later[0][0] <= now else None
+    def pop_due(self, now: float) -> PendingRow | None:
+        """Remove and return the first waiting row that is due; None: no row is due."""
+        return heapq.heappop(self._waiting)[1] if self._waiting and self._waiting[0][0] <= now else None
 
     def end(self, row: PendingRow) -> None:
         """Remove a row, and count it under its recorded outcome."""
@@ -109,10 +111,10 @@ class InFlight:
         self.counts[row.outcome] += 1
 
     def end_waiting(self) -> None:
-        """End the rows that wait to be sent."""
-        for _, row in self._later:
+        """End all rows that wait to be sent."""
+        for _, row in self._waiting:
             self.end(row)
-        self._later.clear()
+        self._waiting.clear()
 
     def end_begun(self) -> None:
         """End all rows that have an entry: no more outcomes are recorded for them."""
@@ -120,8 +122,8 @@ class InFlight:
             self.end(row)
 
 
-class Requests:
-    """Makes the rows of one batch, and their intents."""
+class RowMaker:
+    """Makes the pending rows of one batch, and the intents that the journal records for them."""
 
     def __init__(self, batch: Batch, service: Service, runtime: Runtime) -> None:
         self._batch = batch
@@ -130,16 +132,16 @@ class Requests:
         self._account = account_of(service)
         self._operator = operator_name()
 
-    def make_row(self, todo: Todo) -> PendingRow:
-        """Return a row to send."""
-        if todo.again is not None:
-            request = request_again(todo.again)
+    def make_row(self, to_send: RowToSend) -> PendingRow:
+        """Return the pending row, with its request, of a row to send."""
+        if to_send.repeated is not None:
+            request = restore_request(to_send.repeated)
             assert request is not None, "a batch stores no secrets"
-            return PendingRow(todo, request, todo.again.intent.money)
-        return PendingRow(todo, request_row(self._batch.kind, todo.row, self._service), todo.row.money)
+            return PendingRow(to_send, request, to_send.repeated.intent.money)
+        return PendingRow(to_send, request_row(self._batch.kind, to_send.row, self._service), to_send.row.money)
 
-    def begin(self, row: PendingRow) -> Begin:
-        """Return the intent to record before a row is sent. Its request uses the record that was read."""
+    def make_begin(self, row: PendingRow) -> Begin:
+        """Return the intent to record before a row is sent. If its record was read, the request is made anew."""
         caps, request_id = self._service.caps if row.request.is_capped else NO_CAPS, self._runtime.new_request_id()
         run_key = self._batch.run_key or ""
         if row.entry is not None:
@@ -154,6 +156,6 @@ class Requests:
         return Begin(intent, request_id, caps, planned=(self._batch.name, row.line))
 
 
-def _expect(money: Money | None) -> RecordOptions:
-    """Return the confirmed values, which a record must still have before each attempt."""
+def _expect_money(money: Money | None) -> RecordOptions:
+    """Return options that refuse a record without this money; None: any record is allowed."""
     return RecordOptions(None, money.amount, money.currency) if money else RecordOptions()

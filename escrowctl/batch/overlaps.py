@@ -1,4 +1,4 @@
-"""Find the rows of a file that were sent before, or are planned in another batch."""
+"""Find the rows of a file that were sent before, or that another batch still plans to send."""
 
 from itertools import islice
 from typing import NamedTuple
@@ -17,8 +17,9 @@ _PAGE = 500
 class Overlaps(NamedTuple):
     """Rows of a file that were sent before or are planned: pairs of the line and its entry or batch.
 
-    `done` happened under this account, `repeated` too, but under another run key; `other` may belong to another
-    account, or has another spelling of an id.
+    `done`: this account has done the row. `repeated`: likewise, but under another run key. `unknown`: the outcome
+    is not known. `other`: the account may be another one, or the id has another spelling. `planned`: another batch
+    plans the row.
     """
 
     done: list[tuple[int, Entry]]
@@ -29,17 +30,17 @@ class Overlaps(NamedTuple):
 
 
 def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_key: str | None) -> Overlaps:
-    """Return the rows of a file that were sent before, by a batch or a single command, or are planned elsewhere.
+    """Return the rows of a file that were sent before, by a batch or a single command, or that a batch still plans.
 
-    Without a run key, rows of every run are done.
+    If `run_key` is None, the rows of every run count as done.
     """
     found = Overlaps([], [], [], [], _find_planned(journal, checked, service))
     rows = checked.with_keys()
     while page := list(islice(rows, _PAGE)):
-        template = _intend(checked.kind, page[0][1], service)
-        intents = [(line, _like(template, key)) for line, _, key in page]
-        # An unknown create without a reference may be a row without one.
-        intents += [(line, _intend(checked.kind, row, service)) for line, row, _ in page if row.key is None]
+        template = _make_row_intent(checked.kind, page[0][1], service)
+        intents = [(line, _replace_key(template, key)) for line, _, key in page]
+        # A row without a reference may repeat an unknown create that has none either.
+        intents += [(line, _make_row_intent(checked.kind, row, service)) for line, row, _ in page if row.key is None]
         overlaps = journal.find_overlaps([intent for _, intent in intents])
         for (line, intent), entries in zip(intents, overlaps, strict=True):
             for entry in entries:
@@ -58,15 +59,15 @@ def _choose_list(found: Overlaps, intent: Intent, entry: Entry, run_key: str | N
 
 
 def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> list[tuple[int, Batch]]:
-    """Return the rows whose keys an unfinished batch has not sent yet."""
+    """Return the line of each row that an unfinished batch still has to send, with this batch."""
     planned: dict[str, Batch] = {}
     kind = checked.kind
     for batch in list_batches(journal):
         if batch.dropped or batch.kind is not kind or not batch.is_for(service):
             continue
-        for todo in list_unsent(journal, batch, service):
-            key = todo.row.key
-            # First by hash, so that memory holds only keys that are probably in both.
+        for to_send in list_unsent(journal, batch, service):
+            key = to_send.row.key
+            # Hashes are compared first, so memory holds only keys that are probably in both.
             if key is not None and checked.may_have_key(key):
                 planned[kind.fold(key)] = batch
     if not planned:
@@ -75,11 +76,11 @@ def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> l
     return [(line, planned[key]) for line, key in folded if key in planned]
 
 
-def _intend(kind: RowKind, row: RowContent, service: Service) -> Intent:
+def _make_row_intent(kind: RowKind, row: RowContent, service: Service) -> Intent:
     return make_intent(service, request_row(kind, row, service), "", operator="")
 
 
-def _like(template: Intent, key: str) -> Intent:
+def _replace_key(template: Intent, key: str) -> Intent:
     if template.is_once_only:
         return template._replace(resource_id=key, fingerprint=key)
     return template._replace(reference=key)

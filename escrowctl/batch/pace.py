@@ -1,8 +1,8 @@
 """The rate at which rows are sent: limited by the operator, and by the rate that the service accepts.
 
-A 429 says that all workers together were too fast. So none sends until the requested wait is over. Then they send as
-many rows a second as the service accepted in the second before, and slowly more: little near that rate, then fast, as
-TCP looks for its limit (RFC 9438 section 4.1). If the service still refuses, each slow-down halves the rate.
+A 429 says that all senders together were too fast, so none sends until the requested wait is over. Then they send
+at the rate at which the service accepted rows in the second before. The rate grows slowly at first, then faster, as
+TCP looks for its limit (RFC 9438 section 4.1). If the service refuses again, the rate falls to no less than half.
 """
 
 from collections import deque
@@ -14,14 +14,14 @@ MAX_SLOWDOWNS_IN_A_ROW = 6
 """After so many slow-downs in a row, with no row accepted in between, no more rows are tried."""
 
 _MEASURED_SECONDS = 1.0
-_NEAR = 0.97
-_STEADY_GROWTH, _FIRST_GROWTH = 60.0, 12.0
-"""Seconds in which the limit doubles: if measured over a steady second, and if measured after a burst."""
-_FORGOTTEN = 20.0
-_ADDED, _MOST_ADDED = 10.0, 2.0
+_FIRST_FACTOR = 0.97
+_STEADY_DOUBLING, _BURST_DOUBLING = 60.0, 12.0
+"""Seconds in which the limit doubles, after it was measured over a steady second, or just after a burst."""
+_MAX_FACTOR = 20.0
+_ADDED_SHARE, _MAX_ADDED = 10.0, 2.0
 _BURST_SECONDS = 0.02
-_FIRST_PAUSE, _MOST_PAUSE = 0.25, 5.0
-_ANY = 1_000_000
+_FIRST_PAUSE, _MAX_PAUSE = 0.25, 5.0
+_UNLIMITED = 1_000_000
 _SERVER_ERROR = 500
 
 
@@ -29,37 +29,37 @@ class Pace:
     """Computes how many rows may be sent now. Times are seconds of one monotonic clock; `most` is rows a second."""
 
     def __init__(self, most: float | None, now: float) -> None:
-        self._most = most
-        self._next = now
-        self._resumes = now
-        self._slowed: float | None = None
+        self._max_rate = most
+        self._due = now
+        self._paused_until = now
+        self._slowed_at: float | None = None
         self._limit = 0.0
-        self._growth = _STEADY_GROWTH
-        self._taken: deque[float] = deque()
-        self._in_vain = 0
+        self._doubling = _STEADY_DOUBLING
+        self._accepted_at: deque[float] = deque()
+        self._slowdowns_in_a_row = 0
         self.asked_too_much: float | None = None
-        """The wait in seconds that the service asked for, if escrowctl does not wait so long."""
+        """The wait in seconds that the service asked for, if it is longer than escrowctl waits; else None."""
 
     @property
     def is_hopeless(self) -> bool:
         """Whether the service has stopped accepting rows."""
-        return self.asked_too_much is not None or self._in_vain >= MAX_SLOWDOWNS_IN_A_ROW
+        return self.asked_too_much is not None or self._slowdowns_in_a_row >= MAX_SLOWDOWNS_IN_A_ROW
 
     def is_paused(self, now: float) -> bool:
-        """Whether rows wait now, because the service refused some."""
-        return now < self._resumes
+        """Whether rows must wait now, because the service refused some."""
+        return now < self._paused_until
 
     def rate(self, now: float) -> float | None:
         """Return how many rows a second may be sent; None: any number."""
-        if self._slowed is None:
-            return self._most
-        since = max(0.0, now - self._resumes)
-        growth = _NEAR + (since / self._growth) ** 3
-        if growth > _FORGOTTEN:
-            return self._most
+        if self._slowed_at is None:
+            return self._max_rate
+        since = max(0.0, now - self._paused_until)
+        growth = _FIRST_FACTOR + (since / self._doubling) ** 3
+        if growth > _MAX_FACTOR:
+            return self._max_rate
         # The second term grows a low rate faster than the first term does.
-        limit = self._limit * growth + since * min(_MOST_ADDED, _ADDED / self._limit)
-        return limit if self._most is None else min(limit, self._most)
+        limit = self._limit * growth + since * min(_MAX_ADDED, _ADDED_SHARE / self._limit)
+        return limit if self._max_rate is None else min(limit, self._max_rate)
 
     def room(self, now: float) -> int:
         """Return how many rows may be sent now."""
@@ -67,21 +67,21 @@ class Pace:
             return 0
         rate = self.rate(now)
         if rate is None:
-            return _ANY
-        return max(0, int((now - max(self._next, now - _BURST_SECONDS)) * rate + 1)) if now >= self._next else 0
+            return _UNLIMITED
+        return max(0, int((now - max(self._due, now - _BURST_SECONDS)) * rate + 1)) if now >= self._due else 0
 
     def delay(self, now: float) -> float:
         """Return the seconds until the next row may be sent."""
-        return max(0.0, self._resumes - now, (self._next - now) if self.rate(now) is not None else 0.0)
+        return max(0.0, self._paused_until - now, (self._due - now) if self.rate(now) is not None else 0.0)
 
     def note_sent(self, count: int, now: float) -> None:
         """Count rows that are sent now."""
         rate = self.rate(now)
         if rate is not None:
-            self._next = max(self._next, now - _BURST_SECONDS) + count / rate
+            self._due = max(self._due, now - _BURST_SECONDS) + count / rate
 
     def note_reply(self, now: float, status: int | None, *, sent: float, asked: float | None) -> None:
-        """Adjust the rate to the reply to a row that was sent at `sent`; see `note_refused` for `asked`."""
+        """Adjust the rate to the status of a reply. `sent` is when its row was sent, `asked` the requested wait."""
         if status is None:
             return
         if status in THROTTLED or (asked is not None and status >= _SERVER_ERROR):
@@ -91,29 +91,29 @@ class Pace:
 
     def note_taken(self, now: float) -> None:
         """Count a row that the service did not throttle."""
-        self._in_vain = 0
-        self._taken.append(now)
-        while self._taken[0] < now - _MEASURED_SECONDS:
-            self._taken.popleft()
+        self._slowdowns_in_a_row = 0
+        self._accepted_at.append(now)
+        while self._accepted_at[0] < now - _MEASURED_SECONDS:
+            self._accepted_at.popleft()
 
     def note_refused(self, now: float, *, sent: float, asked: float | None) -> None:
         """Slow down: a row that was sent at `sent` was throttled. `asked`: the requested wait in seconds."""
         if asked is not None and asked > LONGEST_ASKED_WAIT:
             self.asked_too_much = asked
-        is_new = self._slowed is None or sent > self._slowed
+        is_new = self._slowed_at is None or sent > self._slowed_at
         if is_new:
-            lately = float(sum(at >= now - _MEASURED_SECONDS for at in self._taken))
+            accepted = float(sum(at >= now - _MEASURED_SECONDS for at in self._accepted_at))
             known = self.rate(now)
-            if known is not None and self._slowed is not None:
+            if known is not None and self._slowed_at is not None:
                 # That rate was too fast. Halve it at most: just after a wait, few rows were accepted.
-                lately = min(known, max(lately, known / 2))
-            is_steady = known is not None and now - self._resumes >= _MEASURED_SECONDS
-            self._growth = _STEADY_GROWTH if is_steady else _FIRST_GROWTH
-            self._limit = max(lately, 1.0)
-            self._slowed = now
-            self._in_vain += 1
-        pause = min(_MOST_PAUSE, _FIRST_PAUSE * 2 ** min(self._in_vain, 10)) if asked is None else asked
+                accepted = min(known, max(accepted, known / 2))
+            is_steady = known is not None and now - self._paused_until >= _MEASURED_SECONDS
+            self._doubling = _STEADY_DOUBLING if is_steady else _BURST_DOUBLING
+            self._limit = max(accepted, 1.0)
+            self._slowed_at = now
+            self._slowdowns_in_a_row += 1
+        pause = min(_MAX_PAUSE, _FIRST_PAUSE * 2 ** min(self._slowdowns_in_a_row, 10)) if asked is None else asked
         if is_new or asked is not None:
-            self._resumes = max(self._resumes, now + min(pause, LONGEST_ASKED_WAIT))
+            self._paused_until = max(self._paused_until, now + min(pause, LONGEST_ASKED_WAIT))
             # Rows that could not be sent during the wait are not sent in a burst afterwards.
-            self._next = max(self._next, self._resumes)
+            self._due = max(self._due, self._paused_until)

@@ -1,7 +1,8 @@
 """Batches in the journal: list them, their unsent rows, and the outcomes of the others.
 
-A batch is a plan (rows that are not sent yet) and the entries made from it. Row 0 of the plan describes it. A row
-leaves the plan in the commit that records its first intent, so that no row is in both, or in none.
+A batch has a plan (the rows that are not sent yet) and the entries made from it. Row 0 of the plan describes the
+batch. A row leaves the plan in the commit that records its first intent, so each row is either in the plan or an
+entry.
 """
 
 import hashlib
@@ -27,9 +28,9 @@ _PAGE = 500
 class Batch(NamedTuple):
     """A batch, as row 0 of its plan describes it.
 
-    `verb` is that of its kind of rows, `sums` are by currency. `account` is the name and the fingerprint of the account
-    that it was made under, `reference_field` the field of a create's body with the reference; `dropped`: the unsent
-    rows were given up.
+    `verb` says what its rows do: create or release. `sums` are by currency. `account` is the name and the
+    fingerprint of the account that made it. `reference_field` is the field of a create's body that has the
+    reference. `dropped`: its unsent rows were given up.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Batch(NamedTuple):
 
     @property
     def lock(self) -> str:
-        """The lock that a run of it holds: equal for equal files, so that two processes cannot start the same batch."""
+        """The name of a run's lock. Equal files have equal names, so two processes cannot start the same batch."""
         return lock_name(self.digest, self.run_key)
 
     def is_for(self, service: Service) -> bool:
@@ -88,21 +89,21 @@ class Summary(NamedTuple):
         return counts
 
 
-class Todo(NamedTuple):
-    """A row to send: from the plan, or the row of an entry that gets its next attempt (`again`)."""
+class RowToSend(NamedTuple):
+    """A row to send. `repeated` is its entry, which gets another attempt; None: the row is still in the plan."""
 
     line: int
     row: RowContent
-    again: Entry | None = None
+    repeated: Entry | None = None
 
 
 def outcome_of(entry: Entry) -> Outcome:
     """Return the outcome of a row. A row that was throttled, or whose API key was refused, counts as not sent."""
     settlement = entry.settlement
-    return _outcome(entry.state, settlement.http_status, may_repeat=settlement.may_repeat)
+    return _find_outcome(entry.state, settlement.http_status, may_repeat=settlement.may_repeat)
 
 
-def _outcome(state: State, http_status: int | None, *, may_repeat: bool) -> Outcome:
+def _find_outcome(state: State, http_status: int | None, *, may_repeat: bool) -> Outcome:
     # A refused key or a throttled request says nothing about the row itself.
     if state is State.REFUSED and not may_repeat and http_status not in KEY_REFUSED:
         return Outcome.REFUSED
@@ -113,7 +114,7 @@ def _outcome(state: State, http_status: int | None, *, may_repeat: bool) -> Outc
 
 def list_batches(journal: Journal) -> list[Batch]:
     """Return the batches of a journal, oldest first."""
-    return [_BATCH.validate_json(read_planned(row)) for row in journal.storage.batches()]
+    return [_BATCH.validate_json(read_plan_text(row)) for row in journal.storage.batches()]
 
 
 def find_batch(journal: Journal, name: str) -> Batch:
@@ -125,7 +126,7 @@ def find_batch(journal: Journal, name: str) -> Batch:
 
 
 def find_same(journal: Journal, checked: CheckedFile, service: Service, run_key: str | None) -> Batch | None:
-    """Return the batch that was made from a file before, under the same run key."""
+    """Return the batch that was already made from this file under the same run key; None if there is none."""
     for one in list_batches(journal):
         is_same_file = (one.verb, one.digest, one.run_key) == (checked.kind.operation.verb, checked.digest, run_key)
         is_other_account = account_of(service).is_other(Account(*one.account))
@@ -144,7 +145,7 @@ def make_batch(
     run_key: str | None,
     now: str,
 ) -> Batch:
-    """Return a new batch for a file, its rows not yet stored; `sums` are those of the rows to send."""
+    """Return a new batch for a file. It is not stored yet. `sums` are those of the rows to send."""
     account = account_of(service).of_entry
     return Batch(
         name=journal.next_batch(),
@@ -166,36 +167,36 @@ def make_batch(
 
 
 def store_plan(journal: Journal, batch: Batch, rows: Iterable[tuple[int, RowContent]]) -> Batch:
-    """Store a batch and its rows by line, durably in one commit.
+    """Store a batch and its rows (line and content) durably, in one commit.
 
-    Return the stored batch: if another process took its name meanwhile, it has the next one.
+    Return the batch as stored. If another process has taken its name meanwhile, it has the next free name.
     """
 
     def make_rows(name: str) -> Iterator[PlanRow]:
-        yield _encode(batch._replace(name=name))
+        yield _encode_batch(batch._replace(name=name))
         for line, row in rows:
-            yield _plan_row(name, line, row.encode())
+            yield _make_plan_row(name, line, row.encode())
 
     return batch._replace(name=journal.plan(make_rows))
 
 
 def drop(journal: Journal, batch: Batch) -> None:
-    """Give up the unsent rows of a batch: it cannot be resumed."""
-    journal.replan([_encode(batch._replace(dropped=True))])
+    """Give up the unsent rows of a batch: it cannot be resumed any more."""
+    journal.replan([_encode_batch(batch._replace(dropped=True))])
 
 
 def adopt(journal: Journal, batch: Batch, account: Account) -> Batch:
-    """Return a batch as that of another account, and store that: for a batch of which nothing was sent."""
+    """Store that a batch belongs to another account, and return it. Only for a batch with no row sent yet."""
     of_entry = account.of_entry
     adopted = batch._replace(account=(of_entry.name, of_entry.fingerprint))
-    journal.replan([_encode(adopted)])
+    journal.replan([_encode_batch(adopted)])
     return adopted
 
 
 def store_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) -> None:
-    """Store in the plan why rows were not sent, by line. Rows that have left the plan are skipped."""
+    """Store in the plan why rows were not sent: `reasons` by line. Lines that have left the plan are skipped."""
     rows = [
-        _plan_row(batch.name, line, decode_row(read_planned(planned))._replace(held=why).encode())
+        _make_plan_row(batch.name, line, decode_row(read_plan_text(planned))._replace(held=why).encode())
         for line, why in reasons.items()
         for planned in journal.storage.planned(batch.name, after=line - 1, limit=1)
         if planned.row == line
@@ -205,23 +206,23 @@ def store_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) ->
 
 
 def sum_up(journal: Journal, batch: Batch) -> Summary:
-    """Return the outcomes of a batch's rows until now; rows without an entry are not sent."""
+    """Return the outcomes of a batch's rows until now. Rows without an entry count as not sent."""
     sums: dict[tuple[Outcome, str], Sum] = {}
-    left = dict(batch.sums)
+    unsent = dict(batch.sums)
     remarks = unread = 0
     for found in journal.storage.add_up(batch.name):
         currency = found.currency or ""
-        outcome = _outcome(found.state, found.http_status, may_repeat=found.may_repeat)
+        outcome = _find_outcome(found.state, found.http_status, may_repeat=found.may_repeat)
         sums[outcome, currency] = sums.get((outcome, currency), Sum()).plus(found.rows, found.amount)
-        left[currency] = left.get(currency, Sum()).plus(-found.rows, -found.amount)
+        unsent[currency] = unsent.get(currency, Sum()).plus(-found.rows, -found.amount)
         if found.has_remark:
             remarks += found.rows
         elif found.is_unread:
             unread += found.rows
-    if "" in left or any(found.rows < 0 for found in left.values()):
+    if "" in unsent or any(found.rows < 0 for found in unsent.values()):
         # The currency of a release may be known only from its record, so the rest is one sum.
-        left = {"": Sum(sum(found.rows for found in left.values()))}
-    for currency, rest in left.items():
+        unsent = {"": Sum(sum(found.rows for found in unsent.values()))}
+    for currency, rest in unsent.items():
         if rest.rows:
             known = sums.get((Outcome.NOT_SENT, currency), Sum())
             sums[Outcome.NOT_SENT, currency] = known.plus(rest.rows, rest.amount)
@@ -229,25 +230,25 @@ def sum_up(journal: Journal, batch: Batch) -> Summary:
 
 
 def sum_unsent(journal: Journal, batch: Batch, service: Service) -> tuple[dict[str, Sum], int]:
-    """Return the rows that a run would send, by currency, and how many of them are unknown.
+    """Return the sums by currency of the rows that a run would send, and how many of these rows are unknown.
 
-    Raises EscrowctlError: `JOURNAL_UNUSABLE` if rows of the plan are damaged or missing; `CONFLICT` if a row to send
-    again was sent to another address than the service has now, because its key would go there.
+    Raises EscrowctlError: `JOURNAL_UNUSABLE` if rows of the plan are damaged or missing; `CONFLICT` if a row to
+    send again was sent to another address, because its idempotency key counts only there.
     """
     sums: dict[str, Sum] = {}
     planned = unknown = 0
-    for todo in list_unsent(journal, batch, service):
-        if todo.again is None:
+    for to_send in list_unsent(journal, batch, service):
+        if to_send.repeated is None:
             planned += 1
-        elif service.is_at(todo.again.intent.url):
-            unknown += todo.again.state is State.UNKNOWN
+        elif service.is_at(to_send.repeated.intent.url):
+            unknown += to_send.repeated.state is State.UNKNOWN
         else:
             raise not_sent(
                 ErrorCode.CONFLICT,
-                f"line {todo.line} ({todo.again.name}) was sent to {todo.again.intent.url}, but the chosen service "
-                f"is {service.origin}: use the base URL that it was sent to.",
+                f"line {to_send.line} ({to_send.repeated.name}) was sent to {to_send.repeated.intent.url}, but the "
+                f"chosen service is {service.origin}: use the base URL that it was sent to.",
             )
-        add_row(sums, todo.row)
+        add_row(sums, to_send.row)
     missing = batch.rows - planned - sum(found.rows for found in journal.storage.add_up(batch.name))
     if missing:
         rows = count_rows(abs(missing))
@@ -255,21 +256,21 @@ def sum_unsent(journal: Journal, batch: Batch, service: Service) -> tuple[dict[s
     return sums, unknown
 
 
-def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[Todo]:
-    """Yield the rows that a run has to send. Entries come first: known not to have happened, or safe to repeat."""
+def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[RowToSend]:
+    """Yield the rows that a run has to send: first the entries that may be sent again, then the plan's rows."""
     states = (State.NOT_SENT, State.NOT_APPLIED, State.REFUSED, *([State.UNKNOWN] if service.deduplicates else []))
     entries = journal.all(Selection(_PAGE, states=states, batch=batch.name))
-    again = [Todo(one.intent.line or 0, content_of(one), one) for one in entries if _may_go_again(one, service)]
-    again.sort(key=lambda todo: todo.line)
+    again = [RowToSend(one.intent.line or 0, content_of(one), one) for one in entries if _may_send_again(one, service)]
+    again.sort(key=lambda to_send: to_send.line)
     yield from again
     after = 0
     while page := journal.storage.planned(batch.name, after=after, limit=_PAGE):
         for planned in page:
-            yield Todo(planned.row, decode_row(read_planned(planned)))
+            yield RowToSend(planned.row, decode_row(read_plan_text(planned)))
         after = page[-1].row
 
 
-def _may_go_again(entry: Entry, service: Service) -> bool:
+def _may_send_again(entry: Entry, service: Service) -> bool:
     if entry.state is State.REFUSED and entry.settlement.may_repeat:
         return service.repeats_throttled
     return outcome_of(entry) is not Outcome.REFUSED
@@ -280,11 +281,11 @@ def lock_name(digest: str, run_key: str | None) -> str:
     return f"batch\n{digest}\n{run_key or ''}"
 
 
-def _encode(batch: Batch) -> PlanRow:
-    return _plan_row(batch.name, 0, json.dumps(batch._asdict(), default=str))
+def _encode_batch(batch: Batch) -> PlanRow:
+    return _make_plan_row(batch.name, 0, json.dumps(batch._asdict(), default=str))
 
 
-def _plan_row(batch: str, row: int, text: str) -> PlanRow:
+def _make_plan_row(batch: str, row: int, text: str) -> PlanRow:
     """Return a plan row with a checksum.
 
     The chain of records does not protect the plan, and a changed row would pay a wrong amount.
@@ -292,8 +293,8 @@ def _plan_row(batch: str, row: int, text: str) -> PlanRow:
     return PlanRow(batch, row, f"{_checksum(batch, row, text)} {text}")
 
 
-def read_planned(row: PlanRow) -> str:
-    """Return the text of a row of a plan. Raises EscrowctlError `JOURNAL_UNUSABLE` if its checksum differs."""
+def read_plan_text(row: PlanRow) -> str:
+    """Return the text of a plan's row. Raises EscrowctlError `JOURNAL_UNUSABLE` if its checksum does not match."""
     checksum, _, text = row.content.partition(" ")
     if checksum != _checksum(row.batch, row.row, text):
         raise _damaged(f"line {row.row} of {row.batch} was changed" if row.row else f"{row.batch} was changed")

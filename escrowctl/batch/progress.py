@@ -13,16 +13,16 @@ from escrowctl.journal.model import Entry
 from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime, describe_duration
 
-_REDRAWN_SECONDS, _TOLD_SECONDS = 0.2, 30.0
+_REDRAWN_SECONDS, _LINE_SECONDS = 0.2, 30.0
 _MEASURED_SECONDS = 10.0
-_BAR = 16
-_MOST_REASONS = 10_000
-_MOST_NOTES = 10
-_SLOW = 10.0
+_BAR_WIDTH = 16
+_MAX_REASONS = 10_000
+_MAX_NOTES = 10
+_WHOLE_NUMBERS_FROM = 10.0
 
 
 class Progress:
-    """A bar on a terminal, elsewhere a line every 30 seconds. Important events get a line at once."""
+    """A bar on a terminal (if `draws`), else a line every 30 seconds. Important events get a line at once."""
 
     def __init__(
         self, console: Console, batch: Batch, service: Service, runtime: Runtime, *, rows: int, size: int, draws: bool
@@ -35,14 +35,14 @@ class Progress:
         self._now = runtime.monotonic
         self._draws = draws
         self._last = self._now()
-        self._seen: list[tuple[float, int]] = [(self._last, 0)]
+        self._samples: list[tuple[float, int]] = [(self._last, 0)]
         self._is_first = True
         self._notes = 0
         self.reasons: dict[int, str] = {}
         """Line -> the reason why its row was not sent."""
 
     def show_done(self, line: int, entry: Entry, *, goes_on: bool) -> None:
-        """Report the first row that is done, and whether the others follow; of later rows only a remark."""
+        """Report the first done row, and that others follow if the run `goes_on`. Later, report only remarks."""
         settlement = entry.settlement
         if not self._is_first:
             if settlement.remark is not None:
@@ -50,38 +50,38 @@ class Progress:
             return
         self._is_first = False
         status = f"HTTP {settlement.http_status}" if settlement.http_status is not None else settlement.detail
-        what = ", ".join(filter(None, (status, self._describe(entry), settlement.remark)))
+        outcome_text = ", ".join(filter(None, (status, self._describe_reply(entry), settlement.remark)))
         left = self._rows - 1
         follows = f". Continuing, {min(self._size, left)} at a time" if left and goes_on else ""
         is_important = settlement.remark is not None
-        self._console.note("canary", f"line {line}: {what}{follows}", word="canary", important=is_important)
+        self._console.note("canary", f"line {line}: {outcome_text}{follows}", word="canary", important=is_important)
 
     def show_progress(self, counts: Counter[Outcome]) -> None:
         """Redraw the bar, or write a line, if the interval has passed. `counts`: the ended rows by outcome."""
         now = self._now()
-        if now - self._last < (_REDRAWN_SECONDS if self._draws else _TOLD_SECONDS):
+        if now - self._last < (_REDRAWN_SECONDS if self._draws else _LINE_SECONDS):
             return
         self._last = now
         ended = counts.total()
-        self._seen.append((now, ended))
-        while len(self._seen) > 2 and self._seen[1][0] < now - _MEASURED_SECONDS:
-            self._seen.pop(0)
-        text = self._text(counts)
+        self._samples.append((now, ended))
+        while len(self._samples) > 2 and self._samples[1][0] < now - _MEASURED_SECONDS:
+            self._samples.pop(0)
+        text = self._format_progress(counts)
         if self._draws:
-            filled = _BAR * ended // max(1, self._rows)
-            self._console.draw(f"[{'#' * filled}{'-' * (_BAR - filled)}]  {text}")
+            filled = _BAR_WIDTH * ended // max(1, self._rows)
+            self._console.draw(f"[{'#' * filled}{'-' * (_BAR_WIDTH - filled)}]  {text}")
         else:
             self._console.note("progress", f"{self._batch.name}: {text}")
 
     def show_stopping(self, sending: int) -> None:
-        """Report the effect of the first signal, and of a second one."""
+        """Report how many rows still finish after the first signal, and the effect of a second one."""
         again = "press Ctrl-C again to stop now, with an unknown outcome"
         text = f"finishing {count_rows(sending)} in flight; {again}"
         self._console.note("stopping", text, word="stopping", important=True)
 
     def note_unsent(self, line: int, error: EscrowctlError, outcome: Outcome) -> None:
-        """Report why a row is not sent, and store the reason."""
-        if len(self.reasons) < _MOST_REASONS:
+        """Report why a row is not sent, and add this to `reasons`."""
+        if len(self.reasons) < _MAX_REASONS:
             self.reasons[line] = error.message
         was_not = "is unknown, and was not sent again" if outcome is Outcome.UNKNOWN else "was not sent"
         self._note("unsent", f"line {line} {was_not}: {error.message}")
@@ -92,22 +92,22 @@ class Progress:
 
     def _note(self, code: str, text: str) -> None:
         self._notes += 1
-        if self._notes <= _MOST_NOTES:
+        if self._notes <= _MAX_NOTES:
             self._console.note(code, text, important=True)
-        elif self._notes == _MOST_NOTES + 1:
+        elif self._notes == _MAX_NOTES + 1:
             self._console.note(code, "more notes on rows are not shown", important=True)
 
-    def _text(self, counts: Counter[Outcome]) -> str:
-        (start, then), (now, ended) = self._seen[0], self._seen[-1]
+    def _format_progress(self, counts: Counter[Outcome]) -> str:
+        (start, then), (now, ended) = self._samples[0], self._samples[-1]
         rate = (ended - then) / (now - start) if now > start else 0.0
         left = f"   {describe_duration((self._rows - ended) / rate)} left" if rate else ""
         shown = f"refused {counts[Outcome.REFUSED]:,}   unknown {counts[Outcome.UNKNOWN]:,}"
         shown += f"   not sent {counts[Outcome.NOT_SENT]:,}" if counts[Outcome.NOT_SENT] else ""
-        speed = f"{rate:,.0f}" if rate >= _SLOW else f"{rate:.1f}"
+        speed = f"{rate:,.0f}" if rate >= _WHOLE_NUMBERS_FROM else f"{rate:.1f}"
         return f"{ended:,}/{self._rows:,}   {speed}/s{left}   {shown}"
 
-    def _describe(self, entry: Entry) -> str:
-        """Return the id and the status in the reply, as text."""
+    def _describe_reply(self, entry: Entry) -> str:
+        """Return the id and the status in the reply to a row, as text."""
         reply, status = read_reply((entry.settlement.reply or "").encode()), None
         if isinstance(reply, Document):
             pointers = self._service.pointers

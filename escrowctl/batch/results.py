@@ -1,4 +1,4 @@
-"""Write the results of each row as files for programs and spreadsheets; and the rows to correct and send again."""
+"""Write the result of each row to a file for programs and spreadsheets. List the rows to correct and send again."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from escrowctl.batch.plan import Batch, outcome_of, read_planned
+from escrowctl.batch.plan import Batch, outcome_of, read_plan_text
 from escrowctl.batch.rows import RESULT, RowContent, cells_of, content_of, decode_row
 from escrowctl.batch.table import NotRowsError, Row, Table
 from escrowctl.contract.json import JsonValue, Number, encode
@@ -21,15 +21,15 @@ from escrowctl.output.plain import render_csv
 from escrowctl.output.view import text_of
 
 _PAGE = 500
-_FIELDS = ("batch", "line", "outcome", "id", "entry", "http_status", "detail")
+_RESULT_FIELDS = ("batch", "line", "outcome", "id", "entry", "http_status", "detail")
 
 
 def may_replace(path: Path, name: str) -> bool:
-    """Whether there is no file, or it has results of the batch `name`."""
-    return not os.path.lexists(path) or _batch_of(path) == name
+    """Whether results of the batch `name` may be written to `path`: no file is there, or that batch's results."""
+    return not os.path.lexists(path) or _read_batch_name(path) == name
 
 
-def _batch_of(path: Path) -> JsonValue:
+def _read_batch_name(path: Path) -> JsonValue:
     """Return the batch that a results file names in its first row; None for any other file."""
     cells: Mapping[str, JsonValue] = {}
     if path.is_file():
@@ -39,21 +39,21 @@ def _batch_of(path: Path) -> JsonValue:
             table.detach()
             cells = first.cells if isinstance(first, Row) else {}
     prefix = RESULT if path.suffix == ".csv" else ""
-    return cells[f"{prefix}batch"] if all(f"{prefix}{field}" in cells for field in _FIELDS) else None
+    return cells[f"{prefix}batch"] if all(f"{prefix}{field}" in cells for field in _RESULT_FIELDS) else None
 
 
 def write_results(journal: Journal, batch: Batch, path: Path) -> int:
-    """Write the result of every row, in the order of the file, and return how many there are.
+    """Write the result of every row, in the order of the file, and return how many rows there are.
 
-    The file is complete or absent: it is written next to `path`, synced, and renamed to `path` (rename(2)). Raises
-    EscrowctlError `ErrorCode.OUTPUT_UNUSABLE` if it cannot be written.
+    The file is complete or unchanged: a draft is written next to `path`, synced, and renamed to `path` (rename(2)).
+    Raises EscrowctlError `ErrorCode.OUTPUT_UNUSABLE` if it cannot be written.
     """
     try:
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
                 count = 0
-                for line in _lines(journal, batch, is_csv=path.suffix == ".csv"):
+                for line in _format_lines(journal, batch, is_csv=path.suffix == ".csv"):
                     file.write(f"{line}\n")
                     count += 1
                 file.flush()
@@ -70,34 +70,34 @@ def write_results(journal: Journal, batch: Batch, path: Path) -> int:
 
 
 def list_rejects(journal: Journal, batch: Batch, *, as_json: bool) -> Iterator[str]:
-    """Yield the refused rows, and rows that were dropped, as lines in their file's format, or as JSON lines."""
+    """Yield the refused rows, and the unsent rows of a dropped batch, as lines in their file's format or JSON."""
     as_json = as_json or batch.is_json
     columns = (*batch.columns, f"{RESULT}detail")
     if not as_json:
-        yield _csv_line(columns)
+        yield _format_csv_line(columns)
     listed = (Outcome.REFUSED, Outcome.NOT_SENT) if batch.dropped else (Outcome.REFUSED,)
-    for row in _rows(journal, batch):
+    for row in _read_rows(journal, batch):
         if row.outcome not in listed:
             continue
         cells = {**cells_of(batch.kind, row.content, flat=not as_json), f"{RESULT}detail": row.detail}
         if batch.reference_field is not None:
             cells.pop(f"body.{batch.reference_field}", None)
-        yield encode(cells) if as_json else _csv_line(text_of(cells.get(name)) for name in columns)
+        yield encode(cells) if as_json else _format_csv_line(text_of(cells.get(name)) for name in columns)
 
 
-def _lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
-    rows = ((cells_of(batch.kind, row.content), row.fields(batch.name)) for row in _rows(journal, batch))
+def _format_lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
+    rows = ((cells_of(batch.kind, row.content), row.make_fields(batch.name)) for row in _read_rows(journal, batch))
     if not is_csv:
-        for cells, fields in rows:
-            yield encode({**fields, "row": cells})
+        for cells, make_fields in rows:
+            yield encode({**make_fields, "row": cells})
         return
-    columns = (*batch.columns, *(f"{RESULT}{name}" for name in _FIELDS))
-    texts = ((*(cells.get(name) for name in batch.columns), *fields.values()) for cells, fields in rows)
+    columns = (*batch.columns, *(f"{RESULT}{name}" for name in _RESULT_FIELDS))
+    texts = ((*(cells.get(name) for name in batch.columns), *make_fields.values()) for cells, make_fields in rows)
     yield from render_csv(columns, (tuple(text_of(value) for value in row) for row in texts))
 
 
-class _Result(NamedTuple):
-    """A row and its outcome. `detail` is the reason (None: no run has reached the row), `entry` its journal entry."""
+class _RowResult(NamedTuple):
+    """A row, its outcome and its journal `entry`. `detail` is the reason; None: no run has reached the row."""
 
     line: int
     content: RowContent
@@ -105,7 +105,7 @@ class _Result(NamedTuple):
     detail: str | None
     entry: Entry | None = None
 
-    def fields(self, batch: str) -> dict[str, JsonValue]:
+    def make_fields(self, batch: str) -> dict[str, JsonValue]:
         """Return the fields that results add to a row."""
         entry = self.entry
         status = entry.settlement.http_status if entry else None
@@ -120,10 +120,10 @@ class _Result(NamedTuple):
         }
 
 
-def _rows(journal: Journal, batch: Batch) -> Iterator[_Result]:
-    """Yield every row by line.
+def _read_rows(journal: Journal, batch: Batch) -> Iterator[_RowResult]:
+    """Yield the result of every row, in the order of lines.
 
-    While a batch runs, a row moves from the plan to an entry, so the plan is read first: no row is missed.
+    While a batch runs, a row moves from the plan to an entry. The plan is read first, so no row is missed.
     """
     after = 0
     while True:
@@ -131,15 +131,15 @@ def _rows(journal: Journal, batch: Batch) -> Iterator[_Result]:
         entries = journal.in_batch(batch.name, after=after, limit=_PAGE)
         if not (planned or entries):
             return
-        rows: dict[int, _Result] = {}
+        rows: dict[int, _RowResult] = {}
         for one in planned:
-            content = decode_row(read_planned(one))
-            rows[one.row] = _Result(one.row, content, Outcome.NOT_SENT, content.held)
+            content = decode_row(read_plan_text(one))
+            rows[one.row] = _RowResult(one.row, content, Outcome.NOT_SENT, content.held)
         for entry in entries:
             line = entry.intent.line or 0
             detail = "; but ".join(filter(None, (entry.settlement.detail, entry.settlement.remark)))
-            rows[line] = _Result(line, content_of(entry), outcome_of(entry), detail, entry)
-        # A full page may have more rows behind it, which belong before the rest of the other page.
+            rows[line] = _RowResult(line, content_of(entry), outcome_of(entry), detail, entry)
+        # After a full page there may be more rows, and these come before the rest of the other page.
         ends = [planned[-1].row] if len(planned) == _PAGE else []
         ends += [entries[-1].intent.line or 0] if len(entries) == _PAGE else []
         last = min(ends, default=max(rows))
@@ -147,8 +147,8 @@ def _rows(journal: Journal, batch: Batch) -> Iterator[_Result]:
         after = last
 
 
-def _csv_line(cells: Iterable[str]) -> str:
-    # Unlike the results, these are sent again: each cell stays unchanged.
+def _format_csv_line(cells: Iterable[str]) -> str:
+    # Rejects are sent again: unlike in results, no cell is escaped for spreadsheets.
     written = io.StringIO()
     csv.writer(written, lineterminator="").writerow(cells)
     return written.getvalue()

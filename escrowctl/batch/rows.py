@@ -1,4 +1,4 @@
-"""The content of a row: a create or a release, with the values known before it is sent."""
+"""The content of a row: a create or a release, with the values that the file has for it."""
 
 import json
 import re
@@ -23,23 +23,23 @@ RESULT = "result."
 """The prefix of the columns that results and rejects add."""
 
 REJECTED = f"{RESULT}detail"
-"""The column with the reason for a refusal: rejects have it, and may be sent again with it."""
+"""The column of rejects with the reason for the refusal. A file with this column may be sent again."""
 
 _MAX_REFERENCE = 500
-_MOST_NAMED = 20
+_MAX_NAMED = 20
 
 
 class RowKind(NamedTuple):
-    """One kind of file: the operation of its rows, and the column that identifies a row."""
+    """One kind of file. `operation` is that of its rows, `key` the column that identifies a row."""
 
     operation: Operation
     key: str
     required: tuple[str, ...]
     used: tuple[str, ...]
-    """The columns with a meaning. `body.X` has one too; all others go into the results."""
+    """The columns that have a meaning, apart from `body.X`. All others are only copied to the results."""
 
     fold: Callable[[str], str]
-    """Makes texts of the key column equal if they count as the same key."""
+    """Returns the normal form of a key: two texts are the same key if their normal forms are equal."""
 
 
 CREATES = RowKind(
@@ -53,9 +53,10 @@ KINDS = {kind.operation.verb: kind for kind in (CREATES, RELEASES)}
 class RowContent(NamedTuple):
     """A checked row, as the plan stores it.
 
-    `key` is a create's reference (None: it has none) or the id to release. `amount` and `currency` are sent, or are
-    expected in the record. `body` and `columns` are JSON objects. `repeats` are the entries that a new run of a file
-    repeats on purpose. `held` is the reason why the last run did not send it.
+    `key` is a create's reference (None: it has none) or the id to release. A create sends `amount` and `currency`;
+    a release expects them in the record. `body` and `columns` are JSON objects: further fields to send, and cells
+    for the results. `repeats` are the entries that the row repeats on purpose. `held` says why the last run did not
+    send it.
     """
 
     key: str | None
@@ -72,7 +73,7 @@ class RowContent(NamedTuple):
 
     @property
     def money(self) -> Money | None:
-        """The money that it moves, if the file has it."""
+        """The amount and currency of the row; None if the file does not have them."""
         return None if self.amount is None else Money(Number(self.amount), self.currency or "")
 
 
@@ -82,27 +83,27 @@ def decode_row(text: str) -> RowContent:
 
 
 def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[str]:
-    """Return a row's content, or everything that is wrong with it."""
+    """Return the content of a row, or all its flaws."""
     cells, flaws = row.cells, list[str]()
     for name in kind.used:
         if not isinstance(cells.get(name), str | Number | None):
             found = "an object" if isinstance(cells[name], dict) else encode(cells[name])
             flaws.append(f'"{name}" must be text or a number, not {found}')
-    flaws += [f'"{name}" is spelled "{known}"' for name, known in list_misspelled(kind, cells)]
+    flaws += [f'write the name "{name}" as "{known}"' for name, known in list_misspelled(kind, cells)]
     if missing := [name for name in kind.required if name not in cells]:
-        flaws.append(f'has no "{missing[0]}": it has {", ".join(list(cells)[:_MOST_NAMED])}')
+        flaws.append(f'has no "{missing[0]}": its names are {", ".join(list(cells)[:_MAX_NAMED])}')
     if flaws:
         return flaws
     amount, currency = _check_money(cells, service, flaws, required=kind is CREATES)
     key = cell_text(cells.get(kind.key))
     if kind is RELEASES:
-        _try(flaws, lambda: parse_id(key or ""))
+        _check(flaws, lambda: parse_id(key or ""))
     elif key or service.live:
         _check_reference(key, flaws)
-    set_here: dict[str, str] = {}
+    columns: dict[str, str] = {}
     if kind is CREATES:
-        set_here = {name: name for name in kind.used} | {service.reference_field or "reference": "reference"}
-    body = _make_body(cells, flaws, set_here)
+        columns = {name: name for name in kind.used} | {service.reference_field or "reference": "reference"}
+    body = _make_body(cells, flaws, columns)
     others = {
         name: cell for name, cell in cells.items() if name not in kind.used and not name.startswith((_BODY, RESULT))
     }
@@ -112,13 +113,13 @@ def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[st
 
 
 def list_misspelled(kind: RowKind, columns: Iterable[str]) -> list[tuple[str, str]]:
-    """Return columns that would not be used, with the intended name: they differ in case or in spaces."""
+    """Return the columns that differ from a known name only in case or spaces, each with that name."""
     folded = ((name, name.strip().casefold()) for name in columns)
     return [(name, known) for name, known in folded if known in kind.used and name != known]
 
 
 def request_row(kind: RowKind, row: RowContent, service: Service, *, found: Located | None = None) -> WriteRequest:
-    """Return the request of a row; `found` is the record to release."""
+    """Return the request of a row. `found` is the record to release, if it was read."""
     body = _read_object(row.body)
     if kind is RELEASES:
         assert row.key is not None, "it was checked"
@@ -130,16 +131,16 @@ def request_row(kind: RowKind, row: RowContent, service: Service, *, found: Loca
 
 
 def list_differences(row: RowContent, entry: Entry, service: Service) -> list[str]:
-    """Return the fields in which the sent body of a create differs from a row's; equal numbers are equal."""
-    sent = _by_value(_read_object(entry.intent.body))
-    wanted = _by_value(_read_object(request_row(CREATES, row, service).recorded_body))
-    # Entry and row have one reference, however it is spelled, and whether or not it was sent.
+    """Return the names of body fields that differ between a sent create and a row. Equal numbers do not differ."""
+    sent = _normalise_fields(_read_object(entry.intent.body))
+    wanted = _normalise_fields(_read_object(request_row(CREATES, row, service).recorded_body))
+    # The reference is the same in both, even if it has another spelling or was not sent.
     names = (name for name in {**sent, **wanted} if name != service.reference_field)
     return [name for name in names if sent.get(name) != wanted.get(name)]
 
 
 def content_of(entry: Entry) -> RowContent:
-    """Return the row that an entry was made from, without the fields of its body that columns set."""
+    """Return the row that an entry was made from. Its body is without the fields that have a column."""
     intent = entry.intent
     body = {name: value for name, value in _read_object(intent.body).items() if name not in CREATES.used}
     return RowContent(
@@ -152,11 +153,11 @@ def content_of(entry: Entry) -> RowContent:
 
 
 def cells_of(kind: RowKind, row: RowContent, *, flat: bool = True) -> dict[str, JsonValue]:
-    """Return the cells of a row by column; `flat`: none is an object."""
+    """Return the cells of a row by column. `flat`: each field inside an object of the body has its own cell."""
     named = {kind.key: row.key, "amount": Number(row.amount) if row.amount else None, "currency": row.currency}
     known: dict[str, JsonValue] = {name: value for name, value in named.items() if value is not None}
     body = _read_object(row.body)
-    fields = dict(_flat(body, _BODY)) if flat else {f"{_BODY}{name}": item for name, item in body.items()}
+    fields = dict(_flatten(body, _BODY)) if flat else {f"{_BODY}{name}": item for name, item in body.items()}
     return _read_object(row.columns) | known | fields
 
 
@@ -169,12 +170,14 @@ def _check_money(
     for name, cell in (("amount", amount), ("currency", currency)):
         if not cell:
             flaws.append(f"{name} is empty" + ("" if required else ": write both amount and currency, or neither"))
-    found = _try(flaws, lambda: parse_amount(amount, name="amount")) if amount else None
+    found = _check(flaws, lambda: parse_amount(amount, name="amount")) if amount else None
     known = (
-        _try(flaws, lambda: parse_currency(currency, listed=service.currencies, name="currency")) if currency else None
+        _check(flaws, lambda: parse_currency(currency, listed=service.currencies, name="currency"))
+        if currency
+        else None
     )
     if isinstance(found, Number) and isinstance(known, str):
-        _try(flaws, lambda: check_minor_digits(found, known, name="amount"))
+        _check(flaws, lambda: check_minor_digits(found, known, name="amount"))
     return amount or None, currency or None
 
 
@@ -185,39 +188,39 @@ def _check_reference(reference: str | None, flaws: list[str]) -> None:
         flaws.append(f"reference must be one line of 1 to {_MAX_REFERENCE} printable characters")
 
 
-def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], set_here: Mapping[str, str]) -> dict[str, JsonValue]:
-    """Return the object of the `body.X` cells, without fields that a column sets; an empty cell adds nothing."""
+def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], columns: Mapping[str, str]) -> dict[str, JsonValue]:
+    """Return the object that the `body.X` cells describe, and add flaws for wrong ones. Empty cells add nothing."""
     body: dict[str, JsonValue] = {}
     for name, cell in cells.items():
         if not name.startswith(_BODY) or cell in ("", None):
             continue
         *parents, last = name.removeprefix(_BODY).split(".")
-        place: JsonValue = body
+        parent_object: JsonValue = body
         for parent in parents:
-            place = place.setdefault(parent, {}) if isinstance(place, dict) else None
-        if not isinstance(place, dict) or last in place or "" in (*parents, last):
-            flaws.append(f'column "{name}" cannot be put into the body')
+            parent_object = parent_object.setdefault(parent, {}) if isinstance(parent_object, dict) else None
+        if not isinstance(parent_object, dict) or last in parent_object or "" in (*parents, last):
+            flaws.append(f'column "{name}" conflicts with another column, or a part of its name is empty')
             continue
-        place[last] = cell
+        parent_object[last] = cell
     # A service may ignore case in names, and use the last field.
     flaws += [
         f'column "{_BODY}{name}" is not allowed: the column "{column}" sets it'
         for name in body
-        if (column := set_here.get(name, set_here.get(name.casefold())))
+        if (column := columns.get(name, columns.get(name.casefold())))
     ]
     if body and hash_values(body) != body:
         flaws.append("the body has a value that looks like a secret: a batch does not store secrets")
     return body
 
 
-def _by_value(body: dict[str, JsonValue]) -> dict[str, str]:
+def _normalise_fields(body: dict[str, JsonValue]) -> dict[str, str]:
     return {name: encode(normalise(item)) for name, item in body.items()}
 
 
-def _flat(value: JsonValue, prefix: str) -> list[tuple[str, JsonValue]]:
+def _flatten(value: JsonValue, prefix: str) -> list[tuple[str, JsonValue]]:
     if not isinstance(value, dict):
         return [(prefix.removesuffix("."), value)]
-    return [pair for name, item in value.items() for pair in _flat(item, f"{prefix}{name}.")]
+    return [pair for name, item in value.items() for pair in _flatten(item, f"{prefix}{name}.")]
 
 
 def _read_object(text: str | None) -> dict[str, JsonValue]:
@@ -225,7 +228,8 @@ def _read_object(text: str | None) -> dict[str, JsonValue]:
     return reply.value if isinstance(reply, Document) and isinstance(reply.value, dict) else {}
 
 
-def _try(flaws: list[str], check: Callable[[], object]) -> object:
+def _check(flaws: list[str], check: Callable[[], object]) -> object:
+    """Return the result of a check; None if it fails. Then its message is added to the flaws."""
     try:
         return check()
     except EscrowctlError as error:

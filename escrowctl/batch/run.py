@@ -1,19 +1,19 @@
 """The loop that sends a batch: one thread, one journal, and processes that send.
 
-Each turn collects the results, admits as many rows as may be sent, records both in one commit (outcomes, and the
-intents of the next rows), and only then passes the next rows on. So no row is sent before its intent is durable, and as
-many rows share a commit as finished meanwhile. Rows are begun ahead of the rows being sent. If no more may be sent, the
-senders return the rows that they have not begun as not sent.
+Each turn collects results and chooses the next rows. It records outcomes and the intents of the next rows in one
+commit, and only then submits these rows to the senders. So no row is sent before its intent is durable, and all
+rows that finished meanwhile share a commit. The senders get a few rows in advance. If no more may be sent, they
+return the rows that they have not begun.
 """
 
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from escrowctl.batch.halts import Halts
-from escrowctl.batch.in_flight import InFlight, PendingRow, Requests
+from escrowctl.batch.halts import HaltRules
+from escrowctl.batch.in_flight import InFlight, PendingRow, RowMaker
 from escrowctl.batch.pace import Pace
-from escrowctl.batch.plan import Batch, Todo
+from escrowctl.batch.plan import Batch, RowToSend
 from escrowctl.batch.progress import Progress
 from escrowctl.batch.senders import Senders
 from escrowctl.batch.worker import Job, JobResult
@@ -27,17 +27,17 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import LOST_IN_FLIGHT, Entry, Settlement, State, settled_by_reading
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.writes.create import compare_ids
+from escrowctl.writes.create import correct_shared_id
 from escrowctl.writes.kinds import kind_of
 
-_LONGEST_WAIT = 0.1
-_FIRST_RETRY = 0.5
-_MOST_WAITS = 20
+_MAX_WAIT = 0.1
+_FIRST_RETRY_DELAY = 0.5
+_MAX_LOCK_WAITS = 20
 
 
 @dataclass
 class Run:
-    """One run of a batch. `size` is how many requests may be on the wire at once."""
+    """One run of a batch. `size` is how many requests may be in progress at once."""
 
     batch: Batch
     service: Service
@@ -50,11 +50,11 @@ class Run:
     progress: Progress
 
     def __post_init__(self) -> None:
-        self._requests = Requests(self.batch, self.service, self.runtime)
-        self._halts = Halts(self.pace)
+        self._row_maker = RowMaker(self.batch, self.service, self.runtime)
+        self._halts = HaltRules(self.pace)
         self._in_flight = InFlight()
-        self._todos: Iterator[Todo] = iter(())
-        self._is_last = False
+        self._rows_to_send: Iterator[RowToSend] = iter(())
+        self._has_taken_all = False
         self._unrecorded: list[tuple[PendingRow, Settlement]] = []
         self.counts = self._in_flight.counts
         """The number of ended rows by outcome."""
@@ -63,39 +63,39 @@ class Run:
         self.defect = ""
         """The traceback of the first internal error at a row."""
 
-    def go(self, todos: Iterator[Todo]) -> None:
-        """Send rows until there are none left, or the run ends before; call it inside `signals.held()`.
+    def go(self, rows: Iterator[RowToSend]) -> None:
+        """Send rows until none is left, or the run ends early; call it inside `signals.held()`.
 
-        Raises EscrowctlError if the journal cannot be used; `counts` then has the rows until then.
+        Raises EscrowctlError if the journal cannot be used. `counts` then has the rows that ended before.
         """
-        self._todos = todos
+        self._rows_to_send = rows
         while True:
             try:
-                self._heed_signals()
-                ready = self._hold_back(self._take_in())
-                self._commit(ready + self._admit(len(ready)))
+                self._handle_signals()
+                ready = self._filter_sendable(self._process_results())
+                self._commit(ready + self._choose_rows(len(ready)))
             except EscrowctlError as error:
-                self._lose_journal(error)
+                self._save_results(error)
                 raise
-            if self._ends:
+            if self._is_ending:
                 self._in_flight.end_waiting()
             self.progress.show_progress(self.counts)
-            if not self._in_flight and (self._ends or self._is_last):
+            if not self._in_flight and (self._is_ending or self._has_taken_all):
                 return
 
     @property
     def halted(self) -> str:
         """Why the run ended early, because the other rows would fail too; empty: it did not."""
-        return self._halts.why
+        return self._halts.reason
 
     @property
-    def _ends(self) -> bool:
+    def _is_ending(self) -> bool:
         return self.stopped is not None or bool(self.halted)
 
-    def _take_in(self) -> list[PendingRow]:
-        """Process the results; return the rows whose record was read, and that are sent next."""
+    def _process_results(self) -> list[PendingRow]:
+        """Process the results of the senders. Return the rows whose record was read, and that are sent next."""
         results, lost = self._collect()
-        self._in_flight.out.difference_update(result.line for result in results)
+        self._in_flight.at_senders.difference_update(result.line for result in results)
         created = self._find_created(results)
         ready: list[PendingRow] = []
         kind = kind_of(self.batch.kind.operation.name)
@@ -105,25 +105,25 @@ class Run:
             if result.is_untouched:
                 self._take_back(row)
             elif result.settlement is not None:
-                settlement = compare_ids(row.sent, result.settlement, created)
-                created.append(row.sent._replace(settlement=settlement))
-                self._weigh(row, result, settlement)
+                settlement = correct_shared_id(row.begun_entry, result.settlement, created)
+                created.append(row.begun_entry._replace(settlement=settlement))
+                self._decide_after(row, result, settlement)
                 self._unrecorded.append((row, settlement))
-            elif result.why is not None:
-                self._end_or_delay_unread(row, EscrowctlError(*result.why))
-            elif row.unsettled and (record := result.record) and kind.is_proven_by(record.status, self.service):
+            elif result.failure is not None:
+                self._end_or_delay_unread(row, EscrowctlError(*result.failure))
+            elif row.may_be_applied and (record := result.record) and kind.is_proven_by(record.status, self.service):
                 self._settle_as_read(row, record)
             else:
                 row.before = result.record
                 ready.append(row)
         if self.senders.has_ended:
-            self._lose(lost)
+            self._end_lost_rows(lost)
         return ready
 
     def _find_created(self, results: Sequence[JobResult]) -> list[Entry]:
-        """Return the entries that have one of the ids that were created now.
+        """Return the journal's entries that already have an id from these results.
 
-        If the journal cannot be read, the results are still stored, except those that only a read of such an id proves.
+        If the journal cannot be read, the results are still recorded, except those that only a read proves.
         """
         settled = [(self._in_flight[one.line], one.settlement) for one in results if one.settlement is not None]
         try:
@@ -133,17 +133,17 @@ class Run:
             raise
 
     def _take_back(self, row: PendingRow) -> None:
-        """Take a row back from the senders, without a byte of it sent."""
+        """Take a row back from the senders. No byte of it was sent."""
         if row.is_begun:
-            self._unrecorded.append((row, row.take_back()))
+            self._unrecorded.append((row, row.settle_as_unsent()))
         else:
-            self._put_off(row, 0.0)
+            self._postpone(row, 0.0)
 
-    def _lose(self, lines: set[int]) -> None:
-        """End the run because a process that sends has ended: these rows get no result."""
-        self._in_flight.out -= lines
+    def _end_lost_rows(self, lines: set[int]) -> None:
+        """End the run because a process that sends has ended. The rows on these lines get no result."""
+        self._in_flight.at_senders -= lines
         if self.stopped is None:
-            self._halts.halt("a process that sends has ended")
+            self._halts.halt("a sender process ended unexpectedly")
         for row in [self._in_flight[line] for line in lines]:
             if row.is_begun:
                 self._unrecorded.append((row, Settlement(Outcome.UNKNOWN, LOST_IN_FLIGHT)))
@@ -152,204 +152,204 @@ class Run:
 
     def _collect(self) -> tuple[list[JobResult], set[int]]:
         now = self.runtime.monotonic()
-        if not self._in_flight.out:
-            if wait := min(self._delay(now), _LONGEST_WAIT):
+        if not self._in_flight.at_senders:
+            if wait := min(self._find_delay(now), _MAX_WAIT):
                 self.runtime.sleep(wait)
             return [], set()
-        wants_more = self._window > len(self._in_flight.out) and not self._ends
-        wait = min(_LONGEST_WAIT, self._delay(now)) if wants_more else _LONGEST_WAIT
-        # One commit of many rows costs far less than many commits. Only while the senders have rows to send meanwhile.
-        return self.senders.collect(wait, enough=(self._window - self.size) // 2)
+        wants_more = self._max_at_senders > len(self._in_flight.at_senders) and not self._is_ending
+        wait = min(_MAX_WAIT, self._find_delay(now)) if wants_more else _MAX_WAIT
+        # One commit for many rows costs less than many commits: wait for more while the senders have rows to send.
+        return self.senders.collect(wait, enough=(self._max_at_senders - self.size) // 2)
 
     @property
-    def _window(self) -> int:
-        """How many rows the senders may have."""
+    def _max_at_senders(self) -> int:
+        """How many rows the senders may have at once."""
         if not self._halts.canary_passed:
             return 1
         if self.pace.rate(self.runtime.monotonic()) is not None:
             return self.size
-        # Some are begun ahead, so that no connection waits for a commit; few, because a crash leaves them unknown.
+        # A few are begun in advance, so that no connection waits for a commit. After a crash they are unknown.
         return self.size + max(1, self.size // 4)
 
-    def _delay(self, now: float) -> float:
-        """Return the seconds until another row may be sent; `_LONGEST_WAIT` if there is none."""
-        if self._ends:
-            return _LONGEST_WAIT
-        if self._takes_more:
+    def _find_delay(self, now: float) -> float:
+        """Return the seconds until another row may be sent; `_MAX_WAIT` if there is no other row."""
+        if self._is_ending:
+            return _MAX_WAIT
+        if self._may_take_more:
             return self.pace.delay(now)
-        due = self._in_flight.due
-        return max(0.0, due - now if due is not None else _LONGEST_WAIT, self.pace.delay(now))
+        due = self._in_flight.next_due
+        return max(0.0, due - now if due is not None else _MAX_WAIT, self.pace.delay(now))
 
     @property
-    def _takes_more(self) -> bool:
-        """Whether new rows may be sent; until one is done, only if none is in progress."""
-        return not self._is_last and (self._halts.canary_passed or not self._in_flight)
+    def _may_take_more(self) -> bool:
+        """Whether a new row may be sent. Until the first row is done, this needs that none is in progress."""
+        return not self._has_taken_all and (self._halts.canary_passed or not self._in_flight)
 
-    def _hold_back(self, ready: list[PendingRow]) -> list[PendingRow]:
-        """Return the rows that may be sent now: none while the service asks to wait, or after the run has ended.
+    def _filter_sendable(self, ready: list[PendingRow]) -> list[PendingRow]:
+        """Return the `ready` rows that may be sent now: none while the service asks to wait, or when the run ends.
 
-        Then the senders return the rows that they have not begun; rows that were read wait, and are read again.
+        Then the senders return the rows that they have not begun. The `ready` rows wait, and are read again.
         """
-        if not (self._ends or self.pace.is_paused(self.runtime.monotonic())):
+        if not (self._is_ending or self.pace.is_paused(self.runtime.monotonic())):
             return ready
-        if self._in_flight.out:
+        if self._in_flight.at_senders:
             self.senders.recall()
         for row in ready:
-            self._put_off(row, 0.0)
+            self._postpone(row, 0.0)
         return []
 
-    def _admit(self, ready: int) -> list[PendingRow]:
-        """Return the rows to begin now, next to the `ready` ones; rows to read first go to the senders here."""
+    def _choose_rows(self, ready: int) -> list[PendingRow]:
+        """Return the rows to begin now, next to `ready` others. Rows to read first are submitted here instead."""
         now = self.runtime.monotonic()
-        room = 0 if self._ends else min(self._window - len(self._in_flight.out) - ready, self.pace.room(now))
+        room = min(self._max_at_senders - len(self._in_flight.at_senders) - ready, self.pace.room(now))
         admitted: list[PendingRow] = []
-        while len(admitted) < room and (row := self._next(now)) is not None:
+        while not self._is_ending and len(admitted) < room and (row := self._take_next(now)) is not None:
             admitted.append(row)
         self.pace.note_sent(len(admitted), now)
         if not self.batch.kind.operation.once_only:
             return admitted
         for row in admitted:
             row.sent_at = now
-        self._hand_out([Job(row.line, row.request, row.options, unsettled=row.unsettled) for row in admitted])
+        self._submit([Job(row.line, row.request, row.options, may_be_applied=row.may_be_applied) for row in admitted])
         return []
 
-    def _next(self, now: float) -> PendingRow | None:
-        row = self._in_flight.take_due(now)
-        if row is None and self._takes_more:
-            todo = next(self._todos, None)
-            self._is_last = todo is None
-            if todo is not None:
-                row = self._requests.make_row(todo)
-                self._in_flight.take_up(row)
+    def _take_next(self, now: float) -> PendingRow | None:
+        row = self._in_flight.pop_due(now)
+        if row is None and self._may_take_more:
+            to_send = next(self._rows_to_send, None)
+            self._has_taken_all = to_send is None
+            if to_send is not None:
+                row = self._row_maker.make_row(to_send)
+                self._in_flight.add(row)
         return row
 
-    def _hand_out(self, jobs: list[Job]) -> None:
-        self._in_flight.out.update(job.line for job in jobs)
+    def _submit(self, jobs: list[Job]) -> None:
+        self._in_flight.at_senders.update(job.line for job in jobs)
         self.senders.submit(jobs)
 
     def _commit(self, ready: list[PendingRow]) -> None:
-        """Record outcomes and the intents of the next rows, and send those to the senders."""
+        """Record the outcomes, and the intents of the next rows. Then submit these rows to the senders."""
         rows = [row for row in ready if self._lock(row)]
         if not rows and not self._unrecorded:
             return
-        begun, settled = self.journal.write_all([self._requests.begin(row) for row in rows], self._settlements)
+        begun, settled = self.journal.write_all([self._row_maker.make_begin(row) for row in rows], self._settlements)
         now = self.runtime.monotonic()
         self._conclude_all(settled)
         jobs = []
-        for row, answer in zip(rows, begun, strict=True):
-            if isinstance(answer, EscrowctlError):
-                self._end_unsent(row, answer)
+        for row, entry in zip(rows, begun, strict=True):
+            if isinstance(entry, EscrowctlError):
+                self._end_unsent(row, entry)
                 continue
-            assert answer.state is State.IN_FLIGHT, "each row has a new idempotency key, so it replays no entry"
-            row.earlier = row.sent.settlement if row.unsettled else None
-            row.entry, row.sent_at = answer, now
+            assert entry.state is State.IN_FLIGHT, "each row has a new idempotency key, so it replays no entry"
+            row.earlier_settlement = row.begun_entry.settlement if row.may_be_applied else None
+            row.entry, row.sent_at = entry, now
             row.attempts += 1
-            row.again_after = None
+            row.retry_delay = None
             is_last = row.attempts >= ATTEMPTS
-            jobs.append(Job(row.line, row.request, row.options, answer, row.before, row.unsettled, is_last))
-        if self._ends:
+            jobs.append(Job(row.line, row.request, row.options, entry, row.before, row.may_be_applied, is_last))
+        if self._is_ending:
             for job in jobs:
                 self._take_back(self._in_flight[job.line])
         else:
-            self._hand_out(jobs)
+            self._submit(jobs)
 
     @property
     def _settlements(self) -> list[tuple[Entry, Settlement]]:
-        return [(row.sent, settlement) for row, settlement in self._unrecorded]
+        return [(row.begun_entry, settlement) for row, settlement in self._unrecorded]
 
     def _conclude_all(self, recorded: list[Entry | EscrowctlError]) -> None:
-        """Count the rows whose outcomes are recorded now, or put back a row that is sent again."""
+        """End the rows whose outcomes are recorded now. A row that is sent again waits instead."""
         rows, self._unrecorded = [row for row, _ in self._unrecorded], []
         for row, result in zip(rows, recorded, strict=True):
             if isinstance(result, EscrowctlError):
                 self.progress.note_unrecorded(row.line, result)
-                self._halts.halt("another process works on the same rows")
+                self._halts.halt("another process is working on the same rows")
                 self._end(row)
                 continue
-            row.entry, row.unsettled = result, result.state is State.UNKNOWN
-            if row.again_after is not None and not self._ends:
-                self._put_off(row, row.again_after)
+            row.entry, row.may_be_applied = result, result.state is State.UNKNOWN
+            if row.retry_delay is not None and not self._is_ending:
+                self._postpone(row, row.retry_delay)
                 continue
             self._end(row)
             if result.state is State.DONE:
-                self.progress.show_done(row.line, result, goes_on=not self._ends)
+                self.progress.show_done(row.line, result, goes_on=not self._is_ending)
 
-    def _lose_journal(self, error: EscrowctlError) -> None:
-        """Record at least the results so far, if that is still possible; rows in progress become unknown."""
+    def _save_results(self, error: EscrowctlError) -> None:
+        """End the run after a journal error. Record the results so far, if possible; other rows are unknown."""
         self._halts.halt(error.message)
         with contextlib.suppress(EscrowctlError):
             self._conclude_all(self.journal.settle_all(self._settlements))
         self._in_flight.end_begun()
 
-    def _weigh(self, row: PendingRow, result: JobResult, settlement: Settlement) -> None:
-        """Decide how the row and the others go on, before any more are admitted."""
+    def _decide_after(self, row: PendingRow, result: JobResult, settlement: Settlement) -> None:
+        """Decide after a result whether the row is sent again, and whether and how fast the run goes on."""
         now, status = self.runtime.monotonic(), settlement.http_status
         if result.is_misdirected:
             self._halts.halt(f"line {row.line}: {settlement.detail}")
         self.pace.note_reply(now, status, sent=row.sent_at, asked=result.asked)
-        row.again_after = self._delay_again(row, result, settlement)
-        if row.again_after is None:
-            self._halts.weigh(row.line, row.sent._replace(settlement=settlement))
+        row.retry_delay = self._find_retry_delay(row, result, settlement)
+        if row.retry_delay is None:
+            self._halts.check_outcome(row.line, row.begun_entry._replace(settlement=settlement))
 
     def _settle_as_read(self, row: PendingRow, record: Located) -> None:
-        """Record that a read proves an unknown row: it need not be sent again."""
-        settlement = settled_by_reading(row.sent, f"the service reported {record.status}")
+        """Record that a read proves a row with an unknown attempt. The row is not sent again."""
+        settlement = settled_by_reading(row.begun_entry, f"the service reported {record.status}")
         try:
-            row.entry = self.journal.settle_later(row.sent, settlement)
+            row.entry = self.journal.settle_later(row.begun_entry, settlement)
         except EscrowctlError as error:
             self.progress.note_unrecorded(row.line, error)
         else:
             self._halts.canary_passed = True
-            self.progress.show_done(row.line, row.entry, goes_on=not self._ends)
+            self.progress.show_done(row.line, row.entry, goes_on=not self._is_ending)
         self._end(row)
 
-    def _delay_again(self, row: PendingRow, result: JobResult, settlement: Settlement) -> float | None:
-        """Return after how many seconds a row is retried (None: not); a throttled row has no limit of attempts."""
+    def _find_retry_delay(self, row: PendingRow, result: JobResult, settlement: Settlement) -> float | None:
+        """Return the seconds until a row is retried; None: it is not. Attempts of a throttled row have no limit."""
         if settlement.state is State.DONE or not result.may_go_again or self.pace.is_hopeless:
             return None
         if settlement.http_status in THROTTLED:
             # Only the pace limits it.
             return 0.0
-        return _FIRST_RETRY * 2.0 ** (row.attempts - 1) if row.attempts < ATTEMPTS else None
+        return _FIRST_RETRY_DELAY * 2.0 ** (row.attempts - 1) if row.attempts < ATTEMPTS else None
 
     def _end_or_delay_unread(self, row: PendingRow, error: EscrowctlError) -> None:
-        """End a row that cannot be read before it is sent; a throttled one waits instead."""
-        if error.code is ErrorCode.RATE_LIMITED and not self._ends:
+        """End a row that cannot be read before it is sent. If the read was throttled, the row waits instead."""
+        if error.code is ErrorCode.RATE_LIMITED and not self._is_ending:
             self.pace.note_refused(self.runtime.monotonic(), sent=row.sent_at, asked=None)
             if not self.pace.is_hopeless:
-                self._put_off(row, 0.0)
+                self._postpone(row, 0.0)
                 return
         self._end_unsent(row, error)
 
-    def _put_off(self, row: PendingRow, seconds: float) -> None:
+    def _postpone(self, row: PendingRow, seconds: float) -> None:
         self._unlock(row)
-        self._in_flight.put_off(row, self.runtime.monotonic() + seconds)
+        self._in_flight.postpone(row, self.runtime.monotonic() + seconds)
 
     def _end_unsent(self, row: PendingRow, error: EscrowctlError) -> None:
-        """End a row that cannot be sent now; it stays in the plan, or keeps its outcome."""
+        """End a row that cannot be sent now. It stays in the plan, or its entry keeps its outcome."""
         self._end(row)
         self.progress.note_unsent(row.line, error, row.outcome)
-        self._halts.weigh_unsent(row.line, error)
+        self._halts.check_unsent(row.line, error)
 
     def _end(self, row: PendingRow) -> None:
         self._unlock(row)
         self._in_flight.end(row)
 
     def _lock(self, row: PendingRow) -> bool:
-        """Hold a row's locks across processes; if another process has one, the row is sent later.
+        """Return whether a row's locks were free, and hold them across processes. If not, the row is sent later.
 
-        A create needs none: the guards of its commit refuse an identical create.
+        A create needs no lock: the guards of its commit refuse an identical create.
         """
         if not self.batch.kind.operation.once_only:
             return True
         names = [f"{name}\n{lock}" for name in self.service.names for lock in row.request.locks]
         for name in dict.fromkeys(names):
             if not self.journal.locks.hold(name):
-                row.waits += 1
-                if row.waits > _MOST_WAITS:
-                    self._end_unsent(row, busy_elsewhere(_MOST_WAITS * _FIRST_RETRY))
+                row.lock_waits += 1
+                if row.lock_waits > _MAX_LOCK_WAITS:
+                    self._end_unsent(row, busy_elsewhere(_MAX_LOCK_WAITS * _FIRST_RETRY_DELAY))
                 else:
-                    self._put_off(row, _FIRST_RETRY)
+                    self._postpone(row, _FIRST_RETRY_DELAY)
                 return False
             row.locks.append(name)
         return True
@@ -358,15 +358,15 @@ class Run:
         while row.locks:
             self.journal.locks.free(row.locks.pop())
 
-    def _heed_signals(self) -> None:
+    def _handle_signals(self) -> None:
         """End the run at the first signal, and the requests in progress at the second."""
         code = self.signals.take()
         if code is None:
             return
         if self.stopped is None:
             self.stopped = code
-            if self._in_flight.out:
-                self.progress.show_stopping(min(len(self._in_flight.out), self.size))
+            if self._in_flight.at_senders:
+                self.progress.show_stopping(min(len(self._in_flight.at_senders), self.size))
             return
         # Finished results are still processed; the rest is lost.
         self.senders.kill()

@@ -1,10 +1,10 @@
-"""The processes that send: they receive jobs and return results; only their parent has the journal.
+"""The processes that send: they receive jobs and return results. Only their parent has the journal.
 
 One process is not fast enough: a row costs 0.5 ms for the journal and 0.5 ms for HTTP, and threads share one
-interpreter. So other processes send, with a thread for each connection, and the parent alone owns the journal. They are
-forked while signals are held, so that only the parent handles a Ctrl-C, which reaches all. They inherit the lock file:
-a row's entry counts as in flight as long as its request may be in progress, even if the parent is killed (open file
-description locks, fcntl(2)).
+interpreter. So other processes send, with a thread for each connection. They are forked while signals are held: a
+Ctrl-C reaches all processes, but only the parent handles it. They inherit the lock file, so an entry counts as in
+flight as long as its request may be in progress, even if the parent is killed (open file description locks,
+fcntl(2)).
 """
 
 import contextlib
@@ -21,24 +21,24 @@ from typing import NoReturn
 
 from escrowctl.batch.worker import Job, JobResult, Worker
 
-_MOST_THREADS = 16
+_MAX_THREADS = 16
 """The most threads in one process: more would wait for the interpreter longer than a second process costs."""
 
-_GATHERING = 0.003
+_GATHER_SECONDS = 0.003
 
 MakeWorker = Callable[[], Worker]
 
 
 class Senders:
-    """The processes that send rows, over `size` connections; `close` them.
+    """The processes that send rows, over `size` connections. Call `close` at the end.
 
     `make_worker` is called once for each thread that sends. `in_process`: the threads belong to this process, for a
-    service inside this process. Raises OSError if so many processes or threads cannot be started.
+    service inside it. Raises OSError if so many processes or threads cannot be started.
     """
 
     def __init__(self, make_worker: MakeWorker, size: int, *, in_process: bool) -> None:
         self._processes: list[_Process] = []
-        count = 1 if in_process or size <= _MOST_THREADS else 2
+        count = 1 if in_process or size <= _MAX_THREADS else 2
         try:
             for number in range(count):
                 share = size // count + (number < size % count)
@@ -52,7 +52,7 @@ class Senders:
 
     @property
     def has_ended(self) -> bool:
-        """Whether any process has ended: then the others get no more jobs."""
+        """Whether any process has ended. Then the others get no more jobs."""
         return any(process.has_ended for process in self._processes)
 
     def submit(self, jobs: Sequence[Job]) -> None:
@@ -73,11 +73,12 @@ class Senders:
     def collect(self, seconds: float, *, enough: int = 1) -> tuple[list[JobResult], set[int]]:
         """Return the results so far, and the lines that are lost because a process ended.
 
-        It waits at most `seconds` for a first result, then as long as more arrive, until there are `enough`.
+        It waits at most `seconds` for a first result. Then it waits while more results arrive, until there are
+        `enough`.
         """
         found, lost = self._collect(seconds)
         while found and not lost and len(found) < enough:
-            time.sleep(_GATHERING)
+            time.sleep(_GATHER_SECONDS)
             more, lost = self._collect(0)
             if not more:
                 break
@@ -102,7 +103,7 @@ class Senders:
         return found, lost
 
     def kill(self) -> None:
-        """End the processes at once. `collect` still returns the finished results, and the lost lines."""
+        """End the processes at once. `collect` still returns the finished results and the lost lines."""
         for process in self._processes:
             process.kill()
 
@@ -111,7 +112,7 @@ class Senders:
         for process in self._processes:
             process.pipe.close()
         for process in self._processes:
-            process.note_end()
+            process.wait_for_end()
 
 
 class _Process:
@@ -121,28 +122,28 @@ class _Process:
     """
 
     def __init__(self, make_worker: MakeWorker, size: int, *, in_process: bool, others: Sequence["_Process"]) -> None:
-        self.pipe, theirs = connection.Pipe()
+        self.pipe, child_end = connection.Pipe()
         self.lines: set[int] = set()
         self.has_ended = False
         self._pid: int | None = None
         if in_process:
-            threading.Thread(target=_serve, args=(theirs, make_worker, size), daemon=True).start()
+            threading.Thread(target=_serve, args=(child_end, make_worker, size), daemon=True).start()
             return
         self._pid = os.fork()
         if not self._pid:
-            # If another process has the same end open, a pipe never seems closed.
+            # A pipe seems closed only when no process has its other end open.
             for process in (self, *others):
                 process.pipe.close()
-            _run_child(theirs, make_worker, size)
-        theirs.close()
+            _run_child(child_end, make_worker, size)
+        child_end.close()
 
     def wait_until_ready(self) -> None:
         """Wait until every thread runs, so that no row is begun too early. Raises OSError if one cannot start."""
         try:
             failure: str = self.pipe.recv()
         except EOFError:
-            self.note_end()
-            failure = "a process that sends has ended"
+            self.wait_for_end()
+            failure = "a sender process ended unexpectedly"
         if failure:
             raise OSError(errno.EAGAIN, failure)
 
@@ -159,7 +160,7 @@ class _Process:
             while self.pipe.poll(0):
                 found.append(self.pipe.recv())
         except (EOFError, OSError):
-            self.note_end()
+            self.wait_for_end()
         self.lines.difference_update(result.line for result in found)
         return found
 
@@ -167,12 +168,12 @@ class _Process:
         """End the process at once."""
         if self._pid is None:
             self.pipe.close()
-            self.note_end()
+            self.wait_for_end()
         elif not self.has_ended:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
 
-    def note_end(self) -> None:
+    def wait_for_end(self) -> None:
         """Wait until the process has ended."""
         self.has_ended = True
         if self._pid is not None:
@@ -191,7 +192,7 @@ def _run_child(pipe: Pipe, make_worker: MakeWorker, size: int) -> NoReturn:
 
 
 def _serve(pipe: Pipe, make_worker: MakeWorker, size: int) -> None:
-    """Do the jobs that arrive until the parent closes its end, then finish the jobs in progress."""
+    """Do the jobs that arrive until the parent closes its end of the pipe. Then finish the jobs in progress."""
     # The parent notices the closed pipe, even after an error.
     with pipe:
         queue = _Queue(pipe)
@@ -212,12 +213,12 @@ def _serve(pipe: Pipe, make_worker: MakeWorker, size: int) -> None:
 
 
 class _Queue:
-    """The queue from which the threads of a sending process get their jobs, and through which they return results."""
+    """The queue from which the threads of a sender process get jobs. They return results through its pipe."""
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
         self._jobs: SimpleQueue[tuple[int, Job] | None] = SimpleQueue()
-        self._taken = self._recalled = 0
+        self._added = self._recalled = 0
         self._sending, self._ended = threading.Lock(), threading.Event()
 
     def work(self, worker: Worker) -> None:
@@ -229,13 +230,13 @@ class _Queue:
                 self._pipe.send(result)
 
     def take(self, jobs: Sequence[Job] | None) -> None:
-        """Add jobs; None recalls the jobs that no thread has begun. It never sends: the parent may be sending too."""
+        """Add jobs; None recalls the jobs that no thread has begun. Never sends: the parent may be sending too."""
         if jobs is None:
-            self._recalled = self._taken
+            self._recalled = self._added
             return
         for job in jobs:
-            self._taken += 1
-            self._jobs.put((self._taken, job))
+            self._added += 1
+            self._jobs.put((self._added, job))
 
     def close(self, threads: int) -> None:
         """End each thread after its current job."""

@@ -11,20 +11,20 @@ from typing import BinaryIO, NamedTuple
 
 from escrowctl.contract.json import Broken, JsonValue, Number, read_reply
 
-_MAX_LINE = 1024 * 1024
+_MAX_LINE_LENGTH = 1024 * 1024
 _DELIMITERS = ",;\t|"
-_SHOWN = 40
+_MAX_SHOWN = 40
 
 
 class Flaw(NamedTuple):
-    """A flaw of a row, as a sentence without its full stop."""
+    """A flaw of the row on `line`. `why` continues a sentence about that row."""
 
     line: int
     why: str
 
 
 class NotRowsError(ValueError):
-    """The kind of a file without rows, as the end of a sentence about it."""
+    """A file that cannot be read as rows. The text continues a sentence that begins with the file's name."""
 
 
 class Row(NamedTuple):
@@ -35,52 +35,52 @@ class Row(NamedTuple):
 
 
 class Table:
-    """The rows of one file. `columns` are complete once all rows were read: JSON lines may add one at any time.
+    """The rows of one file. A line may have at most 1 MiB. Call `detach` at the end, or the file gets closed.
 
-    Every line is at most 1 MiB long. `detach` it: otherwise the end of this object closes the file.
+    `columns` are complete when all rows were read: any JSON line may add one.
     """
 
     def __init__(self, source: BinaryIO) -> None:
         self.columns: dict[str, None] = {}
         # Invalid UTF-8 becomes lone surrogates, which are found line by line.
         self._text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        self._first = self._text.readline(_MAX_LINE)
-        self._number = 0
+        self._first_line = self._text.readline(_MAX_LINE_LENGTH)
+        self._line_number = 0
         self._flaw = ""
-        self.is_json = self._first.lstrip().startswith("{")
+        self.is_json = self._first_line.lstrip().startswith("{")
 
     def detach(self) -> None:
         """Stop reading without closing the file: its opener closes it."""
         self._text.detach()
 
     def rows(self) -> Iterator[Row | Flaw]:
-        """Yield every row, or its flaw; blank lines are skipped. Raises NotRowsError."""
-        if self._first.startswith("PK\x03\x04"):
+        """Yield every row, or its flaw; blank lines are skipped. Raises NotRowsError for other kinds of files."""
+        if self._first_line.startswith("PK\x03\x04"):
             raise NotRowsError("is a workbook or an archive, not text: save the sheet as CSV (UTF-8)")
-        if self._first.lstrip().startswith("["):
+        if self._first_line.lstrip().startswith("["):
             raise NotRowsError("is a JSON array: write one object in each line, as jq -c '.[]' does")
         return self._json_rows() if self.is_json else self._csv_rows()
 
     def _json_rows(self) -> Iterator[Row | Flaw]:
         for text in self._lines():
             if flaw := self._take_flaw():
-                yield Flaw(self._number, flaw)
+                yield Flaw(self._line_number, flaw)
             elif text.strip():
                 reply = read_reply(text.encode())
                 if isinstance(reply, Broken):
-                    yield Flaw(self._number, reply.defect.value)
+                    yield Flaw(self._line_number, reply.defect.value)
                 elif not isinstance(reply.value, dict):
-                    yield Flaw(self._number, "is JSON, but not an object")
+                    yield Flaw(self._line_number, "is JSON, but not an object")
                 else:
                     self.columns.update(dict.fromkeys(reply.value))
-                    yield Row(self._number, reply.value)
+                    yield Row(self._line_number, reply.value)
 
     def _csv_rows(self) -> Iterator[Row | Flaw]:
-        delimiter = max(_DELIMITERS, key=self._first.count)
+        delimiter = max(_DELIMITERS, key=self._first_line.count)
         found = csv.reader(self._lines(), delimiter=delimiter, strict=True)
         header: list[str] | None = None
         while True:
-            start = self._number + 1
+            start = self._line_number + 1
             try:
                 cells = next(found)
             except StopIteration:
@@ -103,15 +103,15 @@ class Table:
                 yield Row(start, dict(zip(header, cells, strict=True)))
 
     def _lines(self) -> Iterator[str]:
-        """Yield every line; count it, and remember its flaw."""
-        line = self._first
+        """Yield every line, and note its number and its flaw."""
+        line = self._first_line
         while line:
-            following = self._text.readline(_MAX_LINE)
-            self._number += 1
-            if len(line) >= _MAX_LINE:
-                self._flaw = f"is longer than {_MAX_LINE} characters"
+            following = self._text.readline(_MAX_LINE_LENGTH)
+            self._line_number += 1
+            if len(line) >= _MAX_LINE_LENGTH:
+                self._flaw = f"is longer than {_MAX_LINE_LENGTH} characters"
                 while following and not line.endswith("\n"):
-                    line, following = following, self._text.readline(_MAX_LINE)
+                    line, following = following, self._text.readline(_MAX_LINE_LENGTH)
                 line = "\n"
             if not line.isascii():
                 try:
@@ -132,11 +132,11 @@ def _check_header(names: list[str]) -> None:
         raise NotRowsError("has a column without a name in its first line")
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
-        raise NotRowsError(f'has the column "{name[:_SHOWN]}" twice in its first line')
+        raise NotRowsError(f'has the column "{name[:_MAX_SHOWN]}" twice in its first line')
 
 
 def cell_text(value: JsonValue) -> str | None:
-    """Return a cell as text: a number by its token; None for any other value."""
+    """Return a cell as text, a number as it is written in the file; None for a value of another type."""
     if isinstance(value, Number):
         return value.text
     return value if isinstance(value, str) else None

@@ -1,4 +1,4 @@
-"""Do the work for a row outside of the journal's process: read its record if a release needs it, send, judge."""
+"""The work for a row outside of the journal's process: read its record (of a release), send it, judge the reply."""
 
 import traceback
 from typing import NamedTuple
@@ -13,8 +13,8 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.model import Entry, Settlement, State
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.writes.create import prove
-from escrowctl.writes.inspection import inspect_for
+from escrowctl.writes.create import prove_create
+from escrowctl.writes.inspection import inspect_target
 from escrowctl.writes.outcome import judge_stored
 from escrowctl.writes.read_back import ReadBack
 from escrowctl.writes.requests import RecordOptions, WriteRequest
@@ -23,10 +23,10 @@ from escrowctl.writes.sending import Sender
 
 
 class Job(NamedTuple):
-    """The work for the row on a line: read the record of `request`, or with an `entry` send it.
+    """The work for one row. Without an `entry`, the record of `request` is read; with one, the request is sent.
 
-    `before` is the record that was read; `unsettled`: an earlier attempt may have been applied; `is_last`: it is not
-    retried automatically, so that a read may settle it.
+    `before` is the record that was read. `may_be_applied`: an earlier attempt may have been applied.
+    `is_last`: the write is not retried automatically, so a read may settle it.
     """
 
     line: int
@@ -34,22 +34,22 @@ class Job(NamedTuple):
     options: RecordOptions
     entry: Entry | None = None
     before: Located | None = None
-    unsettled: bool = False
+    may_be_applied: bool = False
     is_last: bool = False
 
 
 class JobResult(NamedTuple):
     """The result of a job.
 
-    A read has the record, or the code and sentence of the reason why the row cannot be sent (`why`). A write has the
-    settlement to record; `may_go_again`: the same write may be sent again; `is_misdirected`: the reply was to another
-    write; `asked`: how many seconds the service asked to wait. `is_untouched`: nothing was done for it. `defect` is the
-    traceback of an internal error of escrowctl.
+    A read has the record, or in `failure` the code and the message of the error why the row cannot be sent. A write
+    has the settlement to record. `may_go_again`: the same write may be sent again. `is_misdirected`: the reply was
+    to another write. `asked` is how many seconds the service asked to wait. `is_untouched`: nothing was done for
+    the job. `defect` is the traceback of an internal error of escrowctl.
     """
 
     line: int
     record: Located | None = None
-    why: tuple[ErrorCode, str] | None = None
+    failure: tuple[ErrorCode, str] | None = None
     settlement: Settlement | None = None
     may_go_again: bool = False
     is_misdirected: bool = False
@@ -76,7 +76,7 @@ class Worker:
             found = self._write(job, job.entry) if job.entry is not None else self._inspect(job)
         except Exception as error:  # noqa: BLE001 - the journal's process must get a result for every row
             self._defects.append(error)
-            found = _as_unknown(job, error)
+            found = _make_defect_result(job, error)
         if self._defects:
             found = found._replace(defect="".join(traceback.format_exception(self._defects.pop())))
             self._defects.clear()
@@ -84,14 +84,16 @@ class Worker:
 
     def _inspect(self, job: Job) -> JobResult:
         try:
-            found = inspect_for(self._reader, self._service, job.request, job.options, may_be_done=job.unsettled)
+            found = inspect_target(
+                self._reader, self._service, job.request, job.options, may_be_done=job.may_be_applied
+            )
             return JobResult(job.line, record=found)
         except EscrowctlError as error:
-            return JobResult(job.line, why=(error.code, error.message))
+            return JobResult(job.line, failure=(error.code, error.message))
 
     def _write(self, job: Job, entry: Entry) -> JobResult:
         exchange = self._send(entry, job.request)
-        result = self._sender.judge(entry, job.request, exchange, unsettled=job.unsettled)
+        result = self._sender.judge(entry, job.request, exchange, may_be_applied=job.may_be_applied)
         found = JobResult(
             job.line,
             settlement=result.sent.settlement,
@@ -105,7 +107,7 @@ class Worker:
             return self._read_back(job, found, result._replace(before=job.before))
         # A create that was only accepted (202) is read.
         stored = judge_stored(self._service, result.sent) if result.sent.state is State.UNKNOWN else None
-        proof = prove(result.sent, stored, self._service, self._reader) if stored and stored.result_id else None
+        proof = prove_create(result.sent, stored, self._service, self._reader) if stored and stored.result_id else None
         return found._replace(settlement=proof.sent.settlement) if proof else found
 
     def _send(self, entry: Entry, request: WriteRequest) -> Exchange:
@@ -137,14 +139,14 @@ class Worker:
         except EscrowctlError as error:
             if settlement.state is State.DONE:
                 after = error.facts.get("status_after")
-                remark = f"not confirmed: the status is {after}" if after else "not confirmed: it cannot be read now"
-                settlement = settlement._replace(remark=remark)
+                status = f"the status is {after}" if after else "the escrow cannot be read now"
+                settlement = settlement._replace(remark=f"not confirmed: {status}")
         return found._replace(settlement=settlement)
 
 
-def _as_unknown(job: Job, error: Exception) -> JobResult:
+def _make_defect_result(job: Job, error: Exception) -> JobResult:
     name = type(error).__name__
     if job.entry is None:
-        return JobResult(job.line, why=(ErrorCode.DEFECT, f"internal error in escrowctl ({name})."))
+        return JobResult(job.line, failure=(ErrorCode.DEFECT, f"internal error in escrowctl ({name})."))
     lost = Settlement(Outcome.UNKNOWN, f"escrowctl could not process the reply ({name})")
     return JobResult(job.line, settlement=lost)

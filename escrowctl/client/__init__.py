@@ -1,1 +1,1 @@
-"""The layer between a command and the network. Nothing else sends requests."""
+"""The layer between a command and the service. Nothing else sends requests to it."""

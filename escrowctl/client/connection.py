@@ -22,8 +22,8 @@ from escrowctl.client.http import Answer, Evidence, Exchange, Fault, Request
 from escrowctl.client.transport import (
     NoAddressError,
     NoCookies,
+    NoRedirectResponse,
     OriginTransport,
-    Reply,
     Transport,
     make_context,
     make_empty_context,
@@ -35,12 +35,12 @@ from escrowctl.contract.redaction import Secret, star
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-_KEPT = 16 * 1024
-"""Bytes. A body may be as large as the list limit; of a broken body only the first line is shown."""
+_BROKEN_BODY_BYTES = 16 * 1024
+"""The most bytes stored of a body that cannot be used: only its first line is shown."""
 
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _ENDED_EARLY = "without sending a response|closed connection"
-"""What h11 and httpcore say of a connection that ended early; their other errors are about bytes that are not HTTP."""
+"""In protocol errors of h11 and httpcore: the connection ended early. The others mean bytes that are not HTTP."""
 
 _PLACE_IN_OPENSSL = re.compile(r" \(_ssl\.c:[0-9]+\)")
 
@@ -52,7 +52,7 @@ DrawWait = Callable[[str, float], None]
 
 
 class Connection:
-    """One request at a time to one service: `exchange` returns the result and raises nothing of HTTP."""
+    """Sends one request at a time to one service. `exchange` returns failures of HTTP, and does not raise them."""
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ class Connection:
         """The result of the last request; None before the first."""
 
     def exchange(self, request: Request, *, evidence: Evidence, seconds: float, limit: int) -> Exchange:
-        """Send one request, at most `seconds` in total, and read at most `limit` bytes of its reply.
+        """Send one request and return its result: it takes at most `seconds`, and reads at most `limit` bytes.
 
-        `evidence` is set as the bytes leave, so that it is valid even if a signal ends this call.
+        `evidence` is set when the bytes leave, so that it is valid even if a signal ends this call.
         """
         start = self._monotonic()
         # Requests that the client builds itself get extra headers; this one does not.
@@ -95,7 +95,7 @@ class Connection:
             headers = tuple(response.headers.multi_items())
             answer = Answer(response.status_code, headers, body, defect).without(self._key)
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:
-            fault, detail = self._describe(error, sent=evidence.sent)
+            fault, detail = self._describe_error(error, sent=evidence.sent)
         peer, is_shared = self._transport.peer, self._transport.is_shared
         exchange = Exchange(evidence.sent, answer, fault, star(detail, self._key), peer, self._proxy, is_shared)
         self.last = exchange
@@ -107,9 +107,9 @@ class Connection:
         """Close the connection, if any."""
         self._transport.close()
 
-    def _describe(self, error: Exception, *, sent: bool) -> tuple[Fault, str]:
+    def _describe_error(self, error: Exception, *, sent: bool) -> tuple[Fault, str]:
         """Return the fault and its detail; behind a proxy, a failed connection is `Fault.PROXY`."""
-        fault = _fault_of(error, sent=sent)
+        fault = _find_fault(error, sent=sent)
         if fault in (Fault.BAD_PROTOCOL, Fault.BAD_REQUEST):
             # h11 quotes the line that it cannot read, and a service may have put the key there.
             return fault, ""
@@ -136,8 +136,8 @@ class InProcessTransport(Transport):
         """Call the application; from here on the request counts as sent."""
         self._end = self._monotonic() + request.extensions["seconds"]
         request.extensions["evidence"].sent = True
-        found = self._wsgi.handle_request(request)
-        return Reply(found.status_code, headers=found.headers, stream=found.stream)
+        response = self._wsgi.handle_request(request)
+        return NoRedirectResponse(response.status_code, headers=response.headers, stream=response.stream)
 
     def _call(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
         """Call the application. If it drops the connection, raise what httpcore raises for a real socket."""
@@ -174,7 +174,7 @@ def connect(
     the attempt began.
     """
     is_https = service.origin.scheme == "https"
-    proxy = _proxy(service.network.proxy, context)
+    proxy = _make_proxy(service.network.proxy, context)
     on_wait = partial(draw, f"waiting for {service.origin}") if draw is not None else None
     transport = OriginTransport(is_https=is_https, context=context, proxy=proxy, monotonic=monotonic, on_wait=on_wait)
     shown = bytes(proxy.url).decode().rstrip("/") if proxy else None
@@ -186,7 +186,7 @@ def connect_in_process(app: "WSGIApplication", key: Secret, *, observe: Observer
     return Connection(InProcessTransport(app), key, observe)
 
 
-def _proxy(url: str | None, context: ssl.SSLContext) -> httpcore.Proxy | None:
+def _make_proxy(url: str | None, context: ssl.SSLContext) -> httpcore.Proxy | None:
     if url is None:
         return None
     parsed = httpx.URL(url)
@@ -196,7 +196,7 @@ def _proxy(url: str | None, context: ssl.SSLContext) -> httpcore.Proxy | None:
 
 
 def collect(chunks: Iterable[bytes], *, limit: int, encoding: str) -> tuple[bytes, Defect | None]:
-    """Return the decoded body of at most `limit` bytes; of a body that cannot be used, the beginning and the reason.
+    """Return the decoded body, of at most `limit` bytes. If it cannot be used, return its beginning and the defect.
 
     The request accepts no encoding but identity. A single gzip or deflate layer is still decoded, in bounded steps. Its
     end mark is checked, because a cut stream inflates without an error.
@@ -208,7 +208,7 @@ def collect(chunks: Iterable[bytes], *, limit: int, encoding: str) -> tuple[byte
         defect = Defect.BAD_ENCODING
     except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError):
         defect = Defect.CUT_SHORT
-    return bytes(kept if defect is None else kept[: min(limit, _KEPT)]), defect
+    return bytes(kept if defect is None else kept[: min(limit, _BROKEN_BODY_BYTES)]), defect
 
 
 def _collect(kept: bytearray, chunks: Iterable[bytes], limit: int, encoding: str) -> Defect | None:
@@ -226,8 +226,8 @@ def _collect(kept: bytearray, chunks: Iterable[bytes], limit: int, encoding: str
     return None if is_plain or inflater.eof else Defect.CUT_SHORT
 
 
-def _fault_of(error: Exception, *, sent: bool) -> Fault:
-    """Name the fault. `sent` comes from the evidence, never from the exception."""
+def _find_fault(error: Exception, *, sent: bool) -> Fault:
+    """Return the fault for an error. `sent` is that of the request's `Evidence`: the error does not show it."""
     match error:
         case NoAddressError():
             return Fault.NO_NAME
@@ -238,14 +238,14 @@ def _fault_of(error: Exception, *, sent: bool) -> Fault:
         case httpcore.TimeoutException():
             return Fault.TIMEOUT if sent else Fault.CONNECT_TIMEOUT
         case httpcore.ConnectError():
-            return Fault.TLS if _is_tls(error) else Fault.NO_CONNECTION
+            return Fault.TLS if _is_tls_error(error) else Fault.NO_CONNECTION
         case httpcore.ProtocolError() if not re.search(_ENDED_EARLY, str(error)):
             return Fault.BAD_PROTOCOL
         case _:
             return Fault.BROKEN_OFF if sent else Fault.NO_CONNECTION
 
 
-def _is_tls(error: BaseException | None) -> bool:
+def _is_tls_error(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return True

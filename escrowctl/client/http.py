@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from escrowctl import __version__
-from escrowctl.contract.json import Broken, Defect, Reply, encode, excerpt_of, read_reply
+from escrowctl.contract.json import Broken, Defect, Reply, encode, make_excerpt, read_reply
 from escrowctl.contract.redaction import STARS, hide_secrets, holds_key, is_private, star, star_value
 
 JSON_TYPE = "application/json"
@@ -22,7 +22,7 @@ SUCCESS = range(200, 300)
 """Statuses of accepted requests (RFC 9110 section 15.3)."""
 
 THROTTLED = frozenset({425, 429})
-"""Refused before it was processed: too early (RFC 8470 section 5.2), too many (RFC 6585 section 4)."""
+"""Statuses of throttled requests: too early (RFC 8470 section 5.2), too many (RFC 6585 section 4)."""
 
 KEY_SHOWN = ("Authorization", f"Bearer {STARS}")
 """The header with the key, as it may be shown."""
@@ -53,7 +53,7 @@ class Evidence:
 
 
 class Fault(StrEnum):
-    """Why there is no complete answer; the value completes "the service ..." or "the connection ..."."""
+    """Why a request has no answer. The value is a clause for messages."""
 
     NO_NAME = "the host name could not be resolved"
     NO_CONNECTION = "no connection could be opened"
@@ -86,9 +86,9 @@ class Answer:
         return next((value for key, value in self.headers if key.lower() == name.lower()), None)
 
     def without(self, key: str) -> "Answer":
-        """Return the answer with every echo of the API key starred, before anything can show or store it.
+        """Return the answer with stars for every echo of the API key. Only this answer is ever shown or stored.
 
-        A document stays one. If the body is not JSON and the key in it is encoded, stars replace the complete body.
+        A JSON body stays JSON. If any other body has the key encoded, stars replace the complete body.
         """
         headers = tuple((star(name, key), star(value, key)) for name, value in self.headers)
         if not holds_key(self.body, key):
@@ -100,8 +100,8 @@ class Answer:
 
     @cached_property
     def reply(self) -> Reply:
-        """The body, read strictly and once: a document, or the typed reason why there is none."""
-        reply = Broken(self.defect, excerpt_of(self.body)) if self.defect is not None else read_reply(self.body)
+        """The body, read strictly and once: a document, or the defect that makes it unreadable."""
+        reply = Broken(self.defect, make_excerpt(self.body)) if self.defect is not None else read_reply(self.body)
         return Broken(reply.defect, hide_secrets(reply.excerpt)) if isinstance(reply, Broken) else reply
 
 
@@ -124,7 +124,7 @@ class Peer(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """The result of one request: an answer, or a fault; whether its bytes may have left, and the connection used.
+    """The result of one request: an answer or a fault, whether its bytes may have left, and the connection used.
 
     `peer` is None if no connection was opened, and for a sandbox in this process. `proxy` is the URL of the proxy, as
     it may be shown. `is_shared`: the connection had carried another request.
@@ -164,7 +164,7 @@ def make_headers(*, request_id: str, has_body: bool, idempotency_key: str | None
 
 
 def redact_headers(headers: Headers) -> Headers:
-    """Return the headers of a request or a reply as they may be shown."""
+    """Return the headers of a request or a reply, with stars for secret values."""
     return tuple(
         (name, STARS if name.casefold() in _PRIVATE_HEADERS or is_private(name) else value) for name, value in headers
     )

@@ -23,7 +23,8 @@ class Page(NamedTuple):
 def read_pages(reader: Reader, operation: Operation, *, decides: bool = False) -> Iterator[Page]:
     """Yield the pages of a list, each read when the caller takes it. Raises EscrowctlError if one cannot be read.
 
-    `decides` as in `Reader.read`. A link back to an earlier page ends the list: the service ignores the requested page.
+    `decides`: a write depends on the list. A link back to an earlier page ends the list, because the service then
+    ignores which page is asked for.
     """
     query, asked, known = "", {""}, set[str]()
     while True:

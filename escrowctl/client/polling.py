@@ -12,9 +12,9 @@ _TICK_SECONDS = 1.0
 
 
 class PollInterval:
-    """Waits between reads; `seconds` is how long they may take in total (None: for ever), from now on.
+    """Waits `every` seconds between reads, for at most `seconds` from now in total (None: no limit).
 
-    `tick` is called about once a second, with the seconds that have passed.
+    `tick` is called about once a second during a wait, with the seconds that have passed.
     """
 
     def __init__(
@@ -35,11 +35,11 @@ class PollInterval:
 
     @property
     def passed(self) -> float:
-        """The seconds since the start."""
+        """The seconds since this interval was created."""
         return self._runtime.monotonic() - self._start
 
     def wait(self) -> bool:
-        """Wait until the next read and return True, or return False if the time is over. A signal ends it."""
+        """Wait until the next read and return True, or return False if the time is over. Signals may end it."""
         if self._seconds is not None and self.passed >= self._seconds:
             return False
         left = self._every if self._seconds is None else min(self._every, self._seconds - self.passed)

@@ -6,29 +6,29 @@ from itertools import islice
 
 from escrowctl.client.http import Answer, Fault
 from escrowctl.config.service import Service
-from escrowctl.contract.json import Broken, Defect, Document, JsonValue, Number, excerpt_of, plain_name
+from escrowctl.contract.json import Broken, Defect, Document, JsonValue, Number, fold_name, make_excerpt
 from escrowctl.contract.redaction import hide_in_text, hide_unknown, hide_values
 from escrowctl.errors import ErrorCode, Hint, command
 
 _MOST_CHARS, _MOST_SENTENCES, _MOST_HEADER_CHARS = 1000, 50, 200
 _MOST_TEXT_BYTES = 64 * 1024
-_TEXTS = ("detail", "message", "error_description", "title", "error", "reason", "msg", "description")
+_MESSAGE_NAMES = ("detail", "message", "error_description", "title", "error", "reason", "msg", "description")
 """Fields that hold a sentence, the most telling first (RFC 9457 section 3.1.4)."""
 
-_PARTS = (
+_NESTED_ERROR_NAMES = (
     *("errors", "error", "details", "detail", "issues", "violations", "field_errors", "fieldErrors"),
     *("fieldViolations", "invalid_params", "invalid-params", "validation_errors"),
 )
 """Fields that hold further errors: a list of them, or an object with the names of fields."""
 
-_FIELDS = ("field", "param", "parameter", "property", "attribute", "pointer", "path", "loc", "name")
+_FIELD_NAMES = ("field", "param", "parameter", "property", "attribute", "pointer", "path", "loc", "name")
 """Fields that name the field in error; `source` may hold one of them."""
 
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-correlation-id", "x-amzn-requestid", "x-trace-id")
 _REQUEST_ID_NAMES = frozenset({"requestid", "correlationid", "traceid"})
-_UNTRUSTED = "self.signed certificate|local issuer certificate"
+_UNTRUSTED_ISSUER = "self.signed certificate|local issuer certificate"
 _NEEDS_LOGIN = ": 407 "
-_NO_PATH = r"not found[.!]?$|\b(route|path|endpoint|url)\b"
+_PATH_NOT_FOUND = r"not found[.!]?$|\b(route|path|endpoint|url)\b"
 
 REDIRECTS = range(300, 400)
 """Statuses that name another place (RFC 9110 section 15.4); none is followed."""
@@ -48,18 +48,18 @@ REFUSAL_CODES: dict[int, ErrorCode] = {
 
 
 def describe_refusal(answer: Answer) -> str:
-    """Return `422 "amount: must be at least 1.00"`: the status and all that the body says, at most 1,000 characters.
+    """Return the status and the body's message, such as `422 "amount: must be at least 1.00"`.
 
-    It also names the target of a redirect, and the wait that the service asks for.
+    The message has at most 1,000 characters. For a redirect, it is the target. Retry-After follows in brackets.
     """
     text = describe_document(answer.reply.value) if isinstance(answer.reply, Document) else None
-    message = text or _one_line(excerpt_of(answer.body))
-    place, asked = answer.header("location"), answer.header("retry-after")
-    if answer.status in REDIRECTS and place:
-        says = f', a redirect to "{hide_in_text(place[:_MOST_HEADER_CHARS])}"'
+    message = text or _one_line(make_excerpt(answer.body))
+    location, retry_after = answer.header("location"), answer.header("retry-after")
+    if answer.status in REDIRECTS and location:
+        says = f', a redirect to "{hide_in_text(location[:_MOST_HEADER_CHARS])}"'
     else:
         says = f' "{message}"' if message else ""
-    return f"{answer.status}{says}" + (f" (Retry-After: {asked[:_MOST_HEADER_CHARS]})" if asked else "")
+    return f"{answer.status}{says}" + (f" (Retry-After: {retry_after[:_MOST_HEADER_CHARS]})" if retry_after else "")
 
 
 def describe_document(document: JsonValue) -> str | None:
@@ -67,15 +67,15 @@ def describe_document(document: JsonValue) -> str | None:
 
     Each error has the name of its field before it, if the document names one.
     """
-    sentences = dict.fromkeys(islice(_sentences(document), _MOST_SENTENCES + 1))
+    sentences = dict.fromkeys(islice(_list_messages(document), _MOST_SENTENCES + 1))
     return _one_line("; ".join(sentence.rstrip(". ") for sentence in sentences)) or None
 
 
 def reply_facts(answer: Answer, own_id: str, *, may_hold_secret: bool = False) -> dict[str, object]:
     """Return the facts of a reply that a log needs: `body` (a document, or a text), and `service_request_id`.
 
-    `own_id` is the request id that was sent: a service that returns it has not named its own. `may_hold_secret`: only
-    known harmless parts of the body are shown.
+    `own_id` is the request id that was sent: it is no id of the service, even if the reply repeats it. With
+    `may_hold_secret`, `body` has only texts that are known to be harmless.
     """
     facts: dict[str, object] = {}
     if isinstance(answer.reply, Document):
@@ -89,11 +89,11 @@ def reply_facts(answer: Answer, own_id: str, *, may_hold_secret: bool = False) -
 
 
 def refusal_hint(service: Service, status: int, answer: Answer | None = None) -> tuple[Hint, ...]:
-    """Return the hints after a refusal, if any; without `answer`, it was refused before."""
+    """Return the hints after a refusal; often none. `answer` is None if an earlier command was refused."""
     match status:
         case 401:
             return (Hint(f"the key came from {service.key_source}: check that it is the key for {service.origin}"),)
-        case 404 if not service.sandbox and answer is not None and not _says_what(answer):
+        case 404 if not service.sandbox and answer is not None and not _says_record_missing(answer):
             return (command("doctor", f"if all calls give 404, to check the API prefix ({service.api_prefix or '/'})"),)
         case _ if status in REDIRECTS:
             return (Hint(f"check the base URL (from {service.url_source}): escrowctl does not follow redirects"),)
@@ -107,12 +107,12 @@ def is_web_page(answer: Answer) -> bool:
 
 
 def connection_hint(service: Service, why: str) -> Hint:
-    """Return the hint if no connection could be opened; `why` is the reason that the exchange gave."""
+    """Return the hint after a failed connection. `why` is `Exchange.why`."""
     if Fault.PROXY.value in why and _NEEDS_LOGIN in why:
         return Hint("put the proxy's user and password into HTTPS_PROXY: http://USER:PASSWORD@HOST:PORT")
     if Fault.PROXY.value in why:
         return Hint(f"check the proxy, or list {service.origin.host} in NO_PROXY if it needs none")
-    if re.search(_UNTRUSTED, why):
+    if re.search(_UNTRUSTED_ISSUER, why):
         return Hint(
             "set ESCROWCTL_CA_BUNDLE to a file with the certificate of its issuer",
             f"if you trust the certificate of {service.origin.host}",
@@ -121,47 +121,47 @@ def connection_hint(service: Service, why: str) -> Hint:
 
 
 def _one_line(text: str) -> str:
-    """Return a service's text as a message or the journal may quote it."""
+    """Return a service's text for a message or the journal: one line, shortened, with stars for secrets."""
     line = " ".join(text.split())
     return hide_in_text(line if len(line) <= _MOST_CHARS else f"{line[:_MOST_CHARS]} ...")
 
 
-def _says_what(answer: Answer) -> bool:
+def _says_record_missing(answer: Answer) -> bool:
     """Whether a 404 says in JSON that a record was not found. For a wrong path it has HTML, nothing, or other words."""
     message = describe_document(answer.reply.value) if isinstance(answer.reply, Document) else None
-    return message is not None and not re.search(_NO_PATH, message, re.IGNORECASE)
+    return message is not None and not re.search(_PATH_NOT_FOUND, message, re.IGNORECASE)
 
 
-def _sentences(value: JsonValue, field: str = "") -> Iterator[str]:
-    """Yield each error that a document names, with the name of its field."""
+def _list_messages(value: JsonValue, field: str = "") -> Iterator[str]:
+    """Yield the message of each error in a document, after the name of the field that the error is about."""
     if isinstance(value, dict):
-        yield from _sentences_of(value, _field_of(value) or field)
+        yield from _list_messages_of(value, _find_field(value) or field)
     elif isinstance(value, list):
         for item in value:
-            yield from _sentences(item, field)
+            yield from _list_messages(item, field)
     elif isinstance(value, str | Number) and str(value).strip():
         yield f"{field}: {value}" if field else str(value)
 
 
-def _sentences_of(error: dict[str, JsonValue], field: str) -> Iterator[str]:
-    own = next((text for name in _TEXTS if isinstance(text := error.get(name), str) and text.strip()), None)
+def _list_messages_of(error: dict[str, JsonValue], field: str) -> Iterator[str]:
+    own = next((text for name in _MESSAGE_NAMES if isinstance(text := error.get(name), str) and text.strip()), None)
     if own is not None:
-        yield from _sentences(own, field)
-    parts = [part for name in _PARTS if isinstance(part := error.get(name), dict | list)]
+        yield from _list_messages(own, field)
+    parts = [part for name in _NESTED_ERROR_NAMES if isinstance(part := error.get(name), dict | list)]
     for part in parts:
-        yield from _sentences(part, field)
+        yield from _list_messages(part, field)
     if own is None and not parts:
-        # Then its names are those of fields.
+        # Its names are then the names of the fields in error.
         for name, item in error.items():
-            yield from _sentences(item, f"{field}.{name}" if field else name)
+            yield from _list_messages(item, f"{field}.{name}" if field else name)
 
 
-def _field_of(error: Mapping[str, JsonValue]) -> str | None:
-    """Return the name of the field that an error is about: a text, or a path as a list."""
+def _find_field(error: Mapping[str, JsonValue]) -> str | None:
+    """Return the name of the field that an error is about, or None. A path given as a list is joined by dots."""
     source = error.get("source")
     places: Iterable[Mapping[str, JsonValue]] = (error, source) if isinstance(source, dict) else (error,)
     for place in places:
-        for name in _FIELDS:
+        for name in _FIELD_NAMES:
             named = place.get(name)
             if isinstance(named, str) and named:
                 return named
@@ -179,5 +179,5 @@ def list_request_ids(answer: Answer) -> Iterator[str]:
     places = [document, *document.values()] if isinstance(document, dict) else []
     for place in places:
         for name, item in place.items() if isinstance(place, dict) else ():
-            if isinstance(item, str) and plain_name(name) in _REQUEST_ID_NAMES:
+            if isinstance(item, str) and fold_name(name) in _REQUEST_ID_NAMES:
                 yield item[:_MOST_HEADER_CHARS]

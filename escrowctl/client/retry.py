@@ -2,8 +2,8 @@
 
 Reads are harmless and are repeated if another try may help. A write is repeated only if it is proven that it was not
 applied: it was never sent; or it was answered with 425 (RFC 8470 section 5.2) or 429 (RFC 6585 section 4), and the
-profile says that its service refuses so before processing. It is also repeated if the profile says that the service
-deduplicates by Idempotency-Key. RFC 9110 section 9.2.2 forbids the rest.
+profile says that its service sends these before it processes anything. It is also repeated if the profile says
+that the service deduplicates by Idempotency-Key. RFC 9110 section 9.2.2 forbids repeating any other write.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,13 @@ LONGEST_ASKED_WAIT = 60.0
 """Seconds. If a service asks for more, escrowctl does not wait: the operator decides."""
 
 _BASE_SECONDS, _MOST_SECONDS = 0.5, 5.0
-_LEAST_TOLD = 1.0
+_MIN_REPORTED_SECONDS = 1.0
 """Seconds. Shorter waits are reported as this."""
-_TOKENS, _TOKENS_PER_SUCCESS = 10.0, 0.1
+_MAX_TOKENS, _TOKENS_PER_SUCCESS = 10.0, 0.1
 
 _REQUEST_TIMEOUT, _CONFLICT, _SERVER_ERROR, _NOT_IMPLEMENTED = 408, 409, 500, 501
-_NEVER_SENT = frozenset({Fault.NO_NAME, Fault.NO_CONNECTION, Fault.CONNECT_TIMEOUT, Fault.PROXY})
-_NO_ANSWER = frozenset({Fault.TIMEOUT, Fault.BROKEN_OFF})
+_UNSENT_FAULTS = frozenset({Fault.NO_NAME, Fault.NO_CONNECTION, Fault.CONNECT_TIMEOUT, Fault.PROXY})
+_UNANSWERED_FAULTS = frozenset({Fault.TIMEOUT, Fault.BROKEN_OFF})
 
 
 class Retry:
@@ -42,10 +42,10 @@ class Retry:
         self._runtime = runtime
         self._signals = signals
         self.report = report
-        self._tokens = _TOKENS
+        self._tokens = _MAX_TOKENS
 
     def attempts(self, seconds: float) -> "Attempts":
-        """Return the counter of one request's attempts; no attempt begins after `seconds` in total."""
+        """Return a counter for the attempts of one request. No attempt begins after `seconds` in total."""
         return Attempts(self, self._runtime.monotonic, seconds)
 
     def pause(self, attempt: int, exchange: Exchange) -> bool:
@@ -60,21 +60,21 @@ class Retry:
         longest = min(_MOST_SECONDS, 2.0**attempt * _BASE_SECONDS)
         backoff = _BASE_SECONDS + self._runtime.chance() * (longest - _BASE_SECONDS)
         seconds = max(asked or 0.0, backoff)
-        following = f"retrying in {max(seconds, _LEAST_TOLD):.0f} s, attempt {attempt + 1} of {ATTEMPTS}"
+        next_attempt = f"retrying in {max(seconds, _MIN_REPORTED_SECONDS):.0f} s, attempt {attempt + 1} of {ATTEMPTS}"
         answer = exchange.answer
         reason = f"the service replied {answer.status}" if answer else (exchange.fault or Fault.BROKEN_OFF).value
-        self.report(f"{reason}; {following}")
+        self.report(f"{reason}; {next_attempt}")
         with self._signals.let_through():
             self._runtime.sleep(seconds)
         return True
 
     def note_success(self) -> None:
-        """Put a part of a token back."""
-        self._tokens = min(_TOKENS, self._tokens + _TOKENS_PER_SUCCESS)
+        """Put a tenth of a token back into the budget."""
+        self._tokens = min(_MAX_TOKENS, self._tokens + _TOKENS_PER_SUCCESS)
 
 
 class Attempts:
-    """How often one request has been sent (`count`), and for how long."""
+    """The attempts to send one request: their number (`count`), and a limit for the seconds they take in total."""
 
     def __init__(self, retry: Retry, monotonic: Callable[[], float], seconds: float) -> None:
         self._retry = retry
@@ -107,12 +107,12 @@ def may_read_again(exchange: Exchange) -> bool:
     """Whether another try may succeed for a read."""
     answer = exchange.answer
     if answer is None:
-        return exchange.fault in _NEVER_SENT | _NO_ANSWER
+        return exchange.fault in _UNSENT_FAULTS | _UNANSWERED_FAULTS
     return answer.status in THROTTLED or _failed_for_now(answer)
 
 
 def may_write_again(exchange: Exchange, *, refused_for_now: bool, deduplicated: bool) -> bool:
-    """Whether a write may be sent again: it was never sent, it was refused before processing, or it is deduplicated.
+    """Whether a write may be sent again: it was never sent, was refused before processing, or is deduplicated.
 
     `refused_for_now`: the profile allows a retry after 425 or 429 (`Service.repeats_throttled`). `deduplicated`: the
     profile's service recognises a key (`idempotency = "header"`); a 409 then says that the first request is still in
@@ -120,8 +120,8 @@ def may_write_again(exchange: Exchange, *, refused_for_now: bool, deduplicated: 
     """
     answer = exchange.answer
     if answer is None:
-        never_sent = not exchange.sent and exchange.fault in _NEVER_SENT
-        return never_sent or (deduplicated and exchange.sent and exchange.fault in _NO_ANSWER)
+        never_sent = not exchange.sent and exchange.fault in _UNSENT_FAULTS
+        return never_sent or (deduplicated and exchange.sent and exchange.fault in _UNANSWERED_FAULTS)
     if answer.status in THROTTLED:
         return refused_for_now
     return deduplicated and (answer.status == _CONFLICT or _failed_for_now(answer))

@@ -1,4 +1,4 @@
-"""Show exchanges: each one under `-v` and `--debug`, without secrets."""
+"""Show each exchange under `-v` and `--debug`, without secrets."""
 
 import threading
 from collections import Counter
@@ -14,9 +14,9 @@ _MAX_BODY_CHARS = 64 * 1024
 
 
 class Trace:
-    """Shows each exchange; `whole` adds complete headers and bodies, with stars for secrets.
+    """Shows each exchange; `whole` adds its headers and bodies, with stars for secrets.
 
-    `trace` takes its lines; `now` returns the time.
+    `trace` is called with each line; `now` returns the current time.
     """
 
     def __init__(self, trace: Callable[[str], None], *, whole: bool, now: Callable[[], datetime]) -> None:
@@ -29,17 +29,17 @@ class Trace:
     def show(self, request: Request, exchange: Exchange, seconds: float) -> None:
         """Show one exchange that ends now and took `seconds`."""
         answer, may_hold_secret = exchange.answer, request.may_hold_secret
-        ended = str(answer.status) if answer else f"{exchange.fault} {exchange.detail}".strip()
+        result = str(answer.status) if answer else f"{exchange.fault} {exchange.detail}".strip()
         sent = "yes" if exchange.sent else "no"
         at = timestamp(self._now() - timedelta(seconds=seconds))
         # Threads that send at the same time do not mix their lines.
         with self._lock:
-            self._write(f"{at} {request.method} {request.url} -> {ended}, {seconds * 1000:.0f} ms, sent: {sent}")
+            self._write(f"{at} {request.method} {request.url} -> {result}, {seconds * 1000:.0f} ms, sent: {sent}")
             if not self._whole:
                 return
-            to = f", to {exchange.peer.address}" if exchange.peer else ""
-            through = f", through the proxy {exchange.proxy}" if exchange.proxy else ""
-            self._write(f"* attempt {self._count(request)}{to}{through}")
+            peer = f", to {exchange.peer.address}" if exchange.peer else ""
+            proxy = f", through the proxy {exchange.proxy}" if exchange.proxy else ""
+            self._write(f"* attempt {self._count_attempt(request)}{peer}{proxy}")
             for name, value in (KEY_SHOWN, *redact_headers(request.headers)):
                 self._write(f"> {name}: {value}")
             if request.body is not None:
@@ -53,7 +53,7 @@ class Trace:
         if isinstance(reply, Document):
             text = encode(hide_unknown(reply.value) if may_hold_secret else hide_values(reply.value))
         elif may_hold_secret and body:
-            # It may be the only reply that holds a new endpoint's secret, under any name.
+            # The reply to a new webhook may hold its signing secret, under any name.
             text = f"({len(body)} bytes not shown, they may contain a secret; the reply {reply.defect.value})"
         else:
             text = body.decode("utf-8", errors="replace")
@@ -62,8 +62,8 @@ class Trace:
         if len(text) > _MAX_BODY_CHARS:
             self._write(f"{mark} ... ({len(body)} bytes in all)")
 
-    def _count(self, request: Request) -> int:
-        """Return how often a write was sent under its idempotency key, or a read under its request id."""
+    def _count_attempt(self, request: Request) -> int:
+        """Count an attempt. Return how many had the same idempotency key (a write) or request id (a read)."""
         headers = dict(request.headers)
         name = headers.get("Idempotency-Key") or headers["X-Request-Id"]
         self._attempts[name] += 1

@@ -1,8 +1,8 @@
 """Watched connections to one origin: sockets, names and TLS, below httpcore's pool.
 
-Two facts that decide about money need a network backend: the first byte written to the origin itself is noted before
-the kernel gets it (after any proxy's tunnel, inside TLS), and one deadline bounds an attempt in total, with name
-resolution and every read. httpx's own transport takes no network backend; httpcore's pool does, so these transports
+Two rules protect money, and both need a network backend. The first byte to the origin itself is noted before the
+kernel gets it (after any proxy's tunnel, inside TLS). One deadline bounds an attempt in total, with name resolution
+and every read. httpx's own transport takes no network backend, but httpcore's pool does: so these transports
 connect httpx's client and httpcore.
 """
 
@@ -25,19 +25,19 @@ from escrowctl.contract.operations import READING_METHODS
 from escrowctl.errors import bad_config
 
 IDLE_SECONDS = 1.0
-"""An idle connection older than this is not used again: servers drop them while a write is leaving."""
+"""A connection that was idle for longer is not used again: the server may close it while a request is leaving."""
 
 _LONGEST_WAIT = 0.2
 """Seconds. A signal just before a wait is noticed only when the wait ends: so waits are short."""
 
 _ADDRESS_SECONDS = 3.0
-"""Seconds for one address while there are others: two SYNs, the second after one second (RFC 6298 section 2)."""
+"""Seconds to try an address if others are left: time for two SYNs, one second apart (RFC 6298 section 2)."""
 
 _WRITE_CHUNK = 16 * 1024
 
 
-class Reply(httpx.Response):
-    """A reply whose Location is ignored: httpx's client fails if it cannot parse it, even after a write."""
+class NoRedirectResponse(httpx.Response):
+    """A response whose Location is ignored: httpx's client would fail on a bad Location, even after a write."""
 
     @property
     def has_redirect_location(self) -> bool:
@@ -53,10 +53,10 @@ class NoCookies(CookieJar):
 
 
 class Transport(httpx.BaseTransport):
-    """Carries requests to a service. Each has the extensions `evidence`, which is set here, and `seconds`, its limit.
+    """Carries requests to a service. Each request has two extensions: `evidence`, set here, and its `seconds`.
 
-    `peer` is the open connection, or the last one as far as it was opened; `is_shared`: the last request used a
-    connection that had carried another.
+    `peer` is the open connection, or the last one as far as it was opened. `is_shared`: the last request used a
+    connection that had carried another request.
     """
 
     peer: Peer | None = None
@@ -64,7 +64,7 @@ class Transport(httpx.BaseTransport):
 
 
 class OriginTransport(Transport):
-    """httpcore's pools for one origin and one thread, with watched streams."""
+    """Sends the requests of one thread to one origin, through httpcore's pools with watched streams."""
 
     attempt: "_Attempt"
 
@@ -121,7 +121,7 @@ class OriginTransport(Transport):
             # A connection that failed in a proxy's tunnel would occupy the pool's only slot.
             self.close()
             raise
-        return Reply(response.status, headers=response.headers, stream=_Body(response))
+        return NoRedirectResponse(response.status, headers=response.headers, stream=_Body(response))
 
     def close(self) -> None:
         """Close the open connections."""
@@ -159,14 +159,14 @@ class _Attempt:
         self._end = self.start + seconds
 
     def left(self, expired: type[Exception]) -> float:
-        """Return the seconds left; raises `expired` when there are none."""
+        """Return the seconds left. Raises `expired` if there are none."""
         seconds = self._end - self._monotonic()
         if seconds <= 0:
             raise expired("the deadline passed")
         return seconds
 
     def note_wait(self) -> None:
-        """Report for how long the attempt has taken; an error of the report is ignored."""
+        """Report how long the attempt has taken so far. Ignores an error of the callback."""
         with contextlib.suppress(Exception):
             if self._on_wait is not None:
                 self._on_wait(self._monotonic() - self.start)
@@ -175,8 +175,8 @@ class _Attempt:
 class _WatchedStream(httpcore.NetworkStream):
     """A stream that notes the first byte to the origin and obeys the attempt's deadline.
 
-    `layers` counts the TLS handshakes still to come before the stream's bytes are the origin's: none on plain http, one
-    on https. The tunnel's request to a proxy comes before the last handshake.
+    `layers` is the number of TLS handshakes to come before bytes on the stream are for the origin: 0 for http, 1
+    for https, one more through an https proxy. The tunnel's request to a proxy comes before the last handshake.
     """
 
     def __init__(self, stream: httpcore.NetworkStream, transport: OriginTransport, layers: int) -> None:
@@ -186,7 +186,7 @@ class _WatchedStream(httpcore.NetworkStream):
         self._unsent = b""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - ours is total
-        self._send()
+        self._send_buffered()
         while True:
             left = self._transport.attempt.left(httpcore.ReadTimeout)
             try:
@@ -195,12 +195,12 @@ class _WatchedStream(httpcore.NetworkStream):
                 self._transport.attempt.note_wait()
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002 - ours is total
-        # It leaves when the reply is read: a head and a small body in one segment, with one call.
+        # It is sent when the reply is read, so that a head and a small body leave in one segment.
         self._unsent += buffer
 
-    def _send(self) -> None:
+    def _send_buffered(self) -> None:
         unsent, self._unsent = self._unsent, b""
-        # As in httpcore, if a write fails: the service may have replied before it closed.
+        # httpcore ignores a failed write too: the service may have replied before it closed.
         with contextlib.suppress(httpcore.WriteError):
             for start in range(0, len(unsent), _WRITE_CHUNK):
                 left = self._transport.attempt.left(httpcore.WriteTimeout)
@@ -279,7 +279,7 @@ class _WatchedBackend(httpcore.NetworkBackend):
         raise failure
 
     def _find_addresses(self, host: str, port: int, attempt: _Attempt) -> list[str]:
-        # A batch connects for each row: one look-up serves a second of it, first the address that answered.
+        # A batch connects for each row: the addresses are used for a second, first the address that answered.
         if not self._addresses or attempt.start - self._looked_up > IDLE_SECONDS:
             left = attempt.left(httpcore.ConnectTimeout)
             try:
@@ -300,7 +300,7 @@ def resolve_name(
     monotonic: Callable[[], float] = time.monotonic,
     note_wait: Callable[[], None] = lambda: None,
 ) -> list[str]:
-    """Return a host's addresses, each once, in the system's order; `note_wait` is called now and then meanwhile.
+    """Return a host's addresses, each once, in the system's order. `note_wait` is called five times a second.
 
     Raises OSError if it has none, and TimeoutError if the answer takes longer than `seconds`.
     """
@@ -328,7 +328,7 @@ def resolve_name(
 
 
 def make_context(ca_bundle: Path | None) -> ssl.SSLContext:
-    """Return a verifying context; raises EscrowctlError `BAD_CONFIG` for a bundle that is not PEM.
+    """Return a TLS context that verifies servers. Raises EscrowctlError `BAD_CONFIG` for unreadable certificates.
 
     A bundle replaces the system's trust store, and nothing else does: SSL_CERT_FILE and SSL_CERT_DIR, which OpenSSL's
     own defaults honour, would silently change which servers get the key. SSLKEYLOGFILE is not read either: it would
@@ -347,11 +347,11 @@ def make_context(ca_bundle: Path | None) -> ssl.SSLContext:
             if Path(built_in.openssl_capath).is_dir():
                 context.load_verify_locations(capath=built_in.openssl_capath)
     except (ssl.SSLError, OSError) as error:
-        where = f"ESCROWCTL_CA_BUNDLE: {ca_bundle}" if ca_bundle else "the system's trust store"
-        raise bad_config(f"{where} holds no usable certificates: {error}.") from error
+        trust_store = f"ESCROWCTL_CA_BUNDLE: {ca_bundle}" if ca_bundle else "the system's trust store"
+        raise bad_config(f"{trust_store} holds no usable certificates: {error}.") from error
     return context
 
 
 def make_empty_context() -> ssl.SSLContext:
-    """Return a context for plain http to loopback, which does no handshake: no certificates are read."""
+    """Return a context without certificates, for plain http to loopback: it does no handshake."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,4 +1,4 @@
-"""The hints for errors of the journal and of writes: `journal/` and `writes/` know no options and no command lines."""
+"""Hints for errors of the journal and of writes. They are here because `journal/` and `writes/` know no options."""
 
 import shlex
 from collections.abc import Callable, Mapping
@@ -13,45 +13,46 @@ from escrowctl.journal.reasons import Reason
 from escrowctl.session import Session
 
 Facts = Mapping[str, object]
-_MOST_HINTS = 2
+_MAX_HINTS = 2
 
-FROM_EXPORT = command("journal init --from NEWEST_EXPORT --yes", "to make a new journal of an export")
-"""The hint if a journal can no longer be used. `journal export` still works on a refused journal."""
+FROM_EXPORT = command("journal init --from NEWEST_EXPORT --yes", "to create a new journal from an export")
+"""The hint if escrowctl refuses to use a journal. `journal export` can still read such a journal."""
 
 _VERIFY = command("journal verify", "to see what is wrong")
 _RESOLVE = command("journal resolve {entry}", "to resolve {entry}")
 _RESOLVE_FIRST = command("journal resolve {entry}", "resolve {entry} before you repeat the command")
-_CHECK_AGAIN = command("journal resolve {entry}", "to check again, and record it")
+_CHECK_AGAIN = command("journal resolve {entry}", "to check the escrow again and record the result")
 _GET = command("tx get {id}", "to see what the service reports")
-_FIND_FIELD = command("doctor --tx {id}", "to find its field")
+_GET_WITH_KEY = command("tx get {id}", "to read the escrow with the current API key")
+_FIND_FIELD = command("doctor --tx {id}", "to find the right field of the record")
 _ANOTHER_KEY = Hint("use another --idempotency-key", "for another request")
-_WITHOUT_READING = Hint("repeat the command with --allow-unreadable", "to send it without reading the escrow first")
+_ALLOW_UNREADABLE = Hint("repeat the command with --allow-unreadable", "to send it without reading the escrow first")
 
 _HINTS: Mapping[str, tuple[Hint, ...]] = {
-    Reason.CLOSED: (FROM_EXPORT._replace(label="if that journal was not put in its place"),),
+    Reason.CLOSED: (FROM_EXPORT._replace(label="if the new journal is missing"),),
     Reason.DAMAGED: (_VERIFY, FROM_EXPORT),
     Reason.DISK_FAILED: (command("journal verify", "once the disk works again, to check the journal"),),
     Reason.DISK_FULL: (Hint("make space in {folder}, then repeat the command"),),
     Reason.EXPORT_OF_ANOTHER: (command("journal import EXPORT", "to add the writes of the export to this journal"),),
     Reason.FILE_MISSING: (
         FROM_EXPORT,
-        Hint("mv {folder}/journal.head {folder}/journal.head.old", "or, to begin one that knows no earlier write"),
+        Hint("mv {folder}/journal.head {folder}/journal.head.old", "or, to start a journal without the earlier writes"),
     ),
     Reason.FILE_UNUSABLE: (Hint("ls -ld {folder}", "check that the folder exists and is writable"),),
     Reason.LOCKED: (Hint("repeat the command"),),
     Reason.OLDER_FORMAT: (FROM_EXPORT,),
     Reason.PINNED_ELSEWHERE: (
         command("config path", "to see where this journal is"),
-        Hint("set ESCROWCTL_HOME to its folder", "to use the required one"),
+        Hint("set ESCROWCTL_HOME to its folder", "to use the required journal"),
     ),
     Reason.PINNED_MISSING: (command("config path", "to see where this journal is"), FROM_EXPORT),
     Reason.BUSY: (command("journal list", "to see its result before you repeat the command"),),
     Reason.CAPPED: (
-        command("journal list --since {day} --operation {operation}", "to see what counts", bare=True),
+        command("journal list --since {day} --operation {operation}", "to see the writes that count", bare=True),
         command("config get profiles.{profile}.caps", "to see the caps", bare=True),
     ),
     Reason.ID_OF_ANOTHER_ACCOUNT: (
-        command("tx get {id}", "to read it with the current API key"),
+        _GET_WITH_KEY,
         command(
             "config set profiles.PROFILE.account NAME",
             "if the API keys belong to two accounts, name the account of each profile",
@@ -62,7 +63,7 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
         _GET,
         Hint("repeat the command with --allow-duplicate {entry}", "if both are separate escrows"),
     ),
-    Reason.KEY_OF_ANOTHER_ACCOUNT: (command("tx get {id}", "to read it with the current API key"), _ANOTHER_KEY),
+    Reason.KEY_OF_ANOTHER_ACCOUNT: (_GET_WITH_KEY, _ANOTHER_KEY),
     Reason.KEY_OF_ANOTHER_REQUEST: (_ANOTHER_KEY,),
     Reason.KEY_OF_BATCH: (command("batch resume {batch}", "to send that row"), _ANOTHER_KEY),
     Reason.KEY_OF_REFERENCE: (Hint("repeat the command with --reference {reference}", "to send it again"),),
@@ -75,27 +76,27 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.CREATED_OTHERWISE: (command("tx get {id}"),),
     Reason.FIELD_NOT_FOUND: (_FIND_FIELD,),
     Reason.ID_MISREAD: (
-        command("journal resolve {entry}", "to read {named}, and record it"),
-        command("journal resolve {entry} --applied --id {named} --reason TEXT", "or, if it cannot be read"),
+        command("journal resolve {entry}", "to read {named} and record it as the id"),
+        command("journal resolve {entry} --applied --id {named} --reason TEXT", "or, if {named} cannot be read"),
     ),
     Reason.MONEY_CHANGED: (
         Hint("repeat the command with --expect-amount {amount} --expect-currency {currency}", "if {found} is right"),
         _FIND_FIELD,
     ),
     Reason.NEEDS_REASON: (
-        Hint("ask the service whether this escrow exists; if not, create it by tx create with --reason TEXT"),
+        Hint("ask the service whether this escrow exists; if it does not, create it with tx create --reason TEXT"),
     ),
     Reason.NO_HISTORY: (
-        command("journal init", "on a disk that stays, create the journal once", bare=True),
+        command("journal init", "create the journal once, on a persistent disk", bare=True),
         Hint("set ESCROWCTL_JOURNAL_ID to the id that it prints", "then, in the job"),
     ),
-    Reason.OTHER_STATUS: (command("tx get {id}", "to check {id} again (now: {status_after})"),),
+    Reason.OTHER_STATUS: (command("tx get {id}", "to check {id} again (its status is now {status_after})"),),
     Reason.REFUSED_EARLIER: (_ANOTHER_KEY._replace(label="to send it again"),),
     Reason.SECRET_NOT_STORED: (
-        Hint("repeat the original command with --allow-duplicate {entry}, or another --reference if it has one"),
+        Hint("repeat the original command with --allow-duplicate {entry}, or with another --reference if it had one"),
     ),
     Reason.UNKNOWN: (_RESOLVE_FIRST,),
-    Reason.UNREADABLE: (_WITHOUT_READING,),
+    Reason.UNREADABLE: (_ALLOW_UNREADABLE,),
     Reason.UNREADABLE_EVIDENCE: (
         Hint("repeat the command with --allow-unreadable", "to record the decision without a read"),
     ),
@@ -103,30 +104,30 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
         command("tx get {id}", "to check it"),
         command(f"tx wait {{id}} --for {RELEASE_TRANSACTION.done}", "to keep waiting"),
     ),
-    Reason.WEB_PAGE: (_RESOLVE_FIRST, command("doctor", "the reply is a web page: to check base URL and API prefix")),
+    Reason.WEB_PAGE: (_RESOLVE_FIRST, command("doctor", "the reply is a web page; to check base URL and API prefix")),
 }
 """Reason -> hints. Braces hold the name of a fact. A hint that names a missing fact is left out."""
 
 
 def advise(error: EscrowctlError, session: Session) -> EscrowctlError:
-    """Give an error the hints for its reason, and return it. It has at most two hints then."""
+    """Return the same error with the hints for its reason in front. It keeps at most two hints, and no reason."""
     if error.reason:
         facts = {name: value for name, value in error.facts.items() if value is not None}
-        computed = _COMPUTED.get(error.reason)
-        hints = computed(session.service, facts) if computed else _fill(_HINTS.get(error.reason, ()), facts)
-        error.hints = (*hints, *error.hints)[:_MOST_HINTS]
+        make_hints = _HINT_MAKERS.get(error.reason)
+        hints = make_hints(session.service, facts) if make_hints else _fill(_HINTS.get(error.reason, ()), facts)
+        error.hints = (*hints, *error.hints)[:_MAX_HINTS]
         error.reason = ""
     return error
 
 
 def advise_throttled(service: Service) -> tuple[Hint, ...]:
-    """Return the hint for a write that was throttled."""
+    """Return the hints for a throttled write. They tell how to let escrowctl retry such writes."""
     goal = "to let escrowctl retry such a write, if a 429 or 425 always means that nothing was done"
     return advise_setting(service, "retry_throttled", "true", goal)
 
 
 def _fill(hints: tuple[Hint, ...], facts: Facts) -> tuple[Hint, ...]:
-    """Return the hints with the facts that they name, quoted for a shell. Leave out a hint with a missing fact."""
+    """Return the hints with their facts filled in, quoted for a shell. Leave out a hint with a missing fact."""
     quoted = {name: shlex.quote(str(value)) for name, value in facts.items()}
     filled = []
     for hint in hints:
@@ -146,7 +147,7 @@ def _advise_earlier_unknown(_service: Service, facts: Facts) -> tuple[Hint, ...]
     return (*resolve, Hint(f"repeat the command with {allowed}", goal))
 
 
-def _advise_id(service: Service, facts: Facts) -> tuple[Hint, ...]:
+def _advise_unrecognised_id(service: Service, facts: Facts) -> tuple[Hint, ...]:
     pointer = facts.get("pointer")
     goal = f"if the field {pointer} is the id" if pointer else "if you know which field of the reply is the id"
     setting = advise_setting(service, "reply.id", shlex.quote(str(pointer or "/FIELD")), goal)
@@ -154,14 +155,14 @@ def _advise_id(service: Service, facts: Facts) -> tuple[Hint, ...]:
 
 
 def _advise_in_progress(service: Service, facts: Facts) -> tuple[Hint, ...]:
-    wait = command(f"tx wait {{id}} --for {RELEASE_TRANSACTION.done}", "to wait for it")
-    watch = command("tx watch {id}", "to see when that changes")
+    wait = command(f"tx wait {{id}} --for {RELEASE_TRANSACTION.done}", "to wait for the release")
+    watch = command("tx watch {id}", "to see when the status changes")
     hints = _fill((wait if service.released else watch,), facts)
     return (*hints, *advise_not_pending(service, str(facts["status"])))
 
 
 def _advise_not_confirmed(service: Service, facts: Facts) -> tuple[Hint, ...]:
-    """Return hints that never suggest a proving status: with a wrong one, escrowctl would report a false success."""
+    """Return hints for an unconfirmed write. They suggest no proving status: a wrong one would hide a failure."""
     before, after = facts.get("status_before"), facts.get("status_after")
     again = command("journal resolve {entry}", "to check the escrow again")
     if after is None:
@@ -170,20 +171,20 @@ def _advise_not_confirmed(service: Service, facts: Facts) -> tuple[Hint, ...]:
     return (*_fill((again,), facts), *pending)
 
 
-_COMPUTED: Mapping[str, Callable[[Service, Facts], tuple[Hint, ...]]] = {
+_HINT_MAKERS: Mapping[str, Callable[[Service, Facts], tuple[Hint, ...]]] = {
     Reason.EARLIER_UNKNOWN: _advise_earlier_unknown,
-    Reason.ID_NOT_RECOGNISED: _advise_id,
+    Reason.ID_NOT_RECOGNISED: _advise_unrecognised_id,
     Reason.IN_PROGRESS: _advise_in_progress,
     Reason.MAY_BE_IN_PROGRESS: lambda service, facts: (
         *_fill((command("journal resolve {entry}", "to check again later"),), facts),
         *advise_not_pending(service, str(facts["status"])),
     ),
     Reason.NO_STATUS: lambda service, _: (
-        *advise_setting(service, "reply.status", "/FIELD", "if a field has the status"),
-        _WITHOUT_READING,
+        *advise_setting(service, "reply.status", "/FIELD", "if a field of the record has the status"),
+        _ALLOW_UNREADABLE,
     ),
     Reason.NOT_CONFIRMED: _advise_not_confirmed,
     Reason.REFUSED: lambda service, facts: advise_throttled(service) if facts.get("http_status") in THROTTLED else (),
     Reason.SEEMS_DONE: lambda service, _: advise_proving(service, RELEASE_TRANSACTION.done),
 }
-"""Reasons whose hints depend on the service or on several facts."""
+"""Reason -> function that makes the hints. These hints depend on the service or on several facts."""

@@ -1,4 +1,4 @@
-"""`escrowctl api`: any GET of the service, and writes without a command of their own."""
+"""`escrowctl api`: any GET of the service, and the writes that have no command."""
 
 from typing import Annotated, Literal
 
@@ -15,7 +15,7 @@ def call(
     method: Annotated[
         Method, typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.", case_sensitive=False)
     ],
-    path: Annotated[str, typer.Argument(metavar="PATH", help="Without the API prefix, such as /users/usr_1.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="The path after the API prefix, such as /users/usr_1.")],
     data: DataOption = None,
     yes: YesOption = False,
     reason: ReasonOption = None,
@@ -25,15 +25,15 @@ def call(
 ) -> None:
     """Call a path of the service, and show the complete reply.
 
-    Paths of transactions and webhooks are only read: their writes have commands. Any other write
-    is recorded in the journal, and needs a confirmation, or --yes.
+    It only reads transactions and webhooks: other commands write them. Any other write is
+    recorded in the journal, and needs a confirmation, or --yes.
 
     \b
     Examples:
       escrowctl api GET /users/usr_PAYER001 --json
       escrowctl api POST /notes --data '{"text": "checked"}'
     """
-    # The help of the tree imports this module: the imports of a call are not at its top.
+    # Help imports this module. To keep help fast, only a call makes these imports.
     from escrowctl.commands.raw import call_path  # noqa: PLC0415
     from escrowctl.commands.writing import check_options  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The checks of `escrowctl doctor` in their order; shows the findings and stores settings."""
+"""Makes the checks of `escrowctl doctor` in order, shows the findings, and stores settings for `--save`."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
 
 _COLUMNS = ("check", "verdict", "finding")
-_IN_ORDER = (Verdict.OK, Verdict.FOUND, Verdict.SKIPPED)
+_GOOD_VERDICTS = (Verdict.OK, Verdict.FOUND, Verdict.SKIPPED)
 _CHECKS = (
     *("config", "base_url", "key", "proxy", "released", "dns", "tcp", "tls", "access", "clock"),
     *("journal", "history", "unknown", "locks", "record", *FIELDS),
@@ -31,24 +31,25 @@ _CHECKS = (
 """All checks in the order in which they are shown."""
 
 _ALWAYS_SHOWN = frozenset(_CHECKS) - {"released", "history", "record", *FIELDS}
-_WAYS_ON = (
+"""These checks are shown as skipped if they were not made."""
+_LOGIN_OR_SANDBOX = (
     command("auth login", "with an account", bare=True),
     command("--sandbox doctor", "without an account", bare=True),
 )
 
 
-def check_up(session: Session, tx: str | None, *, save: bool) -> None:
-    """Make every check and show the findings. If `save`, store the settings that are certain.
+def check_up(session: Session, resource_id: str | None, *, save: bool) -> None:
+    """Make every check and show the findings. If `save`, store the settings that the checks have proved.
 
-    Raises EscrowctlError: `CHECK_FAILED` if a check failed, `BAD_VALUE` if `tx` is no id; and, if `save`, as the
-    editor of config.toml does.
+    Raises EscrowctlError: `CHECK_FAILED` if a check failed, `BAD_VALUE` if `resource_id` is not an id; if `save`,
+    also the errors of `ConfigEditor`.
     """
-    if tx is not None:
-        parse_id(tx)
+    if resource_id is not None:
+        parse_id(resource_id)
     session.learn_stored_keys()
-    checkup = _Checkup(session, tx)
+    checkup = _Checkup(session, resource_id)
     findings = {one.name: one for one in checkup.run()}
-    expected = _ALWAYS_SHOWN | ({*FIELDS} if tx is not None else set())
+    expected = _ALWAYS_SHOWN | ({*FIELDS} if resource_id is not None else set())
     why = "does not apply to the sandbox" if session.options.sandbox else "a check above failed"
     shown = [
         findings.get(name, Finding(name, Verdict.SKIPPED, why))
@@ -56,15 +57,17 @@ def check_up(session: Session, tx: str | None, *, save: bool) -> None:
         if name in findings or name in expected
     ]
     profile = checkup.service.profile if checkup.service else None
-    if save and profile and checkup.found:
+    if save and profile and checkup.new_settings:
         editor = open_editor(session)
-        for name, (setting, value) in checkup.found.items():
-            place = ("profiles", profile, *setting.split("."))
-            report_saved(session, place, editor.set(place, value))
+        for name, (setting, value) in checkup.new_settings.items():
+            path = ("profiles", profile, *setting.split("."))
+            report_saved(session, path, editor.set(path, value))
             shown = [one._replace(verdict=Verdict.FOUND, hints=()) if one.name == name else one for one in shown]
     elif save:
-        login = f"no profile is in use; {session.invocation.program} auth login creates one"
-        session.console.note("nothing_saved", f"nothing is saved: {'nothing new is certain' if profile else login}")
+        no_profile = f"no profile is in use; {session.invocation.program} auth login creates one"
+        session.console.note(
+            "nothing_saved", f"nothing was saved: {'no new setting was found' if profile else no_profile}"
+        )
     _show(session, shown)
     if failed := [one.name for one in shown if one.verdict is Verdict.FAILED]:
         names = ", ".join(failed)
@@ -72,19 +75,19 @@ def check_up(session: Session, tx: str | None, *, save: bool) -> None:
 
 
 class _Checkup:
-    """All checks of one run. A check is left out if its inputs are unknown.
+    """The checks of one run. A check is not made if an earlier check failed to provide its input.
 
-    `service` is known if config, key and proxy can be used. `found`: settings that are certain, by check.
+    `service` is None until config, key and proxy pass their checks. `new_settings`: check -> (setting, proved value).
     """
 
-    def __init__(self, session: Session, tx: str | None) -> None:
+    def __init__(self, session: Session, resource_id: str | None) -> None:
         self._session = session
-        self._tx = tx
+        self._resource_id = resource_id
         self.service: Service | None = None
-        self.found: dict[str, tuple[str, str]] = {}
+        self.new_settings: dict[str, tuple[str, str]] = {}
 
     def run(self) -> Iterator[Finding]:
-        """Yield every finding, from the local files to the record at the service."""
+        """Make the checks, and yield the finding of each."""
         yield from self._check_sandbox() if self._session.options.sandbox else self._check_settings()
         is_reached = False
         if self.service is not None:
@@ -92,8 +95,8 @@ class _Checkup:
                 is_reached = finding.name == "clock"
                 yield finding
         yield from self._check_journal()
-        if self._tx is not None and self.service is not None and is_reached:
-            yield from self._check_record(self.service, self._tx)
+        if self._resource_id is not None and self.service is not None and is_reached:
+            yield from self._check_record(self.service, self._resource_id)
 
     def _check_sandbox(self) -> Iterator[Finding]:
         try:
@@ -107,7 +110,7 @@ class _Checkup:
         yield Finding("key", Verdict.OK, f"from {self.service.key_source}")
 
     def _check_settings(self) -> Iterator[Finding]:
-        """Check config file, service and key. Stop at the first error: the rest depends on it."""
+        """Check config file, service and key. Stop at the first error: the later checks depend on it."""
         resolver, environ, name = self._session.resolver, self._session.runtime.environ, "config"
         try:
             yield _check_config(resolver)
@@ -118,7 +121,7 @@ class _Checkup:
             key = resolver.find_key(choice)
         except EscrowctlError as error:
             if error.code is ErrorCode.NOT_CONFIGURED:
-                error.hints = _WAYS_ON
+                error.hints = _LOGIN_OR_SANDBOX
             yield fail(name, error)
             return
         self._session.keys.keep(key.key)
@@ -138,12 +141,12 @@ class _Checkup:
             yield Finding("released", Verdict.WARNING, why, (command("help settings", bare=True),))
 
     def _check_service(self, service: Service) -> Iterator[Finding]:
-        """Check the way to the service, and its answers. Stop if it cannot be reached."""
+        """Check the connection to the service, and its replies. Stop if it cannot be reached."""
         session = self._session
         if not service.sandbox:
-            name = network.check_name(service, monotonic=session.runtime.monotonic)
-            yield name
-            if name.verdict is Verdict.FAILED:
+            dns = network.check_name(service, monotonic=session.runtime.monotonic)
+            yield dns
+            if dns.verdict is Verdict.FAILED:
                 return
         ask_list = partial(ask, session.connector.open_reader, session.runtime.now)
         probe = ask_list(service, LIST_WEBHOOKS)
@@ -159,7 +162,7 @@ class _Checkup:
         finding, prefix = check_access(service, probe, ask_list)
         yield finding
         if prefix is not None:
-            self.found["access"] = ("api_prefix", prefix)
+            self.new_settings["access"] = ("api_prefix", prefix)
             self.service = service._replace(api_prefix=prefix)
         yield check_clock(probe)
 
@@ -172,7 +175,7 @@ class _Checkup:
             if self.service is not None and not self.service.read_only:
                 session.journals.require_history(self.service)
         except EscrowctlError as error:
-            # Another check names the setting that is wrong.
+            # Another check has reported the wrong setting.
             if error.code not in (ErrorCode.BAD_CONFIG, ErrorCode.BAD_VALUE):
                 found = fail(name, advise(error, session))
                 yield found._replace(verdict=Verdict.WARNING) if name == "history" else found
@@ -187,7 +190,7 @@ class _Checkup:
             return
         examination = Examination(record, resource_id, service.pointers, find_sent(entries, service.names))
         yield from map(examination.check, FIELDS)
-        self.found |= {field: (f"reply.{field}", pointer) for field, pointer in examination.found.items()}
+        self.new_settings |= {field: (f"reply.{field}", pointer) for field, pointer in examination.found.items()}
 
 
 def _check_config(resolver: Resolver) -> Finding:
@@ -198,7 +201,7 @@ def _check_config(resolver: Resolver) -> Finding:
         require_trusted(path)
         resolver.credentials.read()
     except EscrowctlError as error:
-        error.hints = error.hints or (Hint(f"vi {shlex.quote(str(path))}", "correct it"),)
+        error.hints = error.hints or (Hint(f"vi {shlex.quote(str(path))}", "to correct it"),)
         raise
     if config is None:
         return Finding("config", Verdict.SKIPPED, f"there is no {path}")
@@ -206,8 +209,8 @@ def _check_config(resolver: Resolver) -> Finding:
 
 
 def _show(session: Session, findings: Sequence[Finding]) -> None:
-    """Show the findings. Hints are separate lines, which can be copied."""
-    shown = [one for one in findings if not (session.options.quiet and one.verdict in _IN_ORDER)]
+    """Show the findings. Except under `--json`, each hint has a line of its own, so that it can be copied."""
+    shown = [one for one in findings if not (session.options.quiet and one.verdict in _GOOD_VERDICTS)]
     views = tuple(_view(session, one) for one in shown)
     ok = all(one.verdict is not Verdict.FAILED for one in findings)
     document: JsonValue = {"checks": [view.document for view in views], "ok": ok}

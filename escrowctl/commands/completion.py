@@ -1,4 +1,4 @@
-"""`escrowctl completion`: the scripts for the shells, printed or installed."""
+"""`escrowctl completion`: print or install the completion script of a shell."""
 
 import os
 from collections.abc import Mapping
@@ -13,58 +13,58 @@ from escrowctl.files import open_regular, replace_quickly
 from escrowctl.session import session_of
 
 _FILE_MODE = 0o644
-_MARK = "escrowctl: static, made by `escrowctl completion"
+_SCRIPT_MARK = "escrowctl: static, made by `escrowctl completion"
 """Every script of escrowctl has this in its first lines."""
 
 
 def print_bash(context: typer.Context) -> None:
-    """Print the script for bash 4 and newer. TAB starts no program.
+    """Print the completion script for bash 4 and newer. TAB starts no program.
 
     \b
     Examples:
       source <(escrowctl completion bash)
       escrowctl completion bash > ~/.escrowctl-completion
     """
-    _print(context, "bash")
+    _print_script(context, "bash")
 
 
 def print_zsh(context: typer.Context) -> None:
-    """Print the script for zsh 5. TAB starts no program.
+    """Print the completion script for zsh 5. TAB starts no program.
 
     \b
     Examples:
       source <(escrowctl completion zsh)
       escrowctl completion zsh > "${fpath[1]}/_escrowctl"
     """
-    _print(context, "zsh")
+    _print_script(context, "zsh")
 
 
 def print_fish(context: typer.Context) -> None:
-    """Print the script for fish 3. TAB starts no program.
+    """Print the completion script for fish 3. TAB starts no program.
 
     \b
     Examples:
       escrowctl completion fish | source
       escrowctl completion fish > ~/.config/fish/completions/escrowctl.fish
     """
-    _print(context, "fish")
+    _print_script(context, "fish")
 
 
 def install(
     context: typer.Context,
     shell: Annotated[
-        str | None, typer.Argument(metavar="[SHELL]", help="bash, zsh or fish; by default that of $SHELL.")
+        str | None, typer.Argument(metavar="[SHELL]", help="bash, zsh or fish; the default is your $SHELL.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that escrowctl did not write.")] = False,
 ) -> None:
-    """Write the script where the shell looks for it. No rc file is changed.
+    """Install the completion script where the shell finds it. No rc file is changed.
 
     \b
     Examples:
       escrowctl completion install
       escrowctl completion install zsh
     """
-    from escrowctl.completion.tree import SHELLS  # noqa: PLC0415 - help does not pay for it
+    from escrowctl.completion.tree import SHELLS  # noqa: PLC0415 - help does not need it
 
     session = session_of(context)
     if session.options.sandbox:
@@ -73,9 +73,9 @@ def install(
     name = shell if shell is not None else Path(environ.get("SHELL", "")).name
     if name not in SHELLS:
         raise bad_value(f'there is no completion for the shell "{name}": name one of {", ".join(SHELLS)}.')
-    path, how_to_use = _place(name, environ)
+    path, how_to_use = _locate_script(name, environ)
     try:
-        if path.exists() and not force and not _is_own(path):
+        if path.exists() and not force and not _is_own_script(path):
             raise bad_value(
                 f"{path} exists, and escrowctl did not write it.",
                 hint="to replace the file: repeat the command with --force",
@@ -90,21 +90,21 @@ def install(
     session.console.note("installed", how_to_use)
 
 
-def _print(context: typer.Context, shell: str) -> None:
+def _print_script(context: typer.Context, shell: str) -> None:
     session_of(context).console.page(_render(context, shell).rstrip("\n"))
 
 
 def _render(context: typer.Context, shell: str) -> str:
-    from escrowctl.completion.scripts import render  # noqa: PLC0415 - the generator is for those who ask for it
+    from escrowctl.completion.scripts import render  # noqa: PLC0415 - help does not need it
     from escrowctl.completion.tree import read_tree  # noqa: PLC0415
 
     return render(shell, read_tree(context.find_root().command))
 
 
-def _place(shell: str, environ: Mapping[str, str]) -> tuple[Path, str]:
-    """Return the path that a shell searches, and how to use the script there.
+def _locate_script(shell: str, environ: Mapping[str, str]) -> tuple[Path, str]:
+    """Return the path at which a shell finds its script, and what the user must do to use it.
 
-    It is in a user folder of bash-completion(1) or fish, or in zsh's site-functions.
+    The folder is the user's folder for bash-completion(1) or fish, or site-functions for zsh.
     """
     match shell:
         case "bash":
@@ -122,6 +122,6 @@ def _place(shell: str, environ: Mapping[str, str]) -> tuple[Path, str]:
             return folder / "_escrowctl", how_to_use
 
 
-def _is_own(path: Path) -> bool:
+def _is_own_script(path: Path) -> bool:
     with os.fdopen(open_regular(path, os.O_RDONLY, follow=True), encoding="utf-8", errors="replace") as file:
-        return _MARK in file.read(500)
+        return _SCRIPT_MARK in file.read(500)

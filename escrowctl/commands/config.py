@@ -18,7 +18,7 @@ from escrowctl.output.plain import safe
 from escrowctl.output.view import Listing, View, text_of
 from escrowctl.session import Session, session_of
 
-_Name = Annotated[str, typer.Argument(metavar="KEY", help="Its name, such as mode or profiles.acme-test.mode.")]
+_KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="A setting, such as mode or profiles.NAME.mode.")]
 _NOT_SET = "-"
 
 
@@ -32,8 +32,8 @@ def path(context: typer.Context) -> None:
     """
     session = session_of(context)
     paths = find_paths(session)
-    shown = {**paths, "journal_id": _journal_id(session, Path(paths["journal"]))}
-    texts: JsonValue = {name: _text(value) for name, value in shown.items()}
+    shown = {**paths, "journal_id": _read_journal_id(session, Path(paths["journal"]))}
+    texts: JsonValue = {name: _value_text(value) for name, value in shown.items()}
     session.show(View(dict(shown), paths["config"], texts))
 
 
@@ -65,16 +65,17 @@ def list_all(context: typer.Context) -> None:
     """
     session = session_of(context)
     views = tuple(
-        View(setting._asdict(), setting.setting, named=setting._replace(value=_text(setting.value))._asdict())
-        for setting in _settings(session)
+        View(setting._asdict(), setting.setting, named=setting._replace(value=_value_text(setting.value))._asdict())
+        for setting in _list_effective(session)
     )
     session.console.show_listing(Listing(Setting._fields, views))
 
 
-def get(context: typer.Context, key: _Name) -> None:
+def get(context: typer.Context, key: _KeyArgument) -> None:
     """Print the value of one setting.
 
-    It is the value that applies to a command with the same options, or that of the profile in its name.
+    For a short KEY, such as mode, it is the value that a command with the same options uses. For
+    profiles.NAME.mode, it is the value of that profile.
 
     \b
     Examples:
@@ -86,25 +87,25 @@ def get(context: typer.Context, key: _Name) -> None:
         raise bad_value(
             "escrowctl never prints an API key.", hint=command("config list", "to see where the key comes from")
         )
-    setting = _named(session, key) if key.startswith("profiles.") else _effective(session, key)
+    setting = _read_of_profile(session, key) if key.startswith("profiles.") else _read_effective(session, key)
     if setting.value in (None, [], {}):
         raise EscrowctlError(ErrorCode.NOT_FOUND, f"{key} is not set.", hint=command("config list"))
     if session.options.json:
         session.console.document(setting._asdict())
     else:
-        session.console.data(safe(_text(setting.value)))
+        session.console.data(safe(_value_text(setting.value)))
 
 
 def set_value(
     context: typer.Context,
-    key: _Name,
+    key: _KeyArgument,
     values: Annotated[
-        list[str], typer.Argument(metavar="VALUE...", help="The value, as text or TOML; items of a list with commas.")
+        list[str], typer.Argument(metavar="VALUE...", help="The value, as text or TOML; commas separate list items.")
     ],
 ) -> None:
     """Set a setting in config.toml.
 
-    Comments and order stay. A change that would make the file invalid is refused.
+    Comments and the order of the file stay. A change that would make the file invalid is refused.
     API keys are not settings: escrowctl auth login asks for them.
 
     \b
@@ -113,11 +114,11 @@ def set_value(
       escrowctl -p acme-test config set status.released released,paid_out
     """
     session = session_of(context)
-    place = _place(session, key)
-    report_saved(session, place, open_editor(session).set(place, parse_value(place, values)))
+    path = _parse_key(session, key)
+    report_saved(session, path, open_editor(session).set(path, parse_value(path, values)))
 
 
-def unset(context: typer.Context, key: _Name) -> None:
+def unset(context: typer.Context, key: _KeyArgument) -> None:
     """Remove a setting, or a complete profile, from config.toml.
 
     \b
@@ -131,23 +132,23 @@ def unset(context: typer.Context, key: _Name) -> None:
         raise bad_value(
             '"profiles" is the table of all profiles: name one, such as profiles.NAME.', hint=command("auth status")
         )
-    editor, place = open_editor(session), tuple(key.split("."))
+    editor, path = open_editor(session), tuple(key.split("."))
     # Any full name in the file can be removed, even an unknown one: it may be a typo.
-    if find(editor.read(), place) is None:
-        place = _place(session, key)
-    editor.unset(place)
-    _report(session, f"{'.'.join(place)} is no longer set in {session.resolver.config_path}")
-    if len(place) == len(("profiles", "NAME")) and session.resolver.credentials.find(place[1]) is not None:
+    if find(editor.read(), path) is None:
+        path = _parse_key(session, key)
+    editor.unset(path)
+    _report(session, f"{'.'.join(path)} is no longer set in {session.resolver.config_path}")
+    if len(path) == len(("profiles", "NAME")) and session.resolver.credentials.find(path[1]) is not None:
         session.console.note(
             "key_left",
-            f"the key of profile {place[1]} is still stored",
-            hints=(command(f"auth logout -p {place[1]}", "to remove it", bare=True),),
+            f"the API key of profile {path[1]} is still stored",
+            hints=(command(f"auth logout -p {path[1]}", "to remove it", bare=True),),
             invocation=session.invocation,
         )
 
 
-def _journal_id(session: Session, journal: Path) -> str | None:
-    """Return the journal's id. None if there is no journal yet, or, with a note, if it cannot be read."""
+def _read_journal_id(session: Session, journal: Path) -> str | None:
+    """Return the journal's id. None in the sandbox or without a journal; with a note if it cannot be read."""
     if session.options.sandbox or not os.path.lexists(journal):
         return None
     try:
@@ -158,21 +159,21 @@ def _journal_id(session: Session, journal: Path) -> str | None:
         return None
 
 
-def _settings(session: Session) -> list[Setting]:
+def _list_effective(session: Session) -> list[Setting]:
     if session.options.sandbox:
         return list_sandbox_settings(session.options.timeout)
     found = list_settings(session.resolver, session.line, session.runtime.environ)
     session.learn_stored_keys()
-    return [_starred(session, setting) for setting in found]
+    return [_star_keys(session, setting) for setting in found]
 
 
-def _starred(session: Session, setting: Setting) -> Setting:
-    """Return a setting with API keys starred: it may contain one by mistake."""
+def _star_keys(session: Session, setting: Setting) -> Setting:
+    """Return a setting with `***` for each API key that its value or its origin contains by mistake."""
     return Setting(setting.setting, session.keys.star(setting.value), text_of(session.keys.star(setting.origin)))
 
 
-def _effective(session: Session, key: str) -> Setting:
-    settings = {one.setting: one for one in _settings(session)}
+def _read_effective(session: Session, key: str) -> Setting:
+    settings = {one.setting: one for one in _list_effective(session)}
     if key in settings and key != "api_key":
         return settings[key]
     parse_name(key, profile="any")
@@ -182,21 +183,22 @@ def _effective(session: Session, key: str) -> Setting:
     raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=command("config list"))
 
 
-def _named(session: Session, key: str) -> Setting:
+def _read_of_profile(session: Session, key: str) -> Setting:
     _refuse_sandbox(session)
-    place = parse_name(key, profile=None)
-    rest = ".".join(place[2:])
-    if not is_setting(place[2:]) and rest != "caps":
+    path = parse_name(key, profile=None)
+    name = ".".join(path[2:])
+    if not is_setting(path[2:]) and name != "caps":
         raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=command("config list"))
-    value, is_set = read_setting(session.resolver.choose_profile(place[1]).profile, rest)
+    value, is_set = read_setting(session.resolver.choose_profile(path[1]).profile, name)
     session.learn_stored_keys()
-    return _starred(session, Setting(key, value, str(session.resolver.config_path) if is_set else BUILT_IN))
+    return _star_keys(session, Setting(key, value, str(session.resolver.config_path) if is_set else BUILT_IN))
 
 
-def _place(session: Session, key: str) -> tuple[str, ...]:
+def _parse_key(session: Session, key: str) -> tuple[str, ...]:
+    """Return the path in config.toml of the setting with this short or full name."""
     _refuse_sandbox(session)
-    is_whole = key.startswith("profiles.") or key == "default_profile"
-    return parse_name(key, profile=None if is_whole else session.resolver.profile_name())
+    is_full_name = key.startswith("profiles.") or key == "default_profile"
+    return parse_name(key, profile=None if is_full_name else session.resolver.profile_name())
 
 
 def _refuse_sandbox(session: Session) -> None:
@@ -205,23 +207,23 @@ def _refuse_sandbox(session: Session) -> None:
 
 
 def open_editor(session: Session) -> ConfigEditor:
-    """Return the editor of config.toml. Raises `BAD_VALUE` or `BAD_CONFIG` if a key is on the line or in a variable."""
+    """Return the editor of config.toml. Raises `BAD_VALUE` or `BAD_CONFIG` if an API key is misplaced."""
     session.learn_stored_keys()
     session.keys.refuse_misplaced()
     return ConfigEditor(session.resolver.config_path, session.runtime)
 
 
-def report_saved(session: Session, place: Sequence[str], value: Value) -> None:
-    """Report a setting that was changed, by its path in config.toml."""
-    _report(session, f"{'.'.join(place)} = {encode(as_json(value), spaced=True)} in {session.resolver.config_path}")
+def report_saved(session: Session, path: Sequence[str], value: Value) -> None:
+    """Report the new value of a setting. `path` has the words of its name, such as `("profiles", "acme", "mode")`."""
+    _report(session, f"{'.'.join(path)} = {encode(as_json(value), spaced=True)} in {session.resolver.config_path}")
 
 
 def _report(session: Session, message: str) -> None:
     session.console.note("saved", message, word="saved")
 
 
-def _text(value: JsonValue) -> str:
-    """Return a value as text: a list separated by commas, a table as names and values."""
+def _value_text(value: JsonValue) -> str:
+    """Return a value as text: `-` if it is not set, a list with commas, a table as names and values."""
     if value in (None, [], {}):
         return _NOT_SET
     if isinstance(value, list):

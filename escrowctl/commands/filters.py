@@ -1,4 +1,4 @@
-"""The filters of every list of writes or escrows: their options and selections."""
+"""The filters for lists of journal entries and of escrows: their options, and how they are applied."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -26,14 +26,14 @@ StateOption = Annotated[
 ]
 OperationOption = Annotated[
     OperationWord | None,
-    typer.Option("--operation", metavar="WORD", help=f"Only this: {', '.join(get_args(OperationWord))}."),
+    typer.Option("--operation", metavar="KIND", help=f"Only this kind: {', '.join(get_args(OperationWord))}."),
 ]
 SinceOption = Annotated[
-    str | None, typer.Option("--since", metavar="TIME", help="From then on: a date, a time, or 24h (ago).")
+    str | None, typer.Option("--since", metavar="TIME", help="Since this time: a date, a time, or 24h (ago).")
 ]
-UntilOption = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Sent before then.")]
-ReferenceOption = Annotated[str | None, typer.Option("--reference", metavar="TEXT", help="Only this reference.")]
-IdOption = Annotated[str | None, typer.Option("--id", metavar="ID", help="Only what was written to, or made, this.")]
+UntilOption = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this time, as for --since.")]
+ReferenceOption = Annotated[str | None, typer.Option("--reference", metavar="TEXT", help="Only with this reference.")]
+IdOption = Annotated[str | None, typer.Option("--id", metavar="ID", help="Only writes that created or changed ID.")]
 StatusOption = Annotated[
     str | None, typer.Option("--status", metavar="STATUS,...", help="Only these statuses, such as held.")
 ]
@@ -50,7 +50,7 @@ def select(
     reference: str | None = None,
     resource_id: str | None = None,
 ) -> Selection:
-    """Return the selection of entries for the options. Raises BAD_VALUE for bad times or an unknown profile."""
+    """Return which entries the options select. Raises BAD_VALUE for a bad time or an unknown profile."""
     now = session.runtime.now()
     first = timestamp(parse_moment(since, name="--since", now=now)) if since is not None else None
     end = timestamp(parse_moment(until, name="--until", now=now)) if until is not None else None
@@ -59,8 +59,8 @@ def select(
     return Selection(
         page,
         states=states,
-        profile=_profile(session),
-        operations=_names_of(operation) if operation is not None else (),
+        profile=_check_profile(session),
+        operations=_find_operation_names(operation) if operation is not None else (),
         since=first,
         until=end,
         reference=reference,
@@ -68,24 +68,27 @@ def select(
     )
 
 
-def _names_of(word: OperationWord) -> tuple[str, ...]:
+def _find_operation_names(word: OperationWord) -> tuple[str, ...]:
     if word == "call":
         return tuple(make_foreign(method, "").name for method in get_args(Method))
     return tuple(one.name for one in OPERATIONS if word in (one.verb, one.noun) and one.is_write)
 
 
-def _profile(session: Session) -> str | None:
-    """Return the profile of -p. Raises BAD_VALUE for a name without profile and entries: it is likely a typo."""
+def _check_profile(session: Session) -> str | None:
+    """Return the profile name after `-p`, or None. Raises BAD_VALUE if no profile and no entry has this name."""
     name = session.options.profile
     if name is None or session.journal_to_read.select(Selection(1, profile=name)):
         return name
     if name not in session.resolver.profiles:
-        raise bad_value(f'there is no profile "{name}", and no entry in the journal under that name.')
+        raise bad_value(f'there is no profile "{name}", and no journal entry has this profile.')
     return name
 
 
 class Filters:
-    """Which escrows to show. `statuses`: case-folded, empty: any. `undated` counts those without a valid time."""
+    """Which escrows to show. `statuses` are case-folded; if empty, any status passes.
+
+    `undated` counts the escrows without a readable time of creation.
+    """
 
     def __init__(self, statuses: frozenset[str], since: datetime | None, reference: str | None) -> None:
         self.statuses = statuses
@@ -97,11 +100,11 @@ class Filters:
         return bool(self.statuses or self.since or self.reference)
 
     def has_status(self, status: str | None) -> bool:
-        """Whether a status is one of `statuses`, in any case."""
+        """Whether an escrow with this status passes the filter. Upper and lower case are the same."""
         return not self.statuses or (status or "").casefold() in self.statuses
 
     def is_recent(self, created: str | None) -> bool:
-        """Whether a time of creation is late enough. An unreadable one counts in `undated` and is not."""
+        """Whether an escrow created at this time passes `since`. An unreadable time fails; `undated` counts it."""
         if self.since is None:
             return True
         moment = read_time(created)
@@ -109,17 +112,17 @@ class Filters:
         return moment is not None and moment >= self.since
 
     def note_left_out(self, session: Session, statuses: Sequence[str | None]) -> None:
-        """Report how many escrows were left out because of unreadable fields. `statuses`: of all listed escrows.
+        """Report how many escrows were left out because their status or time could not be read.
 
-        Raises EscrowctlError `ErrorCode.UNREADABLE_REPLY` if --status is given and no listed one has a status.
+        `statuses`: of every listed escrow. Raises `ErrorCode.UNREADABLE_REPLY` if `--status` is given and all are None.
         """
-        unstated = sum(one is None for one in statuses) if self.statuses else 0
-        find = command("doctor --tx ID", "to find the field of the status")
-        if unstated and unstated == len(statuses):
-            none = f"--status cannot be applied: escrowctl finds no status in the {unstated} escrows listed."
+        without_status = sum(one is None for one in statuses) if self.statuses else 0
+        find = command("doctor --tx ID", "to find the field that has the status")
+        if without_status and without_status == len(statuses):
+            none = f"--status cannot be applied: escrowctl finds no status in the {without_status} escrows listed."
             raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, none, effect=Effect.ONLY_READ, hint=find)
-        if unstated:
-            why = f"--status left out escrows without a status that escrowctl finds: {unstated}"
+        if without_status:
+            why = f"--status left out escrows in which escrowctl finds no status: {without_status}"
             session.console.note("unstated", why, important=True, hints=(find,), invocation=session.invocation)
         if self.undated:
             why = "--since left out escrows without a readable time of creation"
@@ -127,7 +130,7 @@ class Filters:
 
 
 def check_filters(session: Session, status: str | None, since: str | None, reference: str | None) -> Filters:
-    """Return the filters. Raises EscrowctlError `BAD_VALUE`."""
+    """Return the filters for the values of the options. Raises EscrowctlError `BAD_VALUE` if one is invalid."""
     now = session.runtime.now()
     return Filters(
         frozenset(parse_statuses(status, name="--status")) if status is not None else frozenset(),
@@ -137,7 +140,7 @@ def check_filters(session: Session, status: str | None, since: str | None, refer
 
 
 def parse_statuses(text: str, *, name: str) -> list[str]:
-    """Return the statuses of a list with commas, case-folded. Raises EscrowctlError `BAD_VALUE` for an empty one."""
+    """Return the comma-separated statuses, case-folded. Raises EscrowctlError `BAD_VALUE` if one is empty."""
     statuses = [one.strip().casefold() for one in text.split(",")]
     if not all(statuses):
         raise bad_value(f'{name} "{text}" has an empty status: write one or more, such as held,disputed.')

@@ -1,4 +1,4 @@
-"""`escrowctl help`: topics, and the help of any command."""
+"""`escrowctl help`: show a topic, or the help of any command."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -20,13 +20,13 @@ def show(
       escrowctl help exit-codes
       escrowctl help tx create
     """
-    # The help of the tree imports this module: it does not pay for the topics.
+    # Help of any command imports this module. To keep it fast, the topics are imported here.
     from escrowctl.completion.tree import read_tree  # noqa: PLC0415
     from escrowctl.man_page import render  # noqa: PLC0415
     from escrowctl.topics.topic import TOPICS, list_topics, read_topic  # noqa: PLC0415
 
     # The words of a command may be quoted as one argument.
-    words = [word for given in topic or [] for word in given.split()]
+    words = [word for argument in topic or [] for word in argument.split()]
     tree: Any = context.find_root().command
     if not words:
         text: str | None = list_topics(tree.commands)
@@ -35,18 +35,18 @@ def show(
     elif words[0] in TOPICS and len(words) == 1:
         text = read_topic(words[0])
     else:
-        text = _help_of(context, words)
+        text = _find_help(context, words)
     if text is None:
         raise bad_value(f'there is no command or topic "{" ".join(words)}"; topics: {", ".join(TOPICS)}.')
     session_of(context).console.page(text.rstrip("\n"))
 
 
-def _help_of(context: typer.Context, words: Sequence[str]) -> str | None:
-    """Return the help of a command; None if there is no such command."""
-    found: Any = context.find_root()
+def _find_help(context: typer.Context, words: Sequence[str]) -> str | None:
+    """Return the help of the command with these words; None if there is no such command."""
+    current: Any = context.find_root()
     for word in words:
-        command = found.command.get_command(found, word) if hasattr(found.command, "get_command") else None
+        command = current.command.get_command(current, word) if hasattr(current.command, "get_command") else None
         if command is None:
             return None
-        found = type(found)(command, info_name=word, parent=found)
-    return str(found.get_help())
+        current = type(current)(command, info_name=word, parent=current)
+    return str(current.get_help())

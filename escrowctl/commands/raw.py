@@ -1,4 +1,4 @@
-"""Calls by path: any GET, and writes without a command of their own. The reply is shown as JSON."""
+"""The calls of `escrowctl api`: any GET, and the writes that have no command. The reply is shown as JSON."""
 
 from escrowctl.commands.writing import note_replayed, read_data, rehearse
 from escrowctl.config.service import Service
@@ -13,35 +13,35 @@ from escrowctl.session import Session
 from escrowctl.writes.intents import require_writable
 from escrowctl.writes.requests import WriteOptions, request_call
 
-_COMMANDS = {"transaction": "tx create, tx release or tx update", "webhook": "webhook create"}
-"""Noun of known writes -> the commands that send them."""
+_WRITE_COMMANDS = {"transaction": "tx create, tx release or tx update", "webhook": "webhook create"}
+"""Noun of a path -> the commands that write there."""
 
 
 def call_path(
     session: Session, method: str, path: str, data: str | None, options: WriteOptions, *, yes: bool, dry_run: bool
 ) -> None:
-    """Call a path and show the complete reply. `data`: the value of `--data`, see `read_data`."""
+    """Call a path and show the complete reply. `data` is the text after `--data`, which `read_data` reads."""
     service = session.service
-    called = parse_call(method, path, prefix=service.api_prefix)
-    operation = called.operation
+    call = parse_call(method, path, prefix=service.api_prefix)
+    operation = call.operation
     if operation.is_write:
         noun = find_known_write(f"{service.origin.path}{service.api_prefix}{operation.path}")
         if noun is not None:
-            raise bad_value(f"api only reads {noun} paths: write with {_COMMANDS[noun]}.")
+            raise bad_value(f"api cannot write to {noun} paths: use {_WRITE_COMMANDS[noun]}.")
         body = read_data(data, session.runtime.stdin) if data is not None else None
-        _write(session, operation, body, options, yes=yes, dry_run=dry_run)
+        _send_write(session, operation, body, options, yes=yes, dry_run=dry_run)
     elif data is not None or dry_run:
         raise bad_value(f"{'--data' if data is not None else '--dry-run'} is only for writes: leave it out for a GET.")
     else:
-        session.service.refuse_key(called.operation.path, called.resource_id, called.query)
-        found = session.reader.fetch(called)
-        if isinstance(found, bytes):
-            session.console.text(found)
+        session.service.refuse_key(operation.path, call.resource_id, call.query)
+        reply = session.reader.fetch(call)
+        if isinstance(reply, bytes):
+            session.console.text(reply)
         else:
-            session.show(_view(found, called.operation, session.service))
+            session.show(_view_reply(reply, operation, session.service))
 
 
-def _write(
+def _send_write(
     session: Session, operation: Operation, body: JsonValue, options: WriteOptions, *, yes: bool, dry_run: bool
 ) -> None:
     request = request_call(operation, body, options)
@@ -50,29 +50,29 @@ def _write(
         return
     require_writable(session.service)
     if not yes:
-        what = f"{operation.method} {session.service.url(operation.path)}"
+        method_and_url = f"{operation.method} {session.service.url(operation.path)}"
         session.prompt.confirm(
             [
-                f"  {what}" + (f"  {encode(body)}" if body is not None else ""),
+                f"  {method_and_url}" + (f"  {encode(body)}" if body is not None else ""),
                 "The service does not document this call. To send it, type yes:",
             ],
             "yes",
-            why=f"{what} needs confirmation",
+            why=f"{method_and_url} needs confirmation",
             declined="the call was not confirmed",
         )
     with session.signals.held():
         result = session.pipeline.run(request)
         note_replayed(session, result)
         entry = result.sent
-        view = _view(result.record.document if result.record else None, operation, session.service)
+        view = _view_reply(result.record.document if result.record else None, operation, session.service)
         done = f"the service replied {entry.settlement.http_status} to {entry.intent.method} {entry.intent.url}"
         session.show(view._replace(id=view.id or entry.settlement.result_id), done=done, facts=entry.facts)
         if result.failure is not None:
             raise result.failure
 
 
-def _view(document: JsonValue, operation: Operation, service: Service) -> View:
-    """Return the view of a complete reply, with `items` if it is a list and not a record."""
+def _view_reply(document: JsonValue, operation: Operation, service: Service) -> View:
+    """Return the view of a complete reply. If the reply is a list, the view has its `items`."""
     noun, pointers = operation.noun, service.pointers
     record = make_record(document, pointers=pointers, noun=noun)
     items = list_of(record, noun=noun)

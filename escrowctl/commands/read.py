@@ -1,4 +1,4 @@
-"""`escrowctl tx get` and `user get`: records of the service, one or several by id; and lists."""
+"""`escrowctl tx get` and `user get`: read one or several records by their ids and show them."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,7 +15,7 @@ from escrowctl.options import IdsArgument
 from escrowctl.output.view import View, view_record
 from escrowctl.session import Session, session_of
 
-_MAX_LINE = 1024
+_MAX_LINE_CHARS = 1024
 _MAX_LINES = 1_000_000
 _BYTE_ORDER_MARK = "\ufeff"
 
@@ -46,18 +46,18 @@ def get_users(
 
 
 def read_ids(arguments: list[str] | None, stdin: TextIO, *, noun: str = "transaction") -> tuple[list[str], bool]:
-    """Return the ids, and whether to show them as several. `-` alone reads one id a line from stdin.
+    """Return the ids, and whether the output has a line for each. `["-"]` reads one id a line from stdin.
 
-    Raises EscrowctlError `BAD_VALUE` for an invalid id, or without any id.
+    Raises EscrowctlError `BAD_VALUE` if an id is invalid, or if there is none.
     """
     if not arguments:
         raise bad_value(f"no {noun} id is given: name one or more, or - to read them from standard input.")
     if arguments != ["-"]:
         if "-" in arguments:
-            raise bad_value('"-" reads the ids from standard input: give it alone.')
+            raise bad_value('"-" reads the ids from standard input: give no other id.')
         return [parse_id(text, noun=noun) for text in arguments], len(arguments) > 1
     try:
-        ids = [parse_id(text, noun=noun) for text in _id_lines(stdin)]
+        ids = [parse_id(text, noun=noun) for text in _read_id_lines(stdin)]
     except UnicodeDecodeError as error:
         raise bad_value("standard input is not text: write one id per line.") from error
     if not ids:
@@ -65,9 +65,9 @@ def read_ids(arguments: list[str] | None, stdin: TextIO, *, noun: str = "transac
     return ids, True
 
 
-def _id_lines(stdin: TextIO) -> Iterator[str]:
-    """Yield each line that is not blank. A line too long for an id is split, and `parse_id` refuses it."""
-    for number, line in enumerate(iter(partial(stdin.readline, _MAX_LINE), ""), start=1):
+def _read_id_lines(stdin: TextIO) -> Iterator[str]:
+    """Yield each line that is not blank. A line too long for an id is split: `parse_id` refuses its first part."""
+    for number, line in enumerate(iter(partial(stdin.readline, _MAX_LINE_CHARS), ""), start=1):
         if number > _MAX_LINES:
             raise bad_value(f"standard input has more than {_MAX_LINES} lines: give fewer ids at once.")
         if text := line.strip().strip(_BYTE_ORDER_MARK):
@@ -75,18 +75,18 @@ def _id_lines(stdin: TextIO) -> Iterator[str]:
 
 
 def show_by_id(session: Session, operation: Operation, ids: list[str] | None) -> None:
-    """Read and show one record, or several (`-`: ids from stdin) as a line each."""
+    """Read and show the records with these ids (`-`: from stdin). Several are shown as one line each."""
     wanted, several = read_ids(ids, session.runtime.stdin, noun=operation.noun)
     session.service.refuse_key(*wanted)
     if several:
-        from escrowctl.commands.several import run_several  # noqa: PLC0415 - one id does not pay for it
+        from escrowctl.commands.several import run_several  # noqa: PLC0415 - one id does not need it
 
-        run_several(session, wanted, lambda one: _read_line(session, operation, one))
+        run_several(session, wanted, lambda resource_id: _read_one_of_several(session, operation, resource_id))
         session.remember(operation.noun, dict.fromkeys(wanted))
         return
     record = _read(session, operation, wanted[0])
     view = view_record(record, wanted[0] if operation is GET_USER else None, raw=session.options.raw)
-    _require_asked(session, operation, wanted[0], record, show=lambda: session.show(view))
+    _require_requested(session, operation, wanted[0], record, show=lambda: session.show(view))
     session.show(view)
     session.remember(operation.noun, {wanted[0]: view.named["status"]})
 
@@ -100,28 +100,28 @@ def _read(session: Session, operation: Operation, resource_id: str) -> Record:
     return record
 
 
-def _read_line(session: Session, operation: Operation, resource_id: str) -> View:
-    """Return a record as one of several. Raises EscrowctlError, `CHECK_FAILED` for another record than requested."""
+def _read_one_of_several(session: Session, operation: Operation, resource_id: str) -> View:
+    """Read a record and return its view. Raises EscrowctlError, such as `CHECK_FAILED` for the wrong record."""
     record, options = _read(session, operation, resource_id), session.options
     view = view_of_several(session, record, resource_id)
-    # Under --json and --raw, the line of the failure has the record.
+    # Under --json and --raw, `run_several` prints the record with the error.
     show = (lambda: None) if options.json or options.raw else lambda: session.console.show_line(view)
-    _require_asked(session, operation, resource_id, record, show=show)
+    _require_requested(session, operation, resource_id, record, show=show)
     return view
 
 
-def _require_asked(
+def _require_requested(
     session: Session, operation: Operation, resource_id: str, record: Record, *, show: Callable[[], None]
 ) -> None:
     """Raise `ErrorCode.CHECK_FAILED` if a record is not the requested one, or has no id for `-q`.
 
-    `show` shows it first, but not if `-q` prints ids: a script would take the output for the requested id.
+    Call `show` before that, except if `-q` prints ids: a script would take the output for the requested id.
     """
     options = session.options
     prints_ids = options.quiet and (not options.fields or "id" in options.fields)
     if operation is GET_USER:
         is_object = isinstance(record.value, dict)
-        why = None if is_object else f"the service answered for {resource_id} with JSON that is no object"
+        why = None if is_object else f"the reply for {resource_id} is JSON, but not an object"
     else:
         why = why_unreadable(resource_id, record)
         if why is None and prints_ids and record.located.id is None:
@@ -137,6 +137,6 @@ def _require_asked(
 
 
 def view_of_several(session: Session, record: Record, resource_id: str) -> View:
-    """Return the view of a record as one of several."""
+    """Return the view of one record of several. Its JSON has the requested id, the outcome and the record."""
     view = view_record(record, resource_id, raw=session.options.raw)
     return view._replace(document={"id": resource_id, "outcome": "read", "record": view.document}, outcome="read")

@@ -1,4 +1,4 @@
-"""The columns and rows of every list of journal entries or escrows."""
+"""The columns of the lists of journal entries and escrows, and the views of entries."""
 
 import re
 
@@ -12,57 +12,57 @@ from escrowctl.journal.totals import Group, Sums
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
 
-COLUMNS = ("entry", "sent", "operation", "state", "amount", "currency", "id", "reference", "profile")
-"""Columns of a list of entries."""
+ENTRY_COLUMNS = ("entry", "sent", "operation", "state", "amount", "currency", "id", "reference", "profile")
+"""Columns of a list of journal entries."""
 
 REGISTER = ("id", "amount", "currency", "status", "created", "released", "reference", "entry")
 """Columns of a list of escrows."""
 
-_WHO = ("operator", "reason")
-"""More columns for CSV and `--fields`."""
+_OPERATOR_COLUMNS = ("operator", "reason")
+"""More columns of such a list, only for CSV and `--fields`."""
 
 SHEET = (
     *("entry", "sent_at", "operation", "state", "detail", "amount", "currency", "id", "reference", "reason"),
     *("profile", "service", "method", "url", "idempotency_key", "request_id", "operator", "attempt", "http_status"),
     *("settled_at", "batch", "line", "origin"),
 )
-"""Columns of a spreadsheet of entries."""
+"""Columns of `journal export --csv`."""
 
-_OF_HISTORY = r"/history(/[0-9]{1,9}(/(at|state|detail))?)?"
-_DECIDED = ("applied", "not applied")
-"""The first words of the details of operators' decisions, in journals of any age."""
+_HISTORY_POINTER = r"/history(/[0-9]{1,9}(/(at|state|detail))?)?"
+_DECISIONS = ("applied", "not applied")
+"""If an operator decided the outcome of an entry, its detail starts with one of these texts."""
 
 
 def show_entries(session: Session, entries: list[Entry]) -> None:
     """Show a list of entries."""
-    columns = (*COLUMNS, *_WHO) if session.options.csv else COLUMNS
+    columns = (*ENTRY_COLUMNS, *_OPERATOR_COLUMNS) if session.options.csv else ENTRY_COLUMNS
     views = tuple(View(view(one, whole=False), one.name, named=row_of(one), record=_document(one)) for one in entries)
     session.console.show_listing(Listing(columns, views))
 
 
 def show_totals(session: Session, sums: dict[Group, Sums]) -> None:
-    """Show the sums of writes."""
+    """Show the number of writes, and the sum of their amounts, for each group."""
     views = []
-    for group, found in sums.items():
+    for group, total in sums.items():
         known = BY_NAME.get(group.operation)
         named: dict[str, JsonValue] = {
             **group._asdict(),
             "operation": known.verb if known else group.operation.replace("_", " "),
-            "writes": Number(str(found.writes)),
-            "amount": Number(f"{found.amount:f}") if group.currency else None,
+            "writes": Number(str(total.writes)),
+            "amount": Number(f"{total.amount:f}") if group.currency else None,
         }
         views.append(View(named, group.month, named=named, record=named))
     session.console.show_listing(Listing((*Group._fields, "writes", "amount"), tuple(views), keys=Group._fields))
 
 
 def view_entry(entry: Entry) -> View:
-    """Return the view of an entry with all its stored data."""
+    """Return the view of an entry with everything that is stored about it."""
     document = _document(entry)
     return View(document, entry.name, document, named=row_of(entry) | document, record=document)
 
 
 def view_resolved(entry: Entry) -> View:
-    """Return the view of a resolved entry: `j197   create   2500 EUR   tx_88F2   applied, ...`."""
+    """Return the view of a resolved entry. Its line: `j197   create   2500 EUR   tx_88F2   applied, ...`."""
     document, money = _document(entry), entry.intent.money
     parts = (entry.name, entry.intent.verb, str(money or ""), entry.record_id or "", describe_state(entry))
     line = "   ".join(part for part in parts if part)
@@ -73,15 +73,15 @@ def describe_state(entry: Entry) -> str:
     """Return the state of an entry in a few words: `done, 200`, `not applied (operator's decision)`."""
     state, detail = entry.state.value.replace("_", " "), entry.settlement.detail
     decided, _, _ = detail.partition(", ")
-    if decided in _DECIDED:
+    if decided in _DECISIONS:
         return f"{decided} (operator's decision)"
     if entry.is_unconfirmed:
-        state = "accepted, not confirmed" if entry.settlement.remark is None else "done otherwise than asked"
+        state = "accepted, not confirmed" if entry.settlement.remark is None else "done, but not as requested"
     return f"{state}, {detail}" if detail else state
 
 
 def row_of(entry: Entry) -> dict[str, JsonValue]:
-    """Return the cells of an entry, by column."""
+    """Return the values of an entry by column: those of a list of entries, and `operator` and `reason`."""
     intent, money = entry.intent, entry.intent.money
     values = (
         entry.name,
@@ -96,25 +96,26 @@ def row_of(entry: Entry) -> dict[str, JsonValue]:
         intent.operator,
         intent.reason,
     )
-    return dict(zip((*COLUMNS, *_WHO), values, strict=True))
+    return dict(zip((*ENTRY_COLUMNS, *_OPERATOR_COLUMNS), values, strict=True))
 
 
 def _document(entry: Entry) -> dict[str, JsonValue]:
+    """Return everything that is stored about an entry as JSON."""
     history: JsonValue = [{"at": one.at, "state": one.state.value, "detail": one.detail} for one in entry.history]
     return view(entry, whole=True) | {"history": history}
 
 
 def check_fields(session: Session) -> None:
     """Raise `ErrorCode.BAD_VALUE` if `--fields` names a field that no entry has."""
-    names, pointers = [*COLUMNS, *_WHO], [f"/{name}" for name in VIEWED]
+    names, pointers = [*ENTRY_COLUMNS, *_OPERATOR_COLUMNS], [f"/{name}" for name in VIEWED]
     for name in session.options.fields:
-        if name not in names + pointers and not re.fullmatch(_OF_HISTORY, name):
-            others = (one for one in pointers if one[1:] not in names)
-            raise bad_value(f'--fields "{name}" is not one of {", ".join((*names, *others, "/history"))}.')
+        if name not in names + pointers and not re.fullmatch(_HISTORY_POINTER, name):
+            other_pointers = (one for one in pointers if one[1:] not in names)
+            raise bad_value(f'--fields "{name}" is not one of {", ".join((*names, *other_pointers, "/history"))}.')
 
 
 def journal_to_list(session: Session) -> Journal:
-    """Return the journal to read, with a note if there is none. Raises `JOURNAL_UNUSABLE` if it is incomplete."""
+    """Return the journal to read. Print a note if there is none. Raises `JOURNAL_UNUSABLE` if it is incomplete."""
     journal = session.journal_to_read
     journal.require_complete()
     if not journal.storage.is_there:

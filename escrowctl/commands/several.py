@@ -1,4 +1,4 @@
-"""One command over several ids: a line each, and one exit code for all."""
+"""Runs a command for several ids: a line of output for each, and one exit code for all."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -9,17 +9,17 @@ from escrowctl.output.errors import error_document
 from escrowctl.output.view import View
 from escrowctl.session import Session
 
-_NOTHING_MORE_CAN_BE_SHOWN = (ErrorCode.RESULT_NOT_PRINTED, ErrorCode.OUTPUT_UNUSABLE)
+_OUTPUT_ERRORS = (ErrorCode.RESULT_NOT_PRINTED, ErrorCode.OUTPUT_UNUSABLE)
 
 
 def run_several(session: Session, ids: list[str], work: Callable[[str], View], *, verb: str | None = None) -> None:
-    """Do `work` for each id in turn and show each line as it comes.
+    """Call `work` for each id in turn, and show the returned view as a line.
 
-    Under `--json` and `--raw` each line is an object with its `outcome`. In other formats a failure goes to stderr.
-    A failure does not end the loop. A signal, a line that cannot be printed and an unusable journal do.
-    Raises EscrowctlError at the end, with the counts: `SOME_UNKNOWN` if any outcome is unknown (even
-    after a signal), else `SOME_FAILED` if any failed. `verb`, such as `release`: the work is a write,
-    whose result must be reported even if its line cannot be printed.
+    An error is shown on stderr; under `--json` and `--raw` also as a line on stdout, with its `outcome`. The loop
+    continues after an error. It ends at a signal, at a line that cannot be printed, and if the journal is unusable.
+    Raises EscrowctlError with the counts at the end: `SOME_UNKNOWN` if any outcome is unknown (even after a
+    signal), else `SOME_FAILED` if any id failed. `verb`, such as `release`, is set if `work` is a write: then its
+    result is reported even if its line cannot be printed.
     """
     shown, failures = 0, list[EscrowctlError]()
     try:
@@ -29,14 +29,14 @@ def run_several(session: Session, ids: list[str], work: Callable[[str], View], *
                     view = work(resource_id)
                     with printing_result(f"the {verb} of {resource_id} was accepted" if verb else None):
                         session.console.show_line(view)
-                    # Before a signal that was held ends the loop: the line counts.
+                    # Inside `held()`: a waiting signal ends the loop only after this line is counted.
                     shown += 1
             except EscrowctlError as error:
-                if error.code in _NOTHING_MORE_CAN_BE_SHOWN:
+                if error.code in _OUTPUT_ERRORS:
                     raise
                 failures.append(error)
                 _show_failure(session, resource_id, error, verb)
-                # A signal that came meanwhile ends the loop here.
+                # A signal that arrived during `work` ends the loop here.
                 session.signals.resume()
                 if error.code is ErrorCode.JOURNAL_UNUSABLE:
                     break
@@ -48,7 +48,7 @@ def run_several(session: Session, ids: list[str], work: Callable[[str], View], *
             raise
     if failures:
         is_unknown = any(error.outcome is Outcome.UNKNOWN for error in failures)
-        counts = _describe(shown, failures, len(ids), verb)
+        counts = _describe_counts(shown, failures, len(ids), verb)
         raise EscrowctlError(
             ErrorCode.SOME_UNKNOWN if is_unknown else ErrorCode.SOME_FAILED,
             f"{'1 id' if len(ids) == 1 else f'{len(ids)} ids'}: {counts}.",
@@ -66,17 +66,17 @@ def _show_failure(session: Session, resource_id: str, error: EscrowctlError, ver
         session.console.document({"id": resource_id, "outcome": outcome, **document})
 
 
-def _describe(shown: int, failures: list[EscrowctlError], total: int, verb: str | None) -> str:
+def _describe_counts(shown: int, failures: list[EscrowctlError], total: int, verb: str | None) -> str:
     """Return the counts by outcome as text. They add up to the total."""
-    left = total - shown - len(failures)
+    not_tried = total - shown - len(failures)
     if verb is None:
-        return f"{shown} read, {len(failures)} failed" + (f", {left} not read" if left else "")
+        return f"{shown} read, {len(failures)} failed" + (f", {not_tried} not read" if not_tried else "")
     counts = Counter(error.outcome or Outcome.NOT_SENT for error in failures)
-    counts += Counter({Outcome.DONE: shown, Outcome.NOT_SENT: left})
-    # Done, but not (yet) as requested.
+    counts += Counter({Outcome.DONE: shown, Outcome.NOT_SENT: not_tried})
+    # The service accepted these, but they are not confirmed.
     unconfirmed = sum(error.outcome is Outcome.DONE for error in failures)
-    accepted = f" ({unconfirmed} not confirmed)" if unconfirmed else ""
+    of_these = f" ({unconfirmed} not confirmed)" if unconfirmed else ""
     return (
-        f"{counts[Outcome.DONE]} done{accepted}, {counts[Outcome.REFUSED]} refused, {counts[Outcome.UNKNOWN]} unknown, "
+        f"{counts[Outcome.DONE]} done{of_these}, {counts[Outcome.REFUSED]} refused, {counts[Outcome.UNKNOWN]} unknown, "
         f"{counts[Outcome.NOT_SENT]} not sent"
     )

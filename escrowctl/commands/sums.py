@@ -1,4 +1,4 @@
-"""The sums of several writes by currency, as lines above a question."""
+"""The sums of several writes by currency, and the lines that show them above a question."""
 
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
@@ -13,7 +13,7 @@ def count_escrows(count: int) -> str:
 
 
 def add_up(writes: Iterable[Money | None]) -> dict[str, Sum]:
-    """Return the number and the sum of the writes by currency. Without known money the currency is ""."""
+    """Return the number and the total of the writes for each currency. `""` has those without a known amount."""
     sums: dict[str, Sum] = {}
     for money in writes:
         amount, currency = money or (Decimal(0), "")
@@ -21,13 +21,13 @@ def add_up(writes: Iterable[Money | None]) -> dict[str, Sum]:
     return sums
 
 
-def sum_lines(sums: Mapping[str, Sum], count: Callable[[int], str]) -> list[str]:
-    """Return a line for each currency. `count` turns a number into text; "" has the rows without a known amount."""
-    counts = max((len(count(one.rows)) for one in sums.values()), default=0)
-    amounts = max((len(f"{one.amount:,f}") for one in sums.values()), default=0)
+def sum_lines(sums: Mapping[str, Sum], describe_count: Callable[[int], str]) -> list[str]:
+    """Return a line for each currency, and one for `""`, the writes without a known amount."""
+    count_width = max((len(describe_count(one.rows)) for one in sums.values()), default=0)
+    amount_width = max((len(f"{one.amount:,f}") for one in sums.values()), default=0)
     return [
-        f"  {currency}   {count(one.rows):>{counts}}   {one.amount:>{amounts},f}"
+        f"  {currency}   {describe_count(one.rows):>{count_width}}   {one.amount:>{amount_width},f}"
         if currency
-        else f"  amount unknown: {count(one.rows)}"
+        else f"  amount unknown: {describe_count(one.rows)}"
         for currency, one in sorted(sums.items())
     ]

@@ -1,11 +1,11 @@
-"""Parse typed durations and moments."""
+"""Parse the durations and times that a person types."""
 
 import re
 from datetime import UTC, datetime, timedelta
 
 from escrowctl.errors import bad_value
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def parse_duration(text: str, *, name: str) -> timedelta:
@@ -17,7 +17,7 @@ def parse_duration(text: str, *, name: str) -> timedelta:
 
 
 def parse_moment(text: str, *, name: str, now: datetime) -> datetime:
-    """Return the UTC moment of `2026-11-21`, of an RFC 3339 time, or `24h` ago. Raises `BAD_VALUE` for other text."""
+    """Return a date, RFC 3339 time, or duration before `now` as a UTC time. Raises `BAD_VALUE` for other text."""
     try:
         if (duration := _read_duration(text)) is not None:
             return now - duration
@@ -31,4 +31,4 @@ def parse_moment(text: str, *, name: str, now: datetime) -> datetime:
 
 def _read_duration(text: str) -> timedelta | None:
     found = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text, re.ASCII)
-    return timedelta(seconds=int(found[1]) * _UNITS[found[2]]) if found else None
+    return timedelta(seconds=int(found[1]) * _UNIT_SECONDS[found[2]]) if found else None

@@ -9,14 +9,14 @@ from escrowctl.session import session_of
 def show(context: typer.Context) -> None:
     """Print the versions, the paths and the journal's format.
 
-    escrowctl --version prints the version of escrowctl alone.
+    escrowctl --version prints only the version of escrowctl.
 
     \b
     Examples:
       escrowctl version
       escrowctl version --json | jq -r .journal
     """
-    # The help of the tree imports this module: the imports of the command are not at its top.
+    # Help imports this module. To keep help fast, only the command makes these imports.
     import platform  # noqa: PLC0415
 
     from escrowctl.commands.config import find_paths  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Shared by the commands that write: typed values, the dry run, the confirmation, and the result."""
+"""Shared by the commands that write: checks of options, the dry run, the confirmation, and the result."""
 
 import json
 import re
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
     from escrowctl.writes.requests import WriteRequest
     from escrowctl.writes.result import WriteResult
 
-_MAX_TEXT = 500
-_MAX_KEY = 255
-_MAX_DATA = 16 * 1024 * 1024
-_MADE_WHEN_SENT = "(created when sent)"
+_MAX_TEXT_CHARS = 500
+_MAX_KEY_CHARS = 255
+_MAX_DATA_BYTES = 16 * 1024 * 1024
+_PLACEHOLDER = "(created when sent)"
 
 
 def check_text(value: str | None, *, name: str) -> str | None:
-    """Return a text for the journal: one line of 1 to 500 characters."""
+    """Return a text for the journal unchanged. Raises `BAD_VALUE` if it is not one line of 1 to 500 characters."""
     if value is None:
         return None
-    if not fold_reference(value) or not value.isprintable() or len(value) > _MAX_TEXT:
-        raise bad_value(f"{name} must be one line of 1 to {_MAX_TEXT} printable characters.")
+    if not fold_reference(value) or not value.isprintable() or len(value) > _MAX_TEXT_CHARS:
+        raise bad_value(f"{name} must be one line of 1 to {_MAX_TEXT_CHARS} printable characters.")
     return value
 
 
 def check_options(
     idempotency_key: str | None, reason: str | None, duplicates: list[str] | None, *, reference: str | None = None
 ) -> WriteOptions:
-    """Return the checked options of a write. `duplicates`: names of journal entries.
+    """Return the checked options of a write. `duplicates` are the entry names after `--allow-duplicate`.
 
-    Raises EscrowctlError `ErrorCode.BAD_VALUE`, also for an idempotency key that does not fit in a header.
+    Raises EscrowctlError `ErrorCode.BAD_VALUE` if one is invalid. An idempotency key must fit in a header.
     """
-    if idempotency_key is not None and not re.fullmatch(rf"[!-~]{{1,{_MAX_KEY}}}", idempotency_key, re.ASCII):
-        raise bad_value(f"--idempotency-key must be 1 to {_MAX_KEY} visible ASCII characters without spaces.")
+    if idempotency_key is not None and not re.fullmatch(rf"[!-~]{{1,{_MAX_KEY_CHARS}}}", idempotency_key, re.ASCII):
+        raise bad_value(f"--idempotency-key must be 1 to {_MAX_KEY_CHARS} visible ASCII characters without spaces.")
     return WriteOptions(
         idempotency_key=idempotency_key,
         reference=check_text(reference, name="--reference"),
@@ -59,51 +59,51 @@ def check_options(
 
 
 def read_data(value: str | None, stdin: TextIO) -> dict[str, JsonValue]:
-    """Return the JSON object of `--data`: text, `@FILE`, or `@-` for `stdin`. It is parsed as strictly as a reply.
-    Raises `BAD_VALUE` if it cannot be read or is no JSON object.
+    """Return the JSON object of `--data`; `{}` for None. `value` is its text, `@FILE`, or `@-` for `stdin`.
+
+    Raises `BAD_VALUE` if it cannot be read or is not a JSON object. It is parsed as strictly as a reply.
     """
     if value is None:
         return {}
-    is_place = value.startswith("@")
-    body = read_input(value[1:], stdin, before="--data @") if is_place else value.encode("utf-8", "surrogateescape")
+    is_file = value.startswith("@")
+    body = read_input(value[1:], stdin, prefix="--data @") if is_file else value.encode("utf-8", "surrogateescape")
     reply = read_reply(body)
     if isinstance(reply, Broken):
-        at = _place(body, reply.defect)
-        raise bad_value(f'--data {reply.defect.value}{at}: give a JSON object, such as \'{{"note": "x"}}\'.')
+        position = _describe_position(body, reply.defect)
+        raise bad_value(f'--data {reply.defect.value}{position}: give a JSON object, such as \'{{"note": "x"}}\'.')
     if not isinstance(reply.value, dict):
         raise bad_value('--data is JSON, but not an object: give one, such as \'{"note": "x"}\'.')
     return reply.value
 
 
-def read_input(place: str, stdin: TextIO, *, before: str = "") -> bytes:
-    """Return the bytes of a file, or of `stdin` if `place` is `-`. `before`: the typed text in front, for messages.
+def read_input(path: str, stdin: TextIO, *, prefix: str = "") -> bytes:
+    """Return the bytes of a file, or of `stdin` if `path` is `-`. Messages quote `prefix` before the path.
 
     Raises EscrowctlError `ErrorCode.BAD_VALUE` if it cannot be read, or is larger than 16 MiB.
     """
-    if place == "-":
+    if path == "-":
         buffer = getattr(stdin, "buffer", None)
-        read = (
-            stdin.read(_MAX_DATA + 1).encode("utf-8", "surrogateescape")
+        body = (
+            stdin.read(_MAX_DATA_BYTES + 1).encode("utf-8", "surrogateescape")
             if buffer is None
-            else buffer.read(_MAX_DATA + 1)
+            else buffer.read(_MAX_DATA_BYTES + 1)
         )
-        if len(read) > _MAX_DATA:
-            raise bad_value(f"{before}-: standard input is larger than {_MAX_DATA} bytes.")
-        return read
+        if len(body) > _MAX_DATA_BYTES:
+            raise bad_value(f"{prefix}-: standard input is larger than {_MAX_DATA_BYTES} bytes.")
+        return body
     try:
-        return read_regular(Path(place), limit=_MAX_DATA)[0]
+        return read_regular(Path(path), limit=_MAX_DATA_BYTES)[0]
     except NotRegularError as error:
-        mark = before[-1:]
-        advice = f"write {mark}FILE, or {mark}- for standard input"
-        raise bad_value(f"{before}{place} {error.strerror}: {advice}.") from error
+        mark = prefix[-1:]
+        raise bad_value(f"{prefix}{path} {error.strerror}: write {mark}FILE, or {mark}- for standard input.") from error
     except TooLargeError as error:
-        raise bad_value(f"{before}{place} {error.strerror}.") from error
+        raise bad_value(f"{prefix}{path} {error.strerror}.") from error
     except OSError as error:
-        raise bad_value(f"{before}{place}: {error.strerror or error}.") from error
+        raise bad_value(f"{prefix}{path}: {error.strerror or error}.") from error
 
 
-def _place(body: bytes, defect: Defect) -> str:
-    """Return the position of the JSON error, such as ` at line 1, column 2`. No content: it may be secret."""
+def _describe_position(body: bytes, defect: Defect) -> str:
+    """Return where the JSON is invalid, such as ` at line 1, column 2`. Quote no content: it may be secret."""
     if defect in (Defect.NOT_JSON, Defect.CUT_SHORT):
         try:
             json.loads(body.decode(), parse_int=str, parse_float=str)
@@ -113,7 +113,8 @@ def _place(body: bytes, defect: Defect) -> str:
 
 
 def check_currency(session: Session, text: str, *, name: str = "--currency") -> str:
-    """Return a currency code of ISO 4217 or of the profile, which is read only if it may list the code."""
+    """Return a currency code that ISO 4217 or the profile lists. Raises `BAD_VALUE` for any other text."""
+    # Only a text that a profile may list needs the settings of the service.
     listed = session.service.currencies if may_be_listed(text) else frozenset()
     try:
         return parse_currency(text, listed=listed, name=name)
@@ -126,28 +127,30 @@ def check_currency(session: Session, text: str, *, name: str = "--currency") -> 
 
 
 def rehearse(session: Session, request: "WriteRequest") -> None:
-    """Make all local checks of a write, and show its request; nothing is sent. Raises the error of a failed check."""
+    """Make the local checks of a write, and show its request. Send nothing. Raises the error of a failed check."""
     # A request does not have the fields of a record, so --fields must not select among them.
     session.show(view_rehearsed(session, request)._replace(named={}))
 
 
 def view_rehearsed(session: Session, request: "WriteRequest") -> View:
-    """Return the view of a request, key hidden: method, URL, headers, body. Raises the error of a failed check."""
+    """Return the view of a dry run: the request, or the done entry that it repeats. Raises the error of a check."""
     from escrowctl.writes.result import write_failure  # noqa: PLC0415 - help does not pay for HTTP
 
-    known = session.writer.rehearse(request)
-    if known is not None:
-        if known.sent.state is not State.DONE:
-            raise write_failure(session.service, known)
-        note_replayed(session, known)
-        name = known.sent.name
+    earlier = session.writer.rehearse(request)
+    if earlier is not None:
+        if earlier.sent.state is not State.DONE:
+            raise write_failure(session.service, earlier)
+        note_replayed(session, earlier)
+        name = earlier.sent.name
         return View({"dry_run": True, "replays": name}, None, {"replays": name}, named={"id": request.resource_id})
     if session.service.caps and request.is_capped and request.money is None:
         session.console.note("caps", "caps were not checked: a dry run does not read the amount from the service")
-    this = "Without read_only, this" if session.service.read_only else "This"
-    message = f"dry run: every check on this machine passed. {this} would be sent; nothing was sent"
+    condition = ", if read_only were off" if session.service.read_only else ""
+    message = (
+        f"dry run: every check on this machine passed, and nothing was sent. This request would be sent{condition}"
+    )
     session.console.note("dry_run", message)
-    outgoing = session.writer.preview(request, placeholder=_MADE_WHEN_SENT)
+    outgoing = session.writer.preview(request, placeholder=_PLACEHOLDER)
     headers = (KEY_SHOWN, *redact_headers(outgoing.headers))
     body = hide_in_text(outgoing.body.decode()) if outgoing.body is not None else None
     document: JsonValue = {
@@ -162,9 +165,10 @@ def view_rehearsed(session: Session, request: "WriteRequest") -> View:
 
 
 def ask_on_record(session: Session, operation: Operation, body: str | None, *, yes: bool) -> "Confirm":
-    """Return a function that confirms a write to a record. The operator types its id, on a live service its amount.
+    """Return a function that asks the operator to confirm a write to a record. It returns whether it asked.
 
-    `body`: the request body, which the question shows.
+    The operator types the id of the record, or the amount for a release at a live service. The question shows
+    `body`, the request body. If `yes`, the function does not ask.
     """
     verb, kind = operation.verb, kind_of(operation.name)
 
@@ -172,17 +176,17 @@ def ask_on_record(session: Session, operation: Operation, body: str | None, *, y
         if yes:
             return False
         service, amount = session.service, describe_money(found) or "an unknown amount"
-        word = resource_id
+        answer = resource_id
         if kind.types_amount and service.live and found is not None and found.amount is not None:
-            word = str(found.amount)
+            answer = str(found.amount)
         goal = f"{verb} {amount}" if kind.types_amount else f"send the {verb}"
         status = (found.status if found else None) or "unknown"
         target = [f"  id {resource_id}   amount {describe_money(found) or 'unknown'}   status {status}"]
         if not service.sandbox:
             target.append(f"  profile {service.name}   host {service.origin}")
         session.prompt.confirm(
-            [*target, *([f"  PUT {body}"] if body is not None else []), f"{kind.warning} To {goal}, type {word}:"],
-            word,
+            [*target, *([f"  PUT {body}"] if body is not None else []), f"{kind.warning} To {goal}, type {answer}:"],
+            answer,
             why=f"the {verb} of {resource_id} needs confirmation",
             declined=f"{resource_id} was not {operation.done}",
         )
@@ -192,34 +196,34 @@ def ask_on_record(session: Session, operation: Operation, body: str | None, *, y
 
 
 def confirm_repetition(session: Session, request: "WriteRequest", *, yes: bool, rehearsed: bool = False) -> None:
-    """Ask before an identical create is repeated within a short time. For a test service, only note it.
+    """Ask before a create that repeats a recent identical one. For a test service, only print a note.
 
-    Raises EscrowctlError `DECLINED`; `CONFIRMATION_NEEDED` if no question is possible and it has no reference.
-    `rehearsed`: if a question is possible, note it instead.
+    `rehearsed`: print the note instead of asking. Raises EscrowctlError: `DECLINED` if the operator does not
+    confirm; `CONFIRMATION_NEEDED` if no question can be asked and the create has no reference.
     """
     done = session.writer.find_done_lately(request)
     if done is None or done.number in request.options.allowed_duplicates:
         return
     when = ago(done.settled_at or done.sent_at, session.runtime.now())
     names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
-    sentence = f"an identical create ({done.intent.money}) was done {when} ({names})"
+    repeated = f"an identical create ({done.intent.money}) was done {when} ({names})"
     has_reference, live = request.options.reference is not None, session.service.live
     if yes or not live or (rehearsed if session.prompt.obstacle is None else has_reference):
-        session.console.note("identical", sentence, important=live)
+        session.console.note("identical", repeated, important=live)
         return
     # Checks that refuse the create in any case come before the question.
     session.writer.find_known(request)
     session.prompt.confirm(
-        [f"  {sentence}", "To create another one, type yes:"],
+        [f"  {repeated}", "To create another one, type yes:"],
         "yes",
-        why=f"{sentence}; another one needs confirmation",
+        why=f"{repeated}; another one needs confirmation",
         declined="no second escrow was created",
-        hint="" if has_reference else "give each escrow its own --reference: then escrowctl knows which one is meant",
+        hint="" if has_reference else "give each escrow its own --reference: then escrowctl can tell them apart",
     )
 
 
 def show_created(session: Session, result: "WriteResult", view: View) -> None:
-    """Show the created record.
+    """Show the view of a created record.
 
     Raises EscrowctlError: `ID_UNKNOWN` if `-q` needs the id and none was found,
     `CHECK_FAILED` if the record differs from the request.
@@ -235,13 +239,13 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
 
 
 def record_of(result: "WriteResult") -> Record:
-    """Return the record of a create, which a done create always has."""
+    """Return the record that a create returned. A create without one is unknown, and has no result."""
     assert result.record is not None, "a create without a record is unknown"
     return result.record
 
 
 def note_replayed(session: Session, result: "WriteResult") -> None:
-    """Report that an earlier command did the write, or only got it accepted if it is once-only and not verified."""
+    """Print a note if this command sent nothing because an earlier one used the same idempotency key."""
     if not result.replayed:
         return
     entry = result.sent
@@ -257,7 +261,7 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
 
 
 def _note_missing_id(session: Session, result: "WriteResult") -> None:
-    """Report that no id was found. Raises `ErrorCode.ID_UNKNOWN` if `-q` needs it."""
+    """Report that escrowctl found no id in the reply. Raises `ErrorCode.ID_UNKNOWN` if `-q` must print the id."""
     entry, options = result.sent, session.options
     status = entry.settlement.http_status
     if options.quiet and (not options.fields or "id" in options.fields):

@@ -1,4 +1,4 @@
-"""The command tree as plain data, for scripts that do not start the program."""
+"""The command tree as plain data, for completion scripts and the manual page."""
 
 import inspect
 from collections.abc import Iterator
@@ -9,28 +9,30 @@ from escrowctl.contract.money import MINOR_DIGITS
 from escrowctl.options import COLOR_CHOICES
 from escrowctl.topics.topic import TOPICS
 
-_EVENTS = (
+_EVENT_KINDS = (
     ("transaction.created", "money is held"),
-    ("transaction.updated", "anything else changed"),
+    ("transaction.updated", "another change"),
     ("transaction.released", "the payee has the money"),
     ("transaction.expired", "the payer has the money again"),
 )
 """The kinds of events of the sandbox; another service may have others."""
 
 _CHOICES = {
-    "--event": tuple(name for name, _ in _EVENTS),
+    "--event": tuple(name for name, _ in _EVENT_KINDS),
     "--color": COLOR_CHOICES,
     "--currency": tuple(sorted(MINOR_DIGITS)),
     "--expect-currency": tuple(sorted(MINOR_DIGITS)),
     "--mode": MODES,
 }
-_FILES = frozenset({"--config", "--ready-file", "--results", "--secret-file"})
-_CACHED_VALUES = {
+_FILE_OPTIONS = frozenset({"--config", "--ready-file", "--results", "--secret-file"})
+_CACHED_OPTIONS = {
     "--profile": "profile",
     "--allow-duplicate": "entry",
     "--tx": "transaction",
     "webhook verify --event": "event",
 }
+"""Option, or command and option -> the kind of cached names to offer, instead of the option's choices."""
+
 _CACHED_ARGUMENTS = {
     ("tx release", "ID"): "unreleased",
     ("tx", "ID"): "transaction",
@@ -40,16 +42,13 @@ _CACHED_ARGUMENTS = {
     ("journal", "ENTRY"): "entry",
     ("batch", "NAME"): "batch",
 }
-"""Maps option, or (command or group, argument), to the kind of names from the cache (`completion.cache`).
-
-An option key may include a command. Cached names come before the choices of the option.
-"""
+"""(Command or group, argument) -> the kind of cached names (`completion.cache`) to offer."""
 
 SHELLS = {"bash": "bash 4 and newer", "zsh": "zsh 5", "fish": "fish 3"}
 
 
 class Flag(NamedTuple):
-    """An option: its names, its help, and the values it takes."""
+    """An option: its names, its help, and the values that it takes. `cached` is a kind of names in the cache."""
 
     names: tuple[str, ...]
     summary: str
@@ -63,8 +62,8 @@ class Flag(NamedTuple):
 class Node(NamedTuple):
     """A command or group. `path` has its words, such as `("tx", "create")`.
 
-    `text` is its complete help, `usage` the usage line, `arguments` their metavars and help, `words` the
-    candidates after it. `takes_file`: it has an argument FILE.
+    `text` is its complete help. `arguments` has the metavar and help of each argument. `words` are the words that
+    may follow, with summaries; `cached` is the kind of cached names that may. `takes_file`: it has an argument FILE.
     """
 
     path: tuple[str, ...]
@@ -80,7 +79,7 @@ class Node(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The path as typed."""
+        """The words of the path with spaces between them."""
         return " ".join(self.path)
 
 
@@ -90,51 +89,51 @@ def read_tree(command: Any) -> list[Node]:  # Typer's own command type is privat
 
 
 def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
-    from typer import Context  # noqa: PLC0415 - only where scripts are made
+    from typer import Context  # noqa: PLC0415 - only read_tree needs it
 
     context = Context(command, parent=parent, info_name=path[-1] if path else "escrowctl", help_option_names=[])
     children = {name: command.get_command(context, name) for name in getattr(command, "commands", {})}
     parameters = command.get_params(context)
     arguments = [(one.metavar, one.help) for one in parameters if one.param_type_name == "argument"]
-    places = [(" ".join(path[:count]), metavar.strip("[].")) for metavar, _ in arguments for count in (2, 1)]
+    cache_keys = [(" ".join(path[:count]), metavar.strip("[].")) for metavar, _ in arguments for count in (2, 1)]
     yield Node(
         path=path,
         summary=_first_sentence(command.help),
-        flags=tuple(_flag(path, option) for option in parameters if option.param_type_name == "option"),
+        flags=tuple(_make_flag(path, option) for option in parameters if option.param_type_name == "option"),
         text=inspect.cleandoc(command.help),
         usage=" ".join((context.command_path, *command.collect_usage_pieces(context))),
         arguments=tuple(arguments),
         is_group=bool(children),
         words=tuple((name, _first_sentence(child.help)) for name, child in children.items())
-        + _arguments(path, parent.command if parent else None),
-        cached=next((_CACHED_ARGUMENTS[place] for place in places if place in _CACHED_ARGUMENTS), None),
+        + _list_arguments(path, parent.command if parent else None),
+        cached=next((_CACHED_ARGUMENTS[key] for key in cache_keys if key in _CACHED_ARGUMENTS), None),
         takes_file=any(metavar == "FILE" for metavar, _ in arguments),
     )
     for name, child in children.items():
         yield from _walk(child, (*path, name), context)
 
 
-def _arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...]:
-    """Return the possible arguments of a command, with summaries; empty if they are not a fixed list."""
+def _list_arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...]:
+    """Return the possible arguments of a command, with summaries. Empty if they are not a fixed list."""
     match path:
         case ("completion", "install"):
             return tuple(SHELLS.items())
         case ("sandbox", "trigger"):
-            return _EVENTS
+            return _EVENT_KINDS
         case ("help",):
             commands = {name: _first_sentence(child.help) for name, child in parent.commands.items()}
             return tuple((commands | TOPICS).items())
         case ("config", "get" | "set" | "unset"):
-            return tuple(_settings(readable=path[1] == "get"))
+            return tuple(_list_settings(readable=path[1] == "get"))
         case _:
             return ()
 
 
-def _settings(*, readable: bool) -> Iterator[tuple[str, str]]:
+def _list_settings(*, readable: bool) -> Iterator[tuple[str, str]]:
     from escrowctl.config.profiles import ALL_SETTINGS  # noqa: PLC0415 - it imports pydantic
 
     for name, field in ALL_SETTINGS.items():
-        # Caps are a table: each of its currencies is a setting.
+        # The caps are a table in which each currency is a setting.
         if name != "caps":
             yield name, field.description or ""
     if readable:
@@ -145,16 +144,16 @@ def _settings(*, readable: bool) -> Iterator[tuple[str, str]]:
         )
 
 
-def _flag(path: tuple[str, ...], option: Any) -> Flag:
+def _make_flag(path: tuple[str, ...], option: Any) -> Flag:
     long = next((name for name in option.opts if name.startswith("--")), option.opts[0])
-    cached = _CACHED_VALUES.get(" ".join((*path, long)), _CACHED_VALUES.get(long))
+    cached = _CACHED_OPTIONS.get(" ".join((*path, long)), _CACHED_OPTIONS.get(long))
     return Flag(
         names=tuple(option.opts),
         summary=_first_sentence(option.help),
         takes_value=not option.is_flag,
         metavar=option.metavar or "",
         choices=() if cached else tuple(getattr(option.type, "choices", _CHOICES.get(long, ()))),
-        is_file=long in _FILES,
+        is_file=long in _FILE_OPTIONS,
         cached=cached,
     )
 

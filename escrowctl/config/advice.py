@@ -1,4 +1,4 @@
-"""Hints: the commands that change a setting of the service's profile."""
+"""Hints that say how to change a setting of the service's profile."""
 
 import re
 import shlex
@@ -7,52 +7,55 @@ from escrowctl.config.service import Service
 from escrowctl.contract.json import encode
 from escrowctl.errors import Hint, command
 
-_WORD = re.compile(r"[\w.-]+")
+_PLAIN_STATUS = re.compile(r"[\w.-]+")
 
 
 def advise_setting(service: Service, name: str, value: str, goal: str) -> tuple[Hint, ...]:
-    """Return the commands that give a setting a value; `goal` says what for. Empty for the sandbox: it has no settings.
+    """Return hints with the commands that set `name` to `value`. Empty for the sandbox, which has no settings.
 
-    If no profile is in use, the first command creates one.
+    `goal` says why or when to run them. If no profile is in use, the first command creates one.
     """
     words = f"config set {name} {value}"
     if service.profile is not None:
         return (command(words, goal),)
     if service.sandbox:
         return ()
-    return (_create_profile(service, goal), command(f"{words} -p NAME", "then, with ESCROWCTL_PROFILE=NAME", bare=True))
+    return (
+        _advise_new_profile(service, goal),
+        command(f"{words} -p NAME", "then set ESCROWCTL_PROFILE=NAME and run", bare=True),
+    )
 
 
 def advise_proving(service: Service, done: str) -> tuple[Hint, ...]:
-    """Return how to set the status that proves a write. It suggests no status: a wrong one would prove too much."""
+    """Return hints on setting the status that means `done`. They suggest none: a wrong one fakes success."""
     goal = f"to set which status means {done}"
     if service.profile is None and not service.sandbox:
         return (Hint(f"set ESCROWCTL_STATUS_{done.upper()}=STATUS", goal),)
     return advise_setting(service, f"status.{done}", "STATUS", goal)
 
 
-def _create_profile(service: Service, goal: str) -> Hint:
+def _advise_new_profile(service: Service, goal: str) -> Hint:
     login = f"auth login -p NAME --base-url {shlex.quote(service.origin.base_url)}"
     return command(login, f"{goal}, first create a profile", bare=True)
 
 
 def advise_not_pending(service: Service, status: str) -> tuple[Hint, ...]:
-    """Return how to remove a status from `status.pending`, which `config set` only adds to. Empty for the sandbox."""
+    """Return hints on removing a status from `status.pending`. Empty for the sandbox."""
     if service.sandbox:
         return ()
-    others = ", ".join(f'"{one}"' for one in sorted(service.pending - {status.casefold()}))
-    why = f"if {status} does not mean that"
-    line = f"status.pending = [{others}]"
+    # Not a command: `config set` only adds to this list.
+    others = ", ".join(f'"{other}"' for other in sorted(service.pending - {status.casefold()}))
+    condition = f"if {status} does not mean that a release is in progress"
     if service.profile is not None:
-        return (Hint(f"write {line} into its profile in config.toml", why),)
-    return (_create_profile(service, why),)
+        return (Hint(f"write status.pending = [{others}] into profile {service.profile} in config.toml", condition),)
+    return (_advise_new_profile(service, condition),)
 
 
 def advise_pending(service: Service, status: str, verb: str) -> tuple[Hint, ...]:
-    """Return how to add a status to `status.pending`. Empty if it is there already, or means that a write failed."""
+    """Return hints on adding a status to `status.pending`. Empty if it already counts as pending or failed."""
     if service.is_failed(status) or service.is_pending(status):
         return ()
-    meaning = f"if {status} means that the {verb} is in progress"
-    # A comma would make it two.
-    value = status if _WORD.fullmatch(status) else encode([status])
-    return advise_setting(service, "status.pending", shlex.quote(value), meaning)
+    condition = f"if {status} means that the {verb} is in progress"
+    # Any other status is written as a list, because `config set` splits a text at its commas.
+    value = status if _PLAIN_STATUS.fullmatch(status) else encode([status])
+    return advise_setting(service, "status.pending", shlex.quote(value), condition)

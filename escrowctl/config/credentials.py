@@ -7,9 +7,9 @@
 Only escrowctl writes the file, and only its owner has access (0600); a file that others can read or
 change is refused.
 
-The system's keyring is an extra (`escrowctl[keyring]`): used only if it was chosen, never in CI. It is
-another program behind a bus, which may be locked, missing or hang. Each call has a time limit (gh and
-stripe-cli limit theirs too), and each failure has a message.
+The system's keyring needs an extra (`escrowctl[keyring]`). escrowctl uses it only for keys stored with
+`auth login --keyring`, and never in CI. The keyring is another program, which may be locked, missing or
+hang. So each call has a time limit, as in gh and stripe-cli, and each failure has a message.
 """
 
 import shlex
@@ -29,9 +29,9 @@ from escrowctl.runtime import Runtime
 
 FILE_NAME = "credentials.toml"
 _KEYRING_SECONDS = 20.0
-_RECOMMENDED = 1
-"""The threshold of `keyring.core.recommended`: backends below it are plain-text files or none."""
-_HEAD = "# Written by escrowctl auth login. Whoever can read this can use the keys.\n"
+_MIN_PRIORITY = 1
+"""The lowest priority that `keyring.core.recommended` accepts. Backends below it use plain text or nothing."""
+_FILE_HEADER = "# Written by escrowctl auth login. Whoever can read this can use the keys.\n"
 
 
 class StoredKey(NamedTuple):
@@ -50,9 +50,9 @@ class StoredKey(NamedTuple):
 class Credentials:
     """The stored keys of one config folder.
 
-    Every method may raise EscrowctlError: `ErrorCode.BAD_CONFIG` if others can read or change the file, or a
-    key or other content is not valid; `STATE_UNUSABLE` if it is not a regular file; `KEY_MISSING` for a key
-    that is empty or that the keyring does not return.
+    Every method may raise EscrowctlError: `ErrorCode.BAD_CONFIG` if others can read or change the file, or its
+    content is not valid; `STATE_UNUSABLE` if it is not a regular file; `KEY_MISSING` for a key that is empty
+    or that the keyring does not return.
     """
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
@@ -60,7 +60,7 @@ class Credentials:
         self._environ = environ
 
     def names(self) -> tuple[str, ...]:
-        """Return the profiles that a key is stored for, sorted."""
+        """Return the names of the profiles with a stored key, sorted."""
         return tuple(sorted(self.read()))
 
     def find(self, profile: str) -> StoredKey | None:
@@ -76,36 +76,36 @@ class Credentials:
                 raise bad_config(f"{self.path}: [{profile}] needs two strings, origin and key.")
 
     def reveal(self, stored: StoredKey) -> Secret:
-        """Return the key, from the keyring if it is there."""
+        """Return the key itself. Reads it from the keyring if it is stored there."""
         if stored.key is not None:
             return read_key(stored.key.reveal(), source=f"{self.path} [{stored.profile}]")
         try:
-            ring = _open(self._environ)
-            found = _call(lambda: ring.get_password(_service(stored.origin), stored.profile))
+            ring = _open_keyring(self._environ)
+            found = _call_keyring(lambda: ring.get_password(_service_name(stored.origin), stored.profile))
         except _KeyringError as error:
-            raise _unavailable(
+            raise _unavailable_key(
                 stored.profile, f"was stored in the keyring, but the keyring cannot be used now: {error}"
             ) from error
         if found is None:
-            raise _unavailable(stored.profile, "is not in the keyring")
+            raise _unavailable_key(stored.profile, "is not in the keyring")
         return read_key(str(found), source=f"the keyring, for {stored.profile}")
 
     def store(self, stored: StoredKey) -> None:
-        """Store a key, or its place. Call it while the folder is locked."""
-        place = {"key": stored.key.reveal()} if stored.key else {"store": "keyring"}
+        """Store a key, or the fact that it is in the keyring. The caller must hold the folder's lock."""
+        location = {"key": stored.key.reveal()} if stored.key else {"store": "keyring"}
         others = {name: entry for name, entry in self.read().items() if name != stored.profile}
-        self.write({**others, stored.profile: {"origin": stored.origin, **place}})
+        self.write({**others, stored.profile: {"origin": stored.origin, **location}})
 
     def write(self, entries: Mapping[str, Any]) -> None:
-        """Replace all entries, as `read` returns them. Call it while the folder is locked."""
-        import tomlkit  # noqa: PLC0415 - for those who write
+        """Replace all entries by `entries`, in the form of `read`. The caller must hold the folder's lock."""
+        import tomlkit  # noqa: PLC0415 - only writers need it
 
-        replace_durably(self.path, f"{_HEAD}\n{tomlkit.dumps(entries)}", private=True)
+        replace_durably(self.path, f"{_FILE_HEADER}\n{tomlkit.dumps(entries)}", private=True)
 
     def remove(self, stored: StoredKey, runtime: Runtime) -> None:
-        """Remove a stored key, from the keyring too.
+        """Remove a stored key, from the keyring too if it is there.
 
-        Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if the keyring cannot be used; the entry then stays.
+        Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if the keyring cannot be used. The file is then unchanged.
         """
         if stored.in_keyring:
             remove_from_keyring(stored.profile, stored.origin, self._environ)
@@ -113,7 +113,7 @@ class Credentials:
             self.write({name: entry for name, entry in self.read().items() if name != stored.profile})
 
     def read(self) -> dict[str, Any]:
-        """Return the entries by profile; empty if there is no file."""
+        """Return the file's entries by profile name; empty if there is no file."""
         try:
             check_regular(self.path)
         except (FileNotFoundError, NotADirectoryError):
@@ -121,16 +121,16 @@ class Credentials:
         except NotRegularError as error:
             # A link could lead to any file of this user, and writing keys would overwrite it.
             look = Hint(f"ls -l {shlex.quote(str(self.path))}", "to see what it is")
-            why = f"{self.path} {error.strerror}: escrowctl does not store keys there."
-            raise not_sent(ErrorCode.STATE_UNUSABLE, why, hint=look) from error
+            message = f"{self.path} {error.strerror}: escrowctl does not store keys there."
+            raise not_sent(ErrorCode.STATE_UNUSABLE, message, hint=look) from error
         except OSError as error:
             raise bad_config(f"{self.path}: {error.strerror or error}.") from error
         try:
             return tomllib.loads(read_private_text(self.path, source="the stored keys"))
         except (ValueError, RecursionError):
             # The parser's message could quote a key.
-            aside = "move it away, then store the keys again with auth login"
-            raise bad_config(f"{self.path}: cannot be read as TOML.", hint=aside) from None
+            restore = "move the file away, then store the keys again with auth login"
+            raise bad_config(f"{self.path}: cannot be read as TOML.", hint=restore) from None
 
 
 class _KeyringError(Exception):
@@ -138,11 +138,11 @@ class _KeyringError(Exception):
 
 
 def store_in_keyring(profile: str, origin: str, key: Secret, environ: Mapping[str, str]) -> None:
-    """Store a key and read it back; raises EscrowctlError `ErrorCode.BAD_VALUE` if either fails."""
+    """Store a profile's key and read it back. Raises EscrowctlError `ErrorCode.BAD_VALUE` if either fails."""
     try:
-        ring = _open(environ)
-        _call(lambda: ring.set_password(_service(origin), profile, key.reveal()))
-        if _call(lambda: ring.get_password(_service(origin), profile)) != key.reveal():
+        ring = _open_keyring(environ)
+        _call_keyring(lambda: ring.set_password(_service_name(origin), profile, key.reveal()))
+        if _call_keyring(lambda: ring.get_password(_service_name(origin), profile)) != key.reveal():
             raise _KeyringError("it did not return the key that was stored")
     except _KeyringError as error:
         hint = f"without --keyring the key is stored in {FILE_NAME}, which only you can read"
@@ -150,11 +150,11 @@ def store_in_keyring(profile: str, origin: str, key: Secret, environ: Mapping[st
 
 
 def remove_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) -> None:
-    """Remove the key if it exists; raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if that fails."""
+    """Remove a profile's key if the keyring has it. Raises `ErrorCode.STATE_UNUSABLE` if that fails."""
     try:
-        ring = _open(environ)
-        if _call(lambda: ring.get_password(_service(origin), profile)) is not None:
-            _call(lambda: ring.delete_password(_service(origin), profile))
+        ring = _open_keyring(environ)
+        if _call_keyring(lambda: ring.get_password(_service_name(origin), profile)) is not None:
+            _call_keyring(lambda: ring.delete_password(_service_name(origin), profile))
     except _KeyringError as error:
         raise not_sent(
             ErrorCode.STATE_UNUSABLE,
@@ -163,7 +163,7 @@ def remove_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) -
         ) from error
 
 
-def _open(environ: Mapping[str, str]) -> Any:  # the extra may not be installed, so its types may not be known
+def _open_keyring(environ: Mapping[str, str]) -> Any:  # the extra may not be installed, so its types may not be known
     if environ.get("CI"):
         raise _KeyringError("the variable CI is set, and CI jobs have no keyring")
     try:
@@ -172,20 +172,20 @@ def _open(environ: Mapping[str, str]) -> Any:  # the extra may not be installed,
         raise _KeyringError(
             "the Python package keyring is missing (with pipx: pipx inject escrowctl keyring)"
         ) from None
-    ring = _call(package.get_keyring)
-    if getattr(ring, "priority", 0) < _RECOMMENDED:
+    ring = _call_keyring(package.get_keyring)
+    if getattr(ring, "priority", 0) < _MIN_PRIORITY:
         raise _KeyringError(f"this system has no keyring ({type(ring).__module__.rpartition('.')[2]})")
     return ring
 
 
-def _call(ask: Callable[[], Any]) -> Any:
-    """Return the answer. Raises _KeyringError if there is none in time, or if the backend raises anything."""
-    answers: list[Any] = []
+def _call_keyring(ask: Callable[[], Any]) -> Any:
+    """Return the result of `ask`. Raises _KeyringError if `ask` takes too long or raises anything."""
+    results: list[Any] = []
     failures: list[BaseException] = []
 
     def work() -> None:
         try:
-            answers.append(ask())
+            results.append(ask())
         except BaseException as error:  # noqa: BLE001 - its class is reported; its text could contain the key
             failures.append(error)
 
@@ -194,18 +194,18 @@ def _call(ask: Callable[[], Any]) -> Any:
     thread.join(_KEYRING_SECONDS)
     if failures:
         raise _KeyringError(type(failures[0]).__name__)
-    if not answers:
+    if not results:
         raise _KeyringError(f"no reply within {_KEYRING_SECONDS:g} s")
-    return answers[0]
+    return results[0]
 
 
-def _service(origin: str) -> str:
+def _service_name(origin: str) -> str:
     return f"escrowctl {origin}"
 
 
-def _unavailable(profile: str, what: str) -> EscrowctlError:
+def _unavailable_key(profile: str, problem: str) -> EscrowctlError:
     return not_sent(
         ErrorCode.KEY_MISSING,
-        f"the key of profile {profile} {what}.",
+        f"the key of profile {profile} {problem}.",
         hint=(command(f"auth login -p {profile}", bare=True), "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY"),
     )

@@ -1,7 +1,7 @@
-"""Change config.toml: one setting at a time. Comments and order stay, and no invalid file is written.
+"""Change settings in config.toml. Comments and order stay, and no invalid file is written.
 
-tomlkit edits the text. Then the standard library's parser reads the new text, which must mean the same as
-the old tables with that one change. So a layout that tomlkit gets wrong is refused, not written.
+tomlkit edits the text. Then the standard library's parser reads the new text, and the result must equal the
+old tables with the changes. If tomlkit gets a layout wrong, the change is refused.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from escrowctl.errors import EscrowctlError, bad_config, command
 from escrowctl.files import replace_durably
 from escrowctl.runtime import Runtime
 
-_ADDED_TO = ("status", "pending")
+_PENDING_PATH = ("status", "pending")
 Change = tuple[Sequence[str], Value | None]
 """The path of a setting, and its new value; None removes it."""
 
@@ -25,8 +25,8 @@ Change = tuple[Sequence[str], Value | None]
 class ConfigEditor:
     """Changes one config.toml. Writers take turns, so no change is lost.
 
-    Every method raises EscrowctlError: `ErrorCode.BAD_CONFIG` if the file would be invalid, `BUSY` if another
-    writer does not end, `STATE_UNUSABLE` if it cannot be written. The file is then unchanged.
+    Every method may raise EscrowctlError: `ErrorCode.BAD_CONFIG` if the file would be invalid, `BUSY` if another
+    process keeps the lock, `STATE_UNUSABLE` if the file cannot be written. The file is then unchanged.
     """
 
     def __init__(self, path: Path, runtime: Runtime) -> None:
@@ -37,12 +37,12 @@ class ConfigEditor:
         self._runtime = runtime
 
     def set(self, path: Sequence[str], value: Value) -> Value:
-        """Set one setting, with the tables that it needs, and return its value in the file.
+        """Set one setting, add the tables that are missing, and return the setting's new value.
 
-        Values of `status.pending` are added to the list in the file, or to the built-in one.
+        A list for `status.pending` is added to the list in the file, or to the built-in list if the file has none.
         """
         with locked(self.folder, self._runtime):
-            if tuple(path[2:]) == _ADDED_TO and isinstance(value, list):
+            if tuple(path[2:]) == _PENDING_PATH and isinstance(value, list):
                 listed = find(self.read(), path)
                 value = list(dict.fromkeys([*(PENDING if listed is None else listed), *value]))
             self.change([(path, value)])
@@ -56,19 +56,19 @@ class ConfigEditor:
             self.change([(path, None)])
 
     def read(self) -> dict[str, Any]:
-        """Return the tables of the current file."""
+        """Return the tables of the file as it is now; empty if there is no file."""
         return parse_toml(self._link, read_text(self._path) or "")
 
     def change(self, changes: Sequence[Change]) -> None:
-        """Make several changes, all or none. Call it while `folder` is locked."""
+        """Write several changes, or none if the result is not valid. The caller must hold the lock of `folder`."""
         replace_durably(self._path, self.plan(changes))
 
     def plan(self, changes: Sequence[Change]) -> str:
-        """Return the text of the changed file, which is valid.
+        """Return the valid text that the file would have after the changes. Writes nothing.
 
-        The base URL of a profile with a key file cannot move to another origin: the key was given for the current one.
+        The base URL of a profile with a key file must keep its origin: the key belongs to that origin.
         """
-        import tomlkit  # noqa: PLC0415 - for those who write
+        import tomlkit  # noqa: PLC0415 - only writers need it
         from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 
         before = text = read_text(self._path) or ""
@@ -76,17 +76,17 @@ class ConfigEditor:
         try:
             old = validate_config(self._link, wanted)
         except EscrowctlError:
-            # The change may be its correction.
+            # The file is not valid now, but the changes may correct it.
             old = None
-        # TypeError: a value in the place of a table. The validation names it.
+        # TypeError: the path leads through a value that is no table. The validation below reports it.
         with contextlib.suppress(TypeError):
             for path, value in changes:
-                _change(wanted, path, value)
+                _change_value(wanted, path, value)
         config = validate_config(self._link, wanted)
         try:
             document = tomlkit.parse(before)
             for path, value in changes:
-                _change(document, path, value)
+                _change_value(document, path, value)
             text = tomlkit.dumps(document)
             is_right = validate_config(self._link, parse_toml(self._link, text)) == config
         except (TOMLKitError, EscrowctlError, ValueError, TypeError, AttributeError, RecursionError):
@@ -110,18 +110,18 @@ class ConfigEditor:
 
 
 def find(tables: dict[str, Any], path: Sequence[str]) -> Any:
-    """Return the value at a path of tables, or None."""
+    """Return the value at a path in nested tables; None if there is none."""
     value: Any = tables
     for part in path:
         value = value.get(part) if isinstance(value, dict) else None
     return value
 
 
-def _change(table: Any, path: Sequence[str], value: object) -> None:
-    """Set the value at a path of tables, or of a tomlkit document, with the tables that it needs. None removes it."""
+def _change_value(table: Any, path: Sequence[str], value: object) -> None:
+    """Set the value at a path in nested tables or a tomlkit document. Adds missing tables; None removes it."""
     name, *rest = path
     if rest and name in table:
-        _change(table[name], rest, value)
+        _change_value(table[name], rest, value)
     elif value is None:
         del table[name]
     else:

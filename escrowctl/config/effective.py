@@ -1,4 +1,4 @@
-"""Every setting that applies to this command, with its source."""
+"""List every setting that applies to a command, each with its source."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -6,27 +6,27 @@ from typing import NamedTuple
 from escrowctl.config.editing import find
 from escrowctl.config.origin import find_network, find_proxy_name, hide_userinfo
 from escrowctl.config.profiles import SETTINGS, Profile, find_default
-from escrowctl.config.service import READ_TIMEOUT, RELEASED, WRITE_TIMEOUT
+from escrowctl.config.service import READ_TIMEOUT, RELEASED_ENV, WRITE_TIMEOUT
 from escrowctl.config.settings import Choice, LineValues, Resolver, check_timeout
 from escrowctl.contract.json import JsonValue, as_json
 from escrowctl.contract.redaction import STARS
 from escrowctl.errors import EscrowctlError
 
 BUILT_IN = "built in"
-_ELSEWHERE = ("base_url", "mode", "timeout", "journal_id")
-"""Settings of a profile that something else can outrank."""
+_MULTI_SOURCE = ("base_url", "mode", "timeout", "journal_id")
+"""Settings of a profile that can also come from an option or a variable."""
 
-_NAMES = (
+_SETTING_NAMES = (
     *("profile", "base_url", "api_key", "mode", "timeout"),
-    *(name for name in SETTINGS if name not in _ELSEWHERE),
+    *(name for name in SETTINGS if name not in _MULTI_SOURCE),
     *("journal_id", "ca_bundle", "proxy", "default_profile"),
 )
-_Found = dict[str, tuple[JsonValue, str]]
-"""Name -> value and origin."""
+_FoundSettings = dict[str, tuple[JsonValue, str]]
+"""Name of a setting -> its value and its source."""
 
 
 class Setting(NamedTuple):
-    """One setting: its value (None: not set) and its source. A key is shown as stars."""
+    """A setting's name, its value (None: not set) and its origin, the source of the value. An API key is stars."""
 
     setting: str
     value: JsonValue
@@ -34,74 +34,74 @@ class Setting(NamedTuple):
 
 
 def list_settings(resolver: Resolver, line: LineValues, environ: Mapping[str, str]) -> list[Setting]:
-    """Return all settings, the profile first, the unset ones too.
+    """Return all settings, those without a value too. The first is the name of the profile.
 
-    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a config file that cannot be used, and for contradictions.
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for an unusable config file, and for contradicting settings.
     """
     choice, file = resolver.choose_if_configured(), str(resolver.config_path)
     profile = choice.profile if choice else None
     in_file = f"profile {choice.profile_name if choice else ''} in {file}"
-    own = {name: read_setting(profile, name) for name in SETTINGS}
-    found: _Found = {name: (value, in_file) for name, (value, is_set) in own.items() if is_set}
+    in_profile = {name: read_setting(profile, name) for name in SETTINGS}
+    found: _FoundSettings = {name: (value, in_file) for name, (value, is_set) in in_profile.items() if is_set}
     if choice is not None:
-        found |= _chosen(resolver, choice, in_file)
+        found |= _find_service_settings(resolver, choice, in_file)
         if choice.profile_name is not None:
-            named = "ESCROWCTL_PROFILE" if environ.get("ESCROWCTL_PROFILE") else f"default_profile in {file}"
-            found["profile"] = choice.profile_name, "--profile" if line.profile is not None else named
+            unnamed = "ESCROWCTL_PROFILE" if environ.get("ESCROWCTL_PROFILE") else f"default_profile in {file}"
+            found["profile"] = choice.profile_name, "--profile" if line.profile is not None else unnamed
         network = find_network(choice.origin, environ)
         if network.ca_bundle:
             found["ca_bundle"] = str(network.ca_bundle), "ESCROWCTL_CA_BUNDLE"
         if network.proxy:
             found["proxy"] = hide_userinfo(network.proxy), find_proxy_name(environ) or ""
-    timeout = "--timeout" if line.timeout is not None else in_file if "timeout" in found else BUILT_IN
-    found["timeout"] = _seconds(resolver.timeouts(profile)), timeout
+    timeout_source = "--timeout" if line.timeout is not None else in_file if "timeout" in found else BUILT_IN
+    found["timeout"] = _encode_timeouts(resolver.find_timeouts(profile)), timeout_source
     if resolver.config is not None and resolver.config.default_profile:
         found["default_profile"] = resolver.config.default_profile, file
     if pinned := environ.get("ESCROWCTL_JOURNAL_ID"):
         found["journal_id"] = pinned, "ESCROWCTL_JOURNAL_ID"
-    return _in_order(found)
+    return _add_defaults(found)
 
 
 def list_sandbox_settings(timeout: float | None) -> list[Setting]:
     """Return the settings of the built-in sandbox; no file and no variable changes them."""
     timeouts = (READ_TIMEOUT, WRITE_TIMEOUT) if timeout is None else (check_timeout(timeout),) * 2
-    return _in_order(
+    return _add_defaults(
         {
             "base_url": ("(in this process)", "--sandbox"),
             "api_key": (STARS, "the sandbox's own store"),
             "mode": ("test", BUILT_IN),
-            "timeout": (_seconds(timeouts), "--timeout" if timeout else BUILT_IN),
+            "timeout": (_encode_timeouts(timeouts), "--timeout" if timeout else BUILT_IN),
             "status.released": (["released"], BUILT_IN),
             "retry_throttled": (True, BUILT_IN),
         }
     )
 
 
-def _in_order(found: _Found) -> list[Setting]:
-    return [Setting(name, *found.get(name, (as_json(find_default(name)), BUILT_IN))) for name in _NAMES]
+def _add_defaults(found: _FoundSettings) -> list[Setting]:
+    return [Setting(name, *found.get(name, (as_json(find_default(name)), BUILT_IN))) for name in _SETTING_NAMES]
 
 
-def _chosen(resolver: Resolver, choice: Choice, in_file: str) -> _Found:
+def _find_service_settings(resolver: Resolver, choice: Choice, in_file: str) -> _FoundSettings:
     by_url = choice.source in ("--base-url", "ESCROWCTL_BASE_URL")
-    found: _Found = {"base_url": (choice.origin.base_url, choice.source if by_url else in_file)}
+    found: _FoundSettings = {"base_url": (choice.origin.base_url, choice.source if by_url else in_file)}
     try:
         found["api_key"] = STARS, resolver.find_key(choice).source
     except EscrowctlError as error:
         found["api_key"] = None, error.message
     if choice.profile is None or choice.profile.mode is None:
-        assumed = BUILT_IN if choice.mode == "live" else f"{BUILT_IN}, for loopback"
-        found["mode"] = choice.mode, assumed if choice.environ_mode is None else "ESCROWCTL_MODE"
+        default_source = BUILT_IN if choice.mode == "live" else f"{BUILT_IN}, for loopback"
+        found["mode"] = choice.mode, default_source if choice.environ_mode is None else "ESCROWCTL_MODE"
     if choice.environ_released:
-        found["status.released"] = as_json(choice.environ_released), RELEASED
+        found["status.released"] = as_json(choice.environ_released), RELEASED_ENV
     return found
 
 
 def read_setting(profile: Profile | None, name: str) -> tuple[JsonValue, bool]:
-    """Return the profile's value of a setting, else the built-in one; and whether the profile sets it."""
+    """Return a setting's value in the profile, else its built-in value; and whether the profile sets it."""
     value = find(profile.model_dump(exclude_unset=True), name.split(".")) if profile else None
     return (as_json(find_default(name)), False) if value is None else (as_json(value), True)
 
 
-def _seconds(timeouts: tuple[float, float]) -> JsonValue:
+def _encode_timeouts(timeouts: tuple[float, float]) -> JsonValue:
     read, write = timeouts
     return as_json(read) if read == write else {"read": as_json(read), "write": as_json(write)}

@@ -1,5 +1,6 @@
-"""Read config.toml, with errors that name the file and the line or the key. Replace files of the config folder,
-completely or not at all, by one writer at a time.
+"""Read and check config.toml; lock the config folder, so that one process at a time writes its files.
+
+Errors name the file, and the line or the setting.
 """
 
 import contextlib
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 
 CONFIG_NAME = "config.toml"
 MAX_BYTES = 1024 * 1024
-_TIMEOUT_SECONDS = 10.0
+_LOCK_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 
 
 def read_text(path: Path) -> str | None:
-    """Return the file's text; None if there is no file. Raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
+    """Return the file's text; None if there is no file. Raises `ErrorCode.BAD_CONFIG` if it cannot be read."""
     try:
         return read_regular(path, limit=MAX_BYTES)[0].decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
@@ -36,15 +37,15 @@ def read_text(path: Path) -> str | None:
 
 
 def require_trusted(path: Path) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_CONFIG` if others can change config.toml: they could get the key.
+    """Raise EscrowctlError `ErrorCode.BAD_CONFIG` if others can change config.toml: they could get the API key.
 
     Checks the file and its folder; for a link, also the target and the target's folder.
     """
     target = Path(os.path.realpath(path))
     for place in dict.fromkeys((path.parent, target.parent, target)):
         try:
-            folder = place.is_dir()
-            flaw = find_folder_flaw(place, sticky=True) if folder else find_flaw(place.stat(), place)
+            is_folder = place.is_dir()
+            flaw = find_folder_flaw(place, sticky=True) if is_folder else find_flaw(place.stat(), place)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -57,7 +58,7 @@ def require_trusted(path: Path) -> None:
 
 
 def parse_toml(path: Path, text: str) -> dict[str, Any]:
-    """Return the text's tables; raises EscrowctlError `ErrorCode.BAD_CONFIG`, naming the line if the parser does."""
+    """Return the tables of a TOML text. Raises EscrowctlError `ErrorCode.BAD_CONFIG` if it is not valid."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -65,7 +66,7 @@ def parse_toml(path: Path, text: str) -> dict[str, Any]:
 
 
 def validate_config(path: Path, tables: Mapping[str, Any]) -> "ConfigFile":
-    """Return the tables as a config file; raises EscrowctlError `ErrorCode.BAD_CONFIG` for the first wrong setting."""
+    """Return the tables as a ConfigFile. Raises `ErrorCode.BAD_CONFIG` for the first wrong setting."""
     from pydantic import ValidationError  # noqa: PLC0415 - see config/profiles.py
 
     from escrowctl.config import profiles  # noqa: PLC0415
@@ -76,27 +77,27 @@ def validate_config(path: Path, tables: Mapping[str, Any]) -> "ConfigFile":
         first = error.errors(include_url=False, include_input=False)[0]
         names = [str(part) for part in first["loc"]]
         if first["type"] == "extra_forbidden":
-            where = f"{path}: {'.'.join(names)}"
+            setting = f"{path}: {'.'.join(names)}"
             if names[-1].lower() in profiles.SECRET_NAMES:
                 raise bad_config(
-                    f"{where}: an API key does not belong in config.toml.", hint=profiles.USE_LOGIN
+                    f"{setting}: an API key does not belong in config.toml.", hint=profiles.USE_LOGIN
                 ) from error
-            known = profiles.nearest(".".join(names[2:] or names))
-            raise bad_config(f"{where}: there is no such setting{known}.", hint=profiles.LIST_SETTINGS) from error
-        name, expected = profiles.describe(names)
-        where = f"{path}: {name}"
+            nearest = profiles.suggest_setting(".".join(names[2:] or names))
+            raise bad_config(f"{setting}: there is no such setting{nearest}.", hint=profiles.LIST_SETTINGS) from error
+        name, expected = profiles.describe_setting(names)
+        setting = f"{path}: {name}"
         if first["type"] == "value_error":
-            raise bad_config(f"{where}.{first['ctx']['error']}") from error
+            raise bad_config(f"{setting}.{first['ctx']['error']}") from error
         missing = "it is missing; " if first["type"] == "missing" else ""
-        raise bad_config(f"{where}: {missing}it should be {expected}.") from error
+        raise bad_config(f"{setting}: {missing}it should be {expected}.") from error
 
 
 @contextlib.contextmanager
 def locked(folder: Path, runtime: Runtime) -> Iterator[None]:
     """Lock the folder against other writers of its files (flock(2) on the folder: no file is left behind).
 
-    Creates the folder if it is missing. Raises EscrowctlError: `ErrorCode.BUSY` after 10 s, `STATE_UNUSABLE` if the
-    folder cannot be used.
+    Creates the folder if it is missing. Raises EscrowctlError: `ErrorCode.BUSY` if another process holds the lock
+    for 10 s, `STATE_UNUSABLE` if the folder cannot be used.
     """
     if not folder.exists():
         make_private_folder(folder)
@@ -104,12 +105,12 @@ def locked(folder: Path, runtime: Runtime) -> Iterator[None]:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise unwritable(folder, error) from error
-    end = runtime.monotonic() + _TIMEOUT_SECONDS
+    end = runtime.monotonic() + _LOCK_SECONDS
     try:
         while not _try_lock(handle, folder):
             if runtime.monotonic() >= end:
-                why = f"another process has been writing in {folder} for {_TIMEOUT_SECONDS:g} s."
-                raise not_sent(ErrorCode.BUSY, why)
+                message = f"another process has been writing in {folder} for {_LOCK_SECONDS:g} s."
+                raise not_sent(ErrorCode.BUSY, message)
             runtime.sleep(_POLL_SECONDS)
         yield
     finally:

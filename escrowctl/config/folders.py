@@ -1,4 +1,4 @@
-"""The folders of config, state and cache."""
+"""Find the folders for config, state and cache."""
 
 import os
 from collections.abc import Mapping
@@ -10,15 +10,15 @@ from escrowctl.files import OWN_FOLDER, refuse_shared_folder
 
 APP_NAME = "escrowctl"
 HOME_VARIABLE = "ESCROWCTL_HOME"
-FOLDERS = {"config": "XDG_CONFIG_HOME", "state": "XDG_STATE_HOME", "cache": "XDG_CACHE_HOME"}
-"""The variables for the platform's base folders. Not used if ESCROWCTL_HOME is set."""
+FOLDER_VARIABLES = {"config": "XDG_CONFIG_HOME", "state": "XDG_STATE_HOME", "cache": "XDG_CACHE_HOME"}
+"""Kind of folder -> the variable for its base folder on this platform. Not used if ESCROWCTL_HOME is set."""
 
 
 class Folders:
     """Config, state and cache folders: all inside ESCROWCTL_HOME if it is set, else the platform's own.
 
-    They need not exist yet. Each raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) if it would
-    depend on the working folder: the same command elsewhere would use another journal.
+    The folders need not exist yet. Each property raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if its path
+    would be relative (elsewhere, the same command would use another journal), or if there is no home folder.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -27,29 +27,29 @@ class Folders:
     @cached_property
     def config(self) -> Path:
         """The folder of config.toml and the stored keys."""
-        return self._find("config")
+        return self._find_folder("config")
 
     @cached_property
     def state(self) -> Path:
         """The folder of the journal, the sandbox and crash reports."""
-        return self._find("state")
+        return self._find_folder("state")
 
     @cached_property
     def cache(self) -> Path:
-        """The folder of the names that shells offer at TAB."""
-        return self._find("cache")
+        """The folder of the names that shell completion offers."""
+        return self._find_folder("cache")
 
     def require_safe_home(self) -> None:
         """Raise EscrowctlError (`ErrorCode.STATE_UNUSABLE`) if others can replace files in ESCROWCTL_HOME."""
         if self._environ.get(HOME_VARIABLE):
             refuse_shared_folder(self.config, sticky=True)
 
-    def _find(self, kind: str) -> Path:
+    def _find_folder(self, kind: str) -> Path:
         if home := self._environ.get(HOME_VARIABLE):
-            root = _absolute(home, HOME_VARIABLE)
+            root = _require_absolute(home, HOME_VARIABLE)
             return root if kind == "config" else root / kind
-        # platformdirs would use a relative folder, fail or ignore it: that differs by version.
-        base_folder(self._environ, FOLDERS[kind], "")
+        # Called for its check: depending on the version, platformdirs uses a relative folder, ignores it or fails.
+        base_folder(self._environ, FOLDER_VARIABLES[kind], "")
         # platformdirs costs a tenth of a command's start-up, and is needed only without ESCROWCTL_HOME.
         import platformdirs  # noqa: PLC0415
 
@@ -59,7 +59,7 @@ class Folders:
 def base_folder(environ: Mapping[str, str], variable: str, default: str) -> Path:
     """Return the folder that a variable names, else `default` in the home folder. Raises `ErrorCode.STATE_UNUSABLE`."""
     if named := environ.get(variable):
-        return _absolute(named, variable)
+        return _require_absolute(named, variable)
     return find_home(environ) / default
 
 
@@ -69,21 +69,21 @@ def find_home(environ: Mapping[str, str]) -> Path:
     Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) if there is none, or its path is relative.
     """
     if (home := environ.get("HOME")) is not None:
-        return _absolute(home, "HOME")
-    import pwd  # noqa: PLC0415 - for those without HOME
+        return _require_absolute(home, "HOME")
+    import pwd  # noqa: PLC0415 - only needed without HOME
 
     try:
-        return _absolute(pwd.getpwuid(os.getuid()).pw_dir, "the home folder in the passwd entry")
+        return _require_absolute(pwd.getpwuid(os.getuid()).pw_dir, "the home folder in the passwd entry")
     except KeyError:
-        raise _unusable(f"HOME is not set, and user {os.getuid()} has no passwd entry.", OWN_FOLDER) from None
+        raise _bad_folder(f"HOME is not set, and user {os.getuid()} has no passwd entry.", OWN_FOLDER) from None
 
 
-def _absolute(text: str, source: str) -> Path:
+def _require_absolute(text: str, source: str) -> Path:
     path = Path(text)
     if not path.is_absolute():
-        raise _unusable(f'{source} is "{text}", which is not an absolute path.', f"set {source} to an absolute path")
+        raise _bad_folder(f'{source} is "{text}", which is not an absolute path.', f"set {source} to an absolute path")
     return path
 
 
-def _unusable(message: str, hint: str) -> EscrowctlError:
+def _bad_folder(message: str, hint: str) -> EscrowctlError:
     return not_sent(ErrorCode.STATE_UNUSABLE, message, hint=hint)

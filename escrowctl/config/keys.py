@@ -1,4 +1,4 @@
-"""API keys: a wrapper that prints as stars, reading keys, and refusing keys in the wrong place."""
+"""Read API keys, and refuse keys in the wrong place."""
 
 import os
 import re
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from escrowctl.config.file import parse_toml, read_text
-from escrowctl.config.folders import FOLDERS
-from escrowctl.config.origin import PROXIES
+from escrowctl.config.folders import FOLDER_VARIABLES
+from escrowctl.config.origin import PROXY_VARIABLES
 from escrowctl.contract.identifiers import UUID
 from escrowctl.contract.redaction import Secret, hide_secrets, holds_key, shown
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 KEYS = ("ESCROWCTL_API_KEY", "ESCROWCTL_API_KEY_FILE")
 """The variables for a key, and for the path of a key file."""
 
-_KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
+_KEY_PATTERN = re.compile(r"[\x21-\x7e]+", re.ASCII)
 MIN_KEY_CHARS = 8
 """A shorter key would also match ordinary text, so it could not be hidden."""
 
 MAX_KEY_CHARS = 4096
-_SHOWN = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *PROXIES)
-"""Variables whose values look like keys. Messages quote them by separate rules."""
+_QUOTED_VARIABLES = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *PROXY_VARIABLES)
+"""Variables whose values may look like keys but are no suspects. Messages quote them by their own rules."""
 
 _MAX_FILE_BYTES = MAX_KEY_CHARS * 64
 
@@ -41,10 +41,11 @@ class FoundKey(NamedTuple):
 
 
 def read_key(text: str, *, source: str) -> Secret:
-    """Return the key in `text`, without one trailing newline; `source` names the origin of the text.
+    """Return the key in `text`, without one trailing newline. `source` names the source of the text in messages.
 
     Raises EscrowctlError: `ErrorCode.KEY_MISSING` for an empty key (a missing CI secret is an empty text),
-    `ErrorCode.BAD_CONFIG` for characters that a header cannot have, and for fewer than 8. Never quotes the key.
+    `BAD_CONFIG` for characters that a header cannot have, and for a key that is too short or too long. No message
+    quotes the key.
     """
     key = text.removesuffix("\n").removesuffix("\r")
     if not key:
@@ -53,7 +54,7 @@ def read_key(text: str, *, source: str) -> Secret:
             f"{source} is empty: it should hold the API key.",
             hint="in CI, check that the secret is passed to this job",
         )
-    if not _KEY.fullmatch(key) or len(key) > MAX_KEY_CHARS:
+    if not _KEY_PATTERN.fullmatch(key) or len(key) > MAX_KEY_CHARS:
         raise bad_config(
             f"the API key in {source} has spaces, line breaks or control characters: "
             "a key has only visible ASCII characters."
@@ -77,7 +78,7 @@ def read_key_file(path: Path, *, source: str) -> Secret:
 def read_private_text(path: Path, *, source: str) -> str:
     """Return a file's text. Raises EscrowctlError `ErrorCode.BAD_CONFIG` if others have access, or it cannot be read.
 
-    The mode is read from the opened file, so that the file cannot be exchanged in between.
+    The mode is that of the opened file, so the file cannot be exchanged between the check and the read.
     """
     try:
         content, status = read_regular(path, limit=_MAX_FILE_BYTES)
@@ -93,7 +94,7 @@ def read_private_text(path: Path, *, source: str) -> str:
 
 
 def read_environ_key(environ: Mapping[str, str]) -> FoundKey | None:
-    """Return the key in the environment, for any origin; None if there is none.
+    """Return the key in the environment; None if there is none. Does not check which origin it is for.
 
     Raises EscrowctlError: `ErrorCode.KEY_MISSING` for an empty key, `BAD_CONFIG` for two keys, a bad key or a bad file.
     """
@@ -108,17 +109,17 @@ def read_environ_key(environ: Mapping[str, str]) -> FoundKey | None:
 
 
 class KnownKeys:
-    """The API keys that one run knows. No message quotes one, and each belongs in one place only.
+    """The API keys that one run knows: no message quotes them, and a key in the wrong place is refused.
 
-    `words` is the command line. A key can get into it, into another variable or into a URL by mistake, so every
-    known key is searched for there. Messages do not quote variables that may hold a secret either.
+    `arguments` are those of the command line. By mistake, a key may be there or in a variable that is not for keys.
+    Iteration gives the keys, then the suspects: values of such variables that look like secrets.
     """
 
-    def __init__(self, words: Sequence[str], environ: Mapping[str, str]) -> None:
-        self._words = words
+    def __init__(self, arguments: Sequence[str], environ: Mapping[str, str]) -> None:
+        self._arguments = arguments
         self._environ = environ
         self._keys: list[str] = []
-        self._suspects = [value for name, value in environ.items() if _is_read(name) and _is_suspect(name, value)]
+        self._suspects = [value for name, value in environ.items() if _is_nonkey(name) and _is_suspect(name, value)]
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self._keys, *self._suspects))
@@ -137,35 +138,35 @@ class KnownKeys:
         self._keys += [key for key in keys if len(key) >= MIN_KEY_CHARS and key not in self._keys]
 
     def learn_environment(self) -> None:
-        """Remember the keys in the environment, usable or not."""
-        given, path = self._environ.get(KEYS[0], "").strip(), self._environ.get(KEYS[1])
-        self.learn([given])
-        self.learn(_in_file(Path(path)) if path else [])
+        """Remember ESCROWCTL_API_KEY, and the key in the file of ESCROWCTL_API_KEY_FILE if it can be read."""
+        key, path = self._environ.get(KEYS[0], "").strip(), self._environ.get(KEYS[1])
+        self.learn([key])
+        self.learn(_find_file_key(Path(path)) if path else [])
 
     def learn_files(self, config: Path, credentials: Path) -> None:
         """Remember the stored keys, and the keys in files that profiles name, if they can be read."""
-        for profile in _table(_read(config).get("profiles")).values():
-            if named := _table(profile).get("api_key_file"):
-                self.learn(_in_file(Path(str(named)), folder=config.parent))
-        self.learn(str(_table(entry).get("key", "")) for entry in _read(credentials).values())
+        for profile in _as_table(_read_tables(config).get("profiles")).values():
+            if named := _as_table(profile).get("api_key_file"):
+                self.learn(_find_file_key(Path(str(named)), folder=config.parent))
+        self.learn(str(_as_table(entry).get("key", "")) for entry in _read_tables(credentials).values())
 
     def refuse_misplaced(self) -> None:
         """Raise EscrowctlError if a key is on the command line (`ErrorCode.BAD_VALUE`), or in a variable that is
         not for keys (`ErrorCode.BAD_CONFIG`).
         """
         for key in self._keys:
-            if any(holds_key(word, key) for word in self._words if len(word) >= MIN_KEY_CHARS):
+            if any(holds_key(word, key) for word in self._arguments if len(word) >= MIN_KEY_CHARS):
                 raise bad_value(
                     "the API key is on the command line, where ps and the shell history show it: "
                     "get a new key from the service."
                 )
             for name, value in self._environ.items():
-                if _is_read(name) and len(value) >= MIN_KEY_CHARS and holds_key(value, key):
+                if _is_nonkey(name) and len(value) >= MIN_KEY_CHARS and holds_key(value, key):
                     raise bad_config(f"{name} holds the API key: it belongs in {KEYS[0]} only.", hint=f"unset {name}")
 
     def star(self, value: "JsonValue") -> "JsonValue":
-        """Return a value without any of the keys."""
-        from escrowctl.contract.redaction import star_value  # noqa: PLC0415 - errors and settings alone need it
+        """Return a value with stars for each known key and each suspect."""
+        from escrowctl.contract.redaction import star_value  # noqa: PLC0415 - only errors and settings need it
 
         for key in self:
             value = star_value(value, key)
@@ -173,32 +174,33 @@ class KnownKeys:
 
 
 def refuse_in_base_url(base_url: str, key: str, *, source: str) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_CONFIG` if a base URL contains the key. Hosts are compared in lower case."""
+    """Raise EscrowctlError `ErrorCode.BAD_CONFIG` if a base URL contains the key. Case does not matter."""
     if holds_key(base_url, key) or holds_key(base_url.lower(), key.lower()):
         raise bad_config(f"the base URL from {source} holds the API key: remove it there.")
 
 
-def _in_file(path: Path, *, folder: Path = Path()) -> Iterator[str]:
+def _find_file_key(path: Path, *, folder: Path = Path()) -> Iterator[str]:
+    """Yield the key in a file; nothing if it cannot be read."""
     with suppress(EscrowctlError, ValueError, RuntimeError):
         yield read_key_file(folder / path.expanduser(), source="").reveal()
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_tables(path: Path) -> dict[str, Any]:
     with suppress(EscrowctlError):
         return parse_toml(path, read_text(path) or "")
     return {}
 
 
-def _table(value: Any) -> dict[str, Any]:
+def _as_table(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _is_read(name: str) -> bool:
-    """Whether escrowctl reads the value of this variable; an API key in it would be a mistake."""
-    return (name.startswith("ESCROWCTL_") and name != KEYS[0]) or name in (*PROXIES, *FOLDERS.values())
+def _is_nonkey(name: str) -> bool:
+    """Whether escrowctl reads this variable, but not for an API key: a key in it is a mistake."""
+    return (name.startswith("ESCROWCTL_") and name != KEYS[0]) or name in (*PROXY_VARIABLES, *FOLDER_VARIABLES.values())
 
 
 def _is_suspect(name: str, value: str) -> bool:
-    """Whether a variable's value may be a secret by mistake: it looks like one, and no file has this name."""
-    is_shown = name in _SHOWN or re.fullmatch(UUID, value) or len(value) < MIN_KEY_CHARS
-    return not is_shown and shown(hide_secrets(value)) != value and not os.path.lexists(value)
+    """Whether a variable's value may be a secret by mistake: it looks like one, and is not the path of a file."""
+    may_be_quoted = name in _QUOTED_VARIABLES or re.fullmatch(UUID, value) or len(value) < MIN_KEY_CHARS
+    return not may_be_quoted and shown(hide_secrets(value)) != value and not os.path.lexists(value)

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 from escrowctl.contract.redaction import STARS, shown
 from escrowctl.errors import bad_config
 
-PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 """The variables for the proxy to hosts other than loopback; the first that is set counts."""
 
 _LABEL = r"(?!xn--(?:\.|$))[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -63,17 +63,17 @@ def _is_loopback(host: str) -> bool:
 
 
 def parse_base_url(text: str, *, source: str) -> Origin:
-    """Return the origin of a base URL; plain http only to loopback.
+    """Return the origin of a base URL. Plain http is accepted only for loopback.
 
-    Raises EscrowctlError `ErrorCode.BAD_CONFIG`, naming `source` and a correction. Userinfo, query and
-    fragment are never quoted: they may be secrets.
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG`, which names `source` and a correction. No message quotes a user
+    name, password, query or fragment: they may be secrets.
     """
     if " " in text or not text.isascii() or not text.isprintable():
         raise bad_config(f"{source} has spaces, control or non-ASCII characters: write the plain URL.")
-    not_a_base_url = f'{source} "{_quotable(text)}" is not a base URL: write one such as https://escrow.example.com.'
+    not_a_base_url = f'{source} "{_quote_url(text)}" is not a base URL: write one such as https://escrow.example.com.'
     try:
         parts = urlsplit(text)
-        host, port = _host(parts), parts.port
+        host, port = _normalise_host(parts), parts.port
     except ValueError:
         raise bad_config(not_a_base_url) from None
     if parts.scheme not in _DEFAULT_PORTS or port == 0:
@@ -81,8 +81,8 @@ def parse_base_url(text: str, *, source: str) -> Origin:
     if "@" in parts.netloc:
         raise bad_config(f"{source} contains a user name or password: remove it. The API key is enough.")
     if "?" in text or "#" in text:
-        bare = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
-        raise bad_config(f"{source} has a query or a fragment: write {bare}.")
+        corrected = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
+        raise bad_config(f"{source} has a query or a fragment: write {corrected}.")
     segments = parts.path.strip("/").split("/") if parts.path.strip("/") else []
     if any(segment in ("", ".", "..") or "%" in segment or "\\" in segment for segment in segments):
         raise bad_config(f'{source} "{text}" contains an empty part, ".", "..", "%" or "\\" in its path: remove it.')
@@ -96,20 +96,20 @@ def parse_base_url(text: str, *, source: str) -> Origin:
 
 
 def ends_in(origin: Origin, api_prefix: str) -> bool:
-    """Whether the base URL's path already ends in these segments, in any case."""
+    """Whether the base URL's path already ends in the API prefix. Case does not matter."""
     return bool(api_prefix) and origin.path.casefold().endswith(api_prefix.casefold())
 
 
 def refuse_prefix(origin: Origin, api_prefix: str, *, source: str) -> Origin:
     """Return the origin. Raises EscrowctlError `ErrorCode.BAD_CONFIG` if the prefix would be in the URL twice."""
     if ends_in(origin, api_prefix):
-        bare = f"{origin}{origin.path[: -len(api_prefix)]}"
-        raise bad_config(f'{source} "{origin.base_url}" already ends in {api_prefix}: leave it out, write {bare}.')
+        corrected = f"{origin}{origin.path[: -len(api_prefix)]}"
+        raise bad_config(f'{source} "{origin.base_url}" already ends in {api_prefix}: leave it out, write {corrected}.')
     return origin
 
 
 def find_network(origin: Origin, environ: Mapping[str, str]) -> Network:
-    """Return how to reach an origin. No proxy is used for loopback: it would get the key in clear text.
+    """Return how to reach an origin. Loopback never uses a proxy, which would get the key in clear text.
 
     Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a CA bundle that does not exist and a proxy that cannot be used.
     """
@@ -120,8 +120,8 @@ def find_network(origin: Origin, environ: Mapping[str, str]) -> Network:
 
 
 def find_proxy_name(environ: Mapping[str, str]) -> str | None:
-    """Return the first variable that names a proxy; None if none is set."""
-    return next((name for name in PROXIES if environ.get(name)), None)
+    """Return the name of the first variable that is set to a proxy; None if none is set."""
+    return next((name for name in PROXY_VARIABLES if environ.get(name)), None)
 
 
 def hide_userinfo(proxy: str) -> str:
@@ -131,14 +131,14 @@ def hide_userinfo(proxy: str) -> str:
     return f"{parts.scheme}://{userinfo}{parts.netloc.rpartition('@')[2]}"
 
 
-def _quotable(text: str) -> str:
-    """Return the text before a query and a fragment; stars if that could be a key, or has a password."""
+def _quote_url(text: str) -> str:
+    """Return a URL for a message, without query and fragment. If the rest may hold a secret, return stars."""
     head = text.partition("?")[0].partition("#")[0]
     return STARS if "@" in head else shown(head)
 
 
-def _host(parts: SplitResult) -> str:
-    """Return a host by name (RFC 1123 section 2.1: labels of letters, digits, hyphens) or literal address."""
+def _normalise_host(parts: SplitResult) -> str:
+    """Return a URL's host: a name (RFC 1123 section 2.1) or a literal address. Raises ValueError for any other."""
     host = (parts.hostname or "").removesuffix(".")
     if "[" not in parts.netloc and _HOST_NAME.fullmatch(host):
         return host
@@ -151,13 +151,13 @@ def find_proxy(origin: Origin, environ: Mapping[str, str]) -> str | None:
     if name is None or origin.is_loopback or _is_in_no_proxy(origin, environ):
         return None
     proxy = environ[name]
-    if not _is_usable(proxy):
+    if not _is_proxy_url(proxy):
         # The value is not shown: it may contain a password.
         raise bad_config(f"{name} is not an http or https proxy URL such as http://proxy.example.com:3128.")
     return proxy
 
 
-def _is_usable(proxy: str) -> bool:
+def _is_proxy_url(proxy: str) -> bool:
     if not proxy.isascii() or not proxy.isprintable() or " " in proxy:
         return False
     try:
@@ -169,8 +169,8 @@ def _is_usable(proxy: str) -> bool:
 
 
 def _is_in_no_proxy(origin: Origin, environ: Mapping[str, str]) -> bool:
-    # Slow to import, and only needed behind a proxy. It reads nothing but the mapping.
+    # Slow to import, and only needed behind a proxy. It reads only the mapping, not the environment.
     from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined] # noqa: PLC0415 - not in typeshed
 
-    without = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
-    return bool(proxy_bypass_environment(f"{origin.host}:{origin.port}", {"no": without}))
+    excluded = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    return bool(proxy_bypass_environment(f"{origin.host}:{origin.port}", {"no": excluded}))

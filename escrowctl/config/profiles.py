@@ -1,8 +1,8 @@
-"""The shape of config.toml: profiles, which of them is the default, and the settings by name.
+"""The model of config.toml: the profiles, the default profile, and the settings by name.
 
-pydantic costs as much start-up as the rest of a command together, so this module is imported only
-if a config file exists or is written. Each field's description is its text in `escrowctl help settings`,
-and completes the error message "X: it should be ...".
+Importing pydantic takes as long as the rest of a command's start-up. So this module is imported only if a
+config file exists or is written. A field's description is its text in `escrowctl help settings`, and
+completes the error message "X: it should be ...".
 """
 
 import re
@@ -24,7 +24,7 @@ from escrowctl.errors import EscrowctlError, bad_value, command
 Value = str | int | float | bool | list[str]
 
 SECRET_NAMES = frozenset({"api_key", "apikey", "api-key", "key", "token", "secret", "password", "bearer"})
-"""Names that people try for the key; config.toml has no place for one."""
+"""Names that people try for an API key. config.toml never holds a key."""
 
 USE_LOGIN = command("auth login", "to type the key, or to pass it through a pipe", bare=True)
 
@@ -41,11 +41,11 @@ _HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 _Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 
 
-class _Strict(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class ReplyPointers(_Strict):
+class ReplyPointers(_StrictModel):
     """JSON Pointers (RFC 6901) to the fields that escrowctl needs in this service's replies."""
 
     id: _Pointer | None = Field(default=None, description="a JSON Pointer to the id in a reply, such as /data/id")
@@ -54,20 +54,20 @@ class ReplyPointers(_Strict):
     currency: _Pointer | None = Field(default=None, description="a JSON Pointer to the currency in a reply")
 
 
-class Statuses(_Strict):
-    """The service's statuses by meaning."""
+class Statuses(_StrictModel):
+    """The service's statuses, listed by meaning."""
 
     released: list[_Text] = Field(default=[], description='a list of statuses that mean released, such as ["released"]')
     pending: list[_Text] = Field(
         default=[*PENDING],
-        description="a list of statuses that mean accepted, but not yet released; config set adds to it",
+        description="a list of statuses that mean accepted, but not yet released; config set adds to the list",
     )
     failed: list[_Text] = Field(
-        default=[*FAILED], description="a list of statuses that mean created, but failed (16); config set replaces it"
+        default=[*FAILED], description="a list of statuses that mean created, but failed; config set replaces the list"
     )
 
 
-class WebhookTable(_Strict):
+class WebhookTable(_StrictModel):
     """The service's field names for a new webhook, and how it signs events; the fields match `WebhookSettings`."""
 
     url_field: _Text = Field(default="url", description="the field in which webhook create sends --url")
@@ -80,32 +80,33 @@ class WebhookTable(_Strict):
     )
 
 
-class Profile(_Strict):
+class Profile(_StrictModel):
     """One service, as `[profiles.NAME]` in config.toml describes it."""
 
     base_url: str = Field(description="the service's base URL, such as https://escrow.example.com")
     mode: Literal["test", "live"] | None = Field(
-        default=None, description="test or live; without it live, for loopback test"
+        default=None, description="test or live; if not set, test for a loopback host, else live"
     )
     api_prefix: Annotated[str, StringConstraints(pattern=API_PREFIX)] = Field(
-        default=DEFAULT_API_PREFIX, description="the path before those of the interface, such as /v1"
+        default=DEFAULT_API_PREFIX, description="the beginning of every path of the interface, such as /v1"
     )
     api_key_file: _Text | None = Field(
-        default=None, description="the path of a file with the key (0600); not needed with auth login"
+        default=None, description="the path of a file with the API key (mode 0600); not needed after auth login"
     )
     read_only: bool = Field(default=False, description="true or false; if true, no write is sent")
     caps: dict[str, str | int] = Field(
-        default={}, description='the most that a UTC day may move in a currency, such as caps.EUR = "5000"'
+        default={},
+        description='the most to create, and to release, in a currency per UTC day, such as caps.EUR = "5000"',
     )
     timeout: Annotated[int | float, Field(gt=0, le=MAX_TIMEOUT)] | None = Field(
         default=None,
-        description=f"the seconds for one attempt, at most {MAX_TIMEOUT:g}; without it 30 for reads, 60 for writes",
+        description=f"the seconds for one attempt, at most {MAX_TIMEOUT:g}; if not set, 30 for reads and 60 for writes",
     )
     status: Statuses = Field(default=Statuses(), description="a table of statuses")
     reply: ReplyPointers = Field(default=ReplyPointers(), description="a table of JSON Pointers")
     webhook: WebhookTable = Field(default=WebhookTable(), description="a table about webhooks")
     reference_field: _Text | None = Field(
-        default=None, description="the field in which --reference is sent; without it, it is not sent"
+        default=None, description="the field in which --reference is sent; if not set, --reference is not sent"
     )
     currencies: list[_CurrencyCode] = Field(
         default=[], description='a list of currency codes beyond ISO 4217, such as ["XTS"]'
@@ -119,15 +120,15 @@ class Profile(_Strict):
     )
     account: _Name | None = Field(
         default=None,
-        description="a name of 1 to 64 letters, digits, dots, hyphens, underscores: keys with it are one account",
+        description="one name for all keys of an account: 1 to 64 letters, digits, dots, hyphens, underscores",
     )
     service_id: _Name | None = Field(
         default=None,
-        description="a name of 1 to 64 letters, digits, dots, hyphens, underscores: base URLs with it are one service",
+        description="one name for all base URLs of a service: 1 to 64 letters, digits, dots, hyphens, underscores",
     )
     journal_id: Annotated[str, StringConstraints(pattern=f"^{UUID}$")] | None = Field(
         default=None,
-        description="the id of the only journal to use, as config path prints it; with another, commands fail (17)",
+        description="the id of the only journal to use, as config path prints it; with another journal, commands fail",
     )
 
     @property
@@ -150,7 +151,7 @@ class Profile(_Strict):
         return self
 
 
-class ConfigFile(_Strict):
+class ConfigFile(_StrictModel):
     """All of config.toml."""
 
     default_profile: _ProfileName | None = Field(
@@ -179,13 +180,13 @@ ALL_SETTINGS = {"default_profile": ConfigFile.model_fields["default_profile"], *
 
 
 def find_default(name: str) -> object:
-    """Return the built-in value of a profile's setting; None if there is none, and for a setting in `caps`."""
+    """Return the built-in value of a profile's setting; None if it has none, such as each cap."""
     field = SETTINGS.get(name)
     return None if field is None or field.is_required() else field.default
 
 
-def describe(parts: Sequence[str]) -> tuple[str, str]:
-    """Return the dotted name of the setting at a validation error's path, and the description of a correct value."""
+def describe_setting(parts: Sequence[str]) -> tuple[str, str]:
+    """Return the dotted name of the setting at a validation error's path `parts`, and its description."""
     if parts[0] != "profiles":
         return parts[0], ConfigFile.model_fields[parts[0]].description or ""
     known = {**Profile.model_fields, **SETTINGS}
@@ -196,10 +197,10 @@ def describe(parts: Sequence[str]) -> tuple[str, str]:
 
 
 def parse_name(text: str, *, profile: str | None) -> tuple[str, ...]:
-    """Return the path in config.toml of a typed setting name. A short name means a setting of `profile`.
+    """Return the path in config.toml for a typed setting name. A short name means a setting of `profile`.
 
-    Raises EscrowctlError `ErrorCode.BAD_VALUE` for an unknown name, the name of a key, and a short name
-    if no profile is chosen.
+    Raises EscrowctlError `ErrorCode.BAD_VALUE` for an unknown name, for a name in SECRET_NAMES, and for a short
+    name if `profile` is None.
     """
     path = tuple(text.split("."))
     if path[-1].lower() in SECRET_NAMES:
@@ -212,7 +213,7 @@ def parse_name(text: str, *, profile: str | None) -> tuple[str, ...]:
         if len(path) == 1 or not re.fullmatch(PROFILE_NAME, path[1]):
             raise bad_value(f'"{text}" names no profile: write profiles.NAME.SETTING.')
     if rest and not is_setting(rest) and (len(rest) > 1 or rest[0] not in Profile.model_fields):
-        raise bad_value(f'there is no setting "{".".join(rest)}"{nearest(".".join(rest))}.', hint=LIST_SETTINGS)
+        raise bad_value(f'there is no setting "{".".join(rest)}"{suggest_setting(".".join(rest))}.', hint=LIST_SETTINGS)
     if path[0] == "profiles":
         return path
     if profile is None:
@@ -222,34 +223,34 @@ def parse_name(text: str, *, profile: str | None) -> tuple[str, ...]:
 
 
 def is_setting(rest: Sequence[str]) -> bool:
-    """Whether the path below a profile names one setting; a cap is one too."""
+    """Whether a path inside a profile is one setting, such as `caps.EUR`, and not a table, such as `caps`."""
     return rest[:-1] == ("caps",) or (".".join(rest) in SETTINGS and rest != ("caps",))
 
 
 def parse_value(path: Sequence[str], words: Sequence[str]) -> Value:
-    """Return the typed value: a number, true or false if the setting takes one, else the text, which may be quoted.
+    """Return the typed value: a number, true or false if the setting takes one, else text without TOML's quotes.
 
-    A list may be typed as TOML, or as single items, as words or separated by commas. Raises EscrowctlError
-    `ErrorCode.BAD_VALUE` for a table, several values for one setting and an empty item. The model checks
-    the value when the file is changed.
+    A list may be typed as a TOML list, or as items in several words or with commas. Raises EscrowctlError
+    `ErrorCode.BAD_VALUE` for a table, several values for one setting and an empty item. Whether the value is
+    valid is checked when the file is changed.
     """
     name, rest = ".".join(path), tuple(path[2:])
     if path[0] == "profiles" and not is_setting(rest):
         raise bad_value(f'"{name}" is a table of settings: set one of them.')
     default = find_default(".".join(rest))
     if isinstance(default, list):
-        items = [item for word in words for item in _items(word)]
+        items = [item for word in words for item in _split_items(word)]
         if "" in items:
             raise bad_value(f"{name} has an empty item.")
         return items
     if len(words) != 1:
         raise bad_value(f"{name} takes one value, not {len(words)}: quote a value with spaces.")
     value = _read_toml(words[0])
-    is_taken = isinstance(value, str) or rest == ("timeout",) or isinstance(default, bool)
-    return value if is_taken and isinstance(value, str | int | float) else words[0]
+    has_accepted_type = isinstance(value, str) or rest == ("timeout",) or isinstance(default, bool)
+    return value if has_accepted_type and isinstance(value, str | int | float) else words[0]
 
 
-def _items(word: str) -> list[str]:
+def _split_items(word: str) -> list[str]:
     match _read_toml(word):
         case list() as items:
             return items
@@ -260,7 +261,7 @@ def _items(word: str) -> list[str]:
 
 
 def _read_toml(word: str) -> object:
-    """Return the TOML value of a word; None if it has none."""
+    """Return the value of a word that is valid TOML; None for any other word."""
     try:
         tables = tomllib.loads(f"value = {word}")
     except (ValueError, RecursionError):
@@ -268,9 +269,9 @@ def _read_toml(word: str) -> object:
     return tables["value"] if len(tables) == 1 else None
 
 
-def nearest(name: str) -> str:
-    """Return the end of a message about an unknown name: the nearest known name, or nothing."""
-    from difflib import get_close_matches  # noqa: PLC0415 - for mistakes only
+def suggest_setting(name: str) -> str:
+    """Return `; the nearest is "mode"`, the end of a message about an unknown name; empty if no name is near."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only mistakes need it
 
     found = get_close_matches(name, ["profiles", *ALL_SETTINGS], n=1)
     return f'; the nearest is "{found[0]}"' if found else ""

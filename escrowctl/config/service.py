@@ -28,7 +28,7 @@ FAILED = ("failed", "declined", "rejected", "cancelled", "canceled")
 PENDING = ("pending", "processing", "releasing", "queued", "in_progress")
 """Statuses of a release that is accepted but not done, unless the profile lists others."""
 
-RELEASED = "ESCROWCTL_STATUS_RELEASED"
+RELEASED_ENV = "ESCROWCTL_STATUS_RELEASED"
 
 _IN_PROCESS_HOST = "sandbox.localhost"
 """The host in requests to the in-process sandbox. It is never resolved or connected to."""
@@ -51,15 +51,15 @@ class WebhookSettings(NamedTuple):
 
     @property
     def field_names(self) -> frozenset[str]:
-        """Both field names; their values are no secrets."""
+        """The fields with the URL and the events of a webhook. Their values are not secret."""
         return frozenset({self.url_field, self.events_field})
 
 
 class Service(NamedTuple):
-    """One service under one name.
+    """One service with its address, its key and the settings that apply to it.
 
-    `identity` is the key of local guards: the profile's `service_id`, else the normalised origin, or
-    the id of a sandbox's store. Time-outs are seconds. `idempotency` is "header" if the service
+    The journal records writes under `identity`: the profile's `service_id`, else the normalised origin; for
+    the sandbox, the id of its store. Time-outs are seconds. `idempotency` is "header" if the service
     deduplicates by Idempotency-Key, else "none". `released`, `failed` and `pending` are statuses,
     case-folded.
     """
@@ -92,32 +92,32 @@ class Service(NamedTuple):
 
     @property
     def site(self) -> str | None:
-        """The origin, with every name of this machine as one; None for the sandbox, whose store has an identity."""
+        """The origin, with `localhost` for any loopback host. None for the sandbox, which has only its identity."""
         if self.sandbox:
             return None
         return str(self.origin._replace(host="localhost")) if self.origin.is_loopback else str(self.origin)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The keys of local guards. A profile's `service_id` can join several origins, but never splits one."""
+        """The names under which the journal looks for the service's writes, so that a `service_id` hides none."""
         return tuple(dict.fromkeys((self.identity, self.site or self.identity)))
 
     def is_at(self, url: str) -> bool:
-        """Whether a URL is under this service's base URL, so that its key may be sent there."""
+        """Whether a URL is under this service's base URL, so that the service's key may be sent to it."""
         return self.sandbox or url.startswith(f"{self.origin.base_url.rstrip('/')}/")
 
     @property
     def deduplicates(self) -> bool:
-        """Whether it recognises a repeated Idempotency-Key: one request and its repetitions are then one write."""
+        """Whether the service recognises a repeated Idempotency-Key: a repeated request is then no second write."""
         return self.idempotency == "header"
 
     @property
     def repeats_throttled(self) -> bool:
-        """Whether a write answered with 425 or 429 may be sent again under its key."""
+        """Whether a write answered with 425 or 429 may be sent again under the same idempotency key."""
         return self.retry_throttled or self.deduplicates
 
     def url(self, path: str) -> str:
-        """Return the complete URL of an operation's filled path."""
+        """Return the complete URL of an operation's path, which has its id filled in."""
         return f"{self.origin.base_url}{self.api_prefix}{path}"
 
     def refuse_key(self, *texts: str | None) -> None:
@@ -129,7 +129,7 @@ class Service(NamedTuple):
             raise bad_value("the API key appears in the request: remove it.")
 
     def refuse_key_in_names(self) -> None:
-        """Raise EscrowctlError `ErrorCode.BAD_VALUE` if the API key appears in the URL or in a name of the service."""
+        """Raise `ErrorCode.BAD_VALUE` if the API key appears in the URL, or in the service's names."""
         self.refuse_key(self.url(""), self.name, self.identity, self.account)
 
     def is_failed(self, status: str | None) -> bool:
@@ -142,18 +142,18 @@ class Service(NamedTuple):
         return status is not None and fold_status(status) in self.pending
 
     def is_in_progress(self, status: str | None) -> bool:
-        """Whether this status, before any release from here, shows one in progress. "pending" may mean held: False."""
+        """Whether a status read before a release means that one is in progress. "pending" may mean held: False."""
         return self.is_pending(status) and status is not None and fold_status(status) != PENDING[0]
 
 
 def read_released(environ: Mapping[str, str]) -> list[str] | None:
-    """Return the statuses of ESCROWCTL_STATUS_RELEASED; None if it is not set. Raises `ErrorCode.BAD_VALUE`."""
-    text = environ.get(RELEASED)
+    """Return the statuses in the variable; None if it is not set. Raises `BAD_VALUE` for empty items."""
+    text = environ.get(RELEASED_ENV)
     if text is None:
         return None
     statuses = [status.strip() for status in text.split(",")]
     if not all(statuses):
-        raise bad_value(f'{RELEASED} "{shown(text)}" has an empty item: write statuses, such as released,paid_out.')
+        raise bad_value(f'{RELEASED_ENV} "{shown(text)}" has an empty item: write statuses, such as released,paid_out.')
     return statuses
 
 

@@ -1,8 +1,7 @@
 """Find the one service that the command line, the environment and the config file name.
 
-The command line (a named profile included) outranks the environment, which outranks the default
-profile. A key is used only for the origin it was given for: a URL from one level is never used with
-a key from another.
+The command line, with its profile, outranks the environment, which outranks the default profile. A key is
+used only for the origin that it was given for.
 """
 
 from collections.abc import Mapping
@@ -32,10 +31,10 @@ LINE, ENVIRONMENT, DEFAULT = "the command line", "the environment", "the default
 
 
 class Choice(NamedTuple):
-    """Which service: its origin, the option, variable or profile that names it, and the profile if there is one.
+    """The chosen service: its origin, its source (the option, variable or profile that names it), its profile.
 
     `level` is LINE, ENVIRONMENT or DEFAULT. `environ_mode` and `environ_released` are the values of ESCROWCTL_MODE
-    and ESCROWCTL_STATUS_RELEASED if they apply.
+    and ESCROWCTL_STATUS_RELEASED; None if they do not apply.
     """
 
     level: str
@@ -48,7 +47,7 @@ class Choice(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """The key of local guards: the profile's `service_id`, else the origin."""
+        """The name under which the journal records writes: the profile's `service_id`, else the origin."""
         return (self.profile.service_id if self.profile else None) or str(self.origin)
 
     @property
@@ -59,7 +58,7 @@ class Choice(NamedTuple):
 
 
 class LineValues(NamedTuple):
-    """The global options for the service; None if not given."""
+    """The values of the shared options that choose and reach the service; None if an option is not given."""
 
     profile: str | None = None
     base_url: str | None = None
@@ -87,8 +86,8 @@ class Resolver:
 
     @cached_property
     def credentials(self) -> "Credentials":
-        """The stored keys."""
-        from escrowctl.config.credentials import Credentials  # noqa: PLC0415 - a key of the environment needs none
+        """The keys that `auth login` stored."""
+        from escrowctl.config.credentials import Credentials  # noqa: PLC0415 - not needed for a key in the environment
 
         return Credentials(self._folders.config, self._environ)
 
@@ -109,9 +108,9 @@ class Resolver:
         return self.build_service(choice, self.find_key(choice))
 
     def build_service(self, choice: Choice, found: FoundKey) -> Service:
-        """Return the chosen service with this key; raises EscrowctlError `ErrorCode.BAD_CONFIG` and `BAD_VALUE`."""
+        """Return the chosen service with this key and the settings that apply to it."""
         profile = choice.profile
-        read_timeout, write_timeout = self.timeouts(profile)
+        read_timeout, write_timeout = self.find_timeouts(profile)
         service = Service(
             name=choice.profile_name or choice.origin.host,
             profile=choice.profile_name,
@@ -125,8 +124,8 @@ class Resolver:
             write_timeout=write_timeout,
             network=find_network(choice.origin, self._environ),
         )
-        service = _with_profile(service, profile) if profile else service
-        return service._replace(released=_folded(choice.environ_released)) if choice.environ_released else service
+        service = _apply_profile(service, profile) if profile else service
+        return service._replace(released=_fold_all(choice.environ_released)) if choice.environ_released else service
 
     def choose(self) -> Choice:
         """Return the service that the line, the environment or the default profile names, without its key."""
@@ -158,22 +157,22 @@ class Resolver:
         line, environ = self._line, self._environ
         # An empty variable is the same as none; an empty word on the command line is a mistake.
         env_profile, env_url = environ.get("ESCROWCTL_PROFILE") or None, environ.get("ESCROWCTL_BASE_URL") or None
-        by_url_alone = bool(line.base_url or env_url) and not (line.profile or env_profile)
+        is_url_only = bool(line.base_url or env_url) and not (line.profile or env_profile)
         try:
             if self.config is None and (line.config or environ.get("ESCROWCTL_CONFIG")):
                 raise bad_config(f"{self.config_path}: there is no such file.")
         except EscrowctlError as error:
-            if not (by_url_alone and error.code is ErrorCode.STATE_UNUSABLE):
+            if not (is_url_only and error.code is ErrorCode.STATE_UNUSABLE):
                 raise
         if line.base_url is not None:
-            return self._from_url(LINE, line.base_url, "--base-url", line.profile)
+            return self._choose_by_url(LINE, line.base_url, "--base-url", line.profile)
         if line.profile is not None:
             if env_url:
-                # It must not contradict the profile.
-                self._from_url(LINE, env_url, "ESCROWCTL_BASE_URL", line.profile)
+                # Raises if the URL contradicts the profile.
+                self._choose_by_url(LINE, env_url, "ESCROWCTL_BASE_URL", line.profile)
             return self.choose_profile(line.profile)
         if env_url:
-            return self._from_url(ENVIRONMENT, env_url, "ESCROWCTL_BASE_URL", env_profile)
+            return self._choose_by_url(ENVIRONMENT, env_url, "ESCROWCTL_BASE_URL", env_profile)
         if env_profile:
             return self.choose_profile(env_profile, level=ENVIRONMENT, source=f"ESCROWCTL_PROFILE ({env_profile})")
         if self.config is not None and self.config.default_profile:
@@ -187,8 +186,8 @@ class Resolver:
         )
         raise not_sent(ErrorCode.NOT_CONFIGURED, message)
 
-    def _from_url(self, level: str, url: str, source: str, profile_name: str | None) -> Choice:
-        profile = self._profile(profile_name) if profile_name is not None else None
+    def _choose_by_url(self, level: str, url: str, source: str, profile_name: str | None) -> Choice:
+        profile = self._require_profile(profile_name) if profile_name is not None else None
         prefix = profile.api_prefix if profile else DEFAULT_API_PREFIX
         origin = refuse_prefix(parse_base_url(url, source=source), prefix, source=source)
         if profile is not None and str(profile.origin) != str(origin):
@@ -200,49 +199,52 @@ class Resolver:
         return Choice(level, origin, source, profile_name, profile)
 
     def profile_name(self) -> str | None:
-        """Return the profile that the line, the environment or config.toml names; it may not exist."""
+        """Return the name of the profile that the line, the environment or config.toml gives. It may not exist."""
         if self._line.profile is not None:
             return self._line.profile
         return self._environ.get("ESCROWCTL_PROFILE") or (self.config.default_profile if self.config else None)
 
     def choose_profile(self, name: str, *, level: str = LINE, source: str = "") -> Choice:
-        """Return the choice of a profile, by default as on the line. Raises `ErrorCode.BAD_CONFIG` if it is unknown."""
-        profile = self._profile(name)
+        """Return the choice of a profile; `level` and `source`: what names it. Raises `BAD_CONFIG` if it is unknown."""
+        profile = self._require_profile(name)
         return Choice(level, profile.origin, source or f"--profile {name}", name, profile)
 
     def find_pins(self) -> tuple[tuple[str, str], ...]:
-        """Return the required journal ids, each with its source. Both apply; a test service requires none."""
+        """Return the ids that the journal must have, each with its source. All apply; none for a test service."""
         name = self._line.profile
         was_removed = name is not None and name not in self.profiles
         choice = None if was_removed else self.choose_if_configured()
         if choice is not None and choice.mode != "live":
             return ()
-        # An empty id binds too: in a job, the variable that fills it may be missing.
+        # An empty id is required too: in a job, the variable with its value may be missing.
         pins = [(self._environ.get("ESCROWCTL_JOURNAL_ID"), "ESCROWCTL_JOURNAL_ID")]
         if choice is not None and choice.profile is not None:
             pins.append((choice.profile.journal_id, f"journal_id of profile {choice.profile_name}"))
         return tuple((pin, source) for pin, source in pins if pin is not None)
 
     def find_key(self, choice: Choice) -> FoundKey:
-        """Return the key of the choice's level, else of another level with a key for this origin."""
+        """Return the key for the chosen origin: from the environment, else from the profile.
+
+        If the command line chose the service, the profile's key comes first.
+        """
         if choice.profile is not None:
             require_trusted(self.config_path)
         environ_key = self._find_environ_key(choice)
-        own = self.find_own_key(choice) if environ_key is None or choice.level == LINE else None
-        found = own or environ_key
+        own_key = self.find_own_key(choice) if environ_key is None or choice.level == LINE else None
+        found = own_key or environ_key
         if found is None:
             url = choice.origin.base_url
-            whose = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {url}"
-            unused = next((name for name in KEYS if self._environ.get(name)), None)
+            service_option = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {url}"
+            unused_variable = next((name for name in KEYS if self._environ.get(name)), None)
             stored = self.credentials.find(choice.profile_name) if choice.profile_name else None
-            other = f"; the stored key is for {stored.origin}" if stored else ""
+            elsewhere = f"; the stored key is for {stored.origin}" if stored else ""
             raise not_sent(
                 ErrorCode.KEY_MISSING,
-                f"there is no API key for {choice.origin} (the base URL from {choice.source}){other}.",
+                f"there is no API key for {choice.origin} (the base URL from {choice.source}){elsewhere}.",
                 hint=(
-                    command(f"auth login {whose}", "to store one", bare=True),
-                    f"if {unused} is the key for {choice.origin}: export ESCROWCTL_BASE_URL={url}"
-                    if unused
+                    command(f"auth login {service_option}", "to store one", bare=True),
+                    f"if {unused_variable} is the key for {choice.origin}: export ESCROWCTL_BASE_URL={url}"
+                    if unused_variable
                     else f"in a job: set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
                 ),
             )
@@ -250,9 +252,9 @@ class Resolver:
         return found
 
     def find_own_key(self, choice: Choice) -> FoundKey | None:
-        """Return the key of the chosen profile, from the file that it names or from `auth login`; None without one.
+        """Return the chosen profile's key, from its `api_key_file` or from `auth login`; None if it has no key.
 
-        Raises `ErrorCode.BAD_CONFIG` also if others control the config file: they could redirect the key.
+        Raises `ErrorCode.BAD_CONFIG` also if others can change the config file: they could redirect the key.
         """
         if choice.profile_name is None or choice.profile is None:
             return None
@@ -267,23 +269,26 @@ class Resolver:
         stored = self.credentials.find(choice.profile_name)
         if stored is None or stored.origin != str(choice.origin):
             return None
-        place = "the keyring" if stored.in_keyring else str(self.credentials.path)
-        return FoundKey(self.credentials.reveal(stored), place)
+        source = "the keyring" if stored.in_keyring else str(self.credentials.path)
+        return FoundKey(self.credentials.reveal(stored), source)
 
     def _find_environ_key(self, choice: Choice) -> FoundKey | None:
-        """Return the environment's key if the environment gives it for the chosen origin."""
+        """Return the environment's key if it is for the chosen origin; None if there is no key.
+
+        For another or an unknown origin: None if the command line chose the service, else raises `KEY_MISSING`.
+        """
         key = read_environ_key(self._environ)
         if key is None or self._environ_origin() == str(choice.origin):
             return key
         if choice.level != LINE:
             by_profile = self._line.config is None
-            bind = f"PROFILE={choice.profile_name}" if by_profile else f"BASE_URL={choice.origin.base_url}"
+            assignment = f"PROFILE={choice.profile_name}" if by_profile else f"BASE_URL={choice.origin.base_url}"
             raise not_sent(
                 ErrorCode.KEY_MISSING,
                 f"the environment has an API key without ESCROWCTL_BASE_URL, and {choice.source} has the base URL "
                 f"{choice.origin}: escrowctl cannot tell if they belong together.",
                 hint=(
-                    Hint(f"export ESCROWCTL_{bind}", f"if the key in the environment is for {choice.origin}"),
+                    Hint(f"export ESCROWCTL_{assignment}", f"if the key in the environment is for {choice.origin}"),
                     Hint("unset ESCROWCTL_API_KEY ESCROWCTL_API_KEY_FILE", "to use the key of the profile"),
                 ),
             )
@@ -298,16 +303,16 @@ class Resolver:
             return str(parse_base_url(url, source="ESCROWCTL_BASE_URL"))
         name = self._environ.get("ESCROWCTL_PROFILE")
         if name and self._line.config is None:
-            return str(self._profile(name).origin)
+            return str(self._require_profile(name).origin)
         return None
 
-    def _profile(self, name: str) -> "Profile":
+    def _require_profile(self, name: str) -> "Profile":
         if name in self.profiles:
             return self.profiles[name]
         listing = f"the profiles are: {', '.join(sorted(self.profiles))}" if self.profiles else "it has no profiles"
         raise bad_config(f'there is no profile "{shown(name)}" in {self.config_path} ({listing}).')
 
-    def timeouts(self, profile: "Profile | None") -> tuple[float, float]:
+    def find_timeouts(self, profile: "Profile | None") -> tuple[float, float]:
         """Return the seconds for one attempt to read and to write."""
         line = check_timeout(self._line.timeout) if self._line.timeout is not None else None
         timeout = line or (profile.timeout if profile else None)
@@ -315,21 +320,21 @@ class Resolver:
 
 
 def check_timeout(seconds: float) -> float:
-    """Return the seconds of `--timeout`; raises EscrowctlError `ErrorCode.BAD_VALUE` for 0 and above an hour."""
+    """Return the seconds of `--timeout`; raises `ErrorCode.BAD_VALUE` for 0 or less, and for more than an hour."""
     if not 0 < seconds <= MAX_TIMEOUT:
         raise bad_value(f"--timeout {seconds:g} is out of range: above 0, at most {MAX_TIMEOUT:g} seconds.")
     return seconds
 
 
 def check_mode(text: str, *, name: str) -> str:
-    """Return the mode; raises EscrowctlError `ErrorCode.BAD_VALUE` naming `name`, if it is neither test nor live."""
+    """Return the mode. Raises `ErrorCode.BAD_VALUE`, which quotes `name`, if it is neither test nor live."""
     if text not in MODES:
         raise bad_value(f'{name} "{shown(text)}" is neither test nor live.')
     return text
 
 
 def refuse_other_service(line: LineValues) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_VALUE` if the line names another service with `--sandbox`."""
+    """Raise EscrowctlError `ErrorCode.BAD_VALUE` for options that `--sandbox` excludes, or a bad time-out."""
     for name, value in (("--profile", line.profile), ("--base-url", line.base_url)):
         if value is not None:
             raise bad_value(f"--sandbox and {name} contradict each other: leave one out.")
@@ -337,8 +342,8 @@ def refuse_other_service(line: LineValues) -> None:
         check_timeout(line.timeout)
 
 
-def _with_profile(service: Service, profile: "Profile") -> Service:
-    """Return the service with those fields that only a profile can set."""
+def _apply_profile(service: Service, profile: "Profile") -> Service:
+    """Return the service with the fields that only a profile can set."""
     return service._replace(
         api_prefix=profile.api_prefix,
         read_only=profile.read_only,
@@ -349,9 +354,9 @@ def _with_profile(service: Service, profile: "Profile") -> Service:
         idempotency=profile.idempotency,
         retry_throttled=profile.retry_throttled,
         pointers=Pointers(**profile.reply.model_dump()),
-        released=_folded(profile.status.released),
-        failed=_folded(profile.status.failed),
-        pending=_folded(profile.status.pending),
+        released=_fold_all(profile.status.released),
+        failed=_fold_all(profile.status.failed),
+        pending=_fold_all(profile.status.pending),
         webhooks=find_webhooks(profile),
     )
 
@@ -361,5 +366,5 @@ def find_webhooks(profile: "Profile | None") -> WebhookSettings:
     return WebhookSettings(**profile.webhook.model_dump()) if profile else WebhookSettings()
 
 
-def _folded(statuses: list[str]) -> frozenset[str]:
+def _fold_all(statuses: list[str]) -> frozenset[str]:
     return frozenset(status.casefold() for status in statuses)

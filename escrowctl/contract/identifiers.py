@@ -1,4 +1,4 @@
-"""Ids in paths: an allow-list, because percent-encoding does not keep `..` out of a route."""
+"""Check ids for paths against an allow-list (percent-encoding leaves `..` unchanged). Fold texts to compare."""
 
 import re
 import unicodedata
@@ -24,8 +24,8 @@ def parse_id(text: str, *, noun: str = "transaction") -> str:
     if len(text) > 128:
         raise bad_value(f'{noun} id "{text[:20]}..." has {len(text)} characters: the limit is 128.')
     if not re.fullmatch(_ALLOWED, text):
-        odd = next(char for char in text if not re.fullmatch(_ALLOWED, char))
-        raise bad_value(f'{noun} id "{text}" contains "{odd}": use only letters, digits, "_" and "-".')
+        bad_char = next(char for char in text if not re.fullmatch(_ALLOWED, char))
+        raise bad_value(f'{noun} id "{text}" contains "{bad_char}": use only letters, digits, "_" and "-".')
     return text
 
 
@@ -47,7 +47,7 @@ def refuse_repeated(ids: list[str]) -> None:
 
 
 def fold_id(text: str) -> str:
-    """Return an id without case and Unicode form (UAX 15): a service may treat ids that share it as the same."""
+    """Return an id without case and Unicode form (UAX 15). A service may treat ids with one result as the same."""
     return unicodedata.normalize("NFKC", text).casefold()
 
 

@@ -1,8 +1,7 @@
 """JSON with every number token unchanged, and a strict reader of replies.
 
-A reply must be I-JSON (RFC 7493): UTF-8 without a byte order mark, no duplicate keys, no lone
-surrogates; and no NaN or Infinity, which RFC 8259 does not know either. Python's reader
-accepts all of them, and raises RecursionError or ValueError for some damage.
+A reply must be I-JSON (RFC 7493): UTF-8 without a byte order mark, duplicate keys, lone surrogates, NaN and
+Infinity. Python's own reader is less strict, and raises RecursionError or ValueError for some damaged texts.
 """
 
 import json
@@ -12,8 +11,8 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import NamedTuple, NoReturn, TypeAlias
 
-_MOST_HEAD = 4096
-_MOST_EXCERPT = 200
+_MAX_HEAD_BYTES = 4096
+_MAX_EXCERPT_CHARS = 200
 _HTML_START = re.compile(r"<(?:!doctype|html|head|body|title|h1|p)\b", re.IGNORECASE)
 _TITLE = re.compile(r"(?is)<title\b.*?(?:</title>|$)")
 _TAG = re.compile(r"(?is)<!--.*?(?:-->|$)|<(script|style)\b.*?(?:</\1>|$)|<[^>]*(?:>|$)")
@@ -50,10 +49,10 @@ JsonValue: TypeAlias = "bool | str | Number | list[JsonValue] | dict[str, JsonVa
 
 
 def encode(value: JsonValue, *, spaced: bool = False, indent: int | None = None) -> str:
-    """Return `value` as ASCII JSON, in one line unless `indent` says how deep its lines begin.
+    """Return `value` as ASCII JSON. It is one line, unless `indent` is the level at which its lines are indented.
 
-    Compact as sent on the wire (`{"amount":100}`), or `spaced` as printed (`{"amount": 100}`).
-    Python's encoder converts a Decimal to float, or refuses it.
+    By default it is compact, as sent (`{"amount":100}`); with `spaced`, it is as printed (`{"amount": 100}`).
+    Python's own encoder would convert a Decimal to float, or refuse it.
     """
     colon = ": " if spaced else ":"
     deeper = None if indent is None else indent + 1
@@ -62,14 +61,14 @@ def encode(value: JsonValue, *, spaced: bool = False, indent: int | None = None)
             return value.text
         case dict():
             members = [
-                f"{_text(key)}{colon}{encode(item, spaced=spaced, indent=deeper)}" for key, item in value.items()
+                f"{_encode_text(key)}{colon}{encode(item, spaced=spaced, indent=deeper)}" for key, item in value.items()
             ]
             return _enclose("{", members, "}", spaced=spaced, indent=indent)
         case list():
             items = [encode(item, spaced=spaced, indent=deeper) for item in value]
             return _enclose("[", items, "]", spaced=spaced, indent=indent)
         case str():
-            return _text(value)
+            return _encode_text(value)
         case _:
             return json.dumps(value)
 
@@ -82,13 +81,13 @@ def _enclose(opening: str, parts: list[str], closing: str, *, spaced: bool, inde
     return f"{opening}\n{lines}\n{margin}{closing}"
 
 
-def _text(value: str) -> str:
+def _encode_text(value: str) -> str:
     # DEL is the one control character that JSON and ASCII both let through.
     return json.dumps(value).replace("\x7f", "\\u007f")
 
 
 def as_json(value: object) -> JsonValue:
-    """Return a Python value as JSON: a number becomes its token. Raises TypeError for a type unknown to JSON."""
+    """Return a Python value as JSON; a number becomes a `Number`. Raises TypeError for a type that JSON lacks."""
     match value:
         case None | bool() | str() | Number():
             return value
@@ -106,7 +105,7 @@ def normalise(value: JsonValue) -> JsonValue:
     """Return `value` with keys sorted and numbers in their shortest form: equal values give equal texts."""
     match value:
         case Number():
-            return _shortest(value)
+            return _shorten(value)
         case dict():
             return {key: normalise(value[key]) for key in sorted(value)}
         case list():
@@ -115,15 +114,15 @@ def normalise(value: JsonValue) -> JsonValue:
             return value
 
 
-def _shortest(number: Number) -> Number:
+def _shorten(number: Number) -> Number:
     # Decimal.normalize would round to the context's precision; the tuple keeps every digit.
     sign, digits, exponent = number.as_tuple()
     text = "".join(str(digit) for digit in digits)
-    kept = text.rstrip("0")
+    significant = text.rstrip("0")
     assert isinstance(exponent, int), "the reader lets no NaN or Infinity in"
-    if not kept:
+    if not significant:
         return Number("0")
-    return Number(f"{'-' if sign else ''}{kept}E{exponent + len(text) - len(kept)}")
+    return Number(f"{'-' if sign else ''}{significant}E{exponent + len(text) - len(significant)}")
 
 
 MAX_DEPTH = 32
@@ -131,7 +130,7 @@ MAX_DEPTH = 32
 
 
 MAX_VALUES = 500_000
-"""The most values in a row, and the most objects and arrays, in a reply: each takes some hundred bytes."""
+"""The limit for commas, and for objects and arrays, in a reply. Bounds memory: a value takes some hundred bytes."""
 
 
 class Defect(StrEnum):
@@ -175,7 +174,7 @@ class _DefectError(Exception):
         self.defect = defect
 
 
-def _number(token: str) -> Number:
+def _parse_number(token: str) -> Number:
     if len(token) > MAX_NUMBER_CHARS:
         raise _DefectError(Defect.NUMBER_TOO_LONG)
     try:
@@ -184,18 +183,20 @@ def _number(token: str) -> Number:
         raise _DefectError(Defect.NUMBER_TOO_LONG) from None
 
 
-def _constant(_token: str) -> NoReturn:
+def _refuse_constant(_token: str) -> NoReturn:
     raise _DefectError(Defect.NOT_A_NUMBER)
 
 
-def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+def _make_object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise _DefectError(Defect.DUPLICATE_KEY)
     return found
 
 
-_DECODER = json.JSONDecoder(parse_int=_number, parse_float=_number, parse_constant=_constant, object_pairs_hook=_object)
+_DECODER = json.JSONDecoder(
+    parse_int=_parse_number, parse_float=_parse_number, parse_constant=_refuse_constant, object_pairs_hook=_make_object
+)
 _SPACES = " \t\r\n"
 """Whitespace in JSON (RFC 8259 section 2); Python strips more."""
 
@@ -222,12 +223,12 @@ def _check_surrogates(text: str, value: JsonValue) -> None:
         raise _DefectError(Defect.LONE_SURROGATE) from None
 
 
-def _defect_of_text(text: str, error: json.JSONDecodeError) -> Defect:
-    begun = text.lstrip(_SPACES)
-    if begun.startswith("<"):
+def _find_defect(text: str, error: json.JSONDecodeError) -> Defect:
+    start = text.lstrip(_SPACES)
+    if start.startswith("<"):
         return Defect.HTML
-    ended = error.pos >= len(text.rstrip(_SPACES)) or error.msg.startswith("Unterminated string")
-    return Defect.CUT_SHORT if ended and begun.startswith(("{", "[", '"')) else Defect.NOT_JSON
+    is_cut = error.pos >= len(text.rstrip(_SPACES)) or error.msg.startswith("Unterminated string")
+    return Defect.CUT_SHORT if is_cut and start.startswith(("{", "[", '"')) else Defect.NOT_JSON
 
 
 def _parse(text: str) -> JsonValue:
@@ -238,7 +239,7 @@ def _parse(text: str) -> JsonValue:
     try:
         value: JsonValue = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise _DefectError(_defect_of_text(text, error)) from None
+        raise _DefectError(_find_defect(text, error)) from None
     except RecursionError:
         raise _DefectError(Defect.TOO_DEEP) from None
     _check_depth(value)
@@ -247,23 +248,23 @@ def _parse(text: str) -> JsonValue:
 
 
 def read_reply(body: bytes) -> Reply:
-    """Read one reply body of any size that the transport accepted; never raises."""
-    # A value follows a comma or the bracket around it, and a key precedes a value: these two counts bound all three.
-    # Commas and brackets in texts are counted too, which only makes the bound stricter.
+    """Return the document in a reply's body, or the reason why it cannot be read. Never raises."""
+    # Each value follows a comma or an opening bracket, and each key precedes a value: two counts bound everything.
+    # They include commas and brackets inside texts, which only makes the limit stricter.
     if body.count(b",") >= MAX_VALUES or body.count(b"{") + body.count(b"[") > MAX_VALUES:
-        return Broken(Defect.TOO_MANY, excerpt_of(body))
+        return Broken(Defect.TOO_MANY, make_excerpt(body))
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
-        return Broken(Defect.NOT_UTF8, excerpt_of(body))
+        return Broken(Defect.NOT_UTF8, make_excerpt(body))
     try:
         return Document(_parse(text))
     except _DefectError as found:
-        return Broken(found.defect, excerpt_of(body))
+        return Broken(found.defect, make_excerpt(body))
 
 
-def plain_name(name: str) -> str:
-    """Return a field's name without case and separators: no interface shows how this service spells it."""
+def fold_name(name: str) -> str:
+    """Return a field's name without case and separators, because INTERFACE.md shows no spelling of names."""
     return re.sub(r"[\W_]", "", name).casefold()
 
 
@@ -280,16 +281,16 @@ def carries(value: JsonValue, text: str) -> bool:
             return False
 
 
-def excerpt_of(body: bytes) -> str:
-    """Return the first characters of a body, for a person; pass them through `output.plain.safe` before printing.
+def make_excerpt(body: bytes) -> str:
+    """Return the first characters of a body, or of the text in an HTML body, for a person.
 
-    For HTML, the first characters of its text.
+    They are not safe to print: pass them through `output.plain.safe` first.
     """
-    text = body[:_MOST_HEAD].decode("utf-8", errors="replace").strip()
+    text = body[:_MAX_HEAD_BYTES].decode("utf-8", errors="replace").strip()
     if _HTML_START.match(text):
-        import html  # noqa: PLC0415 - slow, and for HTML only
+        import html  # noqa: PLC0415 - slow, and only HTML needs it
 
         # A title usually repeats the text.
         bare = _TAG.sub(" ", _TITLE.sub(" ", text))
         text = " ".join(html.unescape(bare if bare.strip() else _TAG.sub(" ", text)).split())
-    return text[:_MOST_EXCERPT]
+    return text[:_MAX_EXCERPT_CHARS]

@@ -37,14 +37,14 @@ MINOR_DIGITS: dict[str, int] = {
 }
 """Currency code -> number of decimals of its minor unit (USD 2, JPY 0, KWD 3)."""
 
-_PLAIN = r"(0|[1-9][0-9]*)(\.[0-9]+)?"
+_PLAIN_AMOUNT = r"(0|[1-9][0-9]*)(\.[0-9]+)?"
 _MAX_AMOUNT_CHARS = 40
-_EXACT = Context(prec=500)
-_EXAMPLE = "write digits and at most one point, such as 100 or 99.95"
+_EXACT_CONTEXT = Context(prec=500)
+_SPELLING_ADVICE = "write digits and at most one point, such as 100 or 99.95"
 _ABOVE_ZERO = "write an amount above zero"
 
-_PROBLEMS = (
-    (r"\s*", "is empty", _EXAMPLE),
+_WRONG_SPELLINGS = (
+    (r"\s*", "is empty", _SPELLING_ADVICE),
     (r"\s.*|.*\s", "has spaces around it", None),
     (r"-.*", "is negative", _ABOVE_ZERO),
     (r"\+.*", "has a plus sign", None),
@@ -57,7 +57,7 @@ _PROBLEMS = (
     (r"\.[0-9]+", "starts with a point", None),
     (r"[0-9]+(\.[0-9]+)?", "has a leading zero", None),
 )
-"""The form of a spelling, its problem, and the advice; None: the same amount in the right spelling."""
+"""Pattern of a wrong spelling, its problem, the advice. None: the advice is the amount in the right spelling."""
 
 
 class Money(NamedTuple):
@@ -78,27 +78,27 @@ def money_of(located: Located | None) -> Money | None:
 
 
 def sum_exactly(amounts: Iterable[Decimal]) -> Decimal:
-    """Return the sum without rounding: Decimal's default context has 28 digits."""
+    """Return the sum without rounding. Decimal's default context would round to 28 digits."""
     total = Decimal(0)
     for amount in amounts:
-        total = _EXACT.add(total, amount)
+        total = _EXACT_CONTEXT.add(total, amount)
     return total
 
 
 def multiply_exactly(amount: Decimal, count: int) -> Decimal:
     """Return an amount multiplied by a count, without rounding."""
-    return _EXACT.multiply(amount, Decimal(count))
+    return _EXACT_CONTEXT.multiply(amount, Decimal(count))
 
 
 def parse_amount(text: str, *, name: str) -> Number:
     """Return the amount that `text` spells, its token unchanged.
 
-    Only ASCII digits with at most one point are an amount, above zero. Raises EscrowctlError `BAD_VALUE` for any other
-    text; the message has `name`, the text and the correct spelling.
+    An amount is above zero, and has only ASCII digits and at most one point. Raises EscrowctlError `BAD_VALUE` for
+    any other text; the message has `name`, the text and the correct spelling.
     """
     if len(text) > _MAX_AMOUNT_CHARS:
-        raise bad_value(f'{name} "{text[:20]}..." has {len(text)} characters: {_EXAMPLE}.')
-    if not re.fullmatch(_PLAIN, text):
+        raise bad_value(f'{name} "{text[:20]}..." has {len(text)} characters: {_SPELLING_ADVICE}.')
+    if not re.fullmatch(_PLAIN_AMOUNT, text):
         problem, fix = _diagnose(text)
         raise bad_value(f'{name} "{text}" {problem}: {fix}.')
     amount = Number(text)
@@ -144,19 +144,19 @@ def check_minor_digits(amount: Number, currency: str, *, name: str) -> Money:
 
 def _diagnose(text: str) -> tuple[str, str]:
     """Return the problem of a spelling, and the advice how to correct it."""
-    for form, problem, advice in _PROBLEMS:
+    for form, problem, advice in _WRONG_SPELLINGS:
         if re.fullmatch(form, text, re.DOTALL):
             return problem, advice or _respell(text)
-    return "is not a number", _EXAMPLE
+    return "is not a number", _SPELLING_ADVICE
 
 
 def _respell(text: str) -> str:
-    """Propose the same amount in the right spelling, if there is one."""
+    """Return the advice to write the same amount in the right spelling; general advice if it has none."""
     try:
         amount = Decimal(re.sub(r"[ ,']", "", text))
     except InvalidOperation:
-        return _EXAMPLE
+        return _SPELLING_ADVICE
     if abs(amount.adjusted()) < _MAX_AMOUNT_CHARS and amount.is_finite() and amount > 0:
         spelled = f"{amount:f}"
-        return f"write {spelled}" if len(spelled) <= _MAX_AMOUNT_CHARS else _EXAMPLE
-    return _EXAMPLE
+        return f"write {spelled}" if len(spelled) <= _MAX_AMOUNT_CHARS else _SPELLING_ADVICE
+    return _SPELLING_ADVICE

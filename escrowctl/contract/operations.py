@@ -1,31 +1,31 @@
 """Every operation of the service's interface (INTERFACE.md section 4), as data.
 
-Paths are relative to `{base_url}{api_prefix}`. An operation is *published* if section 4's table lists it, *observed* if
-it was only seen in activity listings: its contract is not shown. `escrowctl api` can call other paths too: they are
-*foreign*.
+Paths are relative to `{base_url}{api_prefix}`. An operation is *published* if the service's document states it, and
+*observed* if it was only seen in listings of past calls: its contract is not shown. A call that `escrowctl api`
+sends to any other path is *raw*.
 """
 
 from enum import StrEnum
 from typing import NamedTuple
 
 
-class Standing(StrEnum):
-    """The source that an operation is known from."""
+class Provenance(StrEnum):
+    """How an operation is known."""
 
     PUBLISHED = "published"
     OBSERVED = "the service does not document it"
-    FOREIGN = "not in the interface"
+    RAW = "not in the interface"
 
 
 READING_METHODS = frozenset({"GET"})
-"""The methods that `api` sends and that only read (RFC 9110 section 9.2.1)."""
+"""The methods of `api` that only read (RFC 9110 section 9.2.1)."""
 
 
 class Operation(NamedTuple):
-    """One row of the interface: `path` holds `{id}` in the place of INTERFACE.md's `:id`.
+    """One operation of the service. INTERFACE.md's `:id` is `{id}` in `path`.
 
-    `verb` is its name in a sentence ("the create was sent"). `done`, only for writes of the interface, completes "it
-    was ...".
+    `verb` is its name in a sentence ("the create was sent"). `done` completes "it was ..."; it is empty for reads
+    and raw calls. `noun` is the kind of record.
     """
 
     name: str
@@ -34,9 +34,9 @@ class Operation(NamedTuple):
     path: str
     noun: str
     done: str = ""
-    standing: Standing = Standing.PUBLISHED
+    standing: Provenance = Provenance.PUBLISHED
     once_only: bool = False
-    """Whether doing it twice is always wrong; an identical create or update may be intended."""
+    """Whether it is always wrong to repeat it for one record. An identical create or update may be intended."""
 
     @property
     def is_write(self) -> bool:
@@ -50,11 +50,11 @@ class Operation(NamedTuple):
 
     @property
     def is_confidential(self) -> bool:
-        """Whether its bodies may hold a secret: those about transactions and users do not."""
-        return self.standing is Standing.FOREIGN or self.noun == "webhook"
+        """Whether its bodies may hold a secret. Bodies about transactions and users hold none."""
+        return self.standing is Provenance.RAW or self.noun == "webhook"
 
     def fill(self, resource_id: str | None = None) -> str:
-        """Return the path with its id; the id must already have passed `contract.identifiers`."""
+        """Return the path with the id filled in. The id must have passed `contract.identifiers.parse_id`."""
         if "{id}" not in self.path:
             return self.path
         if resource_id is None:
@@ -68,10 +68,10 @@ RELEASE_TRANSACTION = Operation(
     "release_transaction", "release", "PUT", "/transactions/{id}/release", "transaction", "released", once_only=True
 )
 LIST_TRANSACTIONS = Operation(
-    "list_transactions", "list", "GET", "/transactions", "transaction", standing=Standing.OBSERVED
+    "list_transactions", "list", "GET", "/transactions", "transaction", standing=Provenance.OBSERVED
 )
 UPDATE_TRANSACTION = Operation(
-    "update_transaction", "update", "PUT", "/transactions/{id}", "transaction", "updated", Standing.OBSERVED
+    "update_transaction", "update", "PUT", "/transactions/{id}", "transaction", "updated", Provenance.OBSERVED
 )
 GET_USER = Operation("get_user", "get", "GET", "/users/{id}", "user")
 CREATE_WEBHOOK = Operation("create_webhook", "webhook creation", "POST", "/webhooks", "webhook", "registered")
@@ -90,15 +90,15 @@ OPERATIONS: tuple[Operation, ...] = (
 
 
 def make_foreign(method: str, path: str) -> Operation:
-    """Return a call that the interface does not know; `path` without an id in braces."""
-    return Operation(f"call_{method.lower()}", "call", method, path, "record", standing=Standing.FOREIGN)
+    """Return the operation of a call that is not in the interface. Its `path` is complete and has no `{id}`."""
+    return Operation(f"call_{method.lower()}", "call", method, path, "record", standing=Provenance.RAW)
 
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
-"""Operation name -> its row; foreign operations have none."""
+"""Name -> operation. Raw operations are not in it."""
 
 DEFAULT_API_PREFIX = "/api/v1"
-"""The prefix of section 4's table; section 4's example request says `/v1` (which is canonical: not shown)."""
+"""The prefix in section 4's table. The example request there has `/v1`. Which is canonical is not shown."""
 
 API_PREFIXES = (DEFAULT_API_PREFIX, "/v1")
 """Both prefixes of section 4."""

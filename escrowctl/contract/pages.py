@@ -1,7 +1,7 @@
 """Find the next page of a list, if a reply says how to ask for it.
 
-No interface shows how lists are paged. So only a closed list of usual forms is followed, and only with GET: the URL of
-the next page, a cursor, or "has more" with the id of the last item.
+INTERFACE.md does not show how lists are paged. So only three usual forms are followed, and only with GET: the URL
+of the next page, a cursor, or "has more" with the id of the last item.
 """
 
 import re
@@ -9,26 +9,26 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import quote
 
-from escrowctl.contract.json import JsonValue, plain_name
+from escrowctl.contract.json import JsonValue, fold_name
 
 _ENVELOPES = frozenset({"data", "links", "meta", "page", "pageinfo", "paging", "pagination", "result"})
 _QUERY = r"[A-Za-z0-9._~=&%+,:@/-]{1,2000}"
 
 
 class NextPage(NamedTuple):
-    """Whether a list has another page after this one, and its query (None: not known)."""
+    """Whether a list has another page after this one, and the query that asks for that page (None: not known)."""
 
     has_more: bool
     query: str | None = None
 
 
 def find_next(document: JsonValue, last_id: str | None) -> NextPage:
-    """Return the next page that a page of a list names; `last_id` is the id of its last item."""
-    fields = dict(_fields(document))
+    """Return the next page that a reply names. `last_id` is the id of the last item in that reply."""
+    fields = dict(_list_fields(document))
     has_more = fields.get("hasmore", fields.get("hasnextpage"))
     if has_more is False:
         return NextPage(has_more=False)
-    query = _query_of_url(fields.get("next"))
+    query = _find_query(fields.get("next"))
     cursor = fields.get("nextcursor")
     if query is None and isinstance(cursor, str) and cursor:
         query = f"cursor={quote(cursor, safe='')}"
@@ -37,17 +37,17 @@ def find_next(document: JsonValue, last_id: str | None) -> NextPage:
     return NextPage(has_more is True or query is not None, query)
 
 
-def _fields(document: JsonValue) -> Iterator[tuple[str, JsonValue]]:
-    """Yield the fields of a page and of its envelopes by name, without case and marks; the outer ones last."""
+def _list_fields(document: JsonValue) -> Iterator[tuple[str, JsonValue]]:
+    """Yield the fields of a page and of its envelopes, by folded name. Outer fields come last, so they count."""
     if isinstance(document, dict):
-        named = {plain_name(name): value for name, value in document.items()}
+        named = {fold_name(name): value for name, value in document.items()}
         for name in sorted(named.keys() & _ENVELOPES):
-            yield from _fields(named[name])
+            yield from _list_fields(named[name])
         yield from named.items()
 
 
-def _query_of_url(url: JsonValue) -> str | None:
-    """Return the query of the next page's URL. The rest is ignored: a reply must not redirect the request."""
+def _find_query(url: JsonValue) -> str | None:
+    """Return the query of the next page's URL, or None. The rest is ignored: a reply must not redirect a read."""
     if isinstance(url, dict):
         url = url.get("href")
     _, _, query = url.partition("?") if isinstance(url, str) else ("", "", "")

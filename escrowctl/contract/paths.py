@@ -1,7 +1,7 @@
-"""Paths typed by hand: an allow-list of their characters, and which of them `api` may only read.
+"""Check paths that are typed for `api`: their characters, and whether they may call a known write.
 
-A service may read `/Transactions/x/release.json` as the release of x. So any segment that begins like the collection of
-a write command counts as that collection.
+A service may take `/Transactions/x/release.json` for the release of x. So a path may call a known write if a part
+of it begins with that write's noun, such as `transaction`.
 """
 
 import re
@@ -24,9 +24,9 @@ class Call(NamedTuple):
 
 
 def parse_call(method: str, text: str, *, prefix: str) -> Call:
-    """Return the call that METHOD PATH means; PATH is relative to `prefix`, or begins with it.
+    """Return the call that a typed method and path mean. The path is relative to `prefix`, or begins with it.
 
-    Raises `ErrorCode.BAD_VALUE` for a path that could lead elsewhere, and for a query on a write.
+    Raises `ErrorCode.BAD_VALUE` for an unsafe path or query, and for a query on a write.
     """
     path, mark, query = text.partition("?")
     if mark and (method not in READING_METHODS or not _QUERY.fullmatch(query)):
@@ -35,13 +35,13 @@ def parse_call(method: str, text: str, *, prefix: str) -> Call:
             if method in READING_METHODS
             else f'"{text}" has a query, which a write cannot have: put the query values into --data.'
         )
-    hint = "write one such as /transactions/tx_1"
+    advice = "write one such as /transactions/tx_1"
     if not path.startswith("/"):
-        raise bad_value(f'"{text}" is not a path of this service: {hint}.')
+        raise bad_value(f'"{text}" is not a path of this service: {advice}.')
     if path.startswith(f"{prefix}/"):
         path = path.removeprefix(prefix)
     if not all(_SEGMENT.fullmatch(segment) for segment in path[1:].split("/")):
-        raise bad_value(f'"{text}" has a part that is empty, starts with "." or has unsafe characters: {hint}.')
+        raise bad_value(f'"{text}" has a part that is empty, starts with "." or has unsafe characters: {advice}.')
     for operation in OPERATIONS:
         found = re.fullmatch(operation.path.replace("{id}", "([^/]+)"), path)
         if found and method == operation.method and not operation.is_write:
@@ -50,7 +50,7 @@ def parse_call(method: str, text: str, *, prefix: str) -> Call:
 
 
 def find_known_write(path: str) -> str | None:
-    """Return the noun of the known writes that a complete path may be at or beneath; None if there are none."""
+    """Return the noun of the known writes that a complete path may call, such as `transaction`; None if none."""
     nouns = {operation.noun for operation in OPERATIONS if operation.is_write}
     segments = unquote(path).casefold().split("/")
     return next((noun for noun in sorted(nouns) if any(segment.startswith(noun) for segment in segments)), None)

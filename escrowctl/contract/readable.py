@@ -7,10 +7,10 @@ from escrowctl.errors import ErrorCode, EscrowctlError, command
 
 
 def why_unreadable(resource_id: str, record: Record) -> str | None:
-    """Return the reason why a reply is not the escrow that was read under this id; None if it is.
+    """Return why a reply is not the escrow with this id, as a clause; None if it is.
 
-    It is not if it is a list, has another id, or has neither id nor status nor amount. A record without an id is that
-    escrow's if it has a status or an amount.
+    A reply is not the escrow if it has another id, is a list, or has no id, no status and no amount. A record
+    without an id counts as the escrow if it has a status or an amount.
     """
     located = record.located
     if is_another(resource_id, located):
@@ -23,7 +23,7 @@ def why_unreadable(resource_id: str, record: Record) -> str | None:
 
 
 def require_escrow(resource_id: str, record: Record) -> None:
-    """Raise `ErrorCode.UNREADABLE_REPLY` if a reply is not the escrow that was read under this id."""
+    """Raise `ErrorCode.UNREADABLE_REPLY` if a reply is not the escrow with this id."""
     if (why := why_unreadable(resource_id, record)) is not None:
         find = command(f"doctor --tx {resource_id}", "to find its fields")
         facts = {"id": resource_id, "body": record.document}
@@ -31,12 +31,12 @@ def require_escrow(resource_id: str, record: Record) -> None:
 
 
 def list_of(record: Record, *, noun: str) -> list[JsonValue] | None:
-    """Return the items of a reply that is a list and no record itself; None for any other reply."""
+    """Return the items of a reply that is a list and not a record; None for any other reply."""
     value = record.value
     if record.located.id is not None or record.located.amount is not None:
         return None
     if isinstance(value, dict) and len(value) > 1:
-        # Among other fields, an array may be a part of a record. Next to a second field, it counts as the
-        # items of a list only under a usual name: not as the only array, and no array is not an empty list.
+        # An array next to other fields may be a part of a record: it is a list only if it has a usual name.
+        # With two more arrays in the object, `find_items` never takes an array because it is the only one.
         value = {**value, "": [], " ": []}
     return find_items(value, noun=noun)

@@ -12,31 +12,31 @@ from decimal import InvalidOperation
 from typing import NamedTuple, TypeVar
 
 from escrowctl.contract.identifiers import EMPTY_WORDS, fold_reference
-from escrowctl.contract.json import JsonValue, Number, encode, plain_name
+from escrowctl.contract.json import JsonValue, Number, encode, fold_name
 
 # `re` compiles each pattern at its first use and caches it: most runs need none.
 _INDEX = r"0|[1-9][0-9]{0,8}"
 _AMOUNT = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?"
-_MOST_DIGITS = 40
+_MAX_DIGITS = 40
 """The most digits of an amount, before the point and after it."""
 _CREATED_NAMES = ("created_at", "createdat", "created", "created_on", "createdon", "creation_date")
 _TRANSACTION, _TRANSACTION_STEMS = "transaction", ("transaction", "escrow", "tx")
-_NO_IDS = EMPTY_WORDS | {"na", "n/a", "pending"}
+_NOT_IDS = EMPTY_WORDS | {"na", "n/a", "pending"}
 _LIKE_AN_ID = r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{3,128}"
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _YEARS = range(2000, 9999)
 """Other years mean a time that is not known, such as 0001, 1970 and 9999."""
 
 _LIST_NAMES = ("data", "items", "results", "records", "result", "content", "entries", "_embedded")
-_MOST_ENVELOPES = 3
-_OF_SOMETHING_ELSE = (
+_MAX_ENVELOPES = 3
+_OTHER_OBJECT_NAMES = (
     *("error", "fault", "failure", "exception", "problem"),
     *("duplicate", "duplicate_of", "duplicateof", "existing", "user"),
 )
 _ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")
 
 
-_Read = TypeVar("_Read")
+_Value = TypeVar("_Value")
 
 
 class Pointers(NamedTuple):
@@ -52,9 +52,9 @@ NO_POINTERS = Pointers()
 
 
 class Located(NamedTuple):
-    """The fields that escrowctl understands in a record; None if it found none.
+    """The fields of a record that escrowctl understands. A field that was not found is None.
 
-    `unreadable` has the reasons why an amount or currency cannot be read: `its amount is "1,000"`.
+    `unreadable` has the reasons why an amount or currency is unknown, such as `its amount "1,000" cannot be read`.
     """
 
     id: str | None = None
@@ -70,7 +70,7 @@ LOCATED = ("id", "status", "amount", "currency", "created")
 
 
 class Record(NamedTuple):
-    """A service's reply about one record: the complete document, the record in it, and its known fields."""
+    """A reply about one record: the complete document, the record in it (`value`), and its known fields."""
 
     document: JsonValue
     value: JsonValue
@@ -78,7 +78,7 @@ class Record(NamedTuple):
 
 
 class Records(NamedTuple):
-    """A collection as a service lists it: the complete document, and the items in it."""
+    """A reply with a list of records: the complete document, and the items in it."""
 
     document: JsonValue
     items: list[Record]
@@ -91,14 +91,14 @@ def make_record(document: JsonValue, *, pointers: Pointers, noun: str) -> Record
 
 
 def make_item(item: JsonValue, *, pointers: Pointers, noun: str) -> Record:
-    """Return an item of a list, with the fields that escrowctl understands; an object alone in it is its record."""
+    """Return an item of a list, with its known fields. If its only field is an object, this is the record."""
     only = next(iter(item.values())) if isinstance(item, dict) and len(item) == 1 else None
     value = only if isinstance(only, dict) else item
     return Record(item, value, locate(value, noun=noun, pointers=pointers, document=item))
 
 
 def describe(located: Located | None) -> str:
-    """Return a record in a few words: status, amount, currency."""
+    """Return a record in a few words, such as `held 100 USD`; `unreadable` without a record."""
     if located is None:
         return "unreadable"
     return " ".join(part for part in (located.status, describe_money(located)) if part) or "no status or amount found"
@@ -112,34 +112,34 @@ def describe_money(located: Located | None) -> str:
 
 
 def is_another(resource_id: str, located: Located) -> bool:
-    """Whether a record that was read under an id has another id."""
+    """Whether a record has another id than the one under which it was read. Case does not matter."""
     return located.id is not None and located.id.casefold() != resource_id.casefold()
 
 
 def unwrap(document: JsonValue, *, noun: str, pointers: Pointers | None = None) -> JsonValue:
-    """Return the record inside one envelope (`{"data": {...}}`), or the document itself if it has the id.
+    """Return the record inside an envelope (`{"data": {...}}`), or the document if it has the id or no envelope.
 
-    An object alone in the document is an envelope, unless its name shows that it is another object.
+    If the document's only field is an object, it is the record, unless its name (`error`, `user`) says otherwise.
     """
     if not isinstance(document, dict):
         return document
-    fields = _folded(document)
+    fields = _fold_names(document)
     top = pointers.id if pointers and pointers.id and pointers.id.count("/") == 1 else None
-    if _first(fields, _id_names(noun), as_text) is not None or (top and as_text(resolve_pointer(document, top))):
+    if _find_first(fields, _id_names(noun), as_text) is not None or (top and as_text(resolve_pointer(document, top))):
         return document
     for name in (*_ENVELOPE_NAMES, *_stems(noun)):
         inner = fields.get(name)
         if isinstance(inner, dict):
             return inner
     name, inner = next(iter(document.items())) if len(document) == 1 else ("", None)
-    return inner if isinstance(inner, dict) and name.casefold() not in _OF_SOMETHING_ELSE else document
+    return inner if isinstance(inner, dict) and name.casefold() not in _OTHER_OBJECT_NAMES else document
 
 
 def find_ids(value: JsonValue, *, noun: str) -> Iterator[str]:
     """Yield every text under a usual name of an id, at any depth."""
     children: Iterable[JsonValue] = value if isinstance(value, list) else ()
     if isinstance(value, dict):
-        named = {name: text for name, text in _folded(value).items() if name in _id_names(noun)}
+        named = {name: text for name, text in _fold_names(value).items() if name in _id_names(noun)}
         yield from (text for text in map(as_text, named.values()) if text is not None)
         children = value.values()
     for child in children:
@@ -147,12 +147,12 @@ def find_ids(value: JsonValue, *, noun: str) -> Iterator[str]:
 
 
 def find_items(document: JsonValue, *, noun: str) -> list[JsonValue] | None:
-    """Return the items of a collection: a bare array, or the array in one or two envelopes.
+    """Return the items of a list: a bare array, or an array inside up to three nested objects (envelopes).
 
-    An envelope's array has a usual name (`data`, `items`, ..., the noun's plural), or is the only array in it; an
-    envelope may hold another alone. None if there is no such array.
+    The array has a usual name (`data`, `items`, ..., the noun's plural), or is the only array in its envelope. An
+    envelope is under a usual name, or the only field of the outer one. None if there is no such array.
     """
-    return _find_array(document, (*_LIST_NAMES, f"{noun}s"), envelopes=_MOST_ENVELOPES)
+    return _find_array(document, (*_LIST_NAMES, f"{noun}s"), envelopes=_MAX_ENVELOPES)
 
 
 def _find_array(document: JsonValue, names: tuple[str, ...], *, envelopes: int) -> list[JsonValue] | None:
@@ -179,36 +179,38 @@ def locate(
     """Return the id, status, amount, currency and time of creation of a record, as far as they can be found.
 
     An id may be text or a number; an amount may be a number, digits in text, or an object that holds both amount and
-    currency. A pointer that leads nowhere in the record is tried in `document`, the complete reply. A profile points
-    into escrows: a user or webhook without such a field has the usual names. `any_case` is False for a request: a
-    service may not know `Amount`.
+    currency. A pointer that leads nowhere in the record is tried in `document`, the complete reply. The pointers
+    are meant for escrows: in a user or webhook, id and status may also have their usual names. `any_case` is False
+    for a request, because a service may not know `Amount`.
     """
     if not isinstance(record, dict):
         return Located()
-    named = pointers or Pointers()
-    fields = _folded(record) if any_case else record
+    paths = pointers or Pointers()
+    fields = _fold_names(record) if any_case else record
 
-    def at(pointer: str) -> JsonValue:
+    def resolve(pointer: str) -> JsonValue:
         found = resolve_pointer(record, pointer)
         return resolve_pointer(document, pointer) if found is None else found
 
-    def find(pointer: str | None, usual: tuple[str, ...], read: Callable[[JsonValue], str | None]) -> str | None:
-        pointed = read(at(pointer)) if pointer else None
+    def find_text_at(
+        pointer: str | None, usual: tuple[str, ...], read: Callable[[JsonValue], str | None]
+    ) -> str | None:
+        pointed = read(resolve(pointer)) if pointer else None
         is_settled = pointed is not None or (pointer and noun == _TRANSACTION)
-        return pointed if is_settled else _first(fields, usual, read)
+        return pointed if is_settled else _find_first(fields, usual, read)
 
-    def all_named(pointer: str | None, usual: str) -> list[JsonValue]:
+    def find_all(pointer: str | None, usual: str) -> list[JsonValue]:
         if pointer:
-            return [at(pointer)]
+            return [resolve(pointer)]
         return [value for name, value in record.items() if (name.casefold() if any_case else name) == usual]
 
-    amount, currency, unreadable = _money_of(all_named(named.amount, "amount"), all_named(named.currency, "currency"))
+    amount, currency, unreadable = _find_money(find_all(paths.amount, "amount"), find_all(paths.currency, "currency"))
     return Located(
-        id=find(named.id, _id_names(noun), as_text),
-        status=find(named.status, _status_names(noun), text_of),
+        id=find_text_at(paths.id, _id_names(noun), as_text),
+        status=find_text_at(paths.status, _status_names(noun), unwrap_text),
         amount=amount,
         currency=currency,
-        created=_first(fields, _CREATED_NAMES, as_text),
+        created=_find_first(fields, _CREATED_NAMES, as_text),
         unreadable=unreadable,
     )
 
@@ -216,47 +218,47 @@ def locate(
 def is_id(text: str | None) -> bool:
     """Whether a text in the place of an id can be one: blanks, zeros, negative numbers and `null` cannot."""
     text = fold_reference(text or "")
-    if text.casefold() in _NO_IDS or not text.strip(" 0.-"):
+    if text.casefold() in _NOT_IDS or not text.strip(" 0.-"):
         return False
     return not (text.startswith("-") and not text[1:].strip("0123456789."))
 
 
 def find_id_pointers(record: JsonValue, *, noun: str) -> list[str]:
-    """Return JSON Pointers to the possible ids of a record: under a usual name, else every text like an id."""
+    """Return JSON Pointers to the possible ids of a record: one usual name, else every text like an id."""
     if not isinstance(record, dict):
         return []
     for usual in _id_names(noun):
         for name, value in record.items():
             if name.casefold() == usual and is_id(as_text(value)):
-                return [f"/{_escaped(name)}"]
+                return [f"/{_escape_pointer(name)}"]
     texts = ((pointer, value) for pointer, value in walk(record) if isinstance(value, str))
     return [pointer for pointer, text in texts if re.fullmatch(_LIKE_AN_ID, text) and not re.match(_DATE, text)]
 
 
 def walk(value: JsonValue, prefix: str = "") -> Iterator[tuple[str, JsonValue]]:
-    """Yield every value in a record that is no object, at any depth, with its JSON Pointer."""
+    """Yield the JSON Pointer and the value of each field that is not an object, at any depth. Arrays are values."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from walk(inner, f"{prefix}/{_escaped(name)}")
+            yield from walk(inner, f"{prefix}/{_escape_pointer(name)}")
     else:
         yield prefix, value
 
 
 def find_text(document: JsonValue, name: str) -> str | None:
-    """Return the text or number of a field, whose name is compared without case and separators."""
+    """Return the text or number of a field, or None. Case and separators in the field's name do not matter."""
     fields = document.items() if isinstance(document, dict) else ()
-    return next((as_text(value) for field, value in fields if plain_name(field) == plain_name(name)), None)
+    return next((as_text(value) for field, value in fields if fold_name(field) == fold_name(name)), None)
 
 
 def find_usual(record: JsonValue, field: str, *, noun: str) -> str | None:
-    """Return the JSON Pointer to the usual name under which `locate` finds a field (`id`, `status`, ...), or None."""
+    """Return the JSON Pointer to the usual name under which `locate` finds `field` (such as `id`), or None."""
     names = {"id": _id_names, "status": _status_names}.get(field, lambda _: (field,))(noun)
     fields = record.items() if isinstance(record, dict) else ()
     spelled = {name.casefold(): name for name, value in fields if value is not None}
-    return next((f"/{_escaped(spelled[name])}" for name in names if name in spelled), None)
+    return next((f"/{_escape_pointer(spelled[name])}" for name in names if name in spelled), None)
 
 
-def _escaped(name: str) -> str:
+def _escape_pointer(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
@@ -284,16 +286,18 @@ def _id_names(noun: str) -> tuple[str, ...]:
 
 
 def _status_names(noun: str) -> tuple[str, ...]:
-    """Return the usual names of a status, those of the record first: `status` may be that of the call."""
+    """Return the usual names of a status. `escrow_status` and the like come first: `status` may be of the call."""
     return (*(f"{stem}{ending}" for stem in _stems(noun) for ending in ("status", "_status")), "status", "state")
 
 
-def _folded(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the fields by their names in lower case; if several share a name, the lower-case one."""
+def _fold_names(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the fields under lower-case names too. If names differ only in case, the lower-case one counts."""
     return {name.casefold(): value for name, value in record.items()} | record
 
 
-def _first(record: dict[str, JsonValue], names: tuple[str, ...], read: Callable[[JsonValue], str | None]) -> str | None:
+def _find_first(
+    record: dict[str, JsonValue], names: tuple[str, ...], read: Callable[[JsonValue], str | None]
+) -> str | None:
     return next((text for name in names if (text := read(record.get(name))) is not None), None)
 
 
@@ -304,8 +308,8 @@ def as_text(value: JsonValue) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def text_of(value: JsonValue) -> str | None:
-    """Return a value as text, or a list's only item, or the `name` in an object; None for anything else."""
+def unwrap_text(value: JsonValue) -> str | None:
+    """Return the text of a value, of a list's only item, or of an object's `name`; None for anything else."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     return as_text(value.get("name") if isinstance(value, dict) else value)
@@ -321,10 +325,10 @@ def fold_status(text: str) -> str:
     return visible if folded.isascii() and not visible.isascii() else folded
 
 
-def _money_of(
+def _find_money(
     amounts: Sequence[JsonValue], currencies: Sequence[JsonValue]
 ) -> tuple[Number | None, str | None, tuple[str, ...]]:
-    """Return the amount and the currency on which all fields agree, and the reasons if there is none."""
+    """Return the amount and the currency on which all fields agree, and the reasons why one of them is unknown."""
     outer: list[JsonValue] = []
     inner: list[tuple[str, JsonValue]] = []
     for value in amounts:
@@ -332,33 +336,33 @@ def _money_of(
         inner += fields
         if not any(name in ("value", "amount") for name, _ in fields):
             outer.append(value)
-    amount, bad_amount = _agree(
+    amount, bad_amount = _find_agreed(
         "amount", [*outer, *(item for name, item in inner if name in ("value", "amount"))], as_amount
     )
-    currency, bad_currency = _agree(
+    currency, bad_currency = _find_agreed(
         "currency", [*currencies, *(item for name, item in inner if name == "currency")], as_text
     )
     return amount, currency, (*bad_amount, *bad_currency)
 
 
-def _agree(
-    what: str, values: Sequence[JsonValue], read: Callable[[JsonValue], _Read | None]
-) -> tuple[_Read | None, tuple[str, ...]]:
+def _find_agreed(
+    field: str, values: Sequence[JsonValue], read: Callable[[JsonValue], _Value | None]
+) -> tuple[_Value | None, tuple[str, ...]]:
     """Return the value on which all non-empty fields agree; None and the reason if one is unreadable or two differ."""
-    found: dict[object, _Read] = {}
+    found: dict[object, _Value] = {}
     for value in values:
         if value is None or value in ("", [], {}):
             continue
         if (known := read(value)) is None:
-            return None, (f"its {what} {encode(value)[:40]} cannot be read",)
+            return None, (f"its {field} {encode(value)[:40]} cannot be read",)
         found.setdefault(known.casefold() if isinstance(known, str) else known, known)
     if len(found) > 1:
-        return None, (f"its record has more than one {what}: {', '.join(map(str, found.values()))}",)
+        return None, (f"its record has more than one {field}: {', '.join(map(str, found.values()))}",)
     return next(iter(found.values()), None), ()
 
 
 def as_amount(value: JsonValue) -> Number | None:
-    """Return a number, or text that spells one as in JSON; None for other values, and for too many digits."""
+    """Return a number, or a text that spells one as JSON does; None for other values, and for too many digits."""
     # Decimal accepts more spellings than JSON, and this value is printed as a JSON number again.
     if isinstance(value, str) and re.fullmatch(_AMOUNT, value):
         with suppress(InvalidOperation):
@@ -366,13 +370,13 @@ def as_amount(value: JsonValue) -> Number | None:
     if not isinstance(value, Number):
         return None
     exponent = value.as_tuple().exponent
-    # Sums must be exact and can be printed: 1e2000000 is valid JSON.
-    can_be_summed = isinstance(exponent, int) and exponent >= -_MOST_DIGITS and value.adjusted() < _MOST_DIGITS
+    # Sums must stay exact and short enough to print: even 1e2000000 is valid JSON.
+    can_be_summed = isinstance(exponent, int) and exponent >= -_MAX_DIGITS and value.adjusted() < _MAX_DIGITS
     return value if can_be_summed else None
 
 
 def read_time(text: str | None) -> datetime | None:
-    """Return the moment in UTC that a service's timestamp names; None for other texts, and for unknown times."""
+    """Return a service's timestamp in UTC; None for other texts, and for years that mean an unknown time."""
     # Without its hyphens, a count of milliseconds such as 1801010112345 would be a day of the year 1801.
     if text is None or not re.match(_DATE, text):
         return None

@@ -1,11 +1,11 @@
-"""Decide which parts of texts and documents may be shown, stored and traced: they may contain a secret.
+"""Hide secrets in texts and documents before they are shown, stored or traced.
 
-The API key is known, and found in a text in any encoding. Services echo keys as their encoders spell them (`\\u002B`,
-`\\/`, `&#43;`, `%2b`), gateways quote such replies in other texts, and bodies break off. So a text is decoded as far as
-possible before it is searched. It costs little on ordinary replies: some 0.3 s for 64 MB, 10 us for one record.
+The API key is known, so it can be found in any encoding. Services echo keys as their encoders spell them
+(`\\u002B`, `\\/`, `&#43;`, `%2b`), gateways quote such replies in other texts, and bodies may be cut short. So a
+text is decoded as far as possible before the search, which takes some 0.3 s for 64 MB and 10 us for one record.
 
 A signing secret is recognised only by its prefix or by its field's name, and INTERFACE.md does not show that name. So
-of a webhook's record only texts known as harmless are stored, and hashes of the rest.
+a webhook's record is stored with hashes in place of all texts that are not known to be harmless.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from escrowctl.contract.json import JsonValue, Number, plain_name
+from escrowctl.contract.json import JsonValue, Number, fold_name
 
 STARS = "***"
 
@@ -26,33 +26,33 @@ _PIECE, _OVERLAP = 1 << 20, 1 << 13
 """Bytes. No encoding of a key is longer than the overlap of two pieces."""
 
 
-_SHORT = 64
-"""Characters: the result for a text of at most this length is cached."""
+_MAX_CACHED_CHARS = 64
+"""Results of `star` are cached for texts of at most this length."""
 
-_MOST_LAYERS = 12
+_MAX_LAYERS = 12
 """A text that is still encoded after so many decodings counts as a text with the key."""
 
 _BLANKS = b" \t\r\n"
-_UNSEEN_BYTES = bytes(byte for byte in range(256) if not 0x21 <= byte <= 0x7E and byte not in _BLANKS)
-_DROPPED = _BLANKS + b"\\"
+_INVISIBLE_BYTES = bytes(byte for byte in range(256) if not 0x21 <= byte <= 0x7E and byte not in _BLANKS)
+_IGNORED_BYTES = _BLANKS + b"\\"
 _HEX = rb"[0-9A-Fa-f]"
-_SEEN = rb"(?:2[1-9A-Fa-f]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e])"
+_VISIBLE_HEX = rb"(?:2[1-9A-Fa-f]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e])"
 _COULD_BE_A_KEY = r"(?=.*[0-9])(?=.*[A-Za-z])[\x21-\x2d\x30-\x7d][\x21-\x7e]{15,}"
 _HOST = r"(?:[a-z0-9-]+\.)+[a-z]{2,}(?::[0-9]+)?/?"
 # Each begins with a literal character: this makes the search fast. `re` caches the compiled patterns.
 _ESCAPES = (
     (
         b"\\",
-        rb"\\(?<!\\\\)u(?!00%b)%b{4}" % (_SEEN, _HEX),
+        rb"\\(?<!\\\\)u(?!00%b)%b{4}" % (_VISIBLE_HEX, _HEX),
         rb"\\(?:(?P<backslash>\\)|u\{0*(%b{1,6})\}|u(%b{4})|U(%b{8})|x(%b{2}))" % (_HEX, _HEX, _HEX, _HEX),
     ),
-    (b"%", rb"%%(?!%b)%b{2}" % (_SEEN, _HEX), rb"%%(?:u(%b{4})|(%b{2}))" % (_HEX, _HEX)),
+    (b"%", rb"%%(?!%b)%b{2}" % (_VISIBLE_HEX, _HEX), rb"%%(?:u(%b{4})|(%b{2}))" % (_HEX, _HEX)),
 )
-"""The start of an escape in JSON or in a URL, the escapes of invisible characters, and all escapes."""
+"""For JSON, then for URLs: how an escape begins, the pattern of invisible characters, and that of all escapes."""
 
 _ENTITY = rb"&(?:#[xX]0*(%b{1,6});?|#0*(?P<decimal>[0-9]{1,7});?|(?P<name>[A-Za-z]{2,32});)" % _HEX
 
-_HARMLESS = frozenset(
+_HARMLESS_NAMES = frozenset(
     {
         *("id", "_id", "uid", "uuid", "webhook_id", "webhookid", "transaction_id", "transactionid", "object", "type"),
         *("url", "endpoint", "target", "target_url", "callback_url"),
@@ -72,10 +72,10 @@ _PRIVATE_NAMES = (
     *("access key", "access token", "refresh token", "auth token", "api token", "bearer token", "session token"),
     *("id token", "verification token"),
 )
-"""Parts of the names of secrets. Not `token` alone: with some services that is an id, which the journal needs."""
+"""Parts of the names of secrets. Not `token` alone: for some services it is an id, which the journal needs."""
 
-# `re` compiles these at their first use, and caches them: a text that cannot match is not tried. Each is linear, for a
-# reply may have 1 MiB and is not stored before it is covered: a name is tried at its beginning alone, and in one piece.
+# `re` compiles these at their first use and caches them. Each takes linear time, because a reply may have 1 MiB: a
+# name is matched only from its beginning, and as one piece.
 _NAME = r"[\w-]++"
 _IS_PRIVATE = rf"(?<![\w-])(?=[\w-]*?(?:{'|'.join(_PRIVATE_NAMES).replace(' ', '[_-]?')}))"
 _SIGNING = r"whsec(?:_|%5[Ff]|&#95;|&#[xX]5[Ff];|&lowbar;|\\u005[Ff])[^\s\"'<>]+"
@@ -85,7 +85,7 @@ _QUERY_VALUE = r"([?&][\w.~%\[\]-]+=)[^\s\"'<>&#]+"
 
 
 class Secret:
-    """An API key that prints as stars; `reveal` is for the Authorization header alone."""
+    """An API key that prints as stars. Only `reveal` returns the key itself."""
 
     __slots__ = ("_text",)
 
@@ -114,10 +114,10 @@ class Secret:
 def holds_key(text: str | bytes, key: str) -> bool:
     """Whether a text or a body holds an API key, in any encoding.
 
-    It holds the key if it holds 12 consecutive characters of the key after its prefix, which ends at the last `_`
-    within its first 12 characters; 8 if fewer than 12 remain, and the complete key if fewer than 8 do. They are found
-    behind escapes of JSON, JavaScript, HTML and URLs in up to 12 layers, between invisible characters and in UTF-16; in
-    base64 and hexadecimal by their beginning.
+    A part of the key after its prefix is enough: 12 consecutive characters, or 8 if fewer than 12 remain. If fewer
+    than 8 remain, the complete key is needed. The prefix ends at the last `_` within the first 12 characters. The
+    search removes invisible characters, the zeros of UTF-16, and up to 12 layers of escapes of JSON, JavaScript,
+    HTML and URLs. In base64 and hexadecimal it finds only the first such part.
     """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if key.encode() in data:
@@ -129,8 +129,8 @@ def holds_key(text: str | bytes, key: str) -> bool:
 
 
 def star(text: str, key: str) -> str:
-    """Return a text with stars in place of the API key, or of the complete text if the key in it is encoded."""
-    return _star_short(text, key) if len(text) <= _SHORT else _star(text, key)
+    """Return a text with stars in place of the API key. A text with the key encoded becomes stars completely."""
+    return _star_short(text, key) if len(text) <= _MAX_CACHED_CHARS else _star(text, key)
 
 
 def _star(text: str, key: str) -> str:
@@ -139,33 +139,34 @@ def _star(text: str, key: str) -> str:
 
 
 _star_short = lru_cache(maxsize=256)(_star)
-"""Names and values of headers are the same with each reply."""
+"""Cached, because replies repeat the same names and values of headers."""
 
 
 def shown(value: str) -> str:
-    """Return a typed value as a message may quote it: stars in place of a value that could be an API key.
+    """Return a typed value for a message: stars if it could be an API key, else the value.
 
-    A key typed in the wrong place is not known. A word of 16 characters or more could be one, if it is no path or host.
+    A key typed in the wrong place is not a known key. So each value of 16 or more visible characters with letters
+    and digits could be one, unless it begins like a path or is a host.
     """
     return STARS if re.fullmatch(_COULD_BE_A_KEY, value) and not re.fullmatch(_HOST, value) else value
 
 
 class _Needles:
-    """The texts to search for in a decoded text to find one key."""
+    """The texts that are searched for in a decoded text to find one key."""
 
     def __init__(self, key: str) -> None:
         rest = key[key[:_PREFIX_CHARS].rfind("_") + 1 :]
         size = _WINDOW if len(rest) >= _WINDOW else _SHORT_WINDOW
-        windows = _cut(rest, size, 1) or [key]
+        windows = _cut_windows(rest, size, 1) or [key]
         self.windows = _decode_all(windows)
-        self.blocks = _decode_all(_cut(rest, _BLOCK, _BLOCK)) if size == _WINDOW else self.windows
-        self.coded = _encode(windows[0].encode())
+        self.blocks = _decode_all(_cut_windows(rest, _BLOCK, _BLOCK)) if size == _WINDOW else self.windows
+        self.coded = _encode_start(windows[0].encode())
 
     def are_in(self, data: bytes) -> bool:
-        """Whether a text holds one of them, in any layer."""
+        """Whether a text holds one of the needles, in any layer."""
         for layer, text in enumerate(_layers(data)):
-            bare = text.translate(None, _DROPPED)
-            if layer == _MOST_LAYERS or any(coded in bare for coded in self.coded):
+            bare = text.translate(None, _IGNORED_BYTES)
+            if layer == _MAX_LAYERS or any(coded in bare for coded in self.coded):
                 return True
             if any(block in bare for block in self.blocks) and any(part in bare for part in self.windows):
                 return True
@@ -175,63 +176,64 @@ class _Needles:
 _needles = lru_cache(maxsize=16)(_Needles)
 
 
-def _cut(text: str, size: int, step: int) -> list[str]:
+def _cut_windows(text: str, size: int, step: int) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text) - size + 1, step)]
 
 
 def _decode_all(texts: list[str]) -> frozenset[bytes]:
-    """Return the last layer of each text, which is searched for; if nothing is left of it, the text itself."""
-    return frozenset([*_layers(text.encode())][-1].translate(None, _DROPPED) or text.encode() for text in texts)
+    """Return each text after its last decoding. A text that decodes to nothing is returned unchanged."""
+    return frozenset([*_layers(text.encode())][-1].translate(None, _IGNORED_BYTES) or text.encode() for text in texts)
 
 
-def _encode(start: bytes) -> frozenset[bytes]:
+def _encode_start(start: bytes) -> frozenset[bytes]:
     """Return a key's beginning in hexadecimal, and in base64 at each of the three offsets in a group."""
-    from base64 import b64encode  # noqa: PLC0415 - for those who have a key
+    from base64 import b64encode  # noqa: PLC0415 - not needed without a key
 
     found = {start.hex().encode(), start.hex().upper().encode()}
     for skipped in range(3):
-        whole = start[skipped:]
-        coded = b64encode(whole[: len(whole) // 3 * 3])
+        shifted = start[skipped:]
+        coded = b64encode(shifted[: len(shifted) // 3 * 3])
         found |= {coded, coded.replace(b"+", b"-").replace(b"/", b"_")}
     return frozenset(found)
 
 
 def _layers(data: bytes) -> Iterator[bytes]:
-    """Yield a text in visible ASCII and blanks, then the result of each of up to 12 decodings, until none changes it.
+    """Yield a text without its invisible characters, then the result of each of up to 12 decodings.
 
-    Invisible characters are dropped, and with them the zeros of UTF-16 and a byte order mark.
+    Only visible ASCII and blanks stay: this also drops the zeros of UTF-16 and a byte order mark. It ends when a
+    decoding changes nothing.
     """
-    data = data.translate(None, _UNSEEN_BYTES)
+    data = data.translate(None, _INVISIBLE_BYTES)
     yield data
-    for _ in range(_MOST_LAYERS):
+    for _ in range(_MAX_LAYERS):
         before = data
-        for mark, unseen, escape in _ESCAPES:
+        for mark, invisible, escape in _ESCAPES:
             if mark in data:
-                data = re.sub(escape, _character, re.sub(unseen, b"", data))
+                data = re.sub(escape, _decode_escape, re.sub(invisible, b"", data))
         if data == before and b"&" in data:
             # Last, because an entity may end without its semicolon: encodings inside it come first.
-            data = re.sub(_ENTITY, _character, data)
+            data = re.sub(_ENTITY, _decode_escape, data)
         if data == before:
             return
         yield data
 
 
-def _character(escape: re.Match[bytes]) -> bytes:
+def _decode_escape(escape: re.Match[bytes]) -> bytes:
     digits, kind = escape[escape.lastindex or 0], escape.lastgroup
     if kind == "backslash":
         return digits
     if kind == "name":
-        return _entities().get(digits, escape[0])
+        return _list_entities().get(digits, escape[0])
     code = int(digits, 10 if kind == "decimal" else 16)
     return bytes((code,)) if 0x21 <= code <= 0x7E else b""
 
 
 @lru_cache(maxsize=1)
-def _entities() -> dict[bytes, bytes]:
-    from html.entities import html5  # noqa: PLC0415 - for texts that name one
+def _list_entities() -> dict[bytes, bytes]:
+    from html.entities import html5  # noqa: PLC0415 - only texts with entities need it
 
     return {
-        name.removesuffix(";").encode(): text.encode("ascii", "ignore").translate(None, _UNSEEN_BYTES)
+        name.removesuffix(";").encode(): text.encode("ascii", "ignore").translate(None, _INVISIBLE_BYTES)
         for name, text in html5.items()
     }
 
@@ -252,15 +254,16 @@ def star_value(value: JsonValue, key: str) -> JsonValue:
 
 
 def hide_secrets(text: str) -> str:
-    """Return a short text with stars for signing secrets, and for values under names like those of secrets."""
+    """Return a text with stars for signing secrets, and for values whose names look like those of secrets."""
     text = re.sub(_SIGNING, STARS, text) if "whsec" in text else text
     # Without one of these there is nothing to find: most texts of most replies.
     return re.sub(_NAMED_VALUE, rf"\1\2{STARS}", text) if any(mark in text for mark in "=\"'") else text
 
 
 def hide_in_text(text: str) -> str:
-    """Return a text with stars for everything that may be secret in it: everything that `hide_secrets` hides, and the
-    user, the password and the values of the query in URLs.
+    """Return a text with stars for all that may be secret in it.
+
+    These are the secrets that `hide_secrets` hides, and the user, the password and the values of the query in URLs.
     """
     text = hide_secrets(text)
     text = re.sub(_QUERY_VALUE, rf"\1{STARS}", text) if "=" in text else text
@@ -268,11 +271,11 @@ def hide_in_text(text: str) -> str:
 
 
 def hide_values(value: JsonValue) -> JsonValue:
-    """Return a document with stars for values under names like those of secrets.
+    """Return a document with stars for values whose names look like those of secrets.
 
-    In any text, signing secrets and the values in the queries of URLs become stars.
+    All other texts pass through `hide_in_text`.
     """
-    return _cover(
+    return _replace_leaves(
         value,
         "",
         lambda name, leaf: STARS if is_private(name) else hide_in_text(leaf) if isinstance(leaf, str) else leaf,
@@ -280,46 +283,46 @@ def hide_values(value: JsonValue) -> JsonValue:
 
 
 def hash_values(value: JsonValue) -> JsonValue:
-    """Return a document with hashes, as `redact` makes them, of the values under names like those of secrets.
+    """Return a document with hashes, as in `redact`, for values whose names look like those of secrets.
 
-    Without such names it is the document itself; hashes are hashed again.
+    A document without such names stays equal. A value that is a hash already is hashed again.
     """
-    return _cover(value, "", lambda name, leaf: _hash(leaf) if is_private(name) else leaf)
+    return _replace_leaves(value, "", lambda name, leaf: _hash_value(leaf) if is_private(name) else leaf)
 
 
-def _cover(value: JsonValue, name: str, cover: Callable[[str, str | Number], JsonValue]) -> JsonValue:
-    """Return a document with `cover` of each text and number, and of its field's name, in their place."""
+def _replace_leaves(value: JsonValue, name: str, replace: Callable[[str, str | Number], JsonValue]) -> JsonValue:
+    """Return a document with `replace(name, leaf)` in place of each text and number. `name` is its field's name."""
     match value:
         case dict():
-            return {key: _cover(item, key, cover) for key, item in value.items()}
+            return {key: _replace_leaves(item, key, replace) for key, item in value.items()}
         case list():
-            return [_cover(item, name, cover) for item in value]
+            return [_replace_leaves(item, name, replace) for item in value]
         case str() | Number():
-            return cover(name, value)
+            return replace(name, value)
         case _:
             return value
 
 
 @lru_cache(maxsize=256)
 def is_private(name: str) -> bool:
-    """Whether a field is named like a secret."""
-    bare = plain_name(name)
+    """Whether the name of a field looks like that of a secret."""
+    bare = fold_name(name)
     return any(word.replace(" ", "") in bare for word in _PRIVATE_NAMES)
 
 
 def redact(value: JsonValue, *, harmless: frozenset[str] = frozenset()) -> JsonValue:
-    """Return a document with every text but the harmless ones as `sha256:` and 32 hexadecimal digits.
+    """Return a document with a hash, `sha256:` and 32 hexadecimal digits, for each text not known to be harmless.
 
-    Names, numbers, true, false and null stay: equal documents stay equal, different ones different.
-    `harmless` adds names to the list.
+    Names, numbers, true, false and null stay. Equal documents stay equal, and different ones stay different.
+    `harmless` has more names of fields whose texts are harmless.
     """
-    known = _HARMLESS | {name.casefold() for name in harmless}
-    return _cover(value, "", lambda name, leaf: _hash(leaf) if _is_unknown(name, leaf, known) else leaf)
+    known = _HARMLESS_NAMES | {name.casefold() for name in harmless}
+    return _replace_leaves(value, "", lambda name, leaf: _hash_value(leaf) if _is_unknown(name, leaf, known) else leaf)
 
 
 def hide_unknown(value: JsonValue) -> JsonValue:
-    """Return a document with stars for every text but the harmless ones."""
-    return _cover(value, "", lambda name, leaf: STARS if _is_unknown(name, leaf, _HARMLESS) else leaf)
+    """Return a document with stars for each text that is not known to be harmless."""
+    return _replace_leaves(value, "", lambda name, leaf: STARS if _is_unknown(name, leaf, _HARMLESS_NAMES) else leaf)
 
 
 def may_hold_secret(value: JsonValue, *, harmless: frozenset[str] = frozenset()) -> bool:
@@ -328,10 +331,10 @@ def may_hold_secret(value: JsonValue, *, harmless: frozenset[str] = frozenset())
 
 
 def find_secret(value: JsonValue) -> str | None:
-    """Return the signing secret in a webhook's record, by its usual names or Standard Webhooks' prefix."""
+    """Return the signing secret in a webhook's record, by a usual name or Standard Webhooks' prefix; or None."""
     if isinstance(value, dict):
         for name, item in value.items():
-            is_named = plain_name(name) in _SIGNING_NAMES
+            is_named = fold_name(name) in _SIGNING_NAMES
             if isinstance(item, str) and item and (is_named or item.startswith(_STANDARD_PREFIX)):
                 return item
     children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -342,5 +345,5 @@ def _is_unknown(name: str, value: str | Number, harmless: frozenset[str]) -> boo
     return isinstance(value, str) and (name.casefold() not in harmless or bool(re.search(_SIGNING, value)))
 
 
-def _hash(value: str | Number) -> str:
+def _hash_value(value: str | Number) -> str:
     return f"sha256:{hashlib.sha256(str(value).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

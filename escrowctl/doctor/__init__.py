@@ -1,1 +1,1 @@
-"""The checks of `escrowctl doctor`: each function checks one part of the set-up and returns its findings."""
+"""The checks of `escrowctl doctor`: each checks one part of the set-up and returns its findings."""

@@ -1,4 +1,4 @@
-"""Checks with reads of the service: whether it accepts the key, under which API prefix, and its clock."""
+"""Checks that read from the service: whether it accepts the key, its API prefix, and its clock."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -15,13 +15,13 @@ from escrowctl.contract.operations import API_PREFIXES, LIST_TRANSACTIONS, LIST_
 from escrowctl.doctor.finding import Finding, Verdict
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
 
-_CLOCK_SECONDS = 60
-_NO_SUCH_PATH = frozenset({404, 405, 410})
-_DENIED = (ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN)
+_MAX_CLOCK_SECONDS = 60
+_ABSENT_STATUSES = frozenset({404, 405, 410})
+_DENIED_CODES = (ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN)
 
 
 class Probe(NamedTuple):
-    """One read of a list. `error` is None if the service answered as it should. `at`: by this machine's clock."""
+    """The result of one request for a list. `error` is None if it succeeded. `at` is this machine's time."""
 
     path: str
     exchange: Exchange | None
@@ -30,20 +30,20 @@ class Probe(NamedTuple):
 
     @property
     def status(self) -> int | None:
-        """The status of the answer, if there is one."""
+        """The HTTP status of the answer, or None without an answer."""
         return self.exchange.answer.status if self.exchange and self.exchange.answer else None
 
     @property
-    def is_absent(self) -> bool:
-        """Whether the answer says that the service has no such path, or no API there."""
-        return self._is_no_json or self.status in _NO_SUCH_PATH or self.status in REDIRECTS
+    def has_no_api(self) -> bool:
+        """Whether the answer shows that the service has no API under this path."""
+        return self._is_not_json or self.status in _ABSENT_STATUSES or self.status in REDIRECTS
 
     @property
-    def _is_no_json(self) -> bool:
+    def _is_not_json(self) -> bool:
         return self.error is not None and self.error.code is ErrorCode.UNREADABLE_REPLY
 
     def __str__(self) -> str:
-        return f"GET {self.path} {self.status or 'without a reply'}{', but no JSON' if self._is_no_json else ''}"
+        return f"GET {self.path} {self.status or 'without a reply'}{', but not JSON' if self._is_not_json else ''}"
 
 
 Ask = Callable[[Service, Operation], Probe]
@@ -55,7 +55,7 @@ def ask(
     service: Service,
     operation: Operation,
 ) -> Probe:
-    """Read a list. The probe has no exchange if the settings of the connection cannot be used."""
+    """Request a list. The probe has no exchange if the connection could not be set up."""
     exchange = error = None
     try:
         with open_reader(service) as reader:
@@ -69,21 +69,21 @@ def ask(
 
 
 def check_access(service: Service, probe: Probe, ask_again: Ask) -> tuple[Finding, str | None]:
-    """Check whether the service accepts the key. Also return another API prefix that works, if this one does not.
+    """Check whether the service accepts the key. If only another API prefix works, return that too, else None.
 
-    `probe` is the answer to the list of webhooks.
+    `probe` is the result for the list of webhooks. `ask_again` sends further requests.
     """
     error = probe.error
     if error is None:
         return Finding("access", Verdict.OK, str(probe)), None
-    if probe.is_absent:
+    if probe.has_no_api:
         return _check_other_prefixes(service, probe, ask_again)
     if error.code is ErrorCode.FORBIDDEN:
         other = ask_again(service, LIST_TRANSACTIONS)
         if other.error is None:
-            return Finding("access", Verdict.WARNING, f"{probe}; {other}: the key may not list webhooks"), None
+            return Finding("access", Verdict.WARNING, f"{probe}; {other}: the key has no right to list webhooks"), None
     hints = error.hints
-    if error.code in _DENIED and service.profile is not None:
+    if error.code in _DENIED_CODES and service.profile is not None:
         hints = (command(f"auth login -p {service.profile}", "to store another key", bare=True),)
     return Finding("access", Verdict.FAILED, error.message, hints), None
 
@@ -94,30 +94,30 @@ def _check_other_prefixes(service: Service, probe: Probe, ask_again: Ask) -> tup
         if prefix == service.api_prefix or ends_in(service.origin, prefix):
             continue
         other = ask_again(service._replace(api_prefix=prefix), LIST_WEBHOOKS)
-        if other.error is None or other.error.code in _DENIED:
-            finding = Finding("access", Verdict.FAILED, f"{probe}; {other}", (_set_prefix(service, prefix),))
+        if other.error is None or other.error.code in _DENIED_CODES:
+            finding = Finding("access", Verdict.FAILED, f"{probe}; {other}", (_hint_at_prefix(service, prefix),))
             return finding, prefix if other.error is None else None
     return Finding("access", Verdict.FAILED, probe.error.message, (connection_hint(service, ""),)), None
 
 
-def _set_prefix(service: Service, prefix: str) -> Hint:
+def _hint_at_prefix(service: Service, prefix: str) -> Hint:
     if service.profile is not None:
         return command(f"config set api_prefix {prefix}")
     line = f"auth login --base-url {service.origin.base_url} --api-prefix {prefix}"
-    return command(line, "only a profile has a prefix", bare=True)
+    return command(line, "only a profile can have an API prefix", bare=True)
 
 
 def check_clock(probe: Probe) -> Finding:
-    """Check this machine's clock against the Date of an answer (RFC 9110 section 6.6.1)."""
+    """Compare this machine's clock with the Date header of an answer (RFC 9110 section 6.6.1)."""
     answer = probe.exchange.answer if probe.exchange else None
     date = parse_date(answer.header("Date") or "") if answer else None
     if answer is None or date is None:
         return Finding("clock", Verdict.SKIPPED, "the service sent no date")
     if (answer.header("Age") or "0").strip("0"):
-        return Finding("clock", Verdict.SKIPPED, "a cache replied, not the service")
+        return Finding("clock", Verdict.SKIPPED, "a cache answered in place of the service")
     seconds = round((probe.at - date).total_seconds())
-    if abs(seconds) <= _CLOCK_SECONDS:
-        return Finding("clock", Verdict.OK, f"within {_CLOCK_SECONDS} s of the service's")
-    which = "ahead of" if seconds > 0 else "behind"
-    found = f"{abs(seconds)} s {which} the service's ({date:%Y-%m-%d %H:%M:%S} UTC)"
-    return Finding("clock", Verdict.WARNING, found, (Hint("timedatectl status", "if this machine is wrong"),))
+    if abs(seconds) <= _MAX_CLOCK_SECONDS:
+        return Finding("clock", Verdict.OK, f"within {_MAX_CLOCK_SECONDS} s of the service's clock")
+    direction = "ahead of" if seconds > 0 else "behind"
+    found = f"{abs(seconds)} s {direction} the service's clock ({date:%Y-%m-%d %H:%M:%S} UTC)"
+    return Finding("clock", Verdict.WARNING, found, (Hint("timedatectl status", "if this machine's clock is wrong"),))

@@ -9,8 +9,8 @@ from escrowctl.errors import EscrowctlError, Hint
 class Verdict(StrEnum):
     """The result of a check.
 
-    `FOUND` is a value that the profile could store; `UNCLEAR` needs a decision; `SKIPPED` could not be checked,
-    or there was nothing to check.
+    `FOUND`: the profile can store the value that was found. `UNCLEAR`: the operator must decide. `SKIPPED`: it could
+    not be checked, or there was nothing to check.
     """
 
     OK = "ok"
@@ -22,7 +22,7 @@ class Verdict(StrEnum):
 
 
 class Finding(NamedTuple):
-    """One check: its name, its verdict, a short description, and hints to fix it."""
+    """The result of one check: its name, verdict, a short description, and hints for the operator."""
 
     name: str
     verdict: Verdict

@@ -1,4 +1,4 @@
-"""The journal: whether it can be used, its writes with an unknown outcome, and the locks of its folder."""
+"""Checks of the journal: its records, its writes with an unknown outcome, and the locks of its folder."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,37 +12,38 @@ from escrowctl.journal.storage import head_of
 from escrowctl.journal.verification import verify
 
 _PAGE = 500
-_MOST_NAMES = 5
+_MAX_NAMES = 5
 _CHAIN_SECONDS = 0.5
-"""Checking the data derived from the records takes nine times as long as checking their chain."""
+"""The time limit for checking the chain of records. The data derived from them takes nine times as long."""
 
 
 def check_journal(journal: Journal, clock: Callable[[], float]) -> Iterator[Finding]:
-    """Verify the journal, or only its first records if all would take more than five seconds; count unknown outcomes.
+    """Verify the journal, and count the writes with an unknown outcome.
 
+    If that would take more than five seconds, only the first records are verified.
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
     """
     journal.require_complete()
-    found = _verify(journal, clock)
-    yield found
-    if found.verdict is Verdict.FAILED:
+    verified = _verify_journal(journal, clock)
+    yield verified
+    if verified.verdict is Verdict.FAILED:
         return
     names = [entry.name for entry in journal.all(Selection(_PAGE, states=(State.UNKNOWN,)))]
     if not names:
         yield Finding("unknown", Verdict.OK, "no write has an unknown outcome")
         return
-    more = ", ..." if len(names) > _MOST_NAMES else ""
-    count = f"writes with an unknown outcome: {len(names)} ({', '.join(names[:_MOST_NAMES])}{more})"
+    more = ", ..." if len(names) > _MAX_NAMES else ""
+    count = f"writes with an unknown outcome: {len(names)} ({', '.join(names[:_MAX_NAMES])}{more})"
     yield Finding("unknown", Verdict.WARNING, count, (command("journal list --unknown", bare=True),))
 
 
-def _verify(journal: Journal, clock: Callable[[], float]) -> Finding:
+def _verify_journal(journal: Journal, clock: Callable[[], float]) -> Finding:
     storage = journal.storage
     if not storage.is_there:
         return Finding("journal", Verdict.SKIPPED, f"there is no {storage.where}: the first write creates it")
     end = clock() + _CHAIN_SECONDS
     found = verify(storage, is_late=lambda: clock() > end)
-    hints = (command("journal verify", "to check all", bare=True),) if found.problem or found.is_partial else ()
+    hints = (command("journal verify", "to verify it all", bare=True),) if found.problem or found.is_partial else ()
     if found.problem is not None:
         return Finding("journal", Verdict.FAILED, f"{storage.where}: {found.problem}", hints)
     extent = f"the first {found.records} are verified" if found.is_partial else "verified"
@@ -51,8 +52,8 @@ def _verify(journal: Journal, clock: Callable[[], float]) -> Finding:
 
 
 def check_locks(folder: Path) -> Finding:
-    """Check that the journal's locks are shared by all users of its folder."""
-    why = find_unshared_locks(folder)
-    if why is None:
+    """Check that every process and machine with access to `folder` sees the journal's locks."""
+    reason = find_unshared_locks(folder)
+    if reason is None:
         return Finding("locks", Verdict.OK, f"{folder} is on a mount with shared locks")
-    return Finding("locks", Verdict.WARNING, why)
+    return Finding("locks", Verdict.WARNING, reason)

@@ -1,4 +1,4 @@
-"""The connection to the service: proxy, name, TCP, TLS."""
+"""Checks of the connection to the service: proxy, host name, TCP and TLS."""
 
 import ipaddress
 import shlex
@@ -15,12 +15,12 @@ from escrowctl.doctor.finding import Finding, Verdict
 from escrowctl.errors import Hint
 
 _DNS_SECONDS = 10.0
-_FEW_DAYS = 14
-_MOST_ADDRESSES = 3
+_MIN_DAYS_LEFT = 14
+_MAX_ADDRESSES = 3
 
 
 def check_proxy(origin: Origin, environ: Mapping[str, str]) -> Finding:
-    """Check which proxy requests to the service go through. Raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
+    """Report the proxy for requests to `origin`. Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a bad one."""
     proxy, name = find_proxy(origin, environ), find_proxy_name(environ)
     if proxy is not None:
         return Finding("proxy", Verdict.OK, f"{hide_userinfo(proxy)} (from {name})")
@@ -29,40 +29,40 @@ def check_proxy(origin: Origin, environ: Mapping[str, str]) -> Finding:
 
 
 def check_name(service: Service, *, monotonic: Callable[[], float]) -> Finding:
-    """Check that the host to connect to has an address: the proxy's host if there is one, else the service's."""
+    """Check that the first host to connect to, the proxy or else the service, has an IP address."""
     proxy = service.network.proxy
     host = (urlsplit(proxy).hostname if proxy else None) or service.origin.host
     with suppress(ValueError):
-        return Finding("dns", Verdict.SKIPPED, f"{ipaddress.ip_address(host)} is an address")
+        return Finding("dns", Verdict.SKIPPED, f"{ipaddress.ip_address(host)} is an IP address")
     try:
         addresses = resolve_name(host, service.origin.port, seconds=_DNS_SECONDS, monotonic=monotonic)
     except OSError as error:
         hint = Hint(f"getent hosts {shlex.quote(host)}", "check the name, and the DNS servers of this machine")
         return Finding("dns", Verdict.FAILED, f"{host}: {error.strerror or error}", (hint,))
-    more = ", ..." if len(addresses) > _MOST_ADDRESSES else ""
+    more = ", ..." if len(addresses) > _MAX_ADDRESSES else ""
     whose = " (the proxy; it resolves the name of the service)" if proxy else ""
-    return Finding("dns", Verdict.OK, f"{host}: {', '.join(addresses[:_MOST_ADDRESSES])}{more}{whose}")
+    return Finding("dns", Verdict.OK, f"{host}: {', '.join(addresses[:_MAX_ADDRESSES])}{more}{whose}")
 
 
 def check_way(exchange: Exchange, service: Service, *, hints: tuple[Hint, ...], now: datetime) -> Iterator[Finding]:
-    """Check how far a request got; stop where it failed. `hints` are for a failed request."""
+    """Check the TCP and TLS connection of a request, until the first failure, which gets the `hints`."""
     peer, proxy = exchange.peer, exchange.proxy
-    why = f"{(exchange.fault or Fault.BROKEN_OFF).value}{f' ({exchange.detail})' if exchange.detail else ''}"
+    reason = f"{(exchange.fault or Fault.BROKEN_OFF).value}{f' ({exchange.detail})' if exchange.detail else ''}"
     if peer is None:
-        to = f"the proxy {proxy}" if proxy else str(service.origin)
-        yield Finding("tcp", Verdict.FAILED, f"{to}: {why}", hints)
+        target = f"the proxy {proxy}" if proxy else str(service.origin)
+        yield Finding("tcp", Verdict.FAILED, f"{target}: {reason}", hints)
         return
     connected = f"connected to {peer.address}{f' (the proxy {proxy})' if proxy else ''}"
     if exchange.fault is Fault.PROXY:
-        yield Finding("tcp", Verdict.FAILED, f"{connected}: {why}", hints)
+        yield Finding("tcp", Verdict.FAILED, f"{connected}: {reason}", hints)
         return
     yield Finding("tcp", Verdict.OK, connected)
     if service.origin.scheme == "http":
-        yield Finding("tls", Verdict.SKIPPED, "plain http, to loopback only")
+        yield Finding("tls", Verdict.SKIPPED, "plain http, which is allowed to loopback only")
     elif peer.tls is None:
-        yield Finding("tls", Verdict.FAILED, why, hints)
+        yield Finding("tls", Verdict.FAILED, reason, hints)
     else:
         days = (peer.tls.ends - now).days
-        verdict = Verdict.OK if days >= _FEW_DAYS else Verdict.WARNING
+        verdict = Verdict.OK if days >= _MIN_DAYS_LEFT else Verdict.WARNING
         until = f"valid until {peer.tls.ends:%Y-%m-%d} ({days} days)"
         yield Finding("tls", verdict, f"{peer.tls.version}, certificate by {peer.tls.issuer}, {until}")

@@ -1,1 +1,1 @@
-"""The journal: every write's intent, durable before its bytes, and its outcome after."""
+"""The journal: it stores each write durably before the write is sent, and its outcome afterwards."""

@@ -1,4 +1,4 @@
-"""The account of a write: a claim of success is valid only for that account."""
+"""The account that sends a write. An earlier write counts as done only for its own account."""
 
 import hashlib
 import os
@@ -8,14 +8,14 @@ from escrowctl.contract.redaction import Secret
 
 _SALT_BYTES = 8
 _DIGEST_CHARS = 8
-"""32 bits tell a user's keys apart, and are too few to test guesses of a short key against."""
+"""32 bits are enough to tell a user's keys apart, but too few to confirm a guess of a short key."""
 
 
 class Account:
     """An account at a service, as far as the journal knows it.
 
-    `name` is the profile's `account`, `fingerprint` is that of the API key: `SALT:DIGEST`, both
-    hexadecimal. `key` is set only for the account of this run; it is never stored, and not compared.
+    `name` is the setting `account` of the profile. `fingerprint` is a salted hash of the API key: `SALT:DIGEST`,
+    both hexadecimal. `key` is the API key itself, set only for this run's account. It is never stored.
     """
 
     def __init__(self, name: str | None = None, fingerprint: str | None = None, *, key: Secret | None = None) -> None:
@@ -33,12 +33,12 @@ class Account:
 
     @cached_property
     def of_entry(self) -> "Account":
-        """The account of this run as an entry stores it: the key as a fingerprint with a new salt."""
+        """This account as an entry stores it: with a new fingerprint of the key, but without the key."""
         salt = os.urandom(_SALT_BYTES).hex()
         return Account(self.name, _fingerprint(salt, self.key) if self.key else self.fingerprint)
 
     def is_same(self, earlier: "Account") -> bool:
-        """Whether an entry was certainly made under this account: by the same key, or under the same name."""
+        """Whether an earlier write's account is certainly this one: it has the same key or the same name."""
         if self.key is not None and earlier.fingerprint is not None:
             salt = earlier.fingerprint.partition(":")[0]
             if _fingerprint(salt, self.key) == earlier.fingerprint:
@@ -46,15 +46,15 @@ class Account:
         return self.name is not None and self.name == earlier.name
 
     def is_other(self, earlier: "Account") -> bool:
-        """Whether an entry was certainly made under another account: both have a name, and the names differ.
+        """Whether an earlier write's account is certainly another one: both have a name, and the names differ.
 
-        One API key belongs to one account, even under two names.
+        If both have the same API key, they are one account, even under two names.
         """
         return None not in (self.name, earlier.name) and not self.is_same(earlier)
 
 
 NO_ACCOUNT = Account()
-"""The account of entries from earlier formats: not known."""
+"""An account that is not known, as for entries of earlier formats."""
 
 
 def _fingerprint(salt: str, key: Secret) -> str:

@@ -12,12 +12,12 @@ GENESIS = "0" * 64
 
 
 class Kind(StrEnum):
-    """The kind of a record: a write about to be sent, its outcome, an operator's decision, or an entry imported
-    from another journal. About the journal itself: it was made from an export, the reason why live creates are
-    sent anyway, or it is closed (always the last record)."""
+    """The kind of a record. Four are about an entry: a write that is about to be sent, its outcome, an operator's
+    decision, an import from another journal. Three are about the journal itself. OPENING: it was made from an
+    export. REASON: why live creates may be sent since then. CLOSING: another journal replaced this one."""
 
     INTENT = "intent"
-    # Stored, and covered by each digest, since format 1.
+    # The value is older than the name. It is stored and hashed, so it cannot change.
     SETTLEMENT = "verdict"
     DECISION = "decision"
     IMPORT = "import"
@@ -28,11 +28,11 @@ class Kind(StrEnum):
 
 JOURNAL_KINDS = (Kind.OPENING, Kind.REASON, Kind.CLOSING)
 JOURNAL = 0
-"""The entry number of records about the journal itself. Their facts are texts."""
+"""The entry number of all records about the journal itself."""
 
 
 class ChainRecord(NamedTuple):
-    """One appended record; `facts` is canonical JSON text."""
+    """One record of the chain. `at` is its time, `facts` its content as canonical JSON."""
 
     sequence: int
     entry: int
@@ -41,7 +41,7 @@ class ChainRecord(NamedTuple):
     facts: str
 
     def digest(self, previous: str) -> str:
-        """Return SHA-256 over the previous digest and every column, as hex."""
+        """Return the SHA-256 of the previous digest and all fields of this record, as hex."""
         covered = json.dumps([previous, *self])
         return hashlib.sha256(covered.encode()).hexdigest()
 
@@ -69,10 +69,10 @@ class Link(NamedTuple):
         return Head(self.record.sequence, self.digest)
 
     def follows(self, previous: Head) -> bool:
-        """Whether this is the next record after a head, and its digest is right."""
+        """Whether this record comes directly after a head, and its digest is correct."""
         return self.record.sequence == previous.sequence + 1 and self.digest == self.record.digest(previous.digest)
 
 
-def canonical(facts: dict[str, object]) -> str:
-    """Return facts as canonical JSON: one text for equal facts."""
+def canonical_json(facts: dict[str, object]) -> str:
+    """Return facts as canonical JSON: equal facts give equal texts."""
     return _encode(facts)

@@ -25,9 +25,9 @@ from escrowctl.runtime import timestamp
 
 
 class Commit:
-    """The rules inside one transaction. Nothing is recorded until the transaction has ended.
+    """Applies the journal's rules inside one transaction. Nothing is recorded until the transaction has ended.
 
-    It takes the lock of each entry that it begins. Call `free_locks` if nothing was committed.
+    It takes the lock of each entry that it begins. If the transaction fails, call `free_locks`.
     """
 
     def __init__(
@@ -40,14 +40,15 @@ class Commit:
         self._held: list[int] = []
 
     def free_locks(self) -> None:
-        """Free the locks of the entries that were begun."""
+        """Free the locks of the entries that this commit has begun."""
         for number in self._held:
             self._locks.free(number)
 
     def begin_or_refuse(self, begin: Begin) -> Entry | EscrowctlError:
-        """Record one intent, and return its entry in flight; or the entry that it repeats; or the refusal.
+        """Record one intent, and return its entry in flight.
 
-        Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`, which ends the commit for all its intents.
+        If the intent was sent before, return the earlier entry. If it is refused, return the error. Raises
+        `ErrorCode.JOURNAL_UNUSABLE`; then the commit must fail for all its intents.
         """
         try:
             return self._begin(begin)
@@ -57,7 +58,7 @@ class Commit:
             return refused
 
     def settle(self, entry: Entry, settlement: Settlement) -> Entry | EscrowctlError:
-        """Record the outcome of an attempt; see `Journal.settle_all`."""
+        """Record the outcome of an attempt, and return the entry, or an error if another process changed it."""
         now, at = self.transaction.find(entry.number), timestamp(self._now())
         facts = facts_of_settlement(settlement)
         if now is not None and (now.request_id, now.state) == (entry.request_id, State.IN_FLIGHT):
@@ -70,7 +71,7 @@ class Commit:
         return guards.taken_over(entry, settlement)
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Record later evidence; see `Journal.settle_later`."""
+        """Record an outcome that was found later. Raises `ErrorCode.BUSY` if the entry has changed."""
         now = self.transaction.find(entry.number)
         if now is not None and now.attempt == entry.attempt and now.settlement.is_verified_as(settlement):
             return now
@@ -79,14 +80,14 @@ class Commit:
         return self.transaction.append(entry.number, Kind.SETTLEMENT, facts_of_settlement(settlement), at=at)
 
     def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
-        """Record an operator's decision; see `Journal.decide`."""
+        """Record an operator's decision on an entry's outcome. Raises `ErrorCode.BUSY` if the entry has changed."""
         self._require_unchanged(entry)
         return self._record_decision(entry, settlement, decision)
 
     def find_known(self, intent: Intent, *, resend_throttled: bool) -> tuple[Entry | None, Entry | None]:
-        """Return the entry that an intent repeats by its idempotency key, or else one that it may send again, or None.
+        """Return (the entry that an intent repeats, the entry that it may send again); at most one is not None.
 
-        Raises the refusal of an intent by its key, its fingerprint or its reference.
+        The idempotency key finds both. Raises the error if a key, fingerprint or reference forbids the intent.
         """
         duplicates = self.find_duplicates(intent)
         sent, earlier = keys.find_by_key(duplicates, intent, resend_throttled=resend_throttled)
@@ -97,13 +98,13 @@ class Commit:
     def check_caps(
         self, intent: Intent, limits: Caps, *, earlier: Entry | None = None, is_resend: bool = False
     ) -> None:
-        """Raise `ErrorCode.CAPPED` if a write is above the caps. `earlier` is counted already."""
+        """Raise `ErrorCode.CAPPED` if a write exceeds the caps. `caps.check_caps` explains the parameters."""
         if limits:
             now = timestamp(self._now())
             caps.check_caps(self.transaction, intent, limits, earlier=earlier, now=now, is_resend=is_resend)
 
     def find_duplicates(self, intent: Intent, *, exclude: int | None = None) -> list[Entry]:
-        """Return the entries that may stop an intent, as they are now. Other accounts and services are left out."""
+        """Return the current entries with a duplicate key of an intent. Other services and accounts are left out."""
         return [
             read_now(entry, self._storage, self._locks)
             for entry in self.transaction.find_by_keys(keys_to_check(intent))
@@ -118,7 +119,7 @@ class Commit:
         if sent is not None:
             return sent
         self.check_caps(intent, begin.caps, earlier=earlier)
-        begun = self._attempt(intent, earlier, request_id=begin.request_id)
+        begun = self._record_attempt(intent, earlier, request_id=begin.request_id)
         if begin.planned is not None:
             self.transaction.unplan(*begin.planned)
         return begun
@@ -129,26 +130,26 @@ class Commit:
         self._check_duplicates(self.find_duplicates(intent, exclude=entry.number), intent)
         self.check_caps(intent, begin.caps, earlier=entry, is_resend=begin.decision is not None)
         # Record nothing before the last possible refusal: other writes share the commit, which would store it.
-        self._hold(entry.number)
+        self._hold_lock(entry.number)
         if begin.decision is not None:
             settlement = entry.settlement._replace(detail=DECIDED_RESEND)
             entry = self._record_decision(entry, settlement, begin.decision)
-        return self._attempt(intent, entry, request_id=begin.request_id)
+        return self._record_attempt(intent, entry, request_id=begin.request_id)
 
-    def _attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str) -> Entry:
-        """Record the next attempt, or the first, and return it."""
+    def _record_attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str) -> Entry:
+        """Record the next attempt of `earlier`, or the first attempt of a new entry, and return the entry."""
         number = earlier.number if earlier else self.transaction.next_number()
         # Lock before the commit: a process that can see the entry must see that its sender is running.
-        self._hold(number)
+        self._hold_lock(number)
         facts = facts_of_intent(intent, attempt=earlier.attempt + 1 if earlier else 1, request_id=request_id)
         return self.transaction.append(number, Kind.INTENT, facts, at=timestamp(self._now()))
 
-    def _hold(self, number: int) -> None:
-        """Take an entry's lock, once."""
+    def _hold_lock(self, number: int) -> None:
+        """Take an entry's lock. Raises `ErrorCode.BUSY` if another process has it."""
         if number in self._held:
             return
         if not self._locks.hold(number):
-            raise guards.taken(number)
+            raise guards.entry_locked(number)
         self._held.append(number)
 
     def _check_duplicates(self, found: list[Entry], intent: Intent) -> None:
@@ -159,15 +160,15 @@ class Commit:
         return self.transaction.append(entry.number, Kind.DECISION, facts, at=timestamp(self._now()))
 
     def _require_unchanged(self, entry: Entry) -> None:
-        """Refuse to continue with an entry that has changed since it was read."""
+        """Raise `ErrorCode.BUSY` if an entry has changed since it was read."""
         stored = self.transaction.find(entry.number)
         now = read_now(stored, self._storage, self._locks) if stored else None
         if now is None or (now.settlement, now.attempt) != (entry.settlement, entry.attempt):
-            raise guards.changed(entry)
+            raise guards.entry_changed(entry)
 
 
 def read_now(entry: Entry, storage: Storage, locks: Locks) -> Entry:
-    """Return an entry as it is now. An entry in flight whose process has ended is unknown."""
+    """Return an entry in its current state. If its process ended while it was in flight, it is unknown."""
     if entry.state is not State.IN_FLIGHT or locks.is_held(entry.number):
         return entry
     # Its process may have settled it and freed the lock since it was read: then the stored entry counts.

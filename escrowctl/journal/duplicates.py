@@ -1,4 +1,4 @@
-"""Writes that are done twice, under one id, reference or idempotency key, from two journals. An import shows them."""
+"""Find writes that two journals did twice: with the same id, reference or idempotency key. An import shows them."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ _PAGE = 500
 
 
 class Duplicate(NamedTuple):
-    """Two done entries. The fields that they share are set: `id` for two releases, `reference` for two creates."""
+    """Two done entries that share `id`, `reference` or `idempotency_key`. Each of these is None if it is not shared."""
 
     first: Entry
     second: Entry
@@ -22,16 +22,16 @@ class Duplicate(NamedTuple):
 
 
 def list_duplicates(journal: Journal) -> list[Duplicate]:
-    """Return all duplicate pairs of a journal."""
+    """Return all pairs of duplicates in a journal."""
     numbers: defaultdict[int, list[int]] = defaultdict(list)
     for entry in journal.all(Selection(_PAGE, states=(State.DONE,))):
         for key in duplicate_keys(entry):
             numbers[key].append(entry.number)
-    return pair_up(journal.storage.entries({number for some in numbers.values() if some[1:] for number in some}))
+    return find_pairs(journal.storage.entries({number for some in numbers.values() if some[1:] for number in some}))
 
 
-def pair_up(entries: Iterable[Entry]) -> list[Duplicate]:
-    """Return the duplicate pairs among these entries, by number."""
+def find_pairs(entries: Iterable[Entry]) -> list[Duplicate]:
+    """Return the pairs of duplicates among these entries, in the order of their numbers."""
     under_key: defaultdict[int, list[Entry]] = defaultdict(list)
     found: dict[tuple[int, int], Duplicate | None] = {}
     for entry in sorted(entries, key=lambda one: one.number):
@@ -42,7 +42,7 @@ def pair_up(entries: Iterable[Entry]) -> list[Duplicate]:
 
 
 def _compare(first: Entry, second: Entry) -> Duplicate | None:
-    """Return two done writes as a pair. None: they share nothing, or both may be intended."""
+    """Return two done entries as a pair of duplicates. None: they share nothing, or both may be intended."""
     one, other = first.intent, second.intent
     is_allowed = first.number in other.allowed_duplicates or second.number in one.allowed_duplicates
     if is_allowed or not one.may_share_account(other):
@@ -50,7 +50,7 @@ def _compare(first: Entry, second: Entry) -> Duplicate | None:
     has_one_key = one.idempotency_key == other.idempotency_key
     created = first.settlement.result_id if one.has_no_id and other.has_no_id else None
     if has_one_key and created is not None and created == second.settlement.result_id:
-        # The service knew the key: both are one escrow.
+        # The service recognised the key: both entries are one escrow.
         return None
     has_one_id = one.is_once_only and one.operation == other.operation and one.has_same_id(other)
     are_two_runs = None not in (one.run_key, other.run_key) and one.run_key != other.run_key

@@ -14,14 +14,14 @@ from escrowctl.journal.chain import Kind
 from escrowctl.journal.model import UNSETTLED, Entry, Event, Intent, Settlement, State
 
 Facts = dict[str, Any]
-"""Stored values by the names of `FIELDS`: text, integer or None."""
+"""Field name -> stored value: text, integer or None. The names are those of `FIELDS`."""
 
-UNDECODABLE = (ValueError, TypeError, KeyError, IndexError, ArithmeticError)
-"""The exceptions that a value of the wrong kind raises when an entry is built from its records."""
+DECODING_ERRORS = (ValueError, TypeError, KeyError, IndexError, ArithmeticError)
+"""The exceptions that may be raised when an entry is built from damaged records."""
 
 TIME = r"[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}\.[0-9]{3}Z"
 AMOUNT = r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
-_NUMBERS = r"([1-9][0-9]{0,17}(,[1-9][0-9]{0,17})*)?"
+_NUMBER_LIST = r"([1-9][0-9]{0,17}(,[1-9][0-9]{0,17})*)?"
 _ORIGIN = r"[0-9a-f-]{36} j[1-9][0-9]{0,17}"
 _FINGERPRINT = r"[0-9a-f]{16}:[0-9a-f]{8}"
 _BATCH = r"b[1-9][0-9]{0,17}"
@@ -31,8 +31,9 @@ class Field(NamedTuple):
     """One stored value of an entry.
 
     `name` is its name in records, columns and exports, `attribute` its path in an Entry, `kind` the kind
-    of record that contains it. `shown`: it is in the view of a complete entry. `listed`: it is in that
-    view and in lists. `queried`: it is also a column of the entry's row.
+    of record that contains it. `pattern` is a regular expression for its text. `shown`: it is in the view of a
+    complete entry. `listed`: it is in that view and in lists. `queried`: it is also a column of the entry's row.
+    `decode` turns the stored value into the attribute's value.
     """
 
     name: str
@@ -40,27 +41,27 @@ class Field(NamedTuple):
     kind: Kind
     type: type = str
     nullable: bool = False
-    spelling: str = ""
+    pattern: str = ""
     queried: bool = False
     shown: bool = False
     listed: bool = False
     decode: Callable[[Any], Any] = lambda value: value
 
 
-def _split(text: str) -> tuple[int, ...]:
+def _parse_numbers(text: str) -> tuple[int, ...]:
     return tuple(int(one) for one in text.split(",") if one)
 
 
 _INTENT, _SETTLEMENT, _IMPORT = Kind.INTENT, Kind.SETTLEMENT, Kind.IMPORT
-# In the order of the views. The names are stored and hash-chained since format 1, so some differ from the code's:
+# In the order of the views. The names are stored and hashed, so they cannot change. Two differ from the code's:
 # "likeness" is the fingerprint, "despite" the allowed duplicates. `sent_at` and `settled_at` are dates of
 # records: only the record of an import has them as fields.
 FIELDS = (
-    Field("sent_at", "sent_at", _IMPORT, spelling=TIME, queried=True, listed=True),
+    Field("sent_at", "sent_at", _IMPORT, pattern=TIME, queried=True, listed=True),
     Field("operation", "intent.operation", _INTENT, queried=True, listed=True),
     Field("state", "settlement.state", _SETTLEMENT, queried=True, listed=True),
     Field("detail", "settlement.detail", _SETTLEMENT, listed=True),
-    Field("amount", "intent.money.amount", _INTENT, nullable=True, spelling=AMOUNT, listed=True),
+    Field("amount", "intent.money.amount", _INTENT, nullable=True, pattern=AMOUNT, listed=True),
     Field("currency", "intent.money.currency", _INTENT, nullable=True, listed=True),
     Field("resource_id", "intent.resource_id", _INTENT, nullable=True, queried=True, listed=True),
     Field("result_id", "settlement.result_id", _SETTLEMENT, nullable=True, queried=True),
@@ -74,9 +75,9 @@ FIELDS = (
     Field("body", "intent.body", _INTENT, nullable=True, shown=True),
     Field("idempotency_key", "intent.idempotency_key", _INTENT, shown=True),
     Field("likeness", "intent.fingerprint", _INTENT),
-    Field("despite", "intent.allowed_duplicates", _INTENT, spelling=_NUMBERS, decode=_split),
+    Field("despite", "intent.allowed_duplicates", _INTENT, pattern=_NUMBER_LIST, decode=_parse_numbers),
     Field("account", "intent.account.of_entry.name", _INTENT, nullable=True),
-    Field("key_fingerprint", "intent.account.of_entry.fingerprint", _INTENT, nullable=True, spelling=_FINGERPRINT),
+    Field("key_fingerprint", "intent.account.of_entry.fingerprint", _INTENT, nullable=True, pattern=_FINGERPRINT),
     Field("request_id", "request_id", _INTENT, shown=True),
     Field("operator", "intent.operator", _INTENT, listed=True),
     Field("attempt", "attempt", _INTENT, int, shown=True),
@@ -85,70 +86,70 @@ FIELDS = (
     Field("may_repeat", "settlement.may_repeat", _SETTLEMENT, int, decode=bool),
     Field("verified", "settlement.verified", _SETTLEMENT, int, decode=bool),
     Field("remark", "settlement.remark", _SETTLEMENT, nullable=True, queried=True, shown=True),
-    Field("settled_at", "settled_at", _IMPORT, nullable=True, spelling=TIME, shown=True),
+    Field("settled_at", "settled_at", _IMPORT, nullable=True, pattern=TIME, shown=True),
     Field("resends", "resends", _IMPORT, int),
-    Field("batch", "intent.batch", _INTENT, nullable=True, spelling=_BATCH, queried=True, shown=True),
+    Field("batch", "intent.batch", _INTENT, nullable=True, pattern=_BATCH, queried=True, shown=True),
     Field("line", "intent.line", _INTENT, int, nullable=True, queried=True, shown=True),
     Field("columns", "intent.columns", _INTENT, nullable=True),
     Field("run_key", "intent.run_key", _INTENT, nullable=True),
-    Field("origin", "origin", _IMPORT, nullable=True, spelling=_ORIGIN, queried=True, shown=True),
+    Field("origin", "origin", _IMPORT, nullable=True, pattern=_ORIGIN, queried=True, shown=True),
 )
 QUERIED = tuple(field.name for field in FIELDS if field.queried)
-"""The fields that an entry's row has as columns."""
+"""The names of the fields that are columns of an entry's row."""
 
 VIEWED = ("entry", *(field.name.replace("resource_id", "id") for field in FIELDS if field.listed or field.shown))
-"""The members of the view of a complete entry."""
+"""The names of the members in the view of a complete entry."""
 
-# To write records: the fields of each kind, and their paths in an Intent or a Settlement.
-_OF_INTENT = tuple(field for field in FIELDS if field.kind is Kind.INTENT)
-_OF_SETTLEMENT = tuple(field for field in FIELDS if field.kind is Kind.SETTLEMENT)
-_INTENT_PATHS = tuple((field.name, tuple(field.attribute.split("."))) for field in _OF_INTENT)
-_SETTLEMENT_PATHS = tuple((field.name, tuple(field.attribute.split("."))) for field in _OF_SETTLEMENT)
-FIELDS_OF: Mapping[Kind, tuple[Field, ...]] = {
-    Kind.INTENT: _OF_INTENT,
-    Kind.SETTLEMENT: _OF_SETTLEMENT,
-    # A decision is a settlement by a person: who, and why.
-    Kind.DECISION: (*_OF_SETTLEMENT, *(field for field in FIELDS if field.name in ("operator", "reason"))),
+# To write records: the fields of each kind of record, and their paths in an Entry.
+_INTENT_FIELDS = tuple(field for field in FIELDS if field.kind is Kind.INTENT)
+_SETTLEMENT_FIELDS = tuple(field for field in FIELDS if field.kind is Kind.SETTLEMENT)
+_INTENT_PATHS = tuple((field.name, tuple(field.attribute.split("."))) for field in _INTENT_FIELDS)
+_SETTLEMENT_PATHS = tuple((field.name, tuple(field.attribute.split("."))) for field in _SETTLEMENT_FIELDS)
+FIELDS_BY_KIND: Mapping[Kind, tuple[Field, ...]] = {
+    Kind.INTENT: _INTENT_FIELDS,
+    Kind.SETTLEMENT: _SETTLEMENT_FIELDS,
+    # A decision is a settlement by an operator, who gives a reason.
+    Kind.DECISION: (*_SETTLEMENT_FIELDS, *(field for field in FIELDS if field.name in ("operator", "reason"))),
     Kind.IMPORT: FIELDS,
 }
 """The fields that a record of each kind may have."""
 
-# To read them: part of the Entry ("" or "intent"), attribute there, field. Money, account and state are special.
-_DECODED = tuple(
+# To read records: part of the Entry ("" or "intent"), attribute of that part, field. `entry_of` builds the rest.
+_ENTRY_ATTRIBUTES = tuple(
     (part, attribute, field)
     for field in FIELDS
     for part, _, attribute in (field.attribute.rpartition("."),)
     if part in ("", "intent")
 )
-_DECODED_SETTLEMENT = tuple(
-    (field.attribute.partition(".")[2], field) for field in _OF_SETTLEMENT if field.name != "state"
+_SETTLEMENT_ATTRIBUTES = tuple(
+    (field.attribute.partition(".")[2], field) for field in _SETTLEMENT_FIELDS if field.name != "state"
 )
 _OUTCOMES = {State(outcome.value): outcome for outcome in Outcome} | {State.NOT_APPLIED: Outcome.UNKNOWN}
-_UNSETTLED: Facts = {field.name: None if field.nullable else field.type() for field in _OF_SETTLEMENT} | {
+_UNSETTLED: Facts = {field.name: None if field.nullable else field.type() for field in _SETTLEMENT_FIELDS} | {
     "state": State.IN_FLIGHT.value,
     "settled_at": None,
 }
 DEFAULTS: Facts = {
     field.name: None if field.nullable else field.type()
     for field in FIELDS
-    if field.nullable or field.spelling == _NUMBERS or field.name in ("may_repeat", "verified", "resends")
+    if field.nullable or field.pattern == _NUMBER_LIST or field.name in ("may_repeat", "verified", "resends")
 }
-"""The values of fields that a record does not have: null, 0 and "" are not written."""
+"""Field name -> default value (None, 0 or ""). A record leaves out a field with its default value."""
 
 
 def facts_of_intent(intent: Intent, *, attempt: int, request_id: str) -> Facts:
     """Return the facts for the record of an attempt."""
     entry = Entry(0, intent, UNSETTLED, attempt, request_id, "")
-    return _without_defaults({name: _encode(_read(entry, path)) for name, path in _INTENT_PATHS})
+    return _without_defaults({name: _encode(_read_path(entry, path)) for name, path in _INTENT_PATHS})
 
 
 def facts_of_settlement(settlement: Settlement) -> Facts:
     """Return the facts for the record of a settlement."""
-    return _without_defaults({name: _encode(_read(settlement, path[1:])) for name, path in _SETTLEMENT_PATHS})
+    return _without_defaults({name: _encode(_read_path(settlement, path[1:])) for name, path in _SETTLEMENT_PATHS})
 
 
-def apply(facts: Facts, kind: str, at: str, new: Mapping[str, Any]) -> Facts:
-    """Return all stored values of an entry after one more record (`facts` is empty for a new entry)."""
+def apply_record(facts: Facts, kind: str, at: str, new: Mapping[str, Any]) -> Facts:
+    """Return an entry's stored values after one more record. `facts` are the values before it, `new` its facts."""
     match kind:
         case Kind.INTENT:
             kept: Facts = {name: facts[name] for name in ("origin", "resends") if name in facts}
@@ -160,7 +161,7 @@ def apply(facts: Facts, kind: str, at: str, new: Mapping[str, Any]) -> Facts:
             return {**DEFAULTS, **new, **own}
         case _:
             known = {**DEFAULTS, **new}
-            return facts | {field.name: known[field.name] for field in _OF_SETTLEMENT} | {"settled_at": at}
+            return facts | {field.name: known[field.name] for field in _SETTLEMENT_FIELDS} | {"settled_at": at}
 
 
 def entry_of(
@@ -172,9 +173,9 @@ def entry_of(
     resends: int = 0,
     counted_on: str = "",
 ) -> Entry:
-    """Return the entry with these stored values. Raises one of `UNDECODABLE` if they are not valid."""
+    """Return the entry with these stored values. Raises one of `DECODING_ERRORS` if they are not valid."""
     parts: dict[str, dict[str, Any]] = {"": {}, "intent": {}}
-    for part, attribute, field in _DECODED:
+    for part, attribute, field in _ENTRY_ATTRIBUTES:
         parts[part][attribute] = field.decode(facts[field.name])
     amount = facts["amount"]
     intent = Intent(
@@ -188,9 +189,9 @@ def entry_of(
 
 
 def settlement_of(facts: Facts) -> Settlement:
-    """Return the settlement in an entry's stored values. Raises one of `UNDECODABLE` if they are not valid."""
+    """Return the settlement in an entry's stored values. Raises one of `DECODING_ERRORS` if they are not valid."""
     state = State(facts["state"])
-    values = {attribute: field.decode(facts[field.name]) for attribute, field in _DECODED_SETTLEMENT}
+    values = {attribute: field.decode(facts[field.name]) for attribute, field in _SETTLEMENT_ATTRIBUTES}
     return Settlement(_OUTCOMES.get(state), **values, not_applied=state is State.NOT_APPLIED)
 
 
@@ -200,7 +201,7 @@ def event_of(kind: str, at: str, facts: Mapping[str, Any]) -> Event:
         case Kind.INTENT:
             return Event(at, State.IN_FLIGHT, f"attempt {facts['attempt']}")
         case Kind.IMPORT:
-            return Event(at, State(facts["state"]), f"imported: {facts['origin']}")
+            return Event(at, State(facts["state"]), f"imported from {facts['origin']}")
         case Kind.DECISION:
             return Event(at, State(facts["state"]), f"{facts['detail']} ({facts['operator']}: {facts['reason']})")
         case _:
@@ -208,13 +209,13 @@ def event_of(kind: str, at: str, facts: Mapping[str, Any]) -> Event:
 
 
 def view(entry: Entry, *, whole: bool) -> dict[str, JsonValue]:
-    """Return an entry as JSON, without its history: the fields of a list, or (`whole`) the members `VIEWED`."""
+    """Return an entry as a JSON object without its history: the fields for lists, or if `whole` all of `VIEWED`."""
     document: dict[str, JsonValue] = {"entry": entry.name}
     for field in FIELDS:
         if field.name == "resource_id":
             document["id"] = entry.record_id
         elif field.listed or (whole and field.shown):
-            value = entry.shown_state if field.name == "state" else _read(entry, field.attribute.split("."))
+            value = entry.shown_state if field.name == "state" else _read_path(entry, field.attribute.split("."))
             document[field.name] = Number(str(value)) if isinstance(value, int) else value
     if entry.state is State.NOT_SENT:
         document["sent_at"] = None
@@ -227,7 +228,7 @@ def _without_defaults(facts: Facts) -> Facts:
     return {name: value for name, value in facts.items() if name not in DEFAULTS or value != DEFAULTS[name]}
 
 
-def _read(value: Any, path: Iterable[str]) -> Any:
+def _read_path(value: Any, path: Iterable[str]) -> Any:
     for name in path:
         value = None if value is None else getattr(value, name)
     return value

@@ -1,8 +1,8 @@
-"""An entry is the fold of its records. This module derives everything else that a journal stores about it.
+"""Build an entry from its records, and derive everything else that a journal stores about the entry.
 
 A storage has the records and, for lookups, data derived from them: a row for each entry, the duplicate
-keys under which an entry guards against new writes, and the running totals for caps. All of it can be
-rebuilt from the records. A row is compared with its records whenever the entry is read.
+keys that new writes are compared with, and the running totals for caps. The derived data can be rebuilt
+from the records. A row is compared with its records whenever the entry is read.
 """
 
 import functools
@@ -13,19 +13,19 @@ from typing import NamedTuple
 
 from escrowctl.contract.identifiers import fold_id, fold_reference
 from escrowctl.journal import fields
-from escrowctl.journal.chain import ChainRecord, Head, Kind, Link, canonical
+from escrowctl.journal.chain import ChainRecord, Head, Kind, Link, canonical_json
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.model import DECIDED_RESEND, OPEN_STATES, Entry, Intent, State
 
-_SHORT_LIVED = 1 << 62
-"""Added to keys that are removed when a write is settled, so that these few keys are next to each other. A commit of
-many writes then changes few pages of a table that is ordered by key. SQLite's integers have 63 bits."""
+_SHORT_LIVED_BIT = 1 << 62
+"""The bit that is set in keys that are removed when a write is settled. It keeps these few keys together: a commit
+of many writes then changes few pages of a table ordered by key. SQLite's positive integers have 63 bits."""
 
 
 class StoredRow(NamedTuple):
-    """The row that is stored for an entry in addition to its records. `values` are the queried fields.
+    """The row that is stored for an entry in addition to its records. `values` are the fields `QUERIED`.
 
-    `records` is the number of its records, `latest` the latest date in the journal up to its last record.
+    `records` is how many records the entry has, `latest` the latest date in the journal up to its last record.
     """
 
     values: tuple[str | int | None, ...]
@@ -35,7 +35,7 @@ class StoredRow(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """An entry with all stored values, its row, and the duplicate keys under which it guards against new writes."""
+    """An entry built from its records, with its stored values (`facts`), its row and its duplicate keys."""
 
     entry: Entry
     facts: Facts
@@ -44,19 +44,20 @@ class Folded(NamedTuple):
 
 
 def next_link(head: Head, number: int, kind: Kind, facts: Facts, *, at: str) -> Link:
-    """Return the record that continues a chain."""
-    record = ChainRecord(head.sequence + 1, number, kind.value, at, canonical(facts))
+    """Return the next record of the chain that ends with `head`. `number` is the entry's number."""
+    record = ChainRecord(head.sequence + 1, number, kind.value, at, canonical_json(facts))
     return Link(record, record.digest(head.digest))
 
 
 def extend(before: Folded | None, link: Link, *, latest: str, facts: Facts | None = None) -> Folded:
-    """Return an entry after one more record. Raises one of `fields.UNDECODABLE` if the record is not valid.
+    """Return an entry after one more record. Raises one of `fields.DECODING_ERRORS` if the record is not valid.
 
-    `latest` is the latest date of all earlier records, `facts` the record's decoded facts, if the caller has them.
+    `before` is None for a new entry. `latest` is the latest date of all earlier records in the journal. `facts` are
+    the record's decoded facts, if the caller has them.
     """
     record = link.record
     new = json.loads(record.facts) if facts is None else facts
-    facts = fields.apply(before.facts if before else {}, record.kind, record.at, new)
+    facts = fields.apply_record(before.facts if before else {}, record.kind, record.at, new)
     event = fields.event_of(record.kind, record.at, new)
     records, counted_on = (before.row.records, before.row.counted_on) if before else (0, "")
     now = max(latest, record.at)
@@ -85,9 +86,9 @@ def extend(before: Folded | None, link: Link, *, latest: str, facts: Facts | Non
 
 
 def build(row: StoredRow, links: Iterable[tuple[Link, str]]) -> Folded:
-    """Return a stored entry from its row and its records, each with the digest of the record before it.
+    """Return an entry from its stored row and its records. Each record comes with the digest before it.
 
-    Raises one of `fields.UNDECODABLE`: ValueError if a record was changed or the row does not match the records.
+    Raises one of `fields.DECODING_ERRORS`: ValueError if a record was changed or does not match the row.
     """
     found: Folded | None = None
     for link, previous in links:
@@ -101,11 +102,11 @@ def build(row: StoredRow, links: Iterable[tuple[Link, str]]) -> Folded:
 
 
 def duplicate_keys(entry: Entry) -> frozenset[int]:
-    """Return the keys under which an entry guards against new writes in its current state.
+    """Return the keys that new writes are compared with while an entry is in its current state.
 
-    Always its idempotency key. Its reference if it happened or may have happened. Its fingerprint while it
-    is open, and forever if it is a done release: once the outcome of a create or update is known, an
-    identical one may be intended.
+    The key of its idempotency key is always one of them, the key of its reference if it is open or done. The keys
+    of its fingerprints are included if it is open, or if it is done and once-only: once the outcome of a create or
+    update is known, an identical one may be intended.
     """
     is_open, is_done = entry.state in OPEN_STATES, entry.state is State.DONE
     guards_identical = is_open or (is_done and entry.intent.is_once_only)
@@ -113,37 +114,37 @@ def duplicate_keys(entry: Entry) -> frozenset[int]:
 
 
 def keys_to_check(intent: Intent) -> frozenset[int]:
-    """Return the keys under which an entry may stop this intent. A reference counts only without an id."""
+    """Return an intent's keys to compare with earlier entries. Its reference counts only if it has no id."""
     return _keys(intent, key=True, fingerprint=True, reference=intent.has_no_id)
 
 
 def idempotency_keys(intent: Intent) -> frozenset[int]:
-    """Return the key of a write's idempotency key."""
+    """Return the duplicate key that is derived from a write's idempotency key."""
     return _keys(intent, key=True)
 
 
 def fingerprint_keys(intent: Intent) -> frozenset[int]:
-    """Return the keys of an identical write: one for each fingerprint."""
+    """Return the duplicate keys that identical writes share. A create with a reference in a batch has none."""
     return _keys(intent, fingerprint=True)
 
 
 def reference_keys(intent: Intent) -> frozenset[int]:
-    """Return the key of a write's reference, if it has one."""
+    """Return the duplicate key that is derived from a write's reference. Empty if it has no reference."""
     return _keys(intent, reference=True)
 
 
 def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, reference: bool = False) -> frozenset[int]:
-    """Return the keys of these kinds. They are the same for all services: a lookup filters by service.
+    """Return the duplicate keys of these kinds. They do not contain the service: callers compare services.
 
-    Ids that differ only in case or Unicode form share a key, and so do references that look alike.
+    Ids that differ only in case or Unicode form have the same key. So do references that look alike.
     """
-    # The kinds' names are part of stored keys since format 1: "likeness" is the fingerprint.
+    # The stored keys are hashes of these names, so the names cannot change: "likeness" is the fingerprint.
     found = [_key("key", intent.idempotency_key)] if key else []
     # Only the reference identifies a row of a batch: thousands of rows may have the same amount.
     if fingerprint and not (intent.batch is not None and intent.has_no_id and intent.reference is not None):
-        given = [fold_id(one) if intent.is_once_only else one for one in intent.fingerprints]
-        place = 0 if intent.is_once_only else _SHORT_LIVED
-        found += [place | _key("likeness", intent.operation, one) for one in given]
+        fingerprints = [fold_id(one) if intent.is_once_only else one for one in intent.fingerprints]
+        bit = 0 if intent.is_once_only else _SHORT_LIVED_BIT
+        found += [bit | _key("likeness", intent.operation, one) for one in fingerprints]
     if reference and intent.reference is not None:
         found.append(_key("reference", fold_reference(intent.reference)))
     return frozenset(found)
@@ -151,5 +152,5 @@ def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, refer
 
 @functools.lru_cache(maxsize=1024)
 def _key(*parts: str) -> int:
-    # Below _SHORT_LIVED.
+    # The result is below _SHORT_LIVED_BIT.
     return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:8], "big") >> 2

@@ -1,4 +1,4 @@
-"""Refusals of a write: because of an earlier write in this journal, or another process."""
+"""Refuse a write because of an earlier write in this journal, or because of another process."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -11,11 +11,11 @@ from escrowctl.runtime import ago
 
 
 def check_duplicates(
-    duplicates: list[Entry], intent: Intent, find: Callable[[int], Entry | None], *, now: datetime
+    duplicates: list[Entry], intent: Intent, find_entry: Callable[[int], Entry | None], *, now: datetime
 ) -> None:
-    """Refuse a write that repeats one of these entries. Each shares a duplicate key with it; `find` finds an entry."""
+    """Refuse a write that repeats one of `duplicates`, which share a duplicate key with it."""
     for number in intent.allowed_duplicates:
-        if find(number) is None:
+        if find_entry(number) is None:
             raise bad_value(f"there is no entry j{number} in this journal, so it cannot be an allowed duplicate.")
     if not duplicates:
         return
@@ -28,81 +28,84 @@ def check_duplicates(
 def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) -> None:
     """Refuse a write that is identical to an earlier write that may have happened.
 
-    Raises EscrowctlError: `ErrorCode.BUSY` if the earlier write is in flight elsewhere; `EARLIER_UNKNOWN` if it is
-    unknown and not an allowed duplicate (a once-only write cannot be allowed); `ALREADY_DONE` if it is done and
-    once-only (`CONFLICT` if it may belong to another account); `CONFLICT` if both are once-only, their ids differ
-    only in case or Unicode form, and it is not an allowed duplicate. Any other write may be identical to a done
-    write: the same amount twice is legitimate.
+    Raises EscrowctlError:
+        `BUSY` if the earlier write is in flight.
+        `CONFLICT` if both are once-only and their ids differ only in case or Unicode form, unless it is allowed.
+        `ALREADY_DONE` if it is done and once-only, or `CONFLICT` if it may belong to another account.
+        `EARLIER_UNKNOWN` if it is unknown and not an allowed duplicate. A once-only write is never allowed.
+    Any other write may be identical to a done write: to create the same amount twice may be intended.
     """
     for entry in identical:
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
         if intent.is_once_only and not intent.has_same_id(entry.intent):
             if entry.number not in intent.allowed_duplicates:
-                raise _confusable(entry, intent, now)
+                raise _similar_id(entry, intent, now)
         elif entry.state is State.DONE and intent.is_once_only:
             raise _already_done(entry, intent, now)
         elif entry.state is State.UNKNOWN and (intent.is_once_only or entry.number not in intent.allowed_duplicates):
-            needed = sorted(other.number for other in identical if other.state is State.UNKNOWN)
-            like = f"an identical {intent.verb}"
+            to_allow = sorted(other.number for other in identical if other.state is State.UNKNOWN)
+            earlier_write = f"an identical {intent.verb}"
             if entry.intent.reference:
-                like += f' under the reference "{entry.intent.reference}"'
+                earlier_write += f' under the reference "{entry.intent.reference}"'
             if intent.is_once_only:
-                # It is never intended twice.
-                needed, like = [], f"the {intent.verb} of {entry.intent.resource_id}"
-            raise _earlier_unknown(entry, like, now, needed=needed)
+                # No entry can be allowed: a once-only write is never intended twice.
+                to_allow, earlier_write = [], f"the {intent.verb} of {entry.intent.resource_id}"
+            raise _unknown_duplicate(entry, earlier_write, now, to_allow=to_allow)
 
 
 def _find_identical(entries: list[Entry], intent: Intent, keys: frozenset[int]) -> list[Entry]:
-    """Return the entries with the same body or id. Two creates that both have a reference are compared only by it.
+    """Return the entries with the same body or id. If the intent has a reference, only entries without one.
 
-    A reference does not leave this machine: a create with a reference may repeat a create without one.
+    Two creates with references are compared only by them. The service does not see references: a create with a
+    reference may repeat a create without one.
     """
     found = [entry for entry in entries if keys & duplicate_keys(entry)]
     return [entry for entry in found if intent.reference is None or entry.intent.reference is None]
 
 
-def check_reference(under_reference: list[Entry], intent: Intent, *, now: datetime) -> None:
-    """Refuse a create whose reference an earlier create has: one reference, one escrow.
+def check_reference(same_reference: list[Entry], intent: Intent, *, now: datetime) -> None:
+    """Refuse a create if an earlier create has the same reference: one reference, one escrow.
 
-    Only a batch with a run key may repeat a done create, if that is an allowed duplicate of another run.
-    Raises EscrowctlError `ErrorCode.EARLIER_UNKNOWN`, `BUSY` or `REFERENCE_REUSED`, by the earlier state.
+    Exception: a batch with a run key may repeat an allowed duplicate that is done and belongs to another run.
+    Raises EscrowctlError: `ErrorCode.EARLIER_UNKNOWN`, `BUSY` or `REFERENCE_REUSED` if the earlier create is
+    unknown, in flight or done.
     """
-    for entry in under_reference:
+    for entry in same_reference:
         if entry.state is State.UNKNOWN:
-            like = f'the create under the reference "{intent.reference}"'
-            raise _earlier_unknown(entry, like, now, needed=[])
+            earlier_write = f'the create under the reference "{intent.reference}"'
+            raise _unknown_duplicate(entry, earlier_write, now, to_allow=[])
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
         is_other_run = bool(intent.run_key) and intent.run_key != entry.intent.run_key
         is_repeated = is_other_run and entry.number in intent.allowed_duplicates
         if entry.state is State.DONE and not is_repeated:
-            what = entry.settlement.result_id or f"an earlier {entry.intent.verb}"
+            escrow = entry.settlement.result_id or f"an earlier {entry.intent.verb}"
             raise refusal(
                 ErrorCode.REFERENCE_REUSED,
-                f'{what} already has the reference "{entry.intent.reference}" ({entry.name}, {entry.sent_at}).',
+                f'{escrow} already has the reference "{entry.intent.reference}" ({entry.name}, {entry.sent_at}).',
                 entry,
                 Reason.REFERENCE_REUSED,
             )
 
 
 def busy_elsewhere(seconds: float) -> EscrowctlError:
-    """Return the refusal to wait any longer for a lock that another process holds."""
+    """Return the error for a write that waited too long for a lock that another process holds."""
     return _busy(f"escrowctl waited {seconds:g} s for another process that works on the same write.")
 
 
-def taken(number: int) -> EscrowctlError:
-    """Return the refusal to work on an entry whose lock another process holds."""
+def entry_locked(number: int) -> EscrowctlError:
+    """Return the error for an entry whose lock another process holds."""
     return _busy(f"another process is working on journal entry j{number}.")
 
 
-def changed(entry: Entry) -> EscrowctlError:
-    """Return the refusal to continue with an entry that another process has changed meanwhile."""
+def entry_changed(entry: Entry) -> EscrowctlError:
+    """Return the error for an entry that another process changed after this command read it."""
     return refusal(ErrorCode.BUSY, f"another process changed {entry.name} since this command read it.", entry)
 
 
 def taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
-    """Return the error of an attempt whose entry another process took over while it was being sent."""
+    """Return the error for an attempt if another process changed its entry while the attempt was being sent."""
     verb = entry.intent.verb
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
@@ -115,7 +118,7 @@ def taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
 
 
 def busy(entry: Entry) -> EscrowctlError:
-    """Return the refusal of a write while another process sends an identical one."""
+    """Return the error for a write while another process sends an identical one, which is `entry`."""
     return refusal(
         ErrorCode.BUSY, f"another process is sending the same {entry.intent.verb} now ({entry.name}).", entry
     )
@@ -125,19 +128,19 @@ def _busy(message: str) -> EscrowctlError:
     return not_sent(ErrorCode.BUSY, message, effect=Effect.NOTHING_SENT_NOW, reason=Reason.BUSY)
 
 
-def _confusable(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
-    typed, then = intent.resource_id, entry.intent.resource_id
+def _similar_id(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
+    typed_id, earlier_id = intent.resource_id, entry.intent.resource_id
     return refusal(
         ErrorCode.CONFLICT,
-        f"{then} {_how_done(entry)} {ago(entry.settled_at or entry.sent_at, now)} ({entry.name}). "
-        f"{typed} differs only in case or Unicode form: some services treat both as the same escrow.",
+        f"{earlier_id} {_describe_result(entry)} {ago(entry.settled_at or entry.sent_at, now)} ({entry.name}). "
+        f"{typed_id} differs only in case or Unicode form: some services treat both as the same escrow.",
         entry,
         Reason.ID_WRITTEN_OTHERWISE,
-        id=typed,
+        id=typed_id,
     )
 
 
-def _how_done(entry: Entry) -> str:
+def _describe_result(entry: Entry) -> str:
     if entry.state is State.DONE and entry.settlement.verified:
         return f"was {entry.intent.done}"
     return f"may have been {entry.intent.done}"
@@ -146,42 +149,43 @@ def _how_done(entry: Entry) -> str:
 def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
     imported = f", imported from journal {entry.origin}" if entry.origin else ""
     when = f"{ago(entry.settled_at or entry.sent_at, now)} ({entry.name}{imported})"
-    typed, then, what = intent.resource_id, entry.intent.resource_id, f"the {intent.verb} of {intent.resource_id}"
+    typed_id, earlier_id = intent.resource_id, entry.intent.resource_id
+    write = f"the {intent.verb} of {typed_id}"
     if not intent.account.is_same(entry.intent.account):
         return refusal(
             ErrorCode.CONFLICT,
-            f"{typed} {_how_done(entry)} {when}, with another API key, or the journal does not know which: that "
-            "escrow may belong to another account.",
+            f"{typed_id} {_describe_result(entry)} {when} with another or an unknown API key: that escrow may "
+            "belong to another account.",
             entry,
             Reason.ID_OF_ANOTHER_ACCOUNT,
-            id=typed,
+            id=typed_id,
         )
     sentence = (
-        f"escrowctl already {intent.done} {typed} {when}."
+        f"escrowctl already {intent.done} {typed_id} {when}."
         if entry.settlement.verified
-        else f"{when} an operator recorded that {what} was applied."
+        else f"{when} an operator recorded that {write} was applied."
         if entry.settlement.detail == DECIDED_APPLIED
-        else f"the service already accepted {what} {when}; the journal has it as accepted, not as confirmed."
+        else f"the service already accepted {write} {when}, but no read has confirmed it."
     )
-    alias = "" if typed == then else f" In {entry.name} the id is written {then}."
+    alias = "" if typed_id == earlier_id else f" In {entry.name} the id is written {earlier_id}."
     reason = "" if entry.settlement.verified else Reason.NOT_VERIFIED
     return refusal(ErrorCode.ALREADY_DONE, f"{sentence}{alias}", entry, reason)
 
 
-def _earlier_unknown(entry: Entry, like: str, now: datetime, *, needed: list[int]) -> EscrowctlError:
-    """Return the refusal of a write like an unknown one. `needed`: it passes if it may repeat these entries."""
+def _unknown_duplicate(entry: Entry, earlier_write: str, now: datetime, *, to_allow: list[int]) -> EscrowctlError:
+    """Return the error for a write that may repeat an unknown one. To pass, it must allow `to_allow`."""
     facts = [str(entry.intent.money)] if entry.intent.money else []
     facts += [ago(entry.sent_at, now), entry.name]
-    return unknown(
+    return earlier_unknown(
         entry,
-        f"{like} ({', '.join(facts)}) still has an unknown outcome.",
-        duplicates=[f"j{number}" for number in needed],
+        f"{earlier_write} ({', '.join(facts)}) still has an unknown outcome.",
+        duplicates=[f"j{number}" for number in to_allow],
         verb=entry.intent.verb,
     )
 
 
-def unknown(entry: Entry, sentence: str, **facts: object) -> EscrowctlError:
-    """Return the refusal of a write because of an earlier one with an unknown outcome."""
+def earlier_unknown(entry: Entry, sentence: str, **facts: object) -> EscrowctlError:
+    """Return the error for a write that is refused because the outcome of an earlier one is unknown."""
     return EscrowctlError(
         ErrorCode.EARLIER_UNKNOWN,
         sentence,
@@ -193,5 +197,5 @@ def unknown(entry: Entry, sentence: str, **facts: object) -> EscrowctlError:
 
 
 def refusal(code: ErrorCode, sentence: str, entry: Entry, reason: str = "", **facts: object) -> EscrowctlError:
-    """Return the refusal of a write because of an earlier one."""
+    """Return the error for a write that is refused because of an earlier entry. It carries the entry's facts."""
     return not_sent(code, sentence, effect=Effect.NOTHING_SENT_NOW, facts=entry.facts | facts, reason=reason)

@@ -1,6 +1,6 @@
-"""Checks the lines of an export. A file may contain records that no journal writes, even if its chain is valid.
+"""Check the lines of an export. A file may contain records that no journal writes, even if its chain is valid.
 
-The models are made of the table of fields, so that a new field needs no second line.
+The models are made from the table `fields.FIELDS`, so a new field needs no change here.
 """
 
 import json
@@ -19,51 +19,51 @@ from escrowctl.journal.model import State
 _MAX_INTEGER = 2**63 - 1
 _MAX_ATTEMPTS = 1_000_000
 _MAX_ENTRY = 2**48 - 1
-"""Higher numbers collide with the hashed locks of the lock file (`journal.sqlite.locks`)."""
+"""Locks of higher numbers would collide with the locks of names (`journal.sqlite.locks`)."""
 
 
-def _spelled(pattern: str) -> StringConstraints:
+def _require_pattern(pattern: str) -> StringConstraints:
     return StringConstraints(pattern=f"^(?:{pattern})$")
 
 
-def _date(text: str) -> str:
+def _check_date(text: str) -> str:
     datetime.fromisoformat(text)
     return text
 
 
-def _number(text: str) -> str:
+def _check_number(text: str) -> str:
     Number(text)
     return text
 
 
-def _document(text: str) -> str:
+def _check_json(text: str) -> str:
     json.loads(text)
     return text
 
 
-def _encodable(text: str) -> str:
+def _check_encodable(text: str) -> str:
     # A lone surrogate cannot be encoded, so no journal can contain it.
     text.encode()
     return text
 
 
-_TEXT = Annotated[str, AfterValidator(_encodable)]
-Time = Annotated[str, _spelled(fields.TIME), AfterValidator(_date)]
+_TEXT = Annotated[str, AfterValidator(_check_encodable)]
+Time = Annotated[str, _require_pattern(fields.TIME), AfterValidator(_check_date)]
 
 
-class _Strict(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class FirstLine(_Strict):
+class FirstLine(_StrictModel):
     """The first line of an export."""
 
     escrowctl_journal: Literal[1]
-    journal_id: Annotated[str, _spelled(UUID)]
+    journal_id: Annotated[str, _require_pattern(UUID)]
 
 
-class Line(_Strict):
-    """A record of the chain."""
+class Line(_StrictModel):
+    """A line of an export that contains one record of the chain."""
 
     sequence: int
     entry: Annotated[int, Field(ge=JOURNAL, le=_MAX_ENTRY)]
@@ -82,10 +82,10 @@ class Line(_Strict):
         return self
 
 
-class _Facts(_Strict):
+class _FactsModel(_StrictModel):
     @model_validator(mode="before")
     @classmethod
-    def _compare(cls, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _check_consistency(cls, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         if "amount" in facts and (facts["amount"] is None) != (facts.get("currency") is None):
             raise ValueError("amount")
         if facts.get("resends", 0) >= facts.get("attempt", 1):
@@ -93,27 +93,28 @@ class _Facts(_Strict):
         return facts
 
 
-_SPECIAL: dict[str, Any] = {
+_SPECIAL_TYPES: dict[str, Any] = {
     "state": Literal[tuple(state.value for state in State)],
-    "amount": Annotated[str, _spelled(fields.AMOUNT), AfterValidator(_number)],
-    "body": Annotated[_TEXT, AfterValidator(_document)],
+    "amount": Annotated[str, _require_pattern(fields.AMOUNT), AfterValidator(_check_number)],
+    "body": Annotated[_TEXT, AfterValidator(_check_json)],
     "attempt": Annotated[int, Field(ge=0, le=_MAX_ATTEMPTS)],
     "sent_at": Time,
     "settled_at": Time,
 }
 
 
-def _model_of(kind: Kind, found: Iterable[fields.Field]) -> type[BaseModel]:
+def _make_model(kind: Kind, kind_fields: Iterable[fields.Field]) -> type[BaseModel]:
     members: dict[str, Any] = {}
-    for field in found:
+    for field in kind_fields:
         is_required = field.name == "origin" or (kind is Kind.DECISION and field.name == "reason")
-        plain = Annotated[int, Field(ge=0, le=_MAX_INTEGER)] if field.type is int else _TEXT
-        accepted = _SPECIAL.get(field.name) or (Annotated[str, _spelled(field.spelling)] if field.spelling else plain)
+        usual = Annotated[int, Field(ge=0, le=_MAX_INTEGER)] if field.type is int else _TEXT
+        general_type = Annotated[str, _require_pattern(field.pattern)] if field.pattern else usual
+        value_type = _SPECIAL_TYPES.get(field.name) or general_type
         if field.nullable and not is_required:
-            accepted = accepted | None
-        members[field.name] = (accepted, ... if is_required else fields.DEFAULTS.get(field.name, ...))
-    return create_model(kind.name, __base__=_Facts, **members)
+            value_type = value_type | None
+        members[field.name] = (value_type, ... if is_required else fields.DEFAULTS.get(field.name, ...))
+    return create_model(kind.name, __base__=_FactsModel, **members)
 
 
-_FACTS = {kind: _model_of(kind, found) for kind, found in fields.FIELDS_OF.items()}
-"""The kinds of records of an entry -> the model of their facts."""
+_FACTS = {kind: _make_model(kind, kind_fields) for kind, kind_fields in fields.FIELDS_BY_KIND.items()}
+"""Kind of record -> the model of its facts, for the records of entries."""

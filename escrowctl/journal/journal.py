@@ -25,7 +25,7 @@ from escrowctl.journal.model import (
     State,
 )
 from escrowctl.journal.signing_secrets import SigningSecrets
-from escrowctl.journal.storage import Locks, Storage, writing
+from escrowctl.journal.storage import Locks, Storage, write_transaction
 from escrowctl.runtime import timestamp
 
 _T = TypeVar("_T")
@@ -52,29 +52,29 @@ class Journal:
         self.locks.close()
 
     def begin(self, intent: Intent, *, request_id: str, caps: Caps = NO_CAPS, resend_throttled: bool = False) -> Entry:
-        """Store one intent durably, so that its bytes may be sent. Raises the error that `begin_all` returns."""
-        return _only(self.begin_all([Begin(intent, request_id, caps, resend_throttled)]))
+        """Store one intent durably, and return its entry. Raises the error that `begin_all` returns."""
+        return _return_or_raise(self.begin_all([Begin(intent, request_id, caps, resend_throttled)]))
 
-    def begin_all(self, begins: Sequence[Begin]) -> list[Entry | EscrowctlError]:
-        """Store intents durably in one commit, so that their bytes may be sent. Return an error for each refused one.
+    def begin_all(self, attempts: Sequence[Begin]) -> list[Entry | EscrowctlError]:
+        """Store intents durably in one commit. Return the entry of each intent, or the error that refuses it.
 
-        Only an entry in flight may be sent. If an intent's idempotency key and request were sent before, the earlier
-        entry is returned, with its outcome. If `journal.keys` allows it to be sent again, it gets its next attempt.
-        A refusal is an EscrowctlError ALREADY_DONE, BAD_VALUE (an allowed duplicate does not exist), BUSY,
+        The caller sends only entries in flight. If the same request was sent before with the same idempotency key,
+        its entry is returned, with its outcome. If `journal.keys` allows another attempt, it is in flight again.
+        An error is an EscrowctlError ALREADY_DONE, BAD_VALUE (an allowed duplicate does not exist), BUSY,
         CAPPED, CONFLICT, EARLIER_UNKNOWN, KEY_REUSED or REFERENCE_REUSED; see `journal.guards`, `caps` and `keys`.
         """
-        return self.write_all(begins, ())[0]
+        return self.write_all(attempts, ())[0]
 
     def settle(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Record the outcome of one attempt of this process. Raises the error that `settle_all` returns."""
-        return _only(self.settle_all([(entry, settlement)]))
+        """Record the outcome of one attempt, and return its entry. Raises the error that `settle_all` returns."""
+        return _return_or_raise(self.settle_all([(entry, settlement)]))
 
     def settle_all(self, settlements: Sequence[tuple[Entry, Settlement]]) -> list[Entry | EscrowctlError]:
-        """Record outcomes of this process's attempts, durably in one commit, and free their locks.
+        """Record outcomes of this process's attempts, durably in one commit, and free the locks of their entries.
 
-        If an attempt is no longer its entry's current one in flight (fencing), its result is an error
-        `ErrorCode.OUTCOME_UNKNOWN`: later records of another process are not overwritten. If its intent
-        was overwritten, it is recorded again, with its outcome, as a new entry.
+        Return each updated entry. If another process has changed an entry (fencing), its records stay, and the
+        result is an error `ErrorCode.OUTCOME_UNKNOWN`. If the entry no longer has the attempt, the attempt and its
+        outcome are recorded as a new entry.
         """
         try:
             return self.write_all((), settlements)[1]
@@ -89,14 +89,14 @@ class Journal:
         return [entry._replace(settlement=settlement, settled_at=at) for entry, settlement in settlements]
 
     def write_all(
-        self, begins: Sequence[Begin], settlements: Sequence[tuple[Entry, Settlement]]
+        self, attempts: Sequence[Begin], settlements: Sequence[tuple[Entry, Settlement]]
     ) -> tuple[list[Entry | EscrowctlError], list[Entry | EscrowctlError]]:
-        """Do `settle_all` and then `begin_all` in one commit."""
+        """Do `settle_all`, then `begin_all`, in one commit. Return (results of `begin_all`, of `settle_all`)."""
         with self._begin_commit() as commit:
             settled = [commit.settle(*one) for one in settlements]
-            if begins:
+            if attempts:
                 commit.transaction.check()
-            begun = [commit.begin_or_refuse(begin) for begin in begins]
+            begun = [commit.begin_or_refuse(begin) for begin in attempts]
         for entry, _ in settlements:
             self.locks.free(entry.number)
         return begun, settled
@@ -110,13 +110,13 @@ class Journal:
         caps: Caps = NO_CAPS,
         decision: OperatorDecision | None = None,
     ) -> Entry:
-        """Store the next attempt of an entry. That needs a service that deduplicates, or an operator's decision.
+        """Store the next attempt of an entry. Needs a service that deduplicates, or an operator's `decision`.
 
-        `account` is the account that sends it now. Raises EscrowctlError: `ErrorCode.BUSY` if another process
-        has changed the entry since it was read, or another refusal of `begin_all`, except KEY_REUSED.
+        `account` is the account that sends the attempt. Raises EscrowctlError: `ErrorCode.BUSY` if another process
+        has changed the entry since it was read, or another error of `begin_all`, except KEY_REUSED.
         """
         intent = entry.intent._replace(account=account)
-        return _only(self.begin_all([Begin(intent, request_id, caps, again=entry, decision=decision)]))
+        return _return_or_raise(self.begin_all([Begin(intent, request_id, caps, again=entry, decision=decision)]))
 
     def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         """Record an operator's decision on an entry's outcome. Raises `ErrorCode.BUSY` if the entry has changed."""
@@ -124,14 +124,14 @@ class Journal:
             return commit.decide(entry, settlement, decision)
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Record later evidence, unless it is verified already. Raises `ErrorCode.BUSY` if the entry has changed."""
+        """Record an outcome that was found later, unless it is verified. Raises `BUSY` if the entry has changed."""
         with self._checked_commit() as commit:
             return commit.settle_later(entry, settlement)
 
     def plan(self, make_rows: Callable[[str], Iterable[PlanRow]]) -> str:
         """Store the rows of a new batch durably in one commit, and return the batch's name.
 
-        `make_rows` returns the rows for this new name. `Begin.planned` removes a row when its write begins.
+        `make_rows` gets the name and returns the rows. A row leaves the plan when its write begins.
         """
         with self._checked_commit() as commit:
             name = self.next_batch()
@@ -143,22 +143,22 @@ class Journal:
         return f"b{max((int(row.batch[1:]) for row in self.storage.batches()), default=0) + 1}"
 
     def in_batch(self, batch: str, *, after: int, limit: int) -> list[Entry]:
-        """Return up to `limit` entries of a batch after a line, by line, as they are now."""
+        """Return up to `limit` entries of a batch, in order, with lines above `after`, in their current state."""
         return [self._read_now(entry) for entry in self.storage.in_batch(batch, after=after, limit=limit)]
 
     def find_created(self, result_ids: Collection[str]) -> list[Entry]:
-        """Return the entries whose writes created one of these ids, as far as this journal knows."""
+        """Return the entries in this journal whose writes created one of these ids."""
         return self.storage.created(result_ids) if result_ids else []
 
     def replan(self, rows: Iterable[PlanRow]) -> None:
-        """Store rows of a batch's plan. Replaces rows that are already stored."""
+        """Store rows of a batch's plan again. A row that is already stored is replaced."""
         with self._checked_commit() as commit:
             commit.transaction.plan(rows)
 
     def find_overlaps(self, intents: Sequence[Intent]) -> list[list[Entry]]:
         """Return, for each intent, the entries with its reference or, if it has none, with its id or body.
 
-        These writes happened or may have happened. Entries of other accounts and services are left out.
+        These writes happened or may have happened. Entries of other services and accounts are left out.
         """
         keys = [reference_keys(one) or fingerprint_keys(one) for one in intents]
         with self._checked_commit() as commit:
@@ -170,9 +170,9 @@ class Journal:
         ]
 
     def find_done_lately(self, intent: Intent, *, since: str) -> Entry | None:
-        """Return the newest done write with the same body that was sent at `since` or later.
+        """Return the newest done write with the same body that was sent at `since` or later, or None.
 
-        Two writes that both have a reference are different: an intent with one finds only entries without one.
+        Two writes that both have a reference differ: an intent with a reference finds only entries without one.
         """
         same = Selection(
             1,
@@ -185,7 +185,7 @@ class Journal:
         return next((one for one in self.all(same) if intent.may_share_account(one.intent)), None)
 
     def refuse_over_caps(self, intents: Iterable[Intent], limits: Caps) -> None:
-        """Raise `ErrorCode.CAPPED` if one of these writes is above the caps. Call it with one sum for each currency."""
+        """Raise `ErrorCode.CAPPED` if an intent exceeds the caps. Each is the sum of all writes in one currency."""
         with self._checked_commit() as commit:
             for intent in intents:
                 commit.check_caps(intent, limits)
@@ -194,9 +194,9 @@ class Journal:
     def exclusive(
         self, names: Iterable[str], *, monotonic: Callable[[], float], sleep: Callable[[float], None], timeout: float
     ) -> Iterator[bool]:
-        """Hold the locks of these names across processes. Yield whether another process had one first.
+        """Hold the locks of these names during the `with` block. Yield whether another process had one before.
 
-        Waits up to `timeout` seconds. Then raises EscrowctlError `ErrorCode.BUSY`.
+        Raises EscrowctlError `ErrorCode.BUSY` if a lock is not free after `timeout` seconds.
         """
         waited, start = False, monotonic()
         held: list[str] = []
@@ -217,31 +217,31 @@ class Journal:
     def find_known(self, intent: Intent, *, resend_throttled: bool) -> Entry | None:
         """Return the entry that this intent would repeat by its idempotency key, or None. Record nothing.
 
-        Raises a refusal of `begin_all`, except CAPPED.
+        Raises an error that `begin_all` returns, except CAPPED.
         """
         with self._checked_commit() as commit:
             return commit.find_known(intent, resend_throttled=resend_throttled)[0]
 
     def asks_reason(self) -> bool:
-        """Whether it was made from an export, and no reason for live creates was recorded since."""
+        """Whether live creates need a reason: it was made from an export, and no reason was recorded since."""
         return self.storage.last_note() is Kind.OPENING
 
     def give_reason(self, decision: OperatorDecision) -> None:
-        """Record why live creates are sent although the export may have missed writes."""
+        """Record why live creates may be sent although the export of this journal may lack writes."""
         with self._checked_commit() as commit:
             commit.transaction.note(Kind.REASON, decision._asdict(), at=timestamp(self._now()))
 
     def find(self, number: int) -> Entry | None:
-        """Return one entry with its history, or None."""
+        """Return the entry with this number and its history, in its current state, or None."""
         found = self.storage.entries([number])
         return self._read_now(found[0]) if found else None
 
     def require_complete(self) -> None:
-        """Raise `ErrorCode.JOURNAL_UNUSABLE` if the journal is gone, or older than it was: it is incomplete."""
+        """Raise `ErrorCode.JOURNAL_UNUSABLE` if records are missing; see `Storage.require_complete`."""
         self.storage.require_complete()
 
     def require_written(self) -> None:
-        """Raise EscrowctlError: `ErrorCode.NOT_FOUND` if there is no journal yet, `JOURNAL_UNUSABLE` if it is lost."""
+        """Raise `ErrorCode.NOT_FOUND` if no journal was ever created here, `JOURNAL_UNUSABLE` if it was lost."""
         if not self.storage.is_there:
             self.require_complete()
             raise EscrowctlError(
@@ -249,16 +249,16 @@ class Journal:
             )
 
     def select(self, selection: Selection) -> list[Entry]:
-        """Return the entries of a selection, newest first. An entry in flight whose process has ended is unknown."""
+        """Return the selected entries, newest first. An entry in flight whose process has ended is unknown."""
         return list(islice(self.all(selection), selection.limit))
 
     def all(self, selection: Selection) -> Iterator[Entry]:
-        """Yield every entry of a selection, newest first. Its limit is the page size.
+        """Yield every entry that matches a selection, newest first. The selection's limit is only the page size.
 
         Each page is read completely before its entries are yielded: an open read would block writers.
         """
         before: int | None = None
-        # An unknown entry may be stored as in flight.
+        # An entry that is unknown now may still be stored as in flight.
         more = (State.IN_FLIGHT,) if State.UNKNOWN in selection.states else ()
         stored = selection._replace(states=(*selection.states, *more))
         while page := self.storage.select(stored, before=before):
@@ -270,10 +270,10 @@ class Journal:
 
     @contextlib.contextmanager
     def _begin_commit(self) -> Iterator[Commit]:
-        """Yield a commit in a write transaction. If nothing is committed, free the locks that it took."""
+        """Yield a commit in a write transaction. If the transaction fails, free the locks that the commit took."""
         commit = None
         try:
-            with writing(self.storage) as transaction:
+            with write_transaction(self.storage) as transaction:
                 commit = Commit(transaction, self.storage, self.locks, now=self._now)
                 yield commit
         except BaseException:
@@ -283,13 +283,13 @@ class Journal:
 
     @contextlib.contextmanager
     def _checked_commit(self) -> Iterator[Commit]:
-        """Yield a commit after a check. Readers use it too: a change between two reads would look like damage."""
+        """Yield a commit after a check. Reads need it too: a change between two reads would look like damage."""
         with self._begin_commit() as commit:
             commit.transaction.check()
             yield commit
 
     def _are_stored(self, settlements: Sequence[tuple[Entry, Settlement]]) -> bool:
-        """Whether these outcomes are stored, according to a new read of the journal."""
+        """Open the journal again, and return whether these outcomes are stored in it."""
         try:
             with self.storage.reopened() as storage:
                 found = {entry.number: entry for entry in storage.entries([entry.number for entry, _ in settlements])}
@@ -302,8 +302,8 @@ class Journal:
         return read_now(entry, self.storage, self.locks)
 
 
-def _only(results: Sequence[_T | EscrowctlError]) -> _T:
-    """Return the one result. Raises it if it is an error."""
+def _return_or_raise(results: Sequence[_T | EscrowctlError]) -> _T:
+    """Return the only result. Raises it if it is an error."""
     (result,) = results
     if isinstance(result, EscrowctlError):
         raise result

@@ -1,8 +1,8 @@
-"""Earlier uses of a write's idempotency key: for the same write, which is not sent twice, or for another write."""
+"""Check earlier uses of a write's idempotency key: the same write is not sent twice, another write is refused."""
 
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.fold import idempotency_keys
-from escrowctl.journal.guards import busy, refusal, unknown
+from escrowctl.journal.guards import busy, earlier_unknown, refusal
 from escrowctl.journal.model import KEY_REFUSED, Entry, Intent, State
 from escrowctl.journal.reasons import Reason
 
@@ -10,11 +10,12 @@ from escrowctl.journal.reasons import Reason
 def find_by_key(
     duplicates: list[Entry], intent: Intent, *, resend_throttled: bool
 ) -> tuple[Entry | None, Entry | None]:
-    """Return the entry that used an intent's key: (its result, None), (None, an entry to send again) or (None, None).
+    """Return (the entry that was sent with an intent's key, the entry to send again); at most one is not None.
 
-    Several entries have the key only if one was imported, or another account used it. Raises EscrowctlError:
-    `ErrorCode.KEY_REUSED` if the key was used for another request or purpose, or with another API key
-    (EARLIER_UNKNOWN if that outcome is unknown); `ErrorCode.BUSY` if it is in flight elsewhere.
+    If an entry was sent, its outcome is the result of the intent. Several entries have the key only if one was
+    imported, or if another account used the key. Raises EscrowctlError: `ErrorCode.KEY_REUSED` if the key was used
+    for another request, reference or batch, or with another API key. `EARLIER_UNKNOWN` if it was used with another
+    API key and the outcome is unknown. `BUSY` if the entry is in flight.
     """
     if not duplicates:
         return None, None
@@ -38,43 +39,43 @@ def _may_be_sent_again(entry: Entry, *, resend_throttled: bool) -> bool:
 
 
 def _check_request(earlier: Entry, intent: Intent) -> None:
-    """Refuse a key that was used for another request, or for this request without its current reference."""
+    """Refuse a key that was used for another request, or for the same request with another reference or none."""
     then = (earlier.intent.method, earlier.intent.url, earlier.intent.body)
     if then != (intent.method, intent.url, intent.body):
-        raise _reused(earlier, "for a different request", Reason.KEY_OF_ANOTHER_REQUEST)
+        raise _key_reused(earlier, "for a different request", Reason.KEY_OF_ANOTHER_REQUEST)
     reference, now = earlier.intent.reference, intent.reference
     if now is not None and now != reference:
-        # The current reference would not be recorded, so it would guard nothing.
+        # The current reference would not be recorded, so it would not prevent duplicates.
         how = f'the reference "{reference}"' if reference else "no reference"
-        raise _reused(earlier, f'with {how}, not with "{now}"', Reason.KEY_OF_ANOTHER_REQUEST)
+        raise _key_reused(earlier, f'with {how}, not with "{now}"', Reason.KEY_OF_ANOTHER_REQUEST)
 
 
 def _check_purpose(earlier: Entry, intent: Intent) -> None:
-    """Refuse to send a write again without its recorded reference or batch: both guard against duplicates."""
+    """Refuse to send a write again with another reference or batch than recorded: both prevent duplicates."""
     batch, reference = earlier.intent.batch, earlier.intent.reference
     if batch is not None and intent.batch != batch:
-        own = {} if earlier.origin else {"batch": batch}
-        raise _reused(earlier, f"for a row of {batch}", Reason.KEY_OF_BATCH, **own)
+        facts = {} if earlier.origin else {"batch": batch}
+        raise _key_reused(earlier, f"for a row of {batch}", Reason.KEY_OF_BATCH, **facts)
     if intent.reference != reference:
-        raise _reused(earlier, f'with the reference "{reference}"', Reason.KEY_OF_REFERENCE, reference=reference)
+        raise _key_reused(earlier, f'with the reference "{reference}"', Reason.KEY_OF_REFERENCE, reference=reference)
 
 
 def _check_account(earlier: Entry, intent: Intent) -> None:
-    """Refuse an earlier write as this one's result, unless both were certainly sent under one account.
+    """Refuse to use an earlier write as an intent's result, unless both certainly belong to one account.
 
     Raises `ErrorCode.EARLIER_UNKNOWN` if the earlier outcome is unknown, otherwise `ErrorCode.KEY_REUSED`.
     """
     if intent.account.is_same(earlier.intent.account):
         return
-    how = "with another API key, or the journal does not know which"
+    how = "with another or an unknown API key"
     if earlier.state is State.UNKNOWN:
-        raise unknown(earlier, f"{_used(earlier, how)} Its outcome is unknown.")
-    raise _reused(earlier, how, Reason.KEY_OF_ANOTHER_ACCOUNT)
+        raise earlier_unknown(earlier, f"{_describe_use(earlier, how)} Its outcome is unknown.")
+    raise _key_reused(earlier, how, Reason.KEY_OF_ANOTHER_ACCOUNT)
 
 
-def _reused(earlier: Entry, how: str, reason: str, **facts: object) -> EscrowctlError:
-    return refusal(ErrorCode.KEY_REUSED, _used(earlier, how), earlier, reason, **facts)
+def _key_reused(earlier: Entry, how: str, reason: str, **facts: object) -> EscrowctlError:
+    return refusal(ErrorCode.KEY_REUSED, _describe_use(earlier, how), earlier, reason, **facts)
 
 
-def _used(earlier: Entry, how: str) -> str:
+def _describe_use(earlier: Entry, how: str) -> str:
     return f"{earlier.name} ({earlier.sent_at}) used the idempotency key {earlier.intent.idempotency_key} {how}."

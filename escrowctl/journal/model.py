@@ -1,11 +1,12 @@
 """The journal's model of a write.
 
+entry       one write in the journal, with all its attempts
 intent      the complete write that is to be sent
-attempt     one sending of it; all attempts of an entry have one idempotency key
-outcome     the result that an attempt's exchange proves: not sent, refused, unknown or done
-settlement  the recorded outcome of the last attempt, with its reply and the reason
-decision    an operator's record about an unknown outcome
-state       the entry's current state: in flight, or as its settlement says
+attempt     one sending of the intent; all attempts of an entry have the same idempotency key
+outcome     the proven result of an attempt: not sent, refused, unknown or done
+settlement  the record of an attempt's outcome, with the service's reply
+decision    an operator's record that settles an unknown outcome, or asks for another attempt
+state       the entry's current state: in flight until there is a settlement, then the state in the settlement
 """
 
 import re
@@ -21,18 +22,18 @@ from escrowctl.errors import Outcome, bad_value
 from escrowctl.journal.accounts import NO_ACCOUNT, Account
 
 DECIDED_APPLIED = "applied, on an operator's word"
-"""Detail of the decision that an unknown write was applied; stored since format 1 and compared, so never reworded."""
+"""The stored detail of an operator's decision that an unknown write was applied. Never reword it."""
 
 KEY_REFUSED = (401, 403)
-"""HTTP statuses that refuse the API key, not the write: the write is sent again under its idempotency key."""
+"""HTTP statuses that refuse the API key, not the write: it may be sent again under its idempotency key."""
 
 DECIDED_RESEND = "to be sent again, on an operator's word"
-"""Detail of the decision before an attempt that an operator asked for; stored and compared like `DECIDED_APPLIED`."""
+"""The stored detail of an operator's decision to send an unknown write again. Never reword it."""
 
 LOST_IN_FLIGHT = "the process ended without recording an outcome"
 WHILE_EXPORTED = "it was in flight when its journal was exported"
-"""Details of writes in flight that count as unknown: it is not known whether a byte was sent. The second detail is
-stored since format 1."""
+"""Details of writes that were in flight and now count as unknown: perhaps they were sent, perhaps not.
+`WHILE_EXPORTED` is stored: never reword it."""
 
 Caps = Mapping[str, Decimal]
 """Currency -> the maximum sum of one operation's writes in a UTC day. Empty: no caps."""
@@ -45,8 +46,8 @@ class State(StrEnum):
 
         in_flight -> done | refused | unknown | not_sent
         unknown   -> done | not_applied     (the service reported it, or an operator decided)
-        not_sent, not_applied, refused for now -> in_flight   (the next attempt, under the same key)
-        unknown   -> in_flight              (a service that deduplicates, or an operator's decision)
+        not_sent, not_applied, refused (401, 403, 425, 429) -> in_flight   (next attempt, same idempotency key)
+        unknown   -> in_flight              (the service deduplicates, or an operator decided so)
 
     An entry in flight whose process has ended counts as unknown, never as not sent.
     """
@@ -63,22 +64,22 @@ UNCONFIRMED = "unconfirmed"
 """Shown instead of "done" if the write was accepted but not confirmed, or was not done as requested."""
 
 OPEN_STATES = (State.UNKNOWN, State.IN_FLIGHT)
-"""The write may have happened, or may yet happen."""
+"""The states of a write with an unknown outcome: it may have happened, or may still happen."""
 
 POSSIBLE_STATES = (State.DONE, *OPEN_STATES)
-"""The write happened, or may have happened."""
+"""The states of a write that happened, may have happened, or may still happen."""
 
 
 class Intent(NamedTuple):
-    """A complete write that is about to be sent. It is sent as stored here, with one exception.
+    """A complete write that is about to be sent, as the journal stores it.
 
-    Texts that may be secret in the body of a webhook or a raw call are stored only as hashes. `service` is
-    the service's name in the profile, or its origin. `site` is its origin, with all names of this machine
-    as one (None: only the name is known). Two writes of one operation with the same `fingerprint` are
-    identical to this service: for a create it is the body with normalised numbers, for a release the id as
-    the service echoes it. `allowed_duplicates` are the entries that it may repeat. `batch` and `line` name
-    its row in a batch; `columns` (a JSON object) has the other values of that row. `run_key` is the key of
-    the batch's run ("": the run has none; None: not known, or not a row of a batch).
+    In the body of a webhook or a raw call, texts that may be secret are stored only as hashes. `service` is
+    the service's name in the profile, or its origin. `site` is its origin; each loopback host is written as
+    "localhost" (None: the origin is not known). Two writes of one operation are identical if their `fingerprint`
+    is the same: for a create, the body with normalised numbers; for a release, the id as the service echoes it.
+    `allowed_duplicates` are the numbers of the entries that it may repeat. `batch` and `line` name its row in a
+    batch; `columns` (a JSON object) has the values of that row that are not sent. `run_key` is the key of the
+    batch's run ("": the run has none; None: not known, or not a row of a batch).
     """
 
     operation: str
@@ -104,28 +105,28 @@ class Intent(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its service."""
+        """The names of its service in the journal: `service` and `site`."""
         return tuple(dict.fromkeys((self.service, self.site or self.service)))
 
     @property
     def fingerprints(self) -> tuple[str, ...]:
-        """All fingerprints that find it. A release also has the id as typed, because the echo may change."""
+        """All fingerprints of the write. A once-only write also has the typed id: its echo may be spelled otherwise."""
         typed = (self.resource_id,) if self.is_once_only and self.resource_id is not None else ()
         return tuple(dict.fromkeys((self.fingerprint, *typed)))
 
     @property
     def verb(self) -> str:
-        """The write in a word or two for a sentence: `create`, `release`, `DELETE call` for a raw one."""
+        """The write as a noun for messages: `create`, `release`, or `DELETE call` for a raw call."""
         return BY_NAME[self.operation].verb if self.operation in BY_NAME else f"{self.method} call"
 
     @property
     def done(self) -> str:
-        """The participle after "it was": `created`, `released`, `called` for a raw call."""
+        """The word for messages after "it was": `created`, `released`, or `called` for a raw call."""
         return BY_NAME[self.operation].done if self.operation in BY_NAME else "called"
 
     @property
     def has_no_id(self) -> bool:
-        """Whether the request names no id: a create, a webhook's registration, a raw call without one."""
+        """Whether the request names no id: a create, a webhook's registration, or a raw call without an id."""
         return self.resource_id is None
 
     @property
@@ -138,24 +139,24 @@ class Intent(NamedTuple):
         return not set(self.names).isdisjoint(names)
 
     def shares_service(self, other: "Intent") -> bool:
-        """Whether both are at one service, under any of its names."""
+        """Whether both writes go to the same service, under any of its names."""
         return self.is_known_as(other.names)
 
     def may_share_account(self, earlier: "Intent") -> bool:
-        """Whether both are at one service and may belong to one account there."""
+        """Whether both writes go to the same service and may belong to the same account there."""
         return self.shares_service(earlier) and not self.account.is_other(earlier.account)
 
     def has_same_id(self, other: "Intent") -> bool:
-        """Whether both have exactly the same id. The guards also compare ids without case and Unicode form."""
+        """Whether both writes have exactly the same id. The guards also ignore case and Unicode form."""
         return bool(set(self.fingerprints) & set(other.fingerprints))
 
 
 class Settlement(NamedTuple):
-    """The result of one attempt. `outcome` None: still in flight. `detail` is a sentence.
+    """The result of one attempt. `outcome` None: still in flight. `detail` explains the outcome in words.
 
-    `may_repeat`: the reply was 425 or 429. `verified`: the service reported it as done. `not_applied`: an
-    operator decided that it was not applied; this overrides `outcome`. `remark`: how a write that is done
-    differs from the request.
+    `result_id` is the id of the created record. `may_repeat`: the reply was 425 or 429. `verified`: the service
+    reported the write as done. `not_applied`: an operator decided that the write was not applied; this overrides
+    `outcome`. `remark` says how the result of a done write differs from the request.
     """
 
     outcome: Outcome | None
@@ -177,12 +178,12 @@ class Settlement(NamedTuple):
 
     @property
     def described(self) -> str:
-        """The state with its detail and the id of the created record, for messages."""
-        made = f", id {self.result_id}" if self.result_id else ""
-        return f"{self.state.value.replace('_', ' ')} ({self.detail}{made})"
+        """The state, its detail and the id of the created record, as text for messages."""
+        created_id = f", id {self.result_id}" if self.result_id else ""
+        return f"{self.state.value.replace('_', ' ')} ({self.detail}{created_id})"
 
     def is_verified_as(self, other: "Settlement") -> bool:
-        """Whether both are verified, with the same result id."""
+        """Whether both settlements are verified, with the same result id."""
         return self.verified and other.verified and self.result_id == other.result_id
 
 
@@ -191,7 +192,7 @@ UNSETTLED = Settlement(None, "")
 
 
 class Event(NamedTuple):
-    """One line of an entry's history: a record and its time."""
+    """One line of an entry's history: the time, the state and the detail of one of its records."""
 
     at: str
     state: State
@@ -203,8 +204,8 @@ class Entry(NamedTuple):
 
     `origin` names the journal and entry that it was imported from (None: it was written here).
     `requests` are the request ids of all its attempts. `resends` counts the attempts that an operator
-    requested while an earlier one was unknown. `counted_on` is the UTC day on which caps count it: the day
-    of the journal's latest date when it was last sent, so that setting the clock back frees nothing.
+    requested while an earlier one was unknown. `counted_on` is the UTC day on which caps count it: the latest
+    day in the journal when it was last sent. If the clock is set back, it still counts on that day.
     """
 
     number: int
@@ -237,19 +238,19 @@ class Entry(NamedTuple):
 
     @property
     def is_unconfirmed(self) -> bool:
-        """Whether it is done, but not as requested, or is once-only and not confirmed by a reading or an operator."""
+        """Whether it is done, but not as requested, or is once-only without confirmation by a read or operator."""
         settlement = self.settlement
         is_confirmed = settlement.verified or settlement.detail == DECIDED_APPLIED or not self.intent.is_once_only
         return self.state is State.DONE and (settlement.remark is not None or not is_confirmed)
 
     @property
     def record_id(self) -> str | None:
-        """The id of the record that it wrote to or created, if known."""
+        """The id at the service that it wrote to or created, or None if it is not known."""
         return self.intent.resource_id or self.settlement.result_id
 
     @property
     def facts(self) -> dict[str, object]:
-        """The facts that a log needs to settle it without the journal, as JSON values."""
+        """The facts that errors carry about it, as JSON values: enough to resolve it without the journal."""
         intent = self.intent
         known: dict[str, object] = {
             "http_status": self.settlement.http_status,
@@ -269,9 +270,9 @@ class Entry(NamedTuple):
 
 
 def settled_by_reading(entry: Entry, detail: str) -> Settlement:
-    """Return the settlement of a write that a reading showed to be done."""
+    """Return the new settlement of an entry after a read showed that its write is done."""
     known = entry.settlement
-    # A reply from before the write was known to be done does not show its result.
+    # Only the reply to a write that was known to be done shows the result.
     reply = known.reply if entry.state is State.DONE else None
     return known._replace(
         outcome=Outcome.DONE, detail=detail, reply=reply, verified=True, not_applied=False, remark=None
@@ -286,7 +287,7 @@ class OperatorDecision(NamedTuple):
 
 
 class PlanRow(NamedTuple):
-    """A row of a batch that is not sent yet; `content` is the batch's own text."""
+    """A row of a batch that is not sent yet. Row 0 describes the batch. `batch.plan` encodes the `content`."""
 
     batch: str
     row: int
@@ -294,12 +295,12 @@ class PlanRow(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """A write to record before it is sent.
+    """A request to record an attempt of a write before it is sent.
 
-    `caps` limit it. `resend_throttled`: it is sent again if an earlier attempt got a 425 or 429. `planned`
-    is the batch and row of the plan that it comes from. `again` is the entry whose next attempt this is,
-    whatever the outcome of the last one. That needs a service that deduplicates, or an operator's
-    `decision`. The intent is then the entry's own, with the current account.
+    `caps` limit its amount. `resend_throttled`: it may follow an attempt that got a 425 or 429. `planned` is
+    the batch and row of the plan that it comes from. `again` is the entry whose next attempt this is, even if
+    the last outcome is unknown. That needs a service that deduplicates, or an operator's `decision`. The
+    intent is then the entry's own, with the current account.
     """
 
     intent: Intent
@@ -312,12 +313,12 @@ class Begin(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The newest `limit` entries that match every given field.
+    """Selects the newest `limit` entries (-1: all) that match every field that is set.
 
-    `since` (included) and `until` (not included) are timestamps of sending. `resource_id` is an id that was
-    written to or created; `result_id` only a created id. `origin` is the journal and entry of an import.
-    `batch` is a batch of this journal. `fingerprint` needs `since`, and finds no batch rows that have a
-    reference (see `fold`). `unnamed`: only entries without a reference.
+    They were sent at `since` or later and before `until` (timestamps). `resource_id` finds writes to that id and
+    creates that returned it; `result_id` finds only the creates. `origin` is the journal and entry of an import.
+    `batch` is a batch of this journal. `fingerprint` needs `since`; it finds no rows of a batch that have a
+    reference. `unnamed`: only entries without a reference.
     """
 
     limit: int

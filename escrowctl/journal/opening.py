@@ -1,4 +1,4 @@
-"""Open a journal. Only this module chooses where it is stored, and refuses a journal other than the required one."""
+"""Open a journal: choose its storage, and refuse it if the settings require another journal."""
 
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
@@ -21,8 +21,8 @@ def open_journal(
 ) -> Journal:
     """Return the journal in a folder. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
 
-    `reading`: nothing is created, and a journal that cannot be written is read too. If `pins` require another
-    journal, the error is raised before one is created.
+    `reading`: nothing is created, and the files may be read-only. `pins` are pairs of the required journal's id and
+    the setting with that id. If they require another journal, the error is raised before a journal is created.
     """
     if pins:
         _require_pinned(folder / FILE_NAME, pins)
@@ -32,21 +32,21 @@ def open_journal(
 
 def _require_pinned(path: Path, pins: Iterable[tuple[str, str]]) -> None:
     journal_id = find_id(path)
-    this = f"{path} does not exist" if journal_id is None else f"this journal is {journal_id}"
-    for required, source in pins:
-        if not required:
+    actual = f"{path} does not exist" if journal_id is None else f"this journal is {journal_id}"
+    for required_id, setting in pins:
+        if not required_id:
             raise not_sent(
-                ErrorCode.JOURNAL_UNUSABLE, f"{source} is empty: it should be the id that journal init printed."
+                ErrorCode.JOURNAL_UNUSABLE, f"{setting} is empty: it should be the id that journal init printed."
             )
-        if required != journal_id:
+        if required_id != journal_id:
             raise not_sent(
                 ErrorCode.JOURNAL_UNUSABLE,
-                f"{this}, but {source} requires journal {required}, which knows the earlier writes.",
+                f"{actual}, but {setting} requires journal {required_id}, which knows the earlier writes.",
                 reason=Reason.PINNED_MISSING if journal_id is None else Reason.PINNED_ELSEWHERE,
             )
 
 
 def open_storage(folder: Path, *, reading: bool) -> tuple[Storage, Locks]:
-    """Return a folder's storage and its locks. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`."""
+    """Return the storage and the locks of the journal in a folder. Raises `ErrorCode.JOURNAL_UNUSABLE`."""
     storage = SqliteStorage.open(folder / FILE_NAME, reading=reading)
     return storage, (ReadLockFile if reading else LockFile)(folder / "journal.lock")

@@ -1,10 +1,10 @@
-"""Why a write or the journal is refused, finer than an error code: `commands.advice` has the next steps for each."""
+"""Why a write or the journal is refused, in more detail than error codes. `commands.advice` has the hints."""
 
 
 class Reason:
     """The values of an EscrowctlError's `reason`, plain texts. The error's facts say which entry or file.
 
-    Not an enum: every write imports it, and an enum of so many members takes half a millisecond.
+    Not an enum: every write imports it, and creating so large an enum takes half a millisecond.
     """
 
     # The journal itself

@@ -1,4 +1,4 @@
-"""Signing secrets of webhook endpoints: each in a separate file next to the journal that only its owner can read.
+"""The signing secrets of webhook endpoints. Each has a file next to the journal that only its owner can read.
 
 A service shows a secret once, when the endpoint is created. Its interface does not name the field, so the
 complete reply is stored. The journal is exported and shown, so it contains no secret.
@@ -20,24 +20,24 @@ _MAX_BYTES = 4 * 1024 * 1024
 
 
 class SigningSecrets:
-    """The files for the journal in a folder."""
+    """The files with the signing secrets, for the journal in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / _FOLDER
         self._stored: dict[str, Path] = {}
 
     def path_of(self, name: str) -> Path:
-        """Return the file for an entry, such as `j12`; see `is_stored`."""
+        """Return the path of an entry's file. `name` is the entry's name, such as `j12`. The file may not exist."""
         return self._stored.get(name, self._folder / f"{name}.json")
 
     def is_stored(self, name: str) -> bool:
-        """Whether this process has stored a reply for the entry."""
+        """Whether this process has stored a file for the entry with this name."""
         return name in self._stored
 
     def store(self, entry: Entry, reply: JsonValue, *, resource_id: str | None) -> None:
-        """Write `{"service", "id", "secret", "reply"}`, mode 0600, before the secret is shown.
+        """Write a file with the members `service`, `id`, `secret` and `reply`, before the secret is shown.
 
-        `secret` is null if no field of the reply has a usual name. A write error is ignored: the endpoint
+        `secret` is null if it is not found in the reply. An error while writing is ignored: the endpoint
         exists, and the secret is in the reply that is about to be shown.
         """
         document: JsonValue = {
@@ -51,12 +51,12 @@ class SigningSecrets:
             self._stored[entry.name] = self._write_new(entry.name, encode(document).encode())
 
     def list_secrets(self, service: str) -> list[str]:
-        """Return the secrets of a service's endpoints, the newest last, as far as the files can be read."""
+        """Return the secrets of a service's endpoints, the newest last. Files that cannot be read are left out."""
         paths = sorted(self._folder.glob("*.json"), key=lambda path: (len(path.name), path.name))
         return [secret for path in paths if (secret := _read_secret(path, service))]
 
     def _write_new(self, name: str, content: bytes) -> Path:
-        """Write to a new file name: a restored journal may use a number again, and a secret is shown only once."""
+        """Write a new file and return its path. Never replace one: a restored journal may use a number again."""
         path, copies = self._folder / f"{name}.json", itertools.count(2)
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The ports of a journal: its stored records, transactions on them, and locks that show which process is alive.
+"""The ports of a journal: its stored records, transactions on them, and locks that show which process runs.
 
 An adapter implements all three and must pass the suite in `tests/storage`. Every method may raise
 EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. Only the thread that opened a
@@ -21,7 +21,7 @@ LockKey = int | str
 
 
 class TotalKey(NamedTuple):
-    """The writes in a running total: of one operation and currency, at one service, counted on one UTC day."""
+    """The key of a running total: of the writes of one operation and currency, at one service, on one UTC day."""
 
     operation: str
     currency: str
@@ -31,10 +31,10 @@ class TotalKey(NamedTuple):
 
 
 class BatchSum(NamedTuple):
-    """The number of a batch's rows with entries in one stored state and one currency (None: unknown).
+    """The rows of a batch whose entries have the same values in these fields: their number and their exact sum.
 
-    `amount` is their exact sum. For refusals, `http_status` and `may_repeat` come from the settlement.
-    `has_remark`: done, but not as requested. `is_unread`: a once-only write is done, but no reading has confirmed it.
+    `state` is the stored state. `currency` None: not known. `http_status` and `may_repeat` are set only for refused
+    writes. `has_remark`: done, but not as requested. `is_unread`: done and once-only, but no read has confirmed it.
     """
 
     state: State
@@ -54,7 +54,7 @@ class Locks(Protocol):
         """Take a lock without waiting. Return False if another process or another thread has it."""
 
     def free(self, key: LockKey) -> None:
-        """Free a lock."""
+        """Free a lock that this object holds."""
 
     def is_held(self, key: LockKey) -> bool:
         """Whether a running process has the lock."""
@@ -68,119 +68,119 @@ class Transaction(Protocol):
 
     @property
     def head(self) -> Head:
-        """The end of the chain."""
+        """The head of the chain, with the records of this transaction."""
 
     def check(self) -> None:
         """Raise `ErrorCode.JOURNAL_UNUSABLE` if the last records are damaged or `Storage.find_lost` finds a problem."""
 
     def find(self, number: int) -> Entry | None:
-        """Return an entry with its history. Raises `ErrorCode.JOURNAL_UNUSABLE` if it does not match its records."""
+        """Return an entry with its history, or None. Raises `JOURNAL_UNUSABLE` if it does not match its records."""
 
     def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
-        """Return the entries under any of these duplicate keys (`fold.duplicate_keys`), newest first.
+        """Return the entries that have any of these duplicate keys (`fold.duplicate_keys`), newest first.
 
-        Raises `ErrorCode.JOURNAL_UNUSABLE` if an entry may be missing.
+        Raises `ErrorCode.JOURNAL_UNUSABLE` if the index of the keys does not match the entries.
         """
 
     def totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
-        """Return the exact running totals of an operation and currency from a UTC day on."""
+        """Return the exact running totals of an operation and currency for the UTC day `since` and later days."""
 
     def next_number(self) -> int:
         """Return the number of the next new entry."""
 
     def append(self, number: int, kind: Kind, facts: Facts, *, at: str) -> Entry:
-        """Append a record to the chain, and return the updated entry."""
+        """Append a record about an entry to the chain, with its time, and return the updated entry."""
 
     @property
     def successor(self) -> str | None:
         """The id of the journal that replaced this one, from the closing record. None: this journal is not closed."""
 
     def note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
-        """Append a record about the journal itself (`chain.JOURNAL_KINDS`). A closing one is not saved as the head."""
+        """Append a record about the journal itself. A closing record does not change the saved head."""
 
     def plan(self, rows: Iterable[PlanRow]) -> None:
-        """Store rows of a batch that are not sent yet. Replaces rows that are already stored."""
+        """Store rows of a batch's plan. A row that is already stored is replaced."""
 
     def unplan(self, batch: str, row: int) -> None:
-        """Remove a row of a batch's plan."""
+        """Remove a row from a batch's plan."""
 
 
 class Storage(Protocol):
-    """One journal. Reads inside a transaction see the transaction's own writes."""
+    """One stored journal. Reads inside a transaction see the transaction's own writes."""
 
     @property
     def journal_id(self) -> str:
-        """The journal's own id."""
+        """The journal's id, a UUID."""
 
     @property
     def where(self) -> str:
-        """Its location, for messages."""
+        """The location of the journal, for messages."""
 
     @property
     def is_there(self) -> bool:
-        """Whether it exists; the first write creates it."""
+        """Whether the journal exists. The first write creates it."""
 
     def transaction(self) -> AbstractContextManager[Transaction]:
-        """Commit the block's writes, all or none. They are durable before the next line runs.
+        """Commit the writes of the `with` block when it ends, all or none. They are then durable.
 
-        If a commit fails for any reason other than a lock, all later commits fail too.
+        If a commit fails for any reason other than a lock, all later commits of this object fail too.
         """
 
     def last(self) -> Link | None:
-        """Return the last record. Raises `ErrorCode.JOURNAL_UNUSABLE` if it is damaged."""
+        """Return the last record, or None. Raises `ErrorCode.JOURNAL_UNUSABLE` if it is damaged."""
 
     def last_note(self) -> Kind | None:
-        """Return the kind of the last record about the journal itself."""
+        """Return the kind of the last record about the journal itself, or None if there is none."""
 
     def records(self, *, after: int, limit: int) -> list[Link]:
-        """Return up to `limit` records after a sequence number, in order."""
+        """Return up to `limit` records, in order, with sequence numbers above `after`."""
 
     def entries(self, numbers: Collection[int]) -> list[Entry]:
         """Return the existing entries among these numbers, in order, with their history."""
 
     def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
-        """Return the newest entries of a selection, newest first. `before`: only entries with a lower number."""
+        """Return the selected entries, newest first. `before`: only entries with a lower number than this."""
 
     def planned(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
-        """Return up to `limit` rows of a batch's plan after a row, in order."""
+        """Return up to `limit` rows of a batch's plan, in order, with row numbers above `after`."""
 
     def batches(self) -> list[PlanRow]:
-        """Return row 0 of each batch, oldest batch first. The row is empty if the batch's plan was lost."""
+        """Return row 0 of each batch, oldest batch first. Its content is "" if the batch's plan was lost."""
 
     def in_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
-        """Return up to `limit` entries of a batch after a line, by line, without imported entries."""
+        """Return up to `limit` entries of a batch, in order, with lines above `after`, but no imported ones."""
 
     def created(self, result_ids: Collection[str]) -> list[Entry]:
-        """Return the entries with one of these ids as their result, including imported entries."""
+        """Return the entries whose result id is one of these ids, including imported entries."""
 
     def add_up(self, batch: str) -> list[BatchSum]:
         """Return the counts and sums of a batch's entries, grouped by the fields of `BatchSum`."""
 
     def reopened(self) -> AbstractContextManager["Storage"]:
-        """Open the journal again to read, for example to find out if a failed commit was stored."""
+        """Open the journal a second time, for reading: for example to see whether a failed commit was stored."""
 
     def snapshot(self) -> AbstractContextManager["Storage"]:
-        """Copy the journal at one moment, including any damage, to check the copy."""
+        """Return a copy of the journal, taken at one moment, including any damage, for checks."""
 
     def contradiction(self, head: Head) -> str | None:
-        """Return how the chain contradicts one of its earlier heads. None: the chain contains it."""
+        """Return the problem if the chain does not contain a head that it once had. None: it contains the head."""
 
     def find_lost(self) -> str | None:
-        """Return how the chain contradicts the separately saved head, or why that head is unusable. None: neither."""
+        """Return the problem if the saved head is unusable or the chain contradicts it. None: no problem."""
 
     def require_complete(self) -> None:
-        """Raise `ErrorCode.JOURNAL_UNUSABLE` if the journal is gone or contradicts its saved head: it is incomplete."""
+        """Raise `JOURNAL_UNUSABLE` if the journal is missing, contradicts its saved head, or has a damaged end."""
 
     def find_damage(self) -> str | None:
         """Return the first problem of the storage itself or of the data derived from the records. None: no problem."""
 
     def close(self) -> None:
-        """Close it."""
+        """Close the journal."""
 
 
 @contextmanager
-def writing(storage: Storage) -> Iterator[Transaction]:
-    """Open a transaction to write. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` if the journal is closed."""
+def write_transaction(storage: Storage) -> Iterator[Transaction]:
+    """Open a transaction for writing. Raises `ErrorCode.JOURNAL_UNUSABLE` if another journal replaced this one."""
     with storage.transaction() as transaction:
         if transaction.successor is not None:
             raise not_sent(
@@ -192,6 +192,6 @@ def writing(storage: Storage) -> Iterator[Transaction]:
 
 
 def head_of(storage: Storage) -> Head:
-    """Return the end of a storage's chain."""
+    """Return the head of a storage's chain."""
     last = storage.last()
     return last.head if last else EMPTY

@@ -9,9 +9,10 @@ from escrowctl.journal.model import Entry, State
 
 
 class Group(NamedTuple):
-    """The group of a sum.
+    """The values that all writes in a sum share.
 
-    `month` of the last attempt, in UTC, as 2026-11. `state` as `Entry.shown_state`; in flight counts as unknown.
+    `month` is the UTC month of the last attempt, such as 2026-11. `state` is `Entry.shown_state`, but a write in
+    flight counts as unknown. `currency` is "" if the amount is not known.
     """
 
     month: str
@@ -22,14 +23,14 @@ class Group(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The number of writes, and their exact sum."""
+    """The number of writes in a group, and the exact sum of their known amounts."""
 
     writes: int = 0
     amount: Decimal = Decimal(0)
 
 
 def add_up(entries: Iterable[Entry]) -> dict[Group, Sums]:
-    """Return the sums by group, in order. Writes that were refused, not sent or not applied do not count."""
+    """Return the sums by group, sorted by group. Writes that were refused, not sent or not applied do not count."""
     found: dict[Group, Sums] = {}
     for entry in entries:
         if not (entry.is_open or entry.state is State.DONE):

@@ -1,12 +1,12 @@
-"""The journal as text, to be stored elsewhere and read back: JSON lines with the complete chain.
+"""Export a journal as text, and import the text of another journal: JSON lines with the complete chain.
 
     {"escrowctl_journal": 1, "journal_id": "..."}
     {"sequence": 1, "entry": 1, "kind": "intent", "at": "...", "facts": {...}, "digest": "..."}
     ...
     {"head": {"sequence": 1, "digest": "..."}}
 
-The last line shows that the file is not truncated. An import copies the entries of another journal: they
-get numbers of this journal, and store the journal and entry that they come from.
+The last line shows that the file is not truncated. An import copies the entries of another journal. They
+get new numbers here, and `origin` names the journal and entry that they come from.
 """
 
 import json
@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, bad_value, not_sent
-from escrowctl.journal.chain import EMPTY, JOURNAL, ChainRecord, Head, Kind, Link, canonical
-from escrowctl.journal.duplicates import Duplicate, pair_up
-from escrowctl.journal.fields import UNDECODABLE, Facts
+from escrowctl.journal.chain import EMPTY, JOURNAL, ChainRecord, Head, Kind, Link, canonical_json
+from escrowctl.journal.duplicates import Duplicate, find_pairs
+from escrowctl.journal.fields import DECODING_ERRORS, Facts
 from escrowctl.journal.fold import Folded, duplicate_keys, extend
 from escrowctl.journal.model import OPEN_STATES, WHILE_EXPORTED, Entry, Selection, State
-from escrowctl.journal.storage import Storage, Transaction, writing
+from escrowctl.journal.storage import Storage, Transaction, write_transaction
 
 FORMAT = 1
 _PAGE = 500
 
 
 class Archive(NamedTuple):
-    """A journal read from text, with a valid chain. `by_entry` has the records of each entry; they are valid too."""
+    """A journal read from an export, with a valid chain. `by_entry`: entry number -> its records, also valid."""
 
     journal_id: str
     links: list[Link]
@@ -34,17 +34,17 @@ class Archive(NamedTuple):
 
     @property
     def head(self) -> Head:
-        """The end of its chain."""
+        """The end of the archive's chain."""
         return self.links[-1].head if self.links else EMPTY
 
     @property
-    def records(self) -> int:
-        """The number of its records, without a closing record."""
+    def record_count(self) -> int:
+        """The number of records in the archive, without a closing record."""
         return sum(link.record.kind != Kind.CLOSING for link in self.links)
 
 
 class Imported(NamedTuple):
-    """The numbers of entries added, updated and already known. `duplicates`: pairs with an added or updated entry."""
+    """How many entries an import added, updated or already knew. `duplicates` contain an added or updated entry."""
 
     added: int = 0
     updated: int = 0
@@ -52,7 +52,7 @@ class Imported(NamedTuple):
     duplicates: tuple[Duplicate, ...] = ()
 
 
-def links(storage: Storage) -> Iterator[Link]:
+def read_chain(storage: Storage) -> Iterator[Link]:
     """Yield every record of the chain in order. Each page is read completely before its records are yielded."""
     after = 0
     while page := storage.records(after=after, limit=_PAGE):
@@ -61,11 +61,11 @@ def links(storage: Storage) -> Iterator[Link]:
 
 
 def write_archive(storage: Storage, report: Callable[[str], None]) -> Iterator[str]:
-    """Yield the journal's lines, without line ends. If the chain is broken, report it and leave out the rest."""
+    """Yield the lines of an export, without line ends. If the chain is broken, report it and skip the rest."""
     yield json.dumps({"escrowctl_journal": FORMAT, "journal_id": storage.journal_id})
     head = EMPTY
     try:
-        for link in links(storage):
+        for link in read_chain(storage):
             if not link.follows(head):
                 report(f"record {head.sequence + 1} is missing or was changed")
                 break
@@ -78,12 +78,12 @@ def write_archive(storage: Storage, report: Callable[[str], None]) -> Iterator[s
 
 
 def read_archive(lines: Iterable[str], *, source: str) -> Archive:
-    """Return the journal in an export.
+    """Return the journal in an export. `source` is its name in messages.
 
     Raises EscrowctlError `ErrorCode.BAD_VALUE` if the export is truncated, if a line is not part of an export or
-    was changed, or if the records of an entry contradict each other. The message names that line or entry.
+    was changed, or if the records of an entry contradict each other. The message names the line or entry.
     """
-    # An export need not pay for its import.
+    # Only an import needs these models, which take long to load.
     from escrowctl.journal.imported import FirstLine, Line  # noqa: PLC0415
 
     journal_id, found, head = "", list[Link](), EMPTY
@@ -98,37 +98,37 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
                 break
             else:
                 one = Line.model_validate(document)
-                record = ChainRecord(one.sequence, one.entry, one.kind.value, one.at, canonical(one.facts))
+                record = ChainRecord(one.sequence, one.entry, one.kind.value, one.at, canonical_json(one.facts))
                 link = Link(record, one.digest)
                 if not link.follows(head):
-                    why = "does not match the line before it: a line was changed or is missing"
-                    raise _not_one(source, number, why)
+                    problem = "does not match the line before it: a line was changed or is missing"
+                    raise _bad_line(source, number, problem)
                 found.append(link)
                 head = link.head
-        except (*UNDECODABLE, RecursionError) as error:
-            raise _not_one(source, number, "is not a line of a journal export") from error
+        except (*DECODING_ERRORS, RecursionError) as error:
+            raise _bad_line(source, number, "is not a line of a journal export") from error
     if not is_complete:
         raise bad_value(
             f"{source} is not complete: it was truncated, or its last line was changed.", effect=Effect.NOTHING_IMPORTED
         )
-    return Archive(journal_id, found, _by_entry(found, source))
+    return Archive(journal_id, found, _group_by_entry(found, source))
 
 
-def _by_entry(found: list[Link], source: str) -> dict[int, list[Link]]:
+def _group_by_entry(found: list[Link], source: str) -> dict[int, list[Link]]:
     by_entry: dict[int, list[Link]] = {}
     for link in found:
         if link.record.entry != JOURNAL:
             by_entry.setdefault(link.record.entry, []).append(link)
     for number, records in by_entry.items():
         try:
-            _fold(records)
-        except UNDECODABLE as error:
-            why = f"the records of j{number} in {source} are incomplete or contradict each other."
-            raise bad_value(why, effect=Effect.NOTHING_IMPORTED) from error
+            _fold_records(records)
+        except DECODING_ERRORS as error:
+            message = f"the records of j{number} in {source} are incomplete or contradict each other."
+            raise bad_value(message, effect=Effect.NOTHING_IMPORTED) from error
     return by_entry
 
 
-def _fold(records: list[Link]) -> Folded:
+def _fold_records(records: list[Link]) -> Folded:
     folded: Folded | None = None
     for link in records:
         folded = extend(folded, link, latest="")
@@ -136,37 +136,37 @@ def _fold(records: list[Link]) -> Folded:
     return folded
 
 
-def _not_one(source: str, number: int, why: str) -> EscrowctlError:
-    return bad_value(f"line {number} of {source} {why}.", effect=Effect.NOTHING_IMPORTED)
+def _bad_line(source: str, number: int, problem: str) -> EscrowctlError:
+    return bad_value(f"line {number} of {source} {problem}.", effect=Effect.NOTHING_IMPORTED)
 
 
 def merge(storage: Storage, archive: Archive, *, at: str) -> Imported:
     """Import an archive's entries in one commit. Importing twice is safe.
 
-    Two entries are the same if the attempts of one continue those of the other. A shared idempotency key
-    or number does not prove it: both may be used twice. Raises EscrowctlError: `ErrorCode.CONFLICT` if the
+    Two entries are the same write if one of them has the last attempt of the other. The same idempotency key
+    or number proves nothing: both may be used twice. Raises EscrowctlError: `ErrorCode.CONFLICT` if the
     archive comes from this journal but contradicts it, `ErrorCode.JOURNAL_UNUSABLE` if nothing can be written.
     """
     if archive.journal_id == storage.journal_id:
-        return _compare_with_itself(storage, archive)
+        return _check_own_export(storage, archive)
     added = updated = known = 0
     changed: list[Entry] = []
-    with writing(storage) as transaction:
+    with write_transaction(storage) as transaction:
         transaction.check()
         for number, records in archive.by_entry.items():
-            theirs = _fold(records)
+            theirs = _fold_records(records)
             origin = f"{archive.journal_id} j{number}"
             relatives = _find_relatives(storage, transaction, theirs.entry, origin)
             ours = _find_same(relatives, theirs.entry)
             if ours is None:
                 first = theirs.entry.origin or origin
-                known_as = origin if _is_of(storage, first) else first
-                facts = _as_imported(theirs, origin=known_as)
+                known_as = origin if _is_own_origin(storage, first) else first
+                facts = _facts_to_import(theirs, origin=known_as)
                 changed.append(transaction.append(transaction.next_number(), Kind.IMPORT, facts, at=at))
                 added += 1
-            elif _outweighs(theirs.entry, ours):
-                # An entry that was written here stays this journal's own: `fields.apply`.
-                facts = _as_imported(theirs, origin=ours.origin or origin)
+            elif _must_replace(theirs.entry, ours):
+                # An entry that was written here stays this journal's own: `fields.apply_record`.
+                facts = _facts_to_import(theirs, origin=ours.origin or origin)
                 changed.append(transaction.append(ours.number, Kind.IMPORT, facts, at=at))
                 updated += 1
             else:
@@ -176,66 +176,68 @@ def merge(storage: Storage, archive: Archive, *, at: str) -> Imported:
 
 
 def _find_duplicates(transaction: Transaction, changed: list[Entry]) -> tuple[Duplicate, ...]:
-    """Return the pairs that contain one of these entries."""
+    """Return the pairs of duplicates that contain one of the changed entries."""
     done = [entry for entry in changed if entry.state is State.DONE]
     near = {one.number: one for entry in done for one in transaction.find_by_keys(duplicate_keys(entry))}
     numbers = {entry.number for entry in done}
-    return tuple(pair for pair in pair_up(near.values()) if numbers & {pair.first.number, pair.second.number})
+    return tuple(pair for pair in find_pairs(near.values()) if numbers & {pair.first.number, pair.second.number})
 
 
-def _compare_with_itself(storage: Storage, archive: Archive) -> Imported:
-    if why := storage.contradiction(archive.head):
+def _check_own_export(storage: Storage, archive: Archive) -> Imported:
+    if mismatch := storage.contradiction(archive.head):
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"the export comes from this journal but does not match it: {why}. Two copies of this journal were used: "
-            "ask the service about the writes that only the export contains.",
+            f"the export comes from this journal but does not match it: {mismatch}. Two copies of this journal were "
+            "used: ask the service about the writes that only the export contains.",
             effect=Effect.NOTHING_IMPORTED,
         )
     return Imported(known=len(archive.by_entry))
 
 
 def _find_relatives(storage: Storage, transaction: Transaction, theirs: Entry, origin: str) -> list[Entry]:
-    """Return the entries that share an attempt with another journal's entry: imported before, or first written here.
+    """Return this journal's entries that share an attempt with `theirs`, an entry of another journal.
 
-    A restored journal may use a number again: only a shared attempt shows that two entries are related.
+    They were imported before, or first written here. A restored journal may use a number again: only a shared
+    attempt shows that two entries are related.
     """
     first = theirs.origin or origin
     found = [one for name in dict.fromkeys((first, origin)) for one in storage.select(Selection(-1, origin=name))]
-    if _is_of(storage, first) and (own := transaction.find(int(first.partition(" j")[2]))) is not None:
+    if _is_own_origin(storage, first) and (own := transaction.find(int(first.partition(" j")[2]))) is not None:
         found.append(own)
     return [one for one in found if one.requests & theirs.requests]
 
 
 def _find_same(relatives: list[Entry], theirs: Entry) -> Entry | None:
-    """Return the same entry as another journal's, or None. If both sent it again since, they are two writes."""
+    """Return the entry that is the same write as `theirs`, or None, for example if both journals sent it again."""
     return next(
         (one for one in relatives if theirs.request_id in one.requests or one.request_id in theirs.requests), None
     )
 
 
-def _is_of(storage: Storage, origin: str) -> bool:
-    """Whether an entry was first written in this journal."""
+def _is_own_origin(storage: Storage, origin: str) -> bool:
+    """Whether an origin names an entry of this journal."""
     return origin.partition(" j")[0] == storage.journal_id
 
 
-def _outweighs(theirs: Entry, ours: Entry) -> bool:
-    """Whether the other journal's state of an entry is later or safer than this journal's.
+def _must_replace(theirs: Entry, ours: Entry) -> bool:
+    """Whether the other journal's state of an entry replaces this journal's: it is later or safer.
 
-    An open entry that was sent again from here does not change: their outcome is of an earlier attempt. An attempt
-    that may have happened there counts unless this journal has that attempt too.
+    An unknown entry gets the outcome that the other journal knows of its last attempt. An entry that is in flight
+    or done stays so. Any other entry becomes done, or open if this journal does not have the open attempt.
     """
     if ours.is_open:
         return not theirs.is_open and ours.state is not State.IN_FLIGHT and ours.request_id in theirs.requests
     if ours.state is State.DONE:
         return False
-    may_have = theirs.state in OPEN_STATES and theirs.request_id not in ours.requests
-    return theirs.state is State.DONE or may_have
+    may_have_happened = theirs.state in OPEN_STATES and theirs.request_id not in ours.requests
+    return theirs.state is State.DONE or may_have_happened
 
 
-def _as_imported(theirs: Folded, *, origin: str) -> Facts:
-    """Return an entry's facts for the import: an entry that was in flight there is unknown here.
+def _facts_to_import(theirs: Folded, *, origin: str) -> Facts:
+    """Return the facts with which this journal records another journal's entry.
 
-    Its allowed duplicates are left out, because they are numbers of the other journal.
+    An entry that was in flight there is unknown here. Its allowed duplicates are numbers of the other journal, so
+    they are left out.
     """
     facts = theirs.facts | {"origin": origin, "despite": "", "resends": theirs.entry.resends}
     if theirs.entry.state is State.IN_FLIGHT:

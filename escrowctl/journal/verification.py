@@ -1,7 +1,7 @@
 """Check a journal: its chain, the data derived from it, and the heads stored elsewhere.
 
-It finds accidents and careless edits. Whoever can write the file can also write a valid chain: only a
-head that was stored elsewhere shows that (`journal export --head`).
+It finds accidents and careless edits. Anyone with write access to the file can also write a valid
+chain. Only a head that was stored elsewhere (`journal export --head`) shows such a change.
 """
 
 from collections.abc import Callable
@@ -10,11 +10,14 @@ from typing import NamedTuple
 from escrowctl.errors import EscrowctlError
 from escrowctl.journal.chain import EMPTY, JOURNAL, Head
 from escrowctl.journal.storage import Storage
-from escrowctl.journal.transfer import links
+from escrowctl.journal.transfer import read_chain
 
 
 class Verification(NamedTuple):
-    """The numbers of checked records and entries, and the first problem or None. `is_partial`: not all were checked."""
+    """How many records and entries were checked, the last checked head, and the first problem or None.
+
+    `is_partial`: the time was over before everything was checked.
+    """
 
     records: int
     entries: int
@@ -26,10 +29,10 @@ class Verification(NamedTuple):
 def verify(
     storage: Storage, *, expected: Head | None = None, is_late: Callable[[], bool] = lambda: False
 ) -> Verification:
-    """Check a copy of the complete journal, taken at one moment, so as not to wait for writers or see half a commit.
+    """Check a copy of the journal, taken at one moment: other processes can write while it is checked.
 
-    `expected` is a head that it must still contain. Once `is_late`, nothing more is checked. Raises EscrowctlError
-    `ErrorCode.JOURNAL_UNUSABLE` only if it cannot be read at all.
+    `expected` is a head that the journal must still contain. When `is_late` returns True, the check ends early.
+    Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if the journal cannot be read at all.
     """
     # Check the saved head before copying: records written in between only put the chain ahead of it.
     lost = storage.find_lost()
@@ -45,7 +48,7 @@ def verify(
 
 def _walk_chain(storage: Storage, is_late: Callable[[], bool]) -> tuple[Head, int, str | None]:
     head, entries = EMPTY, set[int]()
-    for link in links(storage):
+    for link in read_chain(storage):
         if is_late():
             break
         if not link.follows(head):

@@ -1,1 +1,1 @@
-"""From values to text, and the one place that writes it."""
+"""Formats values as text, and writes the text."""

@@ -1,4 +1,4 @@
-"""The console: the only module that writes. Data to stdout, everything else to stderr."""
+"""The console, which writes the output of commands: data to stdout, everything else to stderr."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, OutputClosedError
 from escrowctl.output.plain import fold, render_csv, render_rows, safe
-from escrowctl.runtime import takes_text
+from escrowctl.runtime import is_writable_now
 
 # Formats are imported by the methods that use them: help and usage errors do not pay for them.
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from escrowctl.output.view import Listing, View
 
 
-_MIN_WIDTH, _USUAL_WIDTH = 40, 80
-_PLAIN = Invocation("escrowctl")
-_SHOWN_SECONDS = 1.0
-"""Waits are drawn from this length on."""
+_MIN_WIDTH, _DEFAULT_WIDTH = 40, 80
+_NAME_ONLY = Invocation("escrowctl")
+_MIN_WAIT_SECONDS = 1.0
+"""A shorter wait is not drawn."""
 _RED, _RESET = "\x1b[1;31m", "\x1b[0m"
 
 
@@ -49,32 +49,32 @@ class Console:
         self._now = now
         self._keys = keys
         self._options = options
-        self._said: set[str] = set()
+        self._written_notes: set[str] = set()
         self._widths: tuple[int, ...] = ()
-        self._is_csv_begun = False
-        self._is_drawn = False
+        self._has_csv_header = False
+        self._has_drawn_text = False
         for stream in (stdout, stderr):
             if isinstance(stream, TextIOWrapper):
                 # A character that the encoding lacks is shown by its code; it must not cause a traceback.
                 stream.reconfigure(errors="backslashreplace")
 
     def show(self, view: "View") -> None:
-        """Show one view in the format of this run. If it is a list, columns show the fields of each item."""
+        """Show one view in the format of this run. If the view is a list, a format with columns shows its items."""
         from escrowctl.output.view import Listing
 
         options, fields = self._options, self._options.fields
         has_columns = bool(fields) or options.table or options.csv
-        if has_columns and view.items is not None and not view.holds(fields):
+        if has_columns and view.items is not None and not view.has_value_at(fields):
             self.show_listing(Listing(fields or tuple(view.named), view.items))
         elif self._options.quiet:
-            self._show_bare((view,))
+            self._show_ids((view,))
         else:
-            self._show(view.only(fields) if fields and view.named else view)
+            self._show_one(view.only(fields) if fields and view.named else view)
 
     def show_listing(self, listing: "Listing") -> None:
-        """Show several views: an array, a table, or lines."""
+        """Show several views as a JSON array, CSV, a table, or lines."""
         if self._options.quiet:
-            self._show_bare(listing.views)
+            self._show_ids(listing.views)
             return
         if self._options.fields:
             listing = listing.only(self._options.fields)
@@ -84,29 +84,29 @@ class Console:
         elif self._options.csv:
             self._show_csv(listing.columns, listing.views)
         elif not listing.views:
-            if self._has_table:
+            if self._has_tables:
                 self.note("none", "nothing was found")
-        elif self._has_table:
-            text, hidden = self._render_listing(listing, color=self._colors(self._stdout))
+        elif self._has_tables:
+            text, hidden = self._render_listing(listing, color=self._is_colored(self._stdout))
             self.data(text)
             if hidden:
-                lacking = f"a line of {self._width} characters has no room for these columns: {', '.join(hidden)}"
-                self.note("hidden", f"{lacking}. Use --fields, --csv or --json")
+                names = ", ".join(hidden)
+                self.note("hidden", f"the terminal is too narrow for: {names}. Use --fields, --csv or --json")
         else:
             self.data(render_rows(view.row(listing.columns) for view in listing.views))
 
     def table_lines(self, listing: "Listing") -> list[str]:
-        """Return several views as the lines of a table, for use in a question."""
+        """Return the lines of a table of several views, for use in a question."""
         return self._render_listing(listing, color=False)[0].splitlines()
 
     def show_line(self, view: "View") -> None:
         """Show one of several views that arrive one by one.
 
-        At a terminal the first has a header above it. It decides the widths of the columns, because
-        those of the later views are not known yet.
+        At a terminal, a header line precedes the first view. The first view also sets the column widths, because
+        later views are not known yet.
         """
         if self._options.quiet:
-            self._show_bare((view,))
+            self._show_ids((view,))
             return
         if self._options.fields:
             view = view.only(self._options.fields)
@@ -114,30 +114,30 @@ class Console:
             self.document(view.document)
         elif self._options.csv:
             self._show_csv(tuple(view.named), (view,))
-        elif not self._has_table:
+        elif not self._has_tables:
             self.data(render_rows([view.row(tuple(view.named))]))
         elif view.line is not None:
             self.data(fold(safe(view.line), self._width))
         else:
             from escrowctl.output.terminal import render_row
 
-            colors = self._colors(self._stdout)
+            colors = self._is_colored(self._stdout)
             header, row, self._widths = render_row(view, self._widths, self._now(), color=colors)
             self.data(f"{header}\n{row}" if header else row)
 
     def document(self, document: "JsonValue") -> None:
-        """Write one line of JSON."""
-        self.data(_json(document))
+        """Write a document as one line of JSON."""
+        self.data(_encode_json(document))
 
     def page(self, text: str) -> None:
-        """Write a text of escrowctl, such as help; under `--json` a JSON string."""
+        """Write a text by escrowctl itself, such as help; under `--json` as a JSON string."""
         if self._options.json:
             self.document(text)
         else:
             self.data(text)
 
     def text(self, body: bytes) -> None:
-        """Write a reply that is not JSON: unchanged in a pipe, harmless at a terminal."""
+        """Write a reply that is not JSON: unchanged to a pipe, with invisible characters as codes to a terminal."""
         text = body.decode("utf-8", errors="replace")
         if self._options.json:
             self.document(text)
@@ -148,15 +148,15 @@ class Console:
 
     def data(self, text: str) -> None:
         """Write text and a line end to stdout, and flush."""
-        self._make_room()
+        self._erase_drawn_text()
         try:
             self._stdout.write(text + "\n")
             self._stdout.flush()
         except BrokenPipeError as error:
-            self._drop(self._stdout)
+            self._redirect_to_devnull(self._stdout)
             raise OutputClosedError from error
         except OSError as error:
-            self._drop(self._stdout)
+            self._redirect_to_devnull(self._stdout)
             raise EscrowctlError(
                 ErrorCode.OUTPUT_UNUSABLE, f"the output could not be written: {error.strerror or error}."
             ) from error
@@ -169,17 +169,17 @@ class Console:
         word: str = "note",
         important: bool = False,
         hints: tuple[Hint, ...] = (),
-        invocation: Invocation = _PLAIN,
+        invocation: Invocation = _NAME_ONLY,
     ) -> None:
-        """Write a note on stderr, once a run, with hints like an error. `-q` hides notes that are not important."""
-        message = self._starred(message)
-        if (self._options.quiet and not important) or message in self._said:
+        """Write a note and its hints on stderr, the same note once a run. `-q` hides it unless `important`."""
+        message = self._star_keys(message)
+        if (self._options.quiet and not important) or message in self._written_notes:
             return
-        self._said.add(message)
-        self._say_note(code, message, word=word, hints=hints, invocation=invocation)
+        self._written_notes.add(message)
+        self._write_note(code, message, word=word, hints=hints, invocation=invocation)
 
     def warn(self, code: str, message: str) -> None:
-        """Write a warning on stderr, once a run, under `-q` too."""
+        """Write a warning on stderr, even under `-q`, the same warning once a run."""
         self.note(code, message, word="warning", important=True)
 
     @property
@@ -189,8 +189,8 @@ class Console:
         return not is_for_program and self._stderr.isatty() and self._environ.get("TERM", "dumb") != "dumb"
 
     def draw_wait(self, text: str, seconds: float) -> None:
-        """Draw the reason of a wait and its length so far, from one second on."""
-        if seconds >= _SHOWN_SECONDS and self.can_draw:
+        """Draw the reason of a wait and its length so far, once the wait has taken one second."""
+        if seconds >= _MIN_WAIT_SECONDS and self.can_draw:
             self.draw(f"{text}  {seconds:.0f} s")
 
     def draw(self, text: str) -> None:
@@ -199,75 +199,75 @@ class Console:
         While the terminal is stopped (Ctrl-S), nothing is drawn or erased: to wait for it would delay the request
         that the text describes.
         """
-        if not takes_text(self._stderr):
+        if not is_writable_now(self._stderr):
             return
         try:
             width = os.get_terminal_size(self._stderr.fileno()).columns
         except (OSError, ValueError):
-            width = _USUAL_WIDTH
-        self._is_drawn = True
+            width = _DEFAULT_WIDTH
+        self._has_drawn_text = True
         # A text that fills the line would wrap into the next one, which is never erased.
-        self._write_error(f"\r{safe(self._starred(text))[: width - 1]}\x1b[K")
+        self._write_error(f"\r{safe(self._star_keys(text))[: width - 1]}\x1b[K")
 
     def erase(self) -> None:
-        """Erase the drawn text, if any. If the terminal takes no text now, the next text erases it."""
-        if self._is_drawn and takes_text(self._stderr):
-            self._make_room()
+        """Erase the drawn text, if any. If the terminal accepts no text now, the next written line erases it."""
+        if self._has_drawn_text and is_writable_now(self._stderr):
+            self._erase_drawn_text()
 
     def trace(self, message: str) -> None:
         """Write a line about a request or reply, under `-v` and `--debug`."""
         if self._options.verbose or self._options.debug:
-            self._say_note("trace", self._starred(message))
+            self._write_note("trace", self._star_keys(message))
 
     def error(self, error: EscrowctlError, invocation: Invocation) -> None:
-        """Write an error with its hints. A hint's command starts with `invocation`."""
-        from escrowctl.output.errors import error_document, error_lines, star_error
+        """Write an error and its hints. Commands in the hints start with `invocation`."""
+        from escrowctl.output.errors import error_document, format_error, star_error
 
         for key in self._keys():
             error = star_error(error, key)
-        invocation = Invocation(*map(self._starred, invocation))
+        invocation = Invocation(*map(self._star_keys, invocation))
         if self._options.json:
-            self._say(_json(error_document(error, invocation)))
+            self._write_message(_encode_json(error_document(error, invocation)))
             return
-        first, *others = error_lines(error, invocation, raw=self._options.raw, width=self._error_width)
+        first, *others = format_error(error, invocation, raw=self._options.raw, width=self._error_width)
         word, _, rest = first.partition(":")
-        colored = f"{_RED}{word}:{_RESET}{rest}" if self._colors(self._stderr) else first
-        self._say("\n".join([colored, *others]))
+        colored = f"{_RED}{word}:{_RESET}{rest}" if self._is_colored(self._stderr) else first
+        self._write_message("\n".join([colored, *others]))
 
     def report(self, text: str) -> None:
-        """Write a multi-line text, such as a traceback, without API keys."""
-        self._say("\n".join(self._starred(line) for line in text.split("\n")))
+        """Write a text of several lines to stderr, such as a traceback. API keys in it are starred."""
+        self._write_message("\n".join(self._star_keys(line) for line in text.split("\n")))
 
     def ask(self, lines: list[str]) -> None:
         """Write the lines of a question, and a prompt for the answer."""
         for line in lines:
-            self._say(safe(self._starred(line)))
+            self._write_message(safe(self._star_keys(line)))
         self._write_error("> ")
 
     def close(self) -> None:
-        """Drop a stream that cannot be flushed: the interpreter's last flush would end the process with code 120."""
-        self._make_room()
+        """Flush both streams, and redirect a broken one: the interpreter's own flush would exit with code 120."""
+        self._erase_drawn_text()
         for stream in (self._stdout, self._stderr):
             try:
                 stream.flush()
             except (OSError, ValueError):
-                self._drop(stream)
+                self._redirect_to_devnull(stream)
 
-    def _show(self, view: "View") -> None:
+    def _show_one(self, view: "View") -> None:
         options = self._options
         if options.json or options.raw or (view.whole and not (options.table or options.csv)):
             self._show_document(view.document)
         elif options.csv:
             names, values = zip(*view.fields, strict=True)
             self.data("\n".join(render_csv(names, [values])))
-        elif not self._has_table:
+        elif not self._has_tables:
             self.data(render_rows(view.fields))
         elif view.line is not None:
             self.data(safe(view.line))
         else:
             from escrowctl.output.terminal import render_fields
 
-            self.data(render_fields(view, now=self._now(), width=self._width, color=self._colors(self._stdout)))
+            self.data(render_fields(view, now=self._now(), width=self._width, color=self._is_colored(self._stdout)))
 
     def _render_listing(self, listing: "Listing", *, color: bool) -> tuple[str, tuple[str, ...]]:
         from escrowctl.output.terminal import render_listing
@@ -275,24 +275,24 @@ class Console:
         return render_listing(listing, now=self._now(), width=self._width, color=color)
 
     def _show_document(self, document: "JsonValue") -> None:
-        """Write JSON; for a person, one value a line."""
+        """Write JSON on one line; at a terminal without `--json`, on several lines."""
         if self._stdout.isatty() and not self._options.json:
-            self.data(_json(document, indent=0))
+            self.data(_encode_json(document, indent=0))
         else:
             self.document(document)
 
     def _show_csv(self, columns: tuple[str, ...], views: "tuple[View, ...]") -> None:
-        """Write rows; before the first ones, write the header."""
+        """Write views as rows of CSV. The first call also writes the header."""
         lines = list(render_csv(columns, (view.row(columns) for view in views)))
-        self.data("\n".join(lines[self._is_csv_begun :]))
-        self._is_csv_begun = True
+        self.data("\n".join(lines[self._has_csv_header :]))
+        self._has_csv_header = True
 
     @property
-    def _has_table(self) -> bool:
+    def _has_tables(self) -> bool:
         return self._options.table or self._stdout.isatty()
 
-    def _show_bare(self, views: "tuple[View, ...]") -> None:
-        """Write the output of `-q`: one line of values for each view with chosen fields, else each id."""
+    def _show_ids(self, views: "tuple[View, ...]") -> None:
+        """Write the output of `-q`: the ids of the views, or under `--fields` a line of values for each view."""
         fields = self._options.fields
         rows = [
             row
@@ -302,38 +302,46 @@ class Console:
         if rows:
             self.data(render_rows(rows))
 
-    def _starred(self, text: str) -> str:
+    def _star_keys(self, text: str) -> str:
         from escrowctl.contract.redaction import star
 
         for key in self._keys():
             text = star(text, key)
         return text
 
-    def _say_note(
-        self, code: str, message: str, *, word: str = "", hints: tuple[Hint, ...] = (), invocation: Invocation = _PLAIN
+    def _write_note(
+        self,
+        code: str,
+        message: str,
+        *,
+        word: str = "",
+        hints: tuple[Hint, ...] = (),
+        invocation: Invocation = _NAME_ONLY,
     ) -> None:
         if not (self._options.json or hints):
-            self._say(f"{word}: {safe(message)}" if word else safe(message))
+            self._write_message(f"{word}: {safe(message)}" if word else safe(message))
             return
-        from escrowctl.output.errors import marked_hints, note_document
+        from escrowctl.output.errors import format_hints, note_document
 
-        hints = tuple(hint._replace(text=self._starred(hint.text)) for hint in hints)
+        hints = tuple(hint._replace(text=self._star_keys(hint.text)) for hint in hints)
         if self._options.json:
-            self._say(_json(note_document(code, message, hints, invocation)))
+            self._write_message(_encode_json(note_document(code, message, hints, invocation)))
         else:
-            self._say("\n".join([f"{word}: {safe(message)}", *marked_hints(hints, invocation, self._error_width)]))
+            self._write_message(
+                "\n".join([f"{word}: {safe(message)}", *format_hints(hints, invocation, self._error_width)])
+            )
 
     @property
     def _error_width(self) -> int | None:
         return self._width if self._stderr.isatty() else None
 
-    def _say(self, text: str) -> None:
-        self._make_room()
+    def _write_message(self, text: str) -> None:
+        self._erase_drawn_text()
         self._write_error(text + "\n")
 
-    def _make_room(self) -> None:
-        if self._is_drawn:
-            self._is_drawn = False
+    def _erase_drawn_text(self) -> None:
+        if self._has_drawn_text:
+            self._has_drawn_text = False
             self._write_error("\r\x1b[K")
 
     def _write_error(self, text: str) -> None:
@@ -346,8 +354,8 @@ class Console:
     def _width(self) -> int:
         return max(shutil.get_terminal_size().columns, _MIN_WIDTH)
 
-    def _colors(self, stream: TextIO) -> bool:
-        """`--color`, then NO_COLOR (no-color.org), then FORCE_COLOR, then the terminal."""
+    def _is_colored(self, stream: TextIO) -> bool:
+        """Whether a stream gets colors: by --color, else NO_COLOR (no-color.org), FORCE_COLOR, or the terminal."""
         environ = self._environ
         if self._options.color != "auto":
             return self._options.color == "always"
@@ -357,15 +365,15 @@ class Console:
             return True
         return stream.isatty() and environ.get("TERM") != "dumb"
 
-    def _drop(self, stream: TextIO) -> None:
-        """Redirect a dead stream to os.devnull, so that the interpreter's last flush does not fail."""
+    def _redirect_to_devnull(self, stream: TextIO) -> None:
+        """Redirect a broken stream to os.devnull, so that the interpreter's last flush does not fail."""
         with contextlib.suppress(OSError, ValueError):
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, stream.fileno())
             os.close(nothing)
 
 
-def _json(document: "JsonValue", *, indent: int | None = None) -> str:
+def _encode_json(document: "JsonValue", *, indent: int | None = None) -> str:
     from escrowctl.contract.json import encode
 
     return encode(document, spaced=True, indent=indent)

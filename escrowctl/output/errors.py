@@ -5,39 +5,39 @@ from escrowctl.contract.redaction import star, star_value
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, Invocation
 from escrowctl.output.plain import safe
 
-_OF_ONE_ID = (Effect.NOTHING_SENT, Effect.NOTHING_SENT_NOW)
-"""Effects that concern one id of several."""
+_EFFECTS_ON_ONE_ID = (Effect.NOTHING_SENT, Effect.NOTHING_SENT_NOW)
+"""The effects that are about one id, if the command has several. Then the message names the id."""
 
 _MAX_REPLY_CHARS = 1000
 _INDENT = 6
-"""Cells before a hint: `hint: `, or as many spaces."""
+"""The length of `hint: `, which precedes the first hint. As many spaces precede the others."""
 
 
-def error_lines(error: EscrowctlError, invocation: Invocation, *, raw: bool, width: int | None) -> list[str]:
-    """Return the lines for a person: the sentence after `error` or `unknown`, the facts of an unknown, the hints.
+def format_error(error: EscrowctlError, invocation: Invocation, *, raw: bool, width: int | None) -> list[str]:
+    """Return an error as lines for a person: the message, facts about an unknown outcome, and the hints.
 
-    `raw`: show the complete body of the service's reply. `width`: of the terminal; None if there is none.
+    `raw`: add the complete body of the service's reply. `width` is the terminal's, or None without a terminal.
     """
     is_unknown = error.code is ErrorCode.OUTCOME_UNKNOWN
-    lines = [f"{'unknown' if is_unknown else 'error'}: {safe(_sentences(error))}"]
-    facts = [*_reply_lines(error, raw=raw, short=is_unknown), *(_unknown_block(error) if is_unknown else ())]
+    lines = [f"{'unknown' if is_unknown else 'error'}: {safe(_make_message(error))}"]
+    facts = [*_list_reply(error, raw=raw, short=is_unknown), *(_list_unknown_facts(error) if is_unknown else ())]
     lines += [f"  {safe(line)}" for line in facts]
-    return lines + marked_hints(error.hints, invocation, width)
+    return lines + format_hints(error.hints, invocation, width)
 
 
-def marked_hints(hints: tuple[Hint, ...], invocation: Invocation, width: int | None) -> list[str]:
-    """Return hints as the lines below a sentence, for a person. `width`: of the terminal; None if there is none."""
+def format_hints(hints: tuple[Hint, ...], invocation: Invocation, width: int | None) -> list[str]:
+    """Return hints as lines for a person, the first after `hint: `. `width` is the terminal's, if any."""
     lines = hint_lines(hints, invocation, width=width)
     return [f"{' ' * _INDENT if number else 'hint: '}{safe(line)}" for number, line in enumerate(lines)]
 
 
 def hint_lines(hints: tuple[Hint, ...], invocation: Invocation, *, width: int | None = None) -> list[str]:
-    """Return hints as lines. With several hints, the texts after the labels are aligned.
+    """Return hints as lines, each with its label before its text. The texts of several hints are aligned.
 
-    If one is too long for a terminal of that `width`, each begins on the line below its label. Otherwise the
-    terminal would break a command, which is to be copied, in the middle of a word.
+    If a line is too long for a terminal of this `width`, each text is on the line below its label. Otherwise
+    the terminal would break a command in the middle of a word, and it could not be copied.
     """
-    pairs = [(hint.label, _text_of(hint, invocation)) for hint in hints]
+    pairs = [(hint.label, _expand_hint(hint, invocation)) for hint in hints]
     gap = "  " if len(hints) > 1 else " "
     labels = max((len(label) for label, _ in pairs), default=0) + 1
     lines = [f"{label + ':':<{labels}}{gap}{text}" if label else text for label, text in pairs]
@@ -47,13 +47,13 @@ def hint_lines(hints: tuple[Hint, ...], invocation: Invocation, *, width: int | 
     return [line for label, text in pairs for line in ((f"{label}:", f"{step}{text}") if label else (text,))]
 
 
-def _text_of(hint: Hint, invocation: Invocation) -> str:
+def _expand_hint(hint: Hint, invocation: Invocation) -> str:
     start = invocation.program if hint.bare else invocation
     return f"{start} {hint.text}" if hint.is_command else hint.text
 
 
 def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
-    """Return a copy of the error in which the API key is starred everywhere."""
+    """Return a copy of the error with stars in place of the API key."""
     starred = EscrowctlError(
         error.code,
         star(error.message, key),
@@ -68,11 +68,11 @@ def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
 
 
 def error_document(error: EscrowctlError, invocation: Invocation) -> dict[str, JsonValue]:
-    """Return `{"error": {...}}`: the code, the sentences, and every fact of the error."""
+    """Return an error as `{"error": {...}}`: the code, the message, the hints, and every fact."""
     body: dict[str, object] = {
         "code": error.code.value,
-        "message": _sentences(error),
-        "hint": _hint_of(error.hints, invocation),
+        "message": _make_message(error),
+        "hint": _join_hints(error.hints, invocation),
         "http_status": None,
         "request_id": None,
         "outcome": error.outcome.value if error.outcome else None,
@@ -81,41 +81,41 @@ def error_document(error: EscrowctlError, invocation: Invocation) -> dict[str, J
     return {"error": as_json(body | dict(error.facts))}
 
 
-def _sentences(error: EscrowctlError) -> str:
+def _make_message(error: EscrowctlError) -> str:
     message, subject = error.message, error.subject
     if subject and subject not in message:
         message = f"{subject}: {message}"
     if error.effect is None:
         return message
-    of_one = f" for {subject}" if subject and error.effect in _OF_ONE_ID else ""
-    return f"{message} {error.effect}{of_one}."
+    for_id = f" for {subject}" if subject and error.effect in _EFFECTS_ON_ONE_ID else ""
+    return f"{message} {error.effect}{for_id}."
 
 
 def note_document(code: str, message: str, hints: tuple[Hint, ...], invocation: Invocation) -> JsonValue:
-    """Return `{"note": {...}}`, the form of every other stderr line under `--json`."""
-    hint = _hint_of(hints, invocation)
+    """Return a note as `{"note": {...}}`, the form of all stderr lines under `--json` that are no errors."""
+    hint = _join_hints(hints, invocation)
     return {"note": {"code": code, "message": message, **({"hint": hint} if hint else {})}}
 
 
-def _hint_of(hints: tuple[Hint, ...], invocation: Invocation) -> str | None:
+def _join_hints(hints: tuple[Hint, ...], invocation: Invocation) -> str | None:
     return "\n".join(hint_lines(hints, invocation)) or None
 
 
-def _reply_lines(error: EscrowctlError, *, raw: bool, short: bool) -> list[str]:
-    """Return the service's reply as lines (`short`: the beginning of JSON), and the service's id of the request."""
-    body, own = error.facts.get("body"), error.facts.get("service_request_id")
-    is_asked_for = "body" in error.facts and (raw or short)
+def _list_reply(error: EscrowctlError, *, raw: bool, short: bool) -> list[str]:
+    """Return lines with the reply's body (`short`: the beginning of JSON), and the service's own request id."""
+    body, own_id = error.facts.get("body"), error.facts.get("service_request_id")
+    is_shown = "body" in error.facts and (raw or short)
     lines: list[str] = []
     if isinstance(body, str):
         lines += [f"reply            {line}" for line in body.splitlines() if raw]
-    elif is_asked_for:
+    elif is_shown:
         reply = encode(as_json(body))
         is_cut = not raw and len(reply) > _MAX_REPLY_CHARS
         lines.append(f"reply            {reply[:_MAX_REPLY_CHARS]}..." if is_cut else f"reply            {reply}")
-    return lines + ([f"service's id     {own}  (its request id, for the service's support)"] if own else [])
+    return lines + ([f"service's id     {own_id}  (its request id, for the service's support)"] if own_id else [])
 
 
-def _unknown_block(error: EscrowctlError) -> list[str]:
+def _list_unknown_facts(error: EscrowctlError) -> list[str]:
     """Return the facts that an operator quotes to the service's support: time, request, key, entry."""
     facts = error.facts
     request = facts.get("request")
@@ -123,8 +123,8 @@ def _unknown_block(error: EscrowctlError) -> list[str]:
     if isinstance(request, dict):
         body = f"  {request['body']}" if request.get("body") else ""
         lines.append(f"sent             {facts.get('sent_at')}  {request.get('method')} {request.get('url')}{body}")
-    honoured = "deduplicates by it" if facts.get("deduplicates") else "is not known to deduplicate by it"
-    lines.append(f"idempotency key  {facts.get('idempotency_key')}  (this service {honoured})")
+    key_use = "deduplicates by it" if facts.get("deduplicates") else "is not known to deduplicate by it"
+    lines.append(f"idempotency key  {facts.get('idempotency_key')}  (this service {key_use})")
     reason = f'  "{facts["reason"]}"' if facts.get("reason") else ""
     lines.append(f"entry            {facts.get('entry')}{reason}   request id {facts.get('request_id')}")
     return lines

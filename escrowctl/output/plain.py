@@ -1,4 +1,4 @@
-"""Plain text for pipes and files; also makes text from elsewhere safe to show."""
+"""Plain text for pipes and files. `safe` makes text from outside harmless for a terminal."""
 
 import io
 import re
@@ -22,9 +22,9 @@ def safe(text: str) -> str:
 
 
 def fold(line: str, width: int) -> str:
-    """Fold a line, whose cells have two spaces between them, so that the terminal breaks no cell.
+    """Break a line between its cells, if it is wider than `width`. Two spaces separate the cells of `line`.
 
-    Cells without room go to another line, below the second cell. A cell wider than a line is not cut.
+    Cells without room go to a new line, below the second cell. A cell wider than `width` stays complete.
     """
     first, *others = re.findall(r"\S+(?: \S+)* *", line) or [line]
     lines = [first]
@@ -44,15 +44,15 @@ def render_csv(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Ite
     """Yield a header line and one line for each row, without line ends (RFC 4180).
 
     A cell that a spreadsheet would calculate (OWASP ASVS 1.2.10, CWE-1236) gets an apostrophe before it,
-    which spreadsheets read as "text". JSON output has it unchanged.
+    which spreadsheets read as "text". JSON output has the cell unchanged.
     """
-    yield _line(columns)
+    yield _format_csv_line(columns)
     for row in rows:
-        yield _line(row)
+        yield _format_csv_line(row)
 
 
-def _line(cells: tuple[str, ...]) -> str:
-    import csv  # noqa: PLC0415 - for who exports
+def _format_csv_line(cells: tuple[str, ...]) -> str:
+    import csv  # noqa: PLC0415 - only CSV output needs it
 
     written = io.StringIO()
     harmless = (f"'{safe(cell)}" if cell.lstrip().startswith(_FORMULA_STARTS) else safe(cell) for cell in cells)

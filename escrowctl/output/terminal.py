@@ -1,6 +1,6 @@
-"""Views for a person at a terminal, by rich; cells are Text, so that data is never read as markup.
+"""Tables for a person at a terminal, drawn by rich. Cells are Text, so that rich finds no markup in data.
 
-Ids and amounts are always complete. The other columns share the remaining room, by importance.
+Ids and amounts are always complete. The other columns share the remaining width.
 """
 
 import re
@@ -11,67 +11,69 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.output.plain import safe
-from escrowctl.output.view import Listing, View, list_items, text_of
+from escrowctl.output.view import Listing, View, list_fields, text_of
 from escrowctl.runtime import ago
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-_WHOLE = frozenset({"id", "entry", "endpoint"})
-"""Columns of ids: they are copied, so they are never folded."""
+_UNFOLDED_COLUMNS = frozenset({"id", "entry", "endpoint"})
+"""Columns of ids. Ids are copied, so they are never folded."""
 
-_TIMES = frozenset({"created", "sent", "released", "next"})
+_TIME_COLUMNS = frozenset({"created", "sent", "released", "next"})
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 """RFC 3339 section 5.6, in the forms that services write."""
 
 _GAP = 2
 """Cells between two columns."""
 
-_LEAST_IMPORTANT = ("profile", "reference", "created", "sent", "events", "operation")
-"""Columns hidden if there is no room, in this order. Others stay, and so do the ones that identify rows."""
+_HIDEABLE_COLUMNS = ("profile", "reference", "created", "sent", "events", "operation")
+"""Columns that are hidden if there is no room, in this order. A column that identifies rows is never hidden."""
 
-_COMFORT, _NARROWEST = 24, 8
+_COMFORTABLE_WIDTH, _MIN_WIDTH = 24, 8
 """The widths in cells at which a column is easy to read, and readable at all."""
 
-_DEEPEST = 8
+_MAX_DEPTH = 8
 """Values nested deeper are shown as JSON."""
 
 
 class _Column(NamedTuple):
-    """A column, not folded yet. `whole`: its cells are never folded."""
+    """A column of a table. `is_unfolded`: its cells are never folded."""
 
     name: str
     header: str
     cells: list[str]
-    whole: bool
+    is_unfolded: bool
 
-    def at_least(self, wanted: int) -> int:
-        """Return the least width: its cells, at most `wanted` if they fold, or the longest word of its header."""
+    def min_width(self, limit: int) -> int:
+        """Return the least width for the widest cell (at most `limit` if cells may fold) and the header's words."""
         cells = max(map(_measure, self.cells))
-        return max(*map(_measure, self.header.split()), cells if self.whole else min(cells, wanted))
+        return max(*map(_measure, self.header.split()), cells if self.is_unfolded else min(cells, limit))
 
 
 def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) -> tuple[str, tuple[str, ...]]:
-    """Return a table with a header, and the names of the columns without room.
+    """Return a table with a header, and the names of the hidden columns.
 
-    Ids and amounts are never cut; other cells are folded. Amounts are aligned at the decimal point. Times
-    are shown by their age. Chosen columns are never hidden. If the terminal is too narrow for the ids,
+    Ids and amounts are never folded; other cells may be. Amounts are aligned at the decimal point. Times
+    are shown as ages. Columns chosen by `--fields` are never hidden. If the terminal is too narrow for the ids,
     lines are longer than the terminal, so that complete ids can be copied.
     """
     columns = [_make_column(name, [view.named.get(name) for view in listing.views], now) for name in listing.columns]
-    keys = listing.columns if listing.chosen else _keys(columns, listing.keys)
+    keys = listing.columns if listing.has_chosen_fields else _find_key_columns(columns, listing.keys)
     hidden = []
-    for name in _LEAST_IMPORTANT:
-        if name in listing.columns and name not in keys and _needed(columns, _COMFORT) > width:
+    for name in _HIDEABLE_COLUMNS:
+        if name in listing.columns and name not in keys and _table_width(columns, _COMFORTABLE_WIDTH) > width:
             columns = [column for column in columns if column.name != name]
             hidden.append(name)
-    return _print(_make_table(columns), max(width, _needed(columns, _NARROWEST)), color=color), tuple(hidden)
+    return _render_block(_make_table(columns), max(width, _table_width(columns, _MIN_WIDTH)), color=color), tuple(
+        hidden
+    )
 
 
 def render_row(view: View, widths: tuple[int, ...], now: datetime, *, color: bool) -> tuple[str, str, tuple[int, ...]]:
-    """Return (header, row, widths for the next row) for rows that arrive one by one. The header is empty except for
-    the first row, for which `widths` is empty. A cell wider than its column moves the cells after it.
+    """Return (header, row, widths for the next call) for rows that arrive one by one. For the first row `widths` is
+    empty; later the header is. A cell wider than its column moves the cells after it.
     """
     from rich.text import Text
 
@@ -81,50 +83,50 @@ def render_row(view: View, widths: tuple[int, ...], now: datetime, *, color: boo
         return "", _pad(cells, widths), widths
     widths = tuple(max(_measure(column.header), _measure(column.cells[0])) for column in columns)
     header = _pad([column.header for column in columns], widths)
-    return _print(Text(header, style="bold"), _measure(header), color=color), _pad(cells, widths), widths
+    return _render_block(Text(header, style="bold"), _measure(header), color=color), _pad(cells, widths), widths
 
 
 def render_fields(view: View, *, now: datetime, width: int, color: bool) -> str:
-    """Return one record as two columns: long values folded, the id never cut, times with their age.
+    """Return one view as two columns, names and values. Long values are folded, but not the id. Ages follow times.
 
     The names of nested values are indented. An array of objects is a table if it fits.
     """
     from rich.table import Table
     from rich.text import Text
 
-    items = list(view.named.items()) if view.chosen else list_items(view.shown) or [("value", view.shown)]
+    items = list(view.named.items()) if view.has_chosen_fields else list_fields(view.shown) or [("value", view.shown)]
     names = max(_measure(name) for name, _ in _outline(items, 0, now, room=0))
-    width = max(width, names + _GAP + max(_measure(safe(view.id or "")), _NARROWEST))
+    width = max(width, names + _GAP + max(_measure(safe(view.id or "")), _MIN_WIDTH))
     grid = Table.grid(padding=(0, _GAP))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
     for name, value in _outline(items, 0, now, room=width - names - _GAP):
         grid.add_row(Text(name), Text(value) if isinstance(value, str) else value)
-    return _print(grid, width, color=color)
+    return _render_block(grid, width, color=color)
 
 
 def _outline(
     items: list[tuple[str, JsonValue]], depth: int, now: datetime, *, room: int
 ) -> "Iterator[tuple[str, str | Table]]":
-    """Yield the indented names and the values. An array of objects becomes a table if that fits into `room` cells."""
+    """Yield each indented name and its value. An array of objects is a table if it fits into `room` cells."""
     for key, item in items:
         name = "  " * depth + safe(key)
-        nested = list_items(item) if depth < _DEEPEST else []
-        columns = _columns_of(item, now) if nested and isinstance(item, list) else []
-        if columns and _needed(columns, _NARROWEST) <= room:
+        nested = list_fields(item) if depth < _MAX_DEPTH else []
+        columns = _make_columns(item, now) if nested and isinstance(item, list) else []
+        if columns and _table_width(columns, _MIN_WIDTH) <= room:
             yield name, _make_table(columns)
         elif nested:
             yield name, ""
             yield from _outline(nested, depth + 1, now, room=room)
         else:
-            text = _read_out(item)
-            when = _age(text, now)
+            text = _format_value(item)
+            when = _describe_age(text, now)
             yield name, f"{text}   {when}" if when else safe(text)
 
 
-def _columns_of(objects: list[JsonValue], now: datetime) -> list[_Column]:
+def _make_columns(objects: list[JsonValue], now: datetime) -> list[_Column]:
     """Return the columns of an array of objects; none if an object has nested values."""
-    rows = [dict(list_items(item)) for item in objects]
+    rows = [dict(list_fields(item)) for item in objects]
     if any(isinstance(cell, dict | list) for row in rows for cell in row.values()):
         return []
     names = dict.fromkeys(name for row in rows for name in row)
@@ -137,8 +139,8 @@ def _make_table(columns: list[_Column]) -> "Table":
 
     table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
     for column in columns:
-        least = column.at_least(_NARROWEST)
-        table.add_column(Text(column.header), min_width=least, no_wrap=column.whole, overflow="fold")
+        least = column.min_width(_MIN_WIDTH)
+        table.add_column(Text(column.header), min_width=least, no_wrap=column.is_unfolded, overflow="fold")
     for row in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*map(Text, row))
     return table
@@ -147,40 +149,40 @@ def _make_table(columns: list[_Column]) -> "Table":
 def _make_column(name: str, values: list[JsonValue], now: datetime, *, header: str = "") -> _Column:
     """Return a column with readable cells. Amounts, counts and sums are aligned at the decimal point.
 
-    Unless given, the header is the name in capitals; a JSON Pointer is unchanged.
+    Without `header`, the header is the name in capitals, or an unchanged JSON Pointer.
     """
     header = header or (name if name.startswith("/") else name.upper().replace("_", " "))
-    texts = [_read_out(value) for value in values]
-    if name in _TIMES:
-        return _Column(name, header, [_age(text, now) or safe(text) for text in texts], whole=True)
+    texts = [_format_value(value) for value in values]
+    if name in _TIME_COLUMNS:
+        return _Column(name, header, [_describe_age(text, now) or safe(text) for text in texts], is_unfolded=True)
     cells = [safe(text) for text in texts]
-    if name in _WHOLE or (name != "amount" and not all(isinstance(value, Number) for value in values)):
-        return _Column(name, header, cells, whole=name in _WHOLE)
+    if name in _UNFOLDED_COLUMNS or (name != "amount" and not all(isinstance(value, Number) for value in values)):
+        return _Column(name, header, cells, is_unfolded=name in _UNFOLDED_COLUMNS)
     parts = [cell.partition(".") for cell in cells]
-    behind = max(len(point + fraction) for _, point, fraction in parts)
-    cells = [whole + (point + fraction).ljust(behind) for whole, point, fraction in parts]
+    decimals = max(len(point + fraction) for _, point, fraction in parts)
+    cells = [whole + (point + fraction).ljust(decimals) for whole, point, fraction in parts]
     width = max(map(len, (header, *cells)))
-    return _Column(name, header.rjust(width), [cell.rjust(width) for cell in cells], whole=True)
+    return _Column(name, header.rjust(width), [cell.rjust(width) for cell in cells], is_unfolded=True)
 
 
-def _keys(columns: list[_Column], names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns that identify a row: `names`, or the first column if none of them is shown. Return all
-    columns if two rows are equal in those.
+def _find_key_columns(columns: list[_Column], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the columns that identify a row: the shown ones of `names`, else the first column. If two
+    rows are equal in those columns, return all columns.
     """
     keys = [column for column in columns if column.name in names] or columns[:1]
     rows = list(zip(*(column.cells for column in keys), strict=True))
     return tuple(column.name for column in (keys if len(set(rows)) == len(rows) else columns))
 
 
-def _read_out(value: JsonValue) -> str:
-    """Return a value as text for a person: an array of plain values with commas, any other by `text_of`."""
+def _format_value(value: JsonValue) -> str:
+    """Return a value as text for a person. Commas separate plain values of an array; else the text is `text_of`."""
     if isinstance(value, list) and value and not any(isinstance(item, dict | list) for item in value):
         return ", ".join(text_of(item) for item in value)
     return text_of(value)
 
 
-def _age(text: str, now: datetime) -> str | None:
-    """Return the age of a timestamp as text, or None for any other text."""
+def _describe_age(text: str, now: datetime) -> str | None:
+    """Return the age of a timestamp as text, or None if `text` is no timestamp."""
     try:
         return ago(text, now) if _TIMESTAMP.fullmatch(text) else None
     except ValueError:
@@ -200,12 +202,12 @@ def _measure(text: str) -> int:
     return cell_len(text)
 
 
-def _needed(columns: list[_Column], floor: int) -> int:
-    """Return the total width of columns at their least widths for `floor`, with the gap after each."""
-    return sum(column.at_least(floor) + _GAP for column in columns)
+def _table_width(columns: list[_Column], limit: int) -> int:
+    """Return the width of a table whose columns have their `min_width` for `limit`, with a gap after each."""
+    return sum(column.min_width(limit) + _GAP for column in columns)
 
 
-def _print(block: "Table | Text", width: int, *, color: bool) -> str:
+def _render_block(block: "Table | Text", width: int, *, color: bool) -> str:
     """Return a block as the text that rich prints, without spaces at the ends of lines."""
     from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""Values that a command passes to the console. They say nothing about the format."""
+"""The values that a command passes to the console, whatever the output format is."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,8 +9,8 @@ from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.record import LOCATED, Record, resolve_pointer
 from escrowctl.output.plain import safe
 
-_MOST_NAME_CHARS = 200
-"""A dotted name is repeated for each field below it. An object with a longer name is shown as JSON."""
+_MAX_NAME_CHARS = 200
+"""An object with a longer dotted name is shown as JSON, because each of its fields would repeat the name."""
 _PLAIN_KEY = re.compile(r'[^\s."\\](?:[^."\\]*[^\s."\\])?')
 """A key that needs no quotes in a dotted name: no dot, quote or backslash, and no space at its ends."""
 
@@ -18,11 +18,11 @@ _PLAIN_KEY = re.compile(r'[^\s."\\](?:[^."\\]*[^\s."\\])?')
 class View(NamedTuple):
     """One record, or another result, to show.
 
-    `--json` prints `document`; `-q` prints `id` (None: not known). A pipe and a terminal show the names and
-    values of `shown`; `line`, if given, replaces it on a terminal. `named` has the fields for columns and
-    `--fields`; JSON Pointers of `--fields` point into `record`. `outcome` is added to a line of several.
-    `whole`: a document of any shape, printed as JSON unless a table or CSV is requested; `items` are the
-    elements if it is a list. `chosen`: `named` has the fields of `--fields`, one a line.
+    `--json` prints `document`. `-q` prints `id`, or nothing if it is None. A pipe and a terminal get the names and
+    values in `shown`; a terminal gets `line` instead, if it is not None. `named` has the fields for columns and for
+    `--fields`, whose JSON Pointers point into `record`. Under `--fields`, JSON also has `outcome`, if the command has
+    several ids. `whole`: the document may have any shape, and is printed as JSON unless a table or CSV is requested. If
+    it is a list, `items` are its elements. `has_chosen_fields`: `named` has the fields of `--fields`.
     """
 
     document: JsonValue
@@ -34,33 +34,33 @@ class View(NamedTuple):
     outcome: str | None = None
     whole: bool = False
     items: "tuple[View, ...] | None" = None
-    chosen: bool = False
+    has_chosen_fields: bool = False
 
     @property
     def fields(self) -> tuple[tuple[str, str], ...]:
-        """The names and texts for a pipe."""
-        if self.chosen:
+        """The names and values as text, for a pipe or CSV."""
+        if self.has_chosen_fields:
             return tuple((name, text_of(value)) for name, value in self.named.items())
         return flatten(self.shown)
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids that `-q` prints: its own, or those of the items if it has none itself."""
+        """The ids that `-q` prints: the view's own id, or the ids of its items if it has none."""
         views = (self,) if self.id is not None else self.items or ()
         return tuple(view.id for view in views if view.id is not None)
 
-    def holds(self, names: tuple[str, ...]) -> bool:
-        """Whether any JSON Pointer among these names points to a value other than null in the record itself."""
+    def has_value_at(self, names: tuple[str, ...]) -> bool:
+        """Whether a JSON Pointer in `names` points to a value in `record` that is not null."""
         return any(self._find(name) is not None for name in names if name.startswith("/"))
 
     def only(self, names: tuple[str, ...]) -> "View":
-        """Return a view of these fields only; missing ones are null."""
+        """Return a view with these fields only. A missing field is null."""
         chosen = {name: self._find(name) for name in names}
         outcome = {"outcome": self.outcome} if self.outcome is not None else {}
-        return View(document={**outcome, **chosen}, id=self.id, shown=chosen, named=chosen, chosen=True)
+        return View(document={**outcome, **chosen}, id=self.id, shown=chosen, named=chosen, has_chosen_fields=True)
 
     def row(self, columns: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the cells under these columns."""
+        """Return the texts of the cells in these columns."""
         return tuple(text_of(self.named.get(column)) for column in columns)
 
     def _find(self, name: str) -> JsonValue:
@@ -72,24 +72,27 @@ class View(NamedTuple):
 class Listing(NamedTuple):
     """Several views under fixed columns.
 
-    `--json` prints `document`: unless given, an array of the views' documents. `keys` are the columns that
-    identify a row (unless given, the first); they are shown on any terminal.
-    `chosen`: the columns come from `--fields`.
+    `--json` prints `document`, or if that is None an array of the views' documents. `keys` are the columns that
+    identify a row; if empty, the first column does. They are never hidden.
+    `has_chosen_fields`: the columns come from `--fields`.
     """
 
     columns: tuple[str, ...]
     views: tuple[View, ...] = ()
     document: JsonValue = None
     keys: tuple[str, ...] = ()
-    chosen: bool = False
+    has_chosen_fields: bool = False
 
     def only(self, names: tuple[str, ...]) -> "Listing":
-        """Return a listing of these fields only."""
-        return Listing(names, tuple(view.only(names) for view in self.views), chosen=True)
+        """Return a listing with these fields only."""
+        return Listing(names, tuple(view.only(names) for view in self.views), has_chosen_fields=True)
 
 
 def view_record(record: Record, resource_id: str | None = None, *, raw: bool) -> View:
-    """Return the view of a record: the service's own document (`raw`: in its envelope), and the located fields."""
+    """Return the view of a record: its JSON (`raw`: the complete reply) and its known fields.
+
+    `resource_id` is the id of the view if the record has none.
+    """
     named = record.located._replace(id=record.located.id or resource_id)
     document = record.document if raw else record.value
     return View(
@@ -98,17 +101,16 @@ def view_record(record: Record, resource_id: str | None = None, *, raw: bool) ->
 
 
 def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:
-    """Return all of a record as dotted names and texts, in the record's order.
+    """Return all fields of a value, in their order, as pairs of a dotted name and a text.
 
-    Arrays of objects have numbers in their names, from 0; other arrays are JSON.
-    Each name is unique: an ambiguous key (empty, with a dot, with invisible characters) is quoted, as
-    JSON text.
+    An object in an array has its number, from 0, in the name. Any other array is one JSON text.
+    Each name is unique: an ambiguous key (empty, with a dot, with invisible characters) is quoted, as in JSON.
     """
-    return tuple(_walk("", value))
+    return tuple(_walk_fields("", value))
 
 
 def text_of(value: JsonValue) -> str:
-    """Return a value as the text of a cell: text and number tokens unchanged, others as JSON."""
+    """Return a value as the text of a cell. Strings and numbers are unchanged, null is empty, others are JSON."""
     match value:
         case str():
             return value
@@ -120,23 +122,23 @@ def text_of(value: JsonValue) -> str:
             return encode(value)
 
 
-def _walk(prefix: str, value: JsonValue) -> Iterator[tuple[str, str]]:
-    items = list_items(value) if len(prefix) <= _MOST_NAME_CHARS else []
+def _walk_fields(prefix: str, value: JsonValue) -> Iterator[tuple[str, str]]:
+    items = list_fields(value) if len(prefix) <= _MAX_NAME_CHARS else []
     if items:
         for name, item in items:
-            yield from _walk(f"{prefix}.{name}" if prefix else name, item)
+            yield from _walk_fields(f"{prefix}.{name}" if prefix else name, item)
     else:
         yield prefix or "value", text_of(value)
 
 
-def list_items(value: JsonValue) -> list[tuple[str, JsonValue]]:
-    """Return the values of an object by name (quoted if needed), or of an array of objects by number; else none."""
+def list_fields(value: JsonValue) -> list[tuple[str, JsonValue]]:
+    """Return (name, value) of each field of an object, or (number, object) of an array of objects; else nothing."""
     if isinstance(value, dict):
-        return [(_name(key), item) for key, item in value.items()]
+        return [(_quote_key(key), item) for key, item in value.items()]
     if isinstance(value, list) and all(isinstance(item, dict) and item for item in value):
         return [(str(number), item) for number, item in enumerate(value)]
     return []
 
 
-def _name(key: str) -> str:
+def _quote_key(key: str) -> str:
     return key if _PLAIN_KEY.fullmatch(key) and safe(key) == key else encode(key)

@@ -1,8 +1,8 @@
-"""The sandbox's bodies: strict JSON in, exact JSON out, and refusals as problem details (RFC 9457).
+"""The sandbox's bodies: strict JSON in, exact JSON out, and errors as problem details (RFC 9457).
 
-A number is stored as its text and never becomes a float. INTERFACE.md section 7 shows no error body, no code
-and no condition: every kind, title and condition here is the sandbox's own choice. Handlers raise a
-`ProblemError`; the app answers it.
+A number is stored as its text and never becomes a float. INTERFACE.md section 7 does not show the bodies, codes and
+causes of errors: every kind, title and cause here is the sandbox's own choice. A handler raises a `ProblemError`,
+and the app turns it into an answer.
 """
 
 import json
@@ -19,7 +19,7 @@ MAX_DEPTH = 32
 class NumberToken:
     """A JSON number in its written form: `100.00` stays `100.00`, `1e400` stays `1e400`."""
 
-    # No tuple and no str: the code below tells lists and texts from numbers by their type.
+    # Not a subclass of tuple or str: the code below recognises lists and strings by their type.
     __slots__ = ("text",)
 
     def __init__(self, text: str) -> None:
@@ -33,10 +33,10 @@ JsonObject: TypeAlias = Mapping[str, JsonValue]
 
 
 def read_json(raw: bytes) -> JsonValue:
-    """Parse one JSON text as RFC 8259 and I-JSON (RFC 7493) define it. Raises ProblemError 400 with place or reason.
+    """Return the value of a JSON text, by the rules of RFC 8259 and I-JSON (RFC 7493).
 
-    Stricter than Python's own reader: UTF-8 without a byte order mark, no NaN or Infinity, no
-    duplicate names in an object, no lone surrogates, at most MAX_DEPTH levels.
+    It is stricter than Python's own reader: UTF-8 without a byte order mark, no NaN or Infinity, no duplicate names
+    in an object, no lone surrogates, at most MAX_DEPTH levels. Raises ProblemError 400.
     """
     try:
         value: JsonValue = json.loads(
@@ -44,7 +44,7 @@ def read_json(raw: bytes) -> JsonValue:
             parse_int=NumberToken,
             parse_float=NumberToken,
             parse_constant=_refuse_constant,
-            object_pairs_hook=_unique_members,
+            object_pairs_hook=_require_unique_names,
         )
     except UnicodeDecodeError as error:
         raise _not_json(f"not UTF-8 at byte {error.start}") from error
@@ -52,19 +52,19 @@ def read_json(raw: bytes) -> JsonValue:
         raise _not_json(f"not JSON at line {error.lineno}, column {error.colno}") from error
     except RecursionError as error:
         raise _not_json("nested too deeply") from error
-    _check(value, level=1)
+    _check_value(value, level=1)
     return value
 
 
 def read_stored(text: str) -> JsonObject:
-    """Read an object that `write_json` wrote."""
+    """Return the object in a text that `write_json` wrote."""
     value = read_json(text.encode())
     assert isinstance(value, Mapping), "only objects are stored"
     return value
 
 
 def write_json(value: JsonValue) -> str:
-    """Write a value as one line of ASCII JSON; a token is written digit for digit."""
+    """Return a value as one line of ASCII JSON. A `NumberToken` keeps its written form."""
     match value:
         case NumberToken():
             return value.text
@@ -80,30 +80,30 @@ def _refuse_constant(constant: str) -> NoReturn:
     raise _not_json(f"{constant} is not a JSON number")
 
 
-def _unique_members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+def _require_unique_names(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise _not_json("an object has a name twice")
+        raise _not_json("an object has the same name twice")
     return members
 
 
-def _check(value: JsonValue, *, level: int) -> None:
+def _check_value(value: JsonValue, *, level: int) -> None:
     if isinstance(value, str):
         # SQLite stores text as UTF-8, which has no bytes for a lone surrogate.
         try:
             value.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise _not_json("a string holds half of a surrogate pair") from error
+            raise _not_json("a string contains half of a surrogate pair") from error
     elif isinstance(value, Mapping | Sequence):
         if level > MAX_DEPTH:
             raise _not_json("nested too deeply")
         inner = (*value, *value.values()) if isinstance(value, Mapping) else value
         for item in inner:
-            _check(item, level=level + 1)
+            _check_value(item, level=level + 1)
 
 
 class ProblemKind(Enum):
-    """The closed list of problems: the stable type slug, its HTTP status, its title, and a header of each answer."""
+    """Every kind of problem: the end of its `type` URN, its HTTP status, its title, and a header if it has one."""
 
     BAD_REQUEST = "bad-request", 400, "The request cannot be understood"
     UPDATE_NOT_SHOWN = "update-not-shown", 400, "No update is accepted"
@@ -128,14 +128,14 @@ class ProblemKind(Enum):
 
 
 Flaw: TypeAlias = Mapping[str, str]
-"""One error in a request, as in its answer: `{"pointer"|"parameter", "detail"}`.
+"""One error in a request, as its answer shows it: `detail` (a sentence), and `pointer` or `parameter` (the place).
 
-The pointer is a JSON Pointer into the body, as a fragment: `#/amount` (RFC 9457 section 3).
+`pointer` is a JSON Pointer into the body, as a fragment: `#/amount` (RFC 9457 section 3).
 """
 
 
 class ProblemError(Exception):
-    """A refusal: its kind, a sentence for this case, the flaws found, and further headers for the answer."""
+    """A request that gets an error: its kind, a sentence about this request, the flaws found, and more headers."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class ProblemError(Exception):
         self.headers = {**kind.headers, **headers}
 
     def document(self, *, request_id: str) -> JsonObject:
-        """The body: type, title, status, detail, request_id, and for flaws `errors`."""
+        """Return the body: type, title, status, detail and request_id. If there are flaws, `errors` has them."""
         errors: JsonObject = {"errors": self.flaws} if self.flaws else {}
         return {
             "type": TYPE_PREFIX + self.kind.slug,
@@ -164,15 +164,15 @@ class ProblemError(Exception):
         }
 
 
-def flawed(*flaws: Flaw) -> ProblemError:
-    """A 400 whose detail joins the sentences of the flaws."""
+def invalid(*flaws: Flaw) -> ProblemError:
+    """Return the 400 for a request with these flaws. Its detail joins their sentences."""
     return ProblemError(ProblemKind.BAD_REQUEST, " ".join(flaw["detail"] for flaw in flaws), flaws=flaws)
 
 
 def _not_json(reason: str) -> ProblemError:
-    return flawed({"pointer": "#", "detail": f"The body is not usable JSON: {reason}."})
+    return invalid({"pointer": "#", "detail": f"The body is not usable JSON: {reason}."})
 
 
 def no_record(noun: str, record_id: str) -> ProblemError:
-    """A 404 for a record that is not in the store."""
+    """Return the 404 for a record that is not in the store."""
     return ProblemError(ProblemKind.NOT_FOUND, f"There is no {noun} {record_id!r} here.")

@@ -1,8 +1,8 @@
-"""Events: changes of a transaction, written in the database transaction of the change itself, and their deliveries.
+"""Events about transactions, and their deliveries to webhook endpoints.
 
-Each event has a delivery to every endpoint that was subscribed to its kind at that moment. A committed
-event is delivered at least once, because the sending process may die at any moment (sender.py).
-`sequence` counts the events of one transaction from 1: a receiver can notice a missing or late one.
+A change and its event are written in the same database transaction. The event has a delivery to every endpoint
+that is subscribed to its kind at that moment. It may be delivered more than once: the sender can die at any time
+(sender.py). `sequence` counts the events of one transaction from 1, so a receiver notices a missing or late event.
 """
 
 import sqlite3
@@ -12,15 +12,15 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from escrowctl.sandbox.bodies import write_json
-from escrowctl.sandbox.records import EventKind, Move, Transaction, later
+from escrowctl.sandbox.records import EventKind, Move, Transaction, add_duration
 from escrowctl.sandbox.seed import draw_id
 
-KINDS: Mapping[Move, EventKind] = {
+EVENT_KINDS: Mapping[Move, EventKind] = {
     Move.CREATE: EventKind.TRANSACTION_CREATED,
     Move.RELEASE: EventKind.TRANSACTION_RELEASED,
     Move.EXPIRE: EventKind.TRANSACTION_EXPIRED,
 }
-"""The event of a move; any other move is an update."""
+"""Move -> kind of its event. The event of every other move is `TRANSACTION_UPDATED`."""
 
 DELAYS = tuple(timedelta(seconds=seconds) for seconds in (5, 15, 30, 60))
 """The waits between attempts. If the attempt after the last wait fails, the delivery is dead."""
@@ -32,11 +32,11 @@ class DeliveryState(StrEnum):
     WAITING = "waiting"
     DELIVERED = "delivered"
     DEAD = "dead"
-    """All five attempts failed; a replay starts again."""
+    """All five attempts failed. A replay starts again with the first."""
 
 
 class Delivery(NamedTuple):
-    """One event on its way to one endpoint. `due_at` is the time of the next attempt. `failures` counts this round."""
+    """One event for one endpoint. The next attempt is at `due_at`. `failures` counts since the last replay."""
 
     position: int
     due_at: str
@@ -48,7 +48,7 @@ class Delivery(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """The result of one attempt: the status of the reply, or the reason why there is none."""
+    """The result of one attempt: its duration, and the status of the reply, or the `error` if there is no reply."""
 
     milliseconds: int
     status: int | None = None
@@ -83,9 +83,10 @@ REPLAY = """
 def add_event(
     connection: sqlite3.Connection, kind: EventKind, transaction: Transaction, *, at: str, triggered: bool = False
 ) -> str:
-    """Write an event about a transaction in this state, and a delivery for each endpoint; return the event's id.
+    """Write an event about a transaction, with a delivery to each subscribed endpoint. Return the event's id.
 
-    The body is that of Standard Webhooks: `type`, `timestamp`, `data` (the record), and `sequence`.
+    Its body is that of Standard Webhooks: `type`, `timestamp`, `data` (the record), and `sequence`. `triggered`: an
+    operator asked for the event, and the transaction did not change.
     """
     (sequence,) = connection.execute(NEXT_SEQUENCE, (transaction.id,)).fetchone()
     body = write_json({"type": kind, "timestamp": at, "sequence": sequence, "data": transaction.document()})
@@ -96,24 +97,24 @@ def add_event(
     return event_id
 
 
-def first_delivery(connection: sqlite3.Connection) -> Delivery | None:
+def find_first_delivery(connection: sqlite3.Connection) -> Delivery | None:
     """Return the delivery whose next attempt is due first, or None."""
     row = connection.execute(FIRST_DELIVERY).fetchone()
     return Delivery(*row) if row else None
 
 
 def settle(connection: sqlite3.Connection, delivery: Delivery, attempt: Attempt, *, at: str) -> None:
-    """Record an attempt that began at `at`, and the new state of the delivery. Only a 2xx is a success."""
+    """Store an attempt that began at `at`, and the new state of its delivery. Only a 2xx status is a success."""
     connection.execute(ADD_ATTEMPT, (delivery.position, at, *attempt))
     state, failures, next_at = DeliveryState.DEAD, delivery.failures, None
     if attempt.status in range(200, 300):
         state = DeliveryState.DELIVERED
     elif failures < len(DELAYS):
         wait = timedelta(milliseconds=attempt.milliseconds) + DELAYS[failures]
-        state, failures, next_at = DeliveryState.WAITING, failures + 1, later(at, wait)
+        state, failures, next_at = DeliveryState.WAITING, failures + 1, add_duration(at, wait)
     connection.execute(SETTLE, (state, failures, next_at, delivery.position))
 
 
 def replay(connection: sqlite3.Connection, event_id: str, *, at: str) -> int:
-    """Start the deliveries of an event again, from the first attempt; return how many there are."""
+    """Start every delivery of an event again, with the first attempt. Return the number of deliveries."""
     return connection.execute(REPLAY, (DeliveryState.WAITING, at, event_id)).rowcount

@@ -1,9 +1,9 @@
-"""Faults of a rehearsal, around the sandbox's application: broken connections and broken replies.
+"""Faults that the operator sets to rehearse them: broken connections and broken replies.
 
-A WSGI application cannot close a connection. It raises ConnectionAbortedError to close one without a reply
-or in the middle of one, and ConnectionResetError to reset it. A `LateAnswer` is ready later. `carry_out` does
-this with a server's sockets; the client's in-process transport behaves as with a socket. The effect of a
-request is stored first, except for a reset and a 429.
+A WSGI application cannot close a connection. So a fault raises ConnectionAbortedError to close it without a reply
+or in the middle of a reply, and ConnectionResetError to reset it. A `LateAnswer` is delayed. `carry_out` applies
+all three to a server's sockets; in-process, the client's transport acts as if there were a socket. A request with a
+reset or a 429 has no effect; with any other fault its effect is stored before the fault happens.
 """
 
 import errno
@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from escrowctl.sandbox.bodies import ProblemKind
-from escrowctl.sandbox.settings import FAULT, OPERATION_WORDS, Fault, FaultKind, Rehearsal
-from escrowctl.sandbox.variants import Answer, ask, call_route, problem_answer, shape_answer
+from escrowctl.sandbox.settings import FAULT_PREFIX, OPERATION_WORDS, Fault, FaultKind, Rehearsal
+from escrowctl.sandbox.variants import Answer, call_app, make_problem_answer, route_call, shape_answer
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -26,10 +26,10 @@ _STEP_SECONDS = 0.1
 
 
 class LateAnswer:
-    """The chunks of an answer that is ready after `seconds`.
+    """The body of an answer that is delayed by `seconds`.
 
-    Iterating waits, with an empty chunk now and then (PEP 3333: not ready yet). A server with other
-    clients takes `chunks` and delays them itself.
+    Iterating over it waits, and yields empty chunks meanwhile (PEP 3333: not ready yet). A server must not wait
+    while others call it: it takes `chunks`, and delays them itself.
     """
 
     def __init__(self, chunks: Iterable[bytes], seconds: float) -> None:
@@ -43,8 +43,8 @@ class LateAnswer:
         yield from self.chunks
 
 
-class Rehearsed:
-    """The application with the settings of a rehearsal. Without settings it behaves as the bare application."""
+class RehearsalApp:
+    """A WSGI application that adds the faults and variants that are set. Without any, it only calls `app`."""
 
     def __init__(self, app: "WSGIApplication", rehearsal: Rehearsal) -> None:
         self._app = app
@@ -53,16 +53,16 @@ class Rehearsed:
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         """Answer one request. Raises ConnectionAbortedError or ConnectionResetError if a fault ends the connection."""
         try:
-            settings = self._rehearsal.current()
+            settings = self._rehearsal.read()
             if not settings:
                 return self._app(environ, start_response)
-            called, operation = call_route(environ, settings)
-            name = f"{FAULT}{OPERATION_WORDS[operation]}" if operation else ""
+            routed, operation = route_call(environ, settings)
+            name = f"{FAULT_PREFIX}{OPERATION_WORDS[operation]}" if operation else ""
             fault = self._rehearsal.use_fault(name) if name in settings else None
         except sqlite3.Error:
-            # The application fails on the same store, and reports it.
+            # The application uses the same store: it fails too, and reports the error.
             return self._app(environ, start_response)
-        answer = self._ask(called, fault)
+        answer = self._make_answer(routed, fault)
         if operation is not None:
             answer = shape_answer(answer, operation, settings)
         chunks: Iterable[bytes] = [answer.body]
@@ -72,7 +72,7 @@ class Rehearsed:
                     answer = answer.with_body(b"{" + answer.body)
                     chunks = [answer.body]
                 case FaultKind.TRUNCATED:
-                    chunks = _half(answer.body)
+                    chunks = _yield_half(answer.body)
                 case FaultKind.LATENCY:
                     chunks = LateAnswer(chunks, fault.seconds)
                 case _:
@@ -80,24 +80,24 @@ class Rehearsed:
         start_response(answer.status, answer.headers)
         return chunks
 
-    def _ask(self, environ: "WSGIEnvironment", fault: Fault | None) -> Answer:
-        """Return the answer of the application, or the fault's own."""
+    def _make_answer(self, environ: "WSGIEnvironment", fault: Fault | None) -> Answer:
+        """Return the application's answer, or the answer of a fault that replaces it. Raises ConnectionError."""
         if fault is None:
-            return ask(self._app, environ)
+            return call_app(self._app, environ)
         if fault.kind is FaultKind.RESET:
             raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
         if fault.kind is FaultKind.THROTTLED:
-            return problem_answer(ProblemKind.THROTTLED, {"Retry-After": f"{fault.seconds:.0f}"})
-        answer = ask(self._app, environ)
+            return make_problem_answer(ProblemKind.THROTTLED, {"Retry-After": f"{fault.seconds:.0f}"})
+        answer = call_app(self._app, environ)
         if fault.kind is FaultKind.DROP_REPLY:
             raise ConnectionAbortedError
-        return problem_answer(ProblemKind.INTERNAL, {}) if fault.kind is FaultKind.FAILED else answer
+        return make_problem_answer(ProblemKind.INTERNAL, {}) if fault.kind is FaultKind.FAILED else answer
 
 
 def carry_out(app: "WSGIApplication", server: "LoopbackServer") -> "WSGIApplication":
-    """Return the application for a server: faults act on the sockets of the server."""
+    """Return an application for this server: it calls `app`, and applies faults to the server's sockets."""
 
-    def carried(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+    def respond(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         try:
             answer = app(environ, start_response)
         except ConnectionResetError:
@@ -108,9 +108,9 @@ def carry_out(app: "WSGIApplication", server: "LoopbackServer") -> "WSGIApplicat
             return answer.chunks
         return answer
 
-    return carried
+    return respond
 
 
-def _half(body: bytes) -> Iterator[bytes]:
+def _yield_half(body: bytes) -> Iterator[bytes]:
     yield body[: len(body) // 2]
     raise ConnectionAbortedError

@@ -1,16 +1,15 @@
-"""The sandbox over HTTP: a WSGI application with one resource per path, and the calls that handlers get.
+"""The sandbox over HTTP: a WSGI application with one resource per path, and the `Call` that a handler gets.
 
     request -> key (401) -> path (404) -> method (405) -> body (413) -> handler -> 200 or 201
 
-Handlers get a `Call`, return a JSON object and raise `ProblemError`s: they do not know the web library.
+A handler gets a `Call`, returns a JSON object or raises ProblemError. It does not use the web library.
 
-INTERFACE.md leaves these open, so they are the sandbox's own choice. A successful call is 200, as
-observed for POST and GET /transactions and GET /users, but 201 for POST /webhooks, as observed too
-(section 7). Every answer carries `X-Request-Id`, the client's own if it is valid. GET /openapi.json
-describes the sandbox; it is not part of the interface and needs no key.
+A successful POST /webhooks gets 201, any other successful call 200: INTERFACE.md section 7 lists the observed ones.
+The rest is the sandbox's own choice. Every answer has an `X-Request-Id`: the client's own if it is valid, else a
+new one. GET /openapi.json describes the sandbox; it is not part of the interface and needs no key.
 
-The interface shows no query parameters, no pagination and no filters either (section 4). Every list takes
-`limit` (1 to 100, 50 if not given) and `after` (an id: only older records) in the query, and answers
+The interface shows no query parameters, pagination or filters (section 4). In the sandbox, every list of the
+interface takes `limit` (1 to 100, 50 if not given) and `after` (an id: only older records) in the query. It returns
 `{"data": [record, ...], "has_more": bool}`, newest first.
 """
 
@@ -26,7 +25,7 @@ from typing import Any, NamedTuple, TypeAlias
 import falcon
 
 from escrowctl.contract.operations import CREATE_WEBHOOK, DEFAULT_API_PREFIX, Operation
-from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, ProblemError, ProblemKind, flawed, read_json, write_json
+from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, ProblemError, ProblemKind, invalid, read_json, write_json
 from escrowctl.sqlite import primary_code
 
 JSON_TYPE = "application/json"
@@ -35,10 +34,10 @@ REQUEST_ID_HEADER = "X-Request-Id"
 REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 
 OPENAPI_PATH = "/openapi.json"
-"""The path of the sandbox's own document. It alone needs no key, and is not part of the interface (section 5)."""
+"""The path of the sandbox's OpenAPI document. Only this path needs no key; it is not part of the interface."""
 
-RECOGNISED_KEY = "escrowctl.idempotency_key"
-"""The name in the WSGI environment of the Idempotency-Key that the sandbox recognises."""
+IDEMPOTENCY_KEY_NAME = "escrowctl.idempotency_key"
+"""The name of the Idempotency-Key in the WSGI environment: "" or missing unless the variant `idempotent` is on."""
 
 _LOG = logging.getLogger(__name__)
 # Without its own handler the log would reach stderr, which is for the command line only.
@@ -46,51 +45,51 @@ _LOG.addHandler(logging.NullHandler())
 
 
 class Call(NamedTuple):
-    """An authenticated request: the id in its path ("" if it has none), and the rest unchanged."""
+    """One request, as a handler gets it. `resource_id` is the id in its path, "" if the path has none."""
 
     resource_id: str
     query: Mapping[str, str | list[str]]
     content_type: str
     body: bytes
     idempotency_key: str = ""
-    """The key of a write, if the sandbox is set to recognise it."""
+    """The Idempotency-Key if the variant `idempotent` is on, else ""."""
 
-    def json_object(self) -> JsonObject:
-        """The body as a JSON object; 415 or 400 otherwise.
+    def read_object(self) -> JsonObject:
+        """Return the body as a JSON object. Raises ProblemError: 415 for another Content-Type, 400 for no object.
 
-        INTERFACE.md section 5: requests with a body carry `Content-Type: application/json`. A
-        charset parameter is ignored (RFC 8259 gives it no meaning): the text is always UTF-8.
+        INTERFACE.md section 5: requests with a body carry `Content-Type: application/json`. A `charset` there is
+        ignored (RFC 8259 gives it no meaning): the text is always UTF-8.
         """
         if self.content_type.partition(";")[0].strip().lower() != JSON_TYPE:
             raise ProblemError(ProblemKind.NOT_JSON_TYPE, f"A body needs the header Content-Type: {JSON_TYPE}.")
         value = read_json(self.body)
         if not isinstance(value, Mapping):
-            raise flawed({"pointer": "#", "detail": "The body must be a JSON object."})
+            raise invalid({"pointer": "#", "detail": "The body must be a JSON object."})
         return value
 
-    def ignore_body(self) -> None:
-        """Accept no body or a JSON object, which has no effect; 415 or 400 for anything else."""
+    def check_unused_body(self) -> None:
+        """Accept a missing body, or a JSON object without using it. Raises ProblemError 415 or 400 otherwise."""
         if self.body:
-            self.json_object()
+            self.read_object()
 
 
 Handler: TypeAlias = Callable[[Call], JsonObject]
 
 
 class Resource:
-    """One path: a responder per method under the names that Falcon looks for (`on_get`, `on_put`)."""
+    """One path. It has a responder per method, under the name that Falcon looks for: `on_get`, `on_put`."""
 
     def __init__(self) -> None:
         self.methods: list[str] = []
 
     def add(self, method: str, handler: Handler, status: int) -> None:
-        """Answer a method with the object that the handler returns, and with this status."""
+        """Answer requests with this method: send the object that the handler returns, with this status."""
 
         def respond(request: falcon.Request, response: falcon.Response, **path: str) -> None:
             length = request.content_length or 0
             if length > MAX_BODY_BYTES:
                 raise ProblemError(ProblemKind.TOO_LARGE, f"A body may have at most {MAX_BODY_BYTES} bytes.")
-            body, key = request.bounded_stream.read(length), request.env.get(RECOGNISED_KEY, "")
+            body, key = request.bounded_stream.read(length), request.env.get(IDEMPOTENCY_KEY_NAME, "")
             call = Call(path.get("id", ""), request.params, request.content_type or "", body, key)
             response.text = write_json(handler(call))
             response.status = status
@@ -101,14 +100,14 @@ class Resource:
 
 
 class Middleware:
-    """Falcon middleware: checks each request before its handler runs, and puts its id into the answer."""
+    """Falcon middleware that checks each request before its handler runs, and adds its id to the answer."""
 
-    def __init__(self, *, key: str, before: Callable[[], None]) -> None:
+    def __init__(self, *, key: str, before_call: Callable[[], None]) -> None:
         self._expected = f"bearer {key}".encode()
-        self._before = before
+        self._before_call = before_call
 
     def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
-        """Identify and authenticate: without the key a client learns nothing about paths or records."""
+        """Give the request an id and check its API key. A client without the key learns nothing about any path."""
         offered_id = request.get_header(REQUEST_ID_HEADER) or ""
         request.context.id = offered_id if REQUEST_ID.fullmatch(offered_id) else f"req_{secrets.token_hex(8)}"
         if request.path == OPENAPI_PATH:
@@ -133,7 +132,7 @@ class Middleware:
                 ProblemKind.METHOD_NOT_ALLOWED, f"This path supports {allowed}.", headers={"Allow": allowed}
             )
         if request.path != OPENAPI_PATH:
-            self._before()
+            self._before_call()
 
     def process_response(self, request: falcon.Request, response: falcon.Response, *_: object) -> None:
         """Send the request's id with every answer."""
@@ -142,23 +141,23 @@ class Middleware:
 
 def build_app(
     handlers: Mapping[Operation, Handler],
-    more: Mapping[str, Mapping[str, Handler]],
+    extra_handlers: Mapping[str, Mapping[str, Handler]],
     *,
     key: str,
-    before: Callable[[], None],
+    before_call: Callable[[], None],
 ) -> "falcon.App[falcon.Request, falcon.Response]":
-    """Build the WSGI app. `more` has the handlers of paths outside the interface, by path and method.
+    """Return the WSGI app. `extra_handlers` has the handlers of paths outside the interface, by path and method.
 
-    Each call of a handler, except for the OpenAPI document, follows a call of `before`.
+    `before_call` is called before each handler except that of the OpenAPI document.
 
-    A 500 does not show the exception: it is logged. A ConnectionError of a handler is not answered: the app raises it.
+    An unexpected exception is logged and gets a 500 without details. The app raises a handler's ConnectionError.
     """
-    app = falcon.App(middleware=[Middleware(key=key, before=before)])
+    app = falcon.App(middleware=[Middleware(key=key, before_call=before_call)])
     resources: defaultdict[str, Resource] = defaultdict(Resource)
     for operation, handler in handlers.items():
         path = DEFAULT_API_PREFIX + operation.path
         resources[path].add(operation.method, handler, success_status(operation))
-    for path, by_method in more.items():
+    for path, by_method in extra_handlers.items():
         for method, handler in by_method.items():
             resources[path].add(method, handler, 200)
     for path, resource in resources.items():
@@ -169,12 +168,12 @@ def build_app(
 
 
 def success_status(operation: Operation) -> int:
-    """The status of a successful call: 201 for POST /webhooks, else 200 (observed, INTERFACE.md section 7)."""
+    """Return the status of a successful call: 201 for POST /webhooks, else 200 (INTERFACE.md section 7)."""
     return 201 if operation is CREATE_WEBHOOK else 200
 
 
 def no_such_path(request: falcon.Request) -> ProblemError:
-    """A 404 for a path that no operation has."""
+    """Return the 404 for a path that the sandbox does not have."""
     return ProblemError(ProblemKind.NO_SUCH_PATH, f"There is no path {request.path!r} here.")
 
 

@@ -1,8 +1,8 @@
-"""The ledger: double entry, append-only, in whole units of a ten-thousandth.
+"""The ledger: double-entry and append-only. Amounts are whole ten-thousandths of the currency's main unit.
 
-Each move (`records.TRANSITIONS`) posts its amount twice: as a minus to the paying account, as a plus to the
-receiving one. Accounts are the sandbox's own choice, one set per currency. The balance of a payer is minus the
-sum paid in; the balance of a hold is never negative.
+If a move (`records.TRANSITIONS`) moves money, it has two entries: minus the amount on the account that pays, plus
+the amount on the account that receives. The accounts are the sandbox's own choice, and each currency has its own
+sums. A payer's account is never above zero: it is minus the money paid in. The hold account is never below zero.
 """
 
 import sqlite3
@@ -27,35 +27,35 @@ _ENTRIES = """
 
 
 def units(amount: str) -> int:
-    """`12.5` -> 125000. The amount is a plain decimal with at most four places (`transactions.AMOUNT`)."""
+    """Return an amount in ten-thousandths: `12.5` -> 125000. The text matches `requests.AMOUNT`."""
     whole, _, fraction = amount.partition(".")
     return int(whole + fraction.ljust(DECIMALS, "0"))
 
 
 def post(connection: sqlite3.Connection, transaction: Transaction, *, move: Move, at: str) -> None:
-    """Write both entries of one move; none if it moves no money.
+    """Write the two entries of a move, or none if it moves no money.
 
-    Raises sqlite3.IntegrityError if this move, or another one out of the hold, was already posted.
+    Raises sqlite3.IntegrityError if the transaction has this move already, or if its money has left the hold.
     """
     accounts = TRANSITIONS[move].accounts
     if accounts is None:
         return
-    gives, takes = (account.format(payer=transaction.payer, payee=transaction.payee) for account in accounts)
+    source, destination = (account.format(payer=transaction.payer, payee=transaction.payee) for account in accounts)
     amount = units(transaction.amount)
     connection.executemany(
         INSERT,
         [
-            (transaction.id, move, gives, transaction.currency, -amount, at),
-            (transaction.id, move, takes, transaction.currency, amount, at),
+            (transaction.id, move, source, transaction.currency, -amount, at),
+            (transaction.id, move, destination, transaction.currency, amount, at),
         ],
     )
 
 
 class Balance(NamedTuple):
-    """One currency, in units of a ten-thousandth.
+    """The sums of one currency, in ten-thousandths of its main unit.
 
-    `total` is the sum of all `entries`, `hold` the sum of the hold account. `held` is the sum of the amounts of
-    all transactions with money in escrow.
+    `entries` is the number of ledger entries, `total` their sum, and `hold` the sum of the hold account. `held` is
+    the sum of all transactions with money in escrow.
     """
 
     currency: str
@@ -66,17 +66,17 @@ class Balance(NamedTuple):
 
     @property
     def consistent(self) -> bool:
-        """Whether no money was made or lost, and the ledger and the records agree."""
+        """Whether no money was created or lost, and the ledger agrees with the transactions."""
         return self.total == 0 and self.hold == self.held >= 0
 
 
 def check_ledger(connection: sqlite3.Connection) -> tuple[Balance, ...]:
-    """Return the balances, by currency in alphabetical order. Call it inside one read transaction."""
+    """Return one balance per currency, in alphabetical order. Call it inside a read transaction."""
     entries: Counter[str] = Counter()
     totals: Counter[str] = Counter()
     holds: Counter[str] = Counter()
     held: Counter[str] = Counter()
-    # Not added by SQLite: its sum of many 63-bit integers overflows.
+    # SQLite's own sum() of many 63-bit integers overflows.
     for currency, account, amount in connection.execute("SELECT currency, account, units FROM ledger_entries"):
         entries[currency] += 1
         totals[currency] += amount
@@ -91,26 +91,26 @@ def check_ledger(connection: sqlite3.Connection) -> tuple[Balance, ...]:
     )
 
 
-def write_amount(number: int) -> NumberToken:
-    """125000 -> `12.5`, as it is written in JSON."""
-    return NumberToken(f"{Decimal(number).scaleb(-DECIMALS).normalize():f}")
+def format_amount(ten_thousandths: int) -> NumberToken:
+    """Return a number of ten-thousandths as a JSON number in the main unit: 125000 -> `12.5`."""
+    return NumberToken(f"{Decimal(ten_thousandths).scaleb(-DECIMALS).normalize():f}")
 
 
 def describe_ledger(connection: sqlite3.Connection) -> JsonObject:
-    """Return `{"entries": [...], "currencies": [...]}`, the oldest entry first; call it inside one read transaction.
+    """Return `{"entries": [...], "currencies": [...]}`, the oldest entry first. Call it inside a read transaction.
 
-    An entry is `{"entry", "transaction", "move", "account", "currency", "amount", "posted_at"}`; a currency
+    An entry is `{"entry", "transaction", "move", "account", "currency", "amount", "posted_at"}`, a currency is
     `{"currency", "entries", "sum", "held", "balanced"}`. Amounts are numbers in the currency's main unit.
     """
     currencies = [
         {
             "currency": one.currency,
             "entries": one.entries,
-            "sum": write_amount(one.total),
-            "held": write_amount(one.held),
+            "sum": format_amount(one.total),
+            "held": format_amount(one.held),
             "balanced": one.consistent,
         }
         for one in check_ledger(connection)
     ]
-    entries = [{**dict(row), "amount": write_amount(row["amount"])} for row in connection.execute(_ENTRIES)]
+    entries = [{**dict(row), "amount": format_amount(row["amount"])} for row in connection.execute(_ENTRIES)]
     return {"entries": entries, "currencies": currencies}

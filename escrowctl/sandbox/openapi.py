@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document of the sandbox, at GET /openapi.json.
 
-Methods and paths come from the contract's list of operations, the schemas of bodies from pydantic models. It
-lists every status that a call can return, and no other. The models of replies are here: only this document uses them.
+Methods and paths come from the contract's list of operations, the schemas come from pydantic models. The models of
+replies are here, because only this module uses them. The document lists exactly the statuses of each call.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -32,14 +32,14 @@ ID_PREFIXES: Mapping[str, str] = {"transaction": "tx", "user": "usr", "webhook":
 
 MAX_LIMIT = 100
 
-ANY_CALL = (ProblemKind.BAD_REQUEST, ProblemKind.TOO_LARGE, ProblemKind.INTERNAL)
-ANY_CALL_WITH_KEY = (ProblemKind.UNAUTHENTICATED, ProblemKind.STORE_BUSY)
-# A `/` in an id, even as %2F, starts another segment: the path may be another operation's, or unknown.
-ANY_CALL_WITH_ID = (ProblemKind.NOT_FOUND, ProblemKind.NO_SUCH_PATH, ProblemKind.METHOD_NOT_ALLOWED)
+COMMON_PROBLEMS = (ProblemKind.BAD_REQUEST, ProblemKind.TOO_LARGE, ProblemKind.INTERNAL)
+KEY_PROBLEMS = (ProblemKind.UNAUTHENTICATED, ProblemKind.STORE_BUSY)
+# A `/` in an id, even as %2F, starts another segment: the path may belong to another operation, or to none.
+ID_PROBLEMS = (ProblemKind.NOT_FOUND, ProblemKind.NO_SUCH_PATH, ProblemKind.METHOD_NOT_ALLOWED)
 
 
 def id_pattern(prefix: str) -> str:
-    """Return the pattern of an id, such as `tx_` and eight letters or digits; magic ids have any letters."""
+    """Return the pattern of ids: the prefix, `_` and eight digits or letters. Magic ids may have any letter."""
     return f"^{prefix}_[0-9A-Z]{{{ID_LENGTH}}}$"
 
 
@@ -47,12 +47,12 @@ _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
 Time = Annotated[str, Field(pattern=_TIME, json_schema_extra={"format": "date-time"})]
 
 
-class _Exact(BaseModel):
+class _ClosedModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
 class Transaction(requests.Body):
-    """A transaction record. It also has the extra fields that its create sent."""
+    """A transaction. It also has the unknown fields of the request that created it."""
 
     id: str = Field(pattern=id_pattern("tx"))
     status: State
@@ -66,14 +66,14 @@ class Transaction(requests.Body):
     updated_at: Time
 
 
-class TransactionPage(_Exact):
-    """Records, newest first."""
+class TransactionPage(_ClosedModel):
+    """One page of transactions, newest first."""
 
     data: list[Transaction] = Field(max_length=MAX_LIMIT)
     has_more: bool
 
 
-class User(_Exact):
+class User(_ClosedModel):
     """A person who pays or is paid."""
 
     id: UserId
@@ -84,7 +84,7 @@ class User(_Exact):
 
 
 class Webhook(requests.Body):
-    """An endpoint, without its secret."""
+    """A webhook endpoint, without its secret."""
 
     id: str = Field(pattern=id_pattern("wh"))
     url: requests.Url
@@ -96,20 +96,20 @@ class Webhook(requests.Body):
 
 
 class CreatedWebhook(Webhook):
-    """A new endpoint: its secret, 32 random bytes in base64, signs each delivery and is shown once."""
+    """A new webhook endpoint. Its secret, 32 random bytes in base64, signs each delivery and is shown only here."""
 
     secret: str = Field(pattern="^whsec_[A-Za-z0-9+/]{43}=$")
 
 
-class WebhookPage(_Exact):
-    """Endpoints, newest first."""
+class WebhookPage(_ClosedModel):
+    """One page of webhook endpoints, newest first."""
 
     data: list[Webhook] = Field(max_length=MAX_LIMIT)
     has_more: bool
 
 
-class Event(_Exact):
-    """The body sent to an endpoint; `sequence` counts the events of one transaction."""
+class Event(_ClosedModel):
+    """The body of an event, as an endpoint receives it. `sequence` counts the events of one transaction."""
 
     type: EventKind
     timestamp: Time
@@ -118,44 +118,44 @@ class Event(_Exact):
 
 
 class RequestId(RootModel[str]):
-    """The id of a request, in its reply."""
+    """The id of the request that this reply answers."""
 
     root: str = Field(pattern=f"^{REQUEST_ID.pattern}$")
 
 
 class AnyObject(RootModel[dict[str, Any]]):
-    """It has no effect."""
+    """A JSON object that has no effect."""
 
 
-class InBody(_Exact):
-    """A flaw in the body, by JSON Pointer (RFC 9457)."""
+class InBody(_ClosedModel):
+    """A flaw in the body. `pointer` is a JSON Pointer to its place (RFC 9457)."""
 
     pointer: str = Field(pattern="^#(/.*)?$")
     detail: str
 
 
-class InQuery(_Exact):
-    """A flaw in the query."""
+class InQuery(_ClosedModel):
+    """A flaw in a parameter of the query."""
 
     parameter: str
     detail: str
 
 
-def _problem(kind: ProblemKind) -> type[BaseModel]:
-    """Return the model of a kind of problem (RFC 9457), `MoveRefusedProblem`: type, title and status are constants."""
+def _make_problem_model(kind: ProblemKind) -> type[BaseModel]:
+    """Return a model such as `MoveRefusedProblem` (RFC 9457), in which type, title and status are constants."""
     fixed: dict[str, Any] = {"type": TYPE_PREFIX + kind.slug, "title": kind.title, "status": kind.status}
     fields: dict[str, Any] = {name: Literal[value] for name, value in fixed.items()}
     fields |= {"detail": str, "request_id": RequestId}
     if kind is ProblemKind.BAD_REQUEST:
         fields["errors"] = list[InBody | InQuery], Field(requests.ABSENT, min_length=1)
-    return create_model(kind.slug.title().replace("-", "") + "Problem", __base__=_Exact, **fields)
+    return create_model(kind.slug.title().replace("-", "") + "Problem", __base__=_ClosedModel, **fields)
 
 
-PROBLEMS: Mapping[ProblemKind, type[BaseModel]] = {kind: _problem(kind) for kind in ProblemKind}
+PROBLEM_MODELS: Mapping[ProblemKind, type[BaseModel]] = {kind: _make_problem_model(kind) for kind in ProblemKind}
 
 
-class _Schemas(GenerateJsonSchema):
-    """Writes no titles, and no default if a field may be absent."""
+class _SchemaGenerator(GenerateJsonSchema):
+    """Generates schemas without titles, and without the default of a field that may be absent."""
 
     def field_title_should_be_set(self, *_: Any) -> bool:
         return False
@@ -169,13 +169,13 @@ class _Schemas(GenerateJsonSchema):
 class CallDescription(NamedTuple):
     """The description of one operation, without its method and path.
 
-    `answers` None is a call that is always refused. A body with an `example` is required. `links` are
-    the operations that accept the id in an answer, each with the parameter for it.
+    If `reply_model` is None, the call is always refused. If there is an `example`, the body is required. `links`
+    has the operations that accept the id in the reply, each with the name of its parameter for the id.
     """
 
     summary: str
-    answers: type[BaseModel] | None
-    takes: type[BaseModel] | None = None
+    reply_model: type[BaseModel] | None
+    body_model: type[BaseModel] | None = None
     example: JsonObject | None = None
     problems: Sequence[ProblemKind] = ()
     links: Sequence[tuple[Operation, str]] = ()
@@ -184,8 +184,8 @@ class CallDescription(NamedTuple):
 DESCRIPTIONS: Mapping[Operation, CallDescription] = {
     operations.CREATE_TRANSACTION: CallDescription(
         "Create a new escrow transaction: the money is held",
-        answers=Transaction,
-        takes=requests.NewTransaction,
+        reply_model=Transaction,
+        body_model=requests.NewTransaction,
         problems=(ProblemKind.NO_FUNDS, ProblemKind.KEY_REUSED, ProblemKind.THROTTLED),
         example={"amount": 100, "currency": "USD"},
         links=(
@@ -195,119 +195,119 @@ DESCRIPTIONS: Mapping[Operation, CallDescription] = {
             (operations.LIST_TRANSACTIONS, "after"),
         ),
     ),
-    operations.GET_TRANSACTION: CallDescription("Get transaction details", answers=Transaction),
+    operations.GET_TRANSACTION: CallDescription("Get transaction details", reply_model=Transaction),
     operations.RELEASE_TRANSACTION: CallDescription(
         "Release funds from escrow, once",
-        answers=Transaction,
-        takes=AnyObject,
+        reply_model=Transaction,
+        body_model=AnyObject,
         problems=(ProblemKind.MOVE_REFUSED, ProblemKind.KEY_REUSED),
         links=((operations.GET_TRANSACTION, "id"), (operations.RELEASE_TRANSACTION, "id")),
     ),
-    operations.LIST_TRANSACTIONS: CallDescription("List transactions", answers=TransactionPage),
+    operations.LIST_TRANSACTIONS: CallDescription("List transactions", reply_model=TransactionPage),
     operations.UPDATE_TRANSACTION: CallDescription(
-        "Always refused with 400: the published interface shows no update",
-        answers=None,
-        takes=AnyObject,
+        "Always refused with 400: the published interface describes no update",
+        reply_model=None,
+        body_model=AnyObject,
         problems=(ProblemKind.UPDATE_NOT_SHOWN,),
     ),
-    operations.GET_USER: CallDescription("Get user information", answers=User),
+    operations.GET_USER: CallDescription("Get user information", reply_model=User),
     operations.CREATE_WEBHOOK: CallDescription(
         "Create a webhook endpoint; its secret is shown in this answer only",
-        answers=CreatedWebhook,
-        takes=requests.NewWebhook,
+        reply_model=CreatedWebhook,
+        body_model=requests.NewWebhook,
         example={"url": "http://127.0.0.1:3000/hooks", "events": ["transaction.released"]},
         links=((operations.LIST_WEBHOOKS, "after"),),
     ),
-    operations.LIST_WEBHOOKS: CallDescription("List webhook endpoints", answers=WebhookPage),
+    operations.LIST_WEBHOOKS: CallDescription("List webhook endpoints", reply_model=WebhookPage),
 }
 
 
 @cache
-def openapi_document() -> JsonObject:
-    """Return the document; it contains no secret, and is the same for every sandbox."""
+def build_openapi_document() -> JsonObject:
+    """Return the document. It contains no secret, and is the same for every sandbox."""
     paths: dict[str, dict[str, JsonObject]] = {}
     for operation, description in DESCRIPTIONS.items():
         item = paths.setdefault(DEFAULT_API_PREFIX + operation.path, {})
-        item[operation.method.lower()] = _operation(operation, description)
+        item[operation.method.lower()] = _describe_operation(operation, description)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "escrowctl sandbox",
             "version": "v1",
-            "description": "An escrow service for rehearsals: no real money. What the published interface does not"
-            " show is the sandbox's own choice; another service may choose otherwise.",
+            "description": "An escrow service for rehearsals, without real money. Details that the published"
+            " interface does not show are the sandbox's own choice: another service may differ.",
         },
         "security": [{"key": []}],
-        "paths": {**paths, OPENAPI_PATH: {"get": _openapi_operation()}},
-        "webhooks": {"event": {"post": _event_operation()}},
+        "paths": {**paths, OPENAPI_PATH: {"get": _describe_openapi_call()}},
+        "webhooks": {"event": {"post": _describe_event_call()}},
         "components": {
-            "schemas": _schemas(),
-            "headers": {REQUEST_ID_HEADER: {"required": True, "schema": _ref(RequestId)}},
+            "schemas": _generate_schemas(),
+            "headers": {REQUEST_ID_HEADER: {"required": True, "schema": _refer_to(RequestId)}},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
 
 
-def _schemas() -> JsonObject:
-    """Return the schemas of all bodies by name."""
-    models: list[type[BaseModel]] = [Event, *PROBLEMS.values()]
-    models += [model for one in DESCRIPTIONS.values() for model in (one.answers, one.takes) if model is not None]
-    _, made = models_json_schema(
+def _generate_schemas() -> JsonObject:
+    """Return the schemas of all bodies, by the name of their model."""
+    models: list[type[BaseModel]] = [Event, *PROBLEM_MODELS.values()]
+    models += [model for one in DESCRIPTIONS.values() for model in (one.reply_model, one.body_model) if model]
+    _, generated = models_json_schema(
         [(model, "validation") for model in dict.fromkeys(models)],
-        schema_generator=_Schemas,
+        schema_generator=_SchemaGenerator,
         ref_template="#/components/schemas/{model}",
     )
-    schemas: JsonObject = made["$defs"]
+    schemas: JsonObject = generated["$defs"]
     return schemas
 
 
-def _ref(model: type[BaseModel]) -> JsonObject:
+def _refer_to(model: type[BaseModel]) -> JsonObject:
     return {"$ref": f"#/components/schemas/{model.__name__}"}
 
 
-def _operation(operation: Operation, description: CallDescription) -> JsonObject:
-    kinds = {*ANY_CALL, *ANY_CALL_WITH_KEY, *description.problems}
+def _describe_operation(operation: Operation, description: CallDescription) -> JsonObject:
+    kinds = {*COMMON_PROBLEMS, *KEY_PROBLEMS, *description.problems}
     if "{id}" in operation.path:
-        kinds |= set(ANY_CALL_WITH_ID)
-    found: dict[str, JsonValue] = {
+        kinds |= set(ID_PROBLEMS)
+    described: dict[str, JsonValue] = {
         "operationId": operation.name,
         "summary": description.summary,
         "description": f"{operation.standing.capitalize()}.",
-        "parameters": _parameters(operation),
+        "parameters": _list_parameters(operation),
     }
-    if description.takes:
+    if description.body_model:
         kinds.add(ProblemKind.NOT_JSON_TYPE)
         example: JsonObject = {"example": description.example} if description.example else {}
-        found["requestBody"] = {
+        described["requestBody"] = {
             "required": bool(example),
             "description": f"Strict JSON: no name twice in an object; at most {MAX_BODY_BYTES} bytes.",
-            "content": {JSON_TYPE: {"schema": _ref(description.takes), **example}},
+            "content": {JSON_TYPE: {"schema": _refer_to(description.body_model), **example}},
         }
-    done: dict[str, JsonObject] = {}
-    if description.answers:
+    success: dict[str, JsonObject] = {}
+    if description.reply_model:
         links: JsonObject = {
             f"{target.name}_by_{name}": {"operationId": target.name, "parameters": {name: "$response.body#/id"}}
             for target, name in description.links
         }
-        done[f"{success_status(operation)}"] = {
-            **_response(description.summary, JSON_TYPE, _ref(description.answers)),
+        success[f"{success_status(operation)}"] = {
+            **_make_response(description.summary, JSON_TYPE, _refer_to(description.reply_model)),
             **({"links": links} if links else {}),
         }
-    return {**found, "responses": {**done, **_refusals(kinds)}}
+    return {**described, "responses": {**success, **_list_refusals(kinds)}}
 
 
-def _openapi_operation() -> JsonObject:
+def _describe_openapi_call() -> JsonObject:
     schema: JsonObject = {"type": "object", "required": ["openapi", "info", "paths"]}
     return {
         "operationId": "get_openapi_document",
         "summary": "Get this document; it is not part of the published interface, and needs no key",
         "security": [],
-        "responses": {"200": _response("This document", JSON_TYPE, schema), **_refusals(ANY_CALL)},
+        "responses": {"200": _make_response("This document", JSON_TYPE, schema), **_list_refusals(COMMON_PROBLEMS)},
     }
 
 
-def _event_operation() -> JsonObject:
-    """Return the request that the sandbox sends to an endpoint, by Standard Webhooks 1.0.0."""
+def _describe_event_call() -> JsonObject:
+    """Return the description of the request that the sandbox sends to an endpoint, by Standard Webhooks 1.0.0."""
     return {
         "operationId": "receive_event",
         "summary": "An event, signed as in Standard Webhooks; it may come more than once, with the same webhook-id",
@@ -316,47 +316,47 @@ def _event_operation() -> JsonObject:
             {"name": name, "in": "header", "required": True, "schema": {"type": "string"}}
             for name in ("webhook-id", "webhook-timestamp", "webhook-signature")
         ],
-        "requestBody": {"required": True, "content": {JSON_TYPE: {"schema": _ref(Event)}}},
-        "responses": {"2XX": {"description": "Delivered. With any other reply it is sent again later."}},
+        "requestBody": {"required": True, "content": {JSON_TYPE: {"schema": _refer_to(Event)}}},
+        "responses": {"2XX": {"description": "Delivered. After any other reply the event is sent again later."}},
     }
 
 
-def _parameters(operation: Operation) -> Sequence[JsonObject]:
+def _list_parameters(operation: Operation) -> Sequence[JsonObject]:
     found: list[JsonObject] = []
-    ids: JsonObject = {"type": "string", "pattern": id_pattern(ID_PREFIXES[operation.noun])}
+    id_schema: JsonObject = {"type": "string", "pattern": id_pattern(ID_PREFIXES[operation.noun])}
     if "{id}" in operation.path:
         example: JsonObject = {"example": UserId.PAYER} if operation is operations.GET_USER else {}
-        found.append({"name": "id", "in": "path", "required": True, "schema": ids, **example})
+        found.append({"name": "id", "in": "path", "required": True, "schema": id_schema, **example})
     if operation in (operations.LIST_TRANSACTIONS, operations.LIST_WEBHOOKS):
         limit: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": 50}
         found.append({"name": "limit", "in": "query", "schema": limit})
-        meaning = "The id of an existing record: only older ones are listed."
-        found.append({"name": "after", "in": "query", "schema": ids, "description": meaning})
+        meaning = "The id of an existing record: only older records are listed."
+        found.append({"name": "after", "in": "query", "schema": id_schema, "description": meaning})
     if operation.is_write:
-        found.append(_header("Idempotency-Key", "Accepted, with no effect: the interface promises nothing."))
-    found.append(_header(REQUEST_ID_HEADER, "Returned if it is valid, as in answers; else the sandbox draws one."))
+        found.append(_describe_header("Idempotency-Key", "Accepted without effect: the interface shows none."))
+    found.append(_describe_header(REQUEST_ID_HEADER, "Returned in the answer if it is valid, else replaced."))
     return found
 
 
-def _header(name: str, meaning: str) -> JsonObject:
+def _describe_header(name: str, meaning: str) -> JsonObject:
     return {"name": name, "in": "header", "schema": {"type": "string"}, "description": meaning}
 
 
-def _refusals(kinds: Collection[ProblemKind]) -> JsonObject:
-    """Return a response for each status of these kinds of problems."""
+def _list_refusals(kinds: Collection[ProblemKind]) -> JsonObject:
+    """Return the responses for these kinds of problems, by status."""
     responses: dict[str, JsonObject] = {}
     for status in sorted({kind.status for kind in kinds}):
         found = [kind for kind in ProblemKind if kind in kinds and kind.status == status]
-        schemas = [_ref(PROBLEMS[kind]) for kind in found]
+        schemas = [_refer_to(PROBLEM_MODELS[kind]) for kind in found]
         headers = {name: {"type": "string", "const": value} for kind in found for name, value in kind.headers.items()}
         if ProblemKind.METHOD_NOT_ALLOWED in found:
             headers["Allow"] = {"type": "string", "pattern": "^[A-Z]+(, [A-Z]+)*$"}
         schema = schemas[0] if len(schemas) == 1 else {"oneOf": schemas}
-        responses[f"{status}"] = _response(" / ".join(kind.title for kind in found), PROBLEM_TYPE, schema, headers)
+        responses[f"{status}"] = _make_response(" / ".join(kind.title for kind in found), PROBLEM_TYPE, schema, headers)
     return responses
 
 
-def _response(
+def _make_response(
     meaning: str, media_type: str, schema: JsonObject, headers: Mapping[str, JsonObject] = MappingProxyType({})
 ) -> JsonObject:
     return {

@@ -1,12 +1,12 @@
-"""Calls for the operator of the sandbox, not part of the interface: settings, moves, the ledger, events, the clock.
+"""Calls for the operator of the sandbox, outside the interface: settings, moves, the ledger, events, the clock.
 
 GET    /sandbox/status
 PUT    /sandbox/settings                          {name: value}; DELETE removes every setting
 POST   /sandbox/moves                             {"id", "status"}
 GET    /sandbox/ledger
 GET    /sandbox/deliveries?undelivered=true&limit=50    newest first
-POST   /sandbox/events                            {"event", "transaction"}: send one, and change nothing
-GET    /sandbox/events/{id}                       with its deliveries, and every attempt
+POST   /sandbox/events                            {"event", "transaction"}: send an event without a change
+GET    /sandbox/events/{id}                       the event, its deliveries and every attempt
 POST   /sandbox/events/{id}/replay
 GET    /sandbox/clock
 POST   /sandbox/clock                             {"advance_seconds"}
@@ -18,14 +18,14 @@ from datetime import timedelta
 
 from escrowctl.errors import EscrowctlError
 from escrowctl.sandbox import ledger
-from escrowctl.sandbox.bodies import JsonObject, JsonValue, ProblemError, ProblemKind, flawed, no_record, read_stored
+from escrowctl.sandbox.bodies import JsonObject, JsonValue, ProblemError, ProblemKind, invalid, no_record, read_stored
 from escrowctl.sandbox.events import add_event, replay
 from escrowctl.sandbox.http import Call, Handler
 from escrowctl.sandbox.interface import require_transaction
 from escrowctl.sandbox.magic import MAGIC_IDS
-from escrowctl.sandbox.moves import carry_out
+from escrowctl.sandbox.moves import perform_move
 from escrowctl.sandbox.records import TRANSITIONS, UserId, find_transaction, timestamp
-from escrowctl.sandbox.requests import Advance, DeliveriesQuery, NewEvent, NewStatus, read_body, read_query
+from escrowctl.sandbox.requests import ClockAdvance, DeliveriesQuery, NewEvent, NewStatus, read_body, read_query
 from escrowctl.sandbox.sender import Sender
 from escrowctl.sandbox.settings import Rehearsal
 from escrowctl.sandbox.store import Store
@@ -56,7 +56,7 @@ _ATTEMPTS = """
 
 
 class OperatorCalls:
-    """Answers these calls; refusals are `ProblemError`s."""
+    """The handlers of these calls. A handler raises ProblemError to refuse."""
 
     def __init__(self, store: Store, sender: Sender, rehearsal: Rehearsal) -> None:
         self._store = store
@@ -65,31 +65,31 @@ class OperatorCalls:
 
     @property
     def handlers(self) -> Mapping[str, Mapping[str, Handler]]:
-        """Path -> method -> handler."""
+        """The handlers, by path and method."""
         return {
-            "/sandbox/status": {"GET": self.describe},
+            "/sandbox/status": {"GET": self.get_status},
             "/sandbox/settings": {"PUT": self.change_settings, "DELETE": self.clear_settings},
             "/sandbox/moves": {"POST": self.move},
             "/sandbox/ledger": {"GET": self.list_ledger},
             "/sandbox/deliveries": {"GET": self.list_deliveries},
-            "/sandbox/events": {"POST": self.trigger},
+            "/sandbox/events": {"POST": self.trigger_event},
             "/sandbox/events/{id}": {"GET": self.get_event},
-            "/sandbox/events/{id}/replay": {"POST": self.replay},
-            "/sandbox/clock": {"GET": self.get_clock, "POST": self.advance},
+            "/sandbox/events/{id}/replay": {"POST": self.replay_event},
+            "/sandbox/clock": {"GET": self.get_clock, "POST": self.advance_clock},
         }
 
-    def describe(self, _call: Call) -> JsonObject:
+    def get_status(self, _call: Call) -> JsonObject:
         """Return `{"identity", "settings", "transactions": {status: count}, "users", "webhooks",
         "deliveries": {state: count}, "ledger": [...]}`.
 
-        A line of the ledger is `{"currency", "held", "balanced"}`: `held` in the currency's main unit,
-        `balanced` whether its entries sum to zero and agree with the records.
+        A line of the ledger is `{"currency", "held", "balanced"}`: `held` is in the currency's main unit, and
+        `balanced` is true if the entries sum to zero and agree with the transactions.
         """
-        settings = self._rehearsal.texts()
+        settings = self._rehearsal.read_as_text()
         with self._store.reading() as connection:
             (webhooks,) = connection.execute("SELECT count(*) FROM webhook_endpoints").fetchone()
             balances = [
-                {"currency": one.currency, "held": ledger.write_amount(one.held).text, "balanced": one.consistent}
+                {"currency": one.currency, "held": ledger.format_amount(one.held).text, "balanced": one.consistent}
                 for one in ledger.check_ledger(connection)
             ]
             return {
@@ -103,43 +103,43 @@ class OperatorCalls:
             }
 
     def change_settings(self, call: Call) -> JsonObject:
-        """Set each name of the body to its value, and return all settings; 400 for an invalid one."""
-        body = call.json_object()
+        """Set each name in the body to its value and return all settings. Raises ProblemError 400: none is set."""
+        body = call.read_object()
         texts = {name: value for name, value in body.items() if isinstance(value, str)}
         if len(texts) != len(body):
-            raise flawed({"pointer": "#", "detail": "The body must be an object of texts."})
+            raise invalid({"pointer": "#", "detail": "Every value in the body must be a string."})
         try:
             self._rehearsal.change(texts)
         except EscrowctlError as error:
-            raise flawed({"pointer": "#", "detail": error.message}) from error
-        return self._rehearsal.texts()
+            raise invalid({"pointer": "#", "detail": error.message}) from error
+        return self._rehearsal.read_as_text()
 
     def clear_settings(self, call: Call) -> JsonObject:
         """Remove every setting."""
-        call.ignore_body()
+        call.check_unused_body()
         self._rehearsal.clear()
         return {}
 
     def move(self, call: Call) -> JsonObject:
         """Move a transaction to the status in the body, and return its record with `status_before`.
 
-        404 if there is no such transaction; 409 if its state does not allow the move.
+        Raises ProblemError: 404 if there is no such transaction, 409 if its status does not allow the move.
         """
         body = read_body(call, NewStatus)
         with self._store.writing() as connection:
             before = require_transaction(connection, body.id).status
             wanted = (before, body.status)
             move = next((name for name, one in TRANSITIONS.items() if (one.before, one.after) == wanted), None)
-            moved = carry_out(connection, body.id, move, at=self._store.time(connection)) if move else None
+            moved = perform_move(connection, body.id, move, at=self._store.time(connection)) if move else None
         if moved is None:
             ways = [one.after for one in TRANSITIONS.values() if one.before is before and body.id not in MAGIC_IDS]
-            where = f"from there it can become {', '.join(ways)}" if ways else "it can change no more"
-            sentence = f"{body.id} is {before} and cannot become {body.status}: {where}."
+            choices = f"it can become {', '.join(ways)}" if ways else "its status is final"
+            sentence = f"{body.id} is {before} and cannot become {body.status}: {choices}."
             raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
         return {"status_before": before, **moved.document()}
 
     def list_ledger(self, _call: Call) -> JsonObject:
-        """Return every entry and the sums (`ledger.describe_ledger`)."""
+        """Return every entry of the ledger and the sums per currency, as `ledger.describe_ledger` does."""
         with self._store.reading() as connection:
             return ledger.describe_ledger(connection)
 
@@ -148,63 +148,67 @@ class OperatorCalls:
         query = read_query(call, DeliveriesQuery)
         limit = int(query.limit)
         with self._store.reading() as connection:
-            found = _list(connection, undelivered=query.undelivered == "true", limit=limit + 1)
-            ahead = round(self._store.ahead(connection).total_seconds())
+            found = _find_deliveries(connection, undelivered=query.undelivered == "true", limit=limit + 1)
+            ahead = round(self._store.clock_offset(connection).total_seconds())
         listed = [{name: value for name, value in one.items() if name != "position"} for one in found[:limit]]
         return {"data": listed, "has_more": len(found) > limit, "ahead_seconds": ahead}
 
-    def trigger(self, call: Call) -> JsonObject:
-        """Write an event about a transaction in its present state, and return it; 404 if there is none."""
+    def trigger_event(self, call: Call) -> JsonObject:
+        """Write an event about an unchanged transaction and return the event. Raises ProblemError 404."""
         body = read_body(call, NewEvent)
         with self._store.writing() as connection:
             transaction = find_transaction(connection, body.transaction)
             if transaction is None:
                 raise no_record("transaction", body.transaction)
             at = self._store.time(connection)
-            return _event(connection, add_event(connection, body.event, transaction, at=at, triggered=True))
+            return _read_event(connection, add_event(connection, body.event, transaction, at=at, triggered=True))
 
     def get_event(self, call: Call) -> JsonObject:
-        """Return an event with its deliveries and their attempts, the oldest first; 404 if there is none."""
+        """Return an event with its deliveries and their attempts, oldest first. Raises ProblemError 404."""
         with self._store.reading() as connection:
-            return _event(connection, call.resource_id)
+            return _read_event(connection, call.resource_id)
 
-    def replay(self, call: Call) -> JsonObject:
-        """Start the deliveries of an event again, the dead ones too, and return it; 409 if it has none."""
-        call.ignore_body()
+    def replay_event(self, call: Call) -> JsonObject:
+        """Restart every delivery of an event, and return the event. Raises ProblemError: 409 without deliveries."""
+        call.check_unused_body()
         with self._store.writing() as connection:
-            _event(connection, call.resource_id)
+            _read_event(connection, call.resource_id)
             if not replay(connection, call.resource_id, at=self._store.time(connection)):
-                sentence = f"No endpoint was to get event {call.resource_id}: there is nothing to send again."
+                sentence = f"No endpoint was subscribed to event {call.resource_id}: there is nothing to send again."
                 raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
-            return _event(connection, call.resource_id)
+            return _read_event(connection, call.resource_id)
 
     def get_clock(self, _call: Call) -> JsonObject:
-        """Return `{"now", "ahead_seconds", "advancing_to"}`; the last is null unless events are still being sent."""
+        """Return `{"now", "ahead_seconds", "advancing_to"}`.
+
+        `ahead_seconds` is how far the sandbox's clock is ahead of this machine's. `advancing_to` is the time to
+        which a server is still advancing it, else null.
+        """
         with self._store.reading() as connection:
-            ahead = self._store.ahead(connection)
+            ahead = self._store.clock_offset(connection)
             now = timestamp(self._store.machine_time() + ahead)
         return {"now": now, "ahead_seconds": round(ahead.total_seconds()), "advancing_to": self._sender.target}
 
-    def advance(self, call: Call) -> JsonObject:
-        """Advance the clock. In-process, all due work is done before the answer. A server does it in the background."""
-        self._sender.advance(timedelta(seconds=read_body(call, Advance).advance_seconds))
+    def advance_clock(self, call: Call) -> JsonObject:
+        """Advance the clock and return it. In-process, due jobs are done first; a server does them later."""
+        self._sender.advance(timedelta(seconds=read_body(call, ClockAdvance).advance_seconds))
         return self.get_clock(call)
 
 
-def _list(
+def _find_deliveries(
     connection: sqlite3.Connection, *, undelivered: bool = False, event: str | None = None, limit: int = -1
 ) -> list[dict[str, JsonValue]]:
     rows = connection.execute(_DELIVERIES, {"undelivered": undelivered, "event": event, "limit": limit})
     return [{**dict(row), "triggered": bool(row["triggered"])} for row in rows]
 
 
-def _event(connection: sqlite3.Connection, event_id: str) -> JsonObject:
+def _read_event(connection: sqlite3.Connection, event_id: str) -> JsonObject:
     row = connection.execute(_EVENT, (event_id,)).fetchone()
     if row is None:
         raise no_record("event", event_id)
     found = {**dict(row), "triggered": bool(row["triggered"]), "body": read_stored(row["body"])}
     listed = []
-    for one in reversed(_list(connection, event=event_id)):
+    for one in reversed(_find_deliveries(connection, event=event_id)):
         attempts = [dict(attempt) for attempt in connection.execute(_ATTEMPTS, (one["position"],))]
         shown = {name: value for name, value in one.items() if name not in {*found, "position"}}
         listed.append({**shown, "attempts": attempts})

@@ -1,10 +1,9 @@
 """Access to the store: for this user only, by any number of commands at once, or by one server alone.
 
-An flock(2) on the file `sandbox.lock` decides, and ends with its process. It is shared for a command and
-exclusive for a server, which writes its address into the same file. The address counts only while the
-lock is held exclusively, and only if it is on this machine: a command sends its requests to no other
-server. The next owner removes the address that a killed server left.
-Folder and files are private: no other user of the machine can read or change them.
+Commands take a shared flock(2) on the file `sandbox.lock`, a server an exclusive one. The lock ends with its
+process. The server writes its address into the same file. Commands use the address only while a server holds the
+lock, and only if the address is on this machine. The next exclusive owner removes the address that a killed server
+left. The folder and its files are private: no other user of the machine can read or change them.
 """
 
 import contextlib
@@ -30,7 +29,7 @@ _MAX_BYTES = 4096
 
 
 class ServedSandbox(NamedTuple):
-    """A sandbox that another process serves: its address, its key, its store's identity, the process."""
+    """A sandbox that a process serves: its address, its API key, the identity of its store, and the process id."""
 
     base_url: str
     key: str
@@ -47,7 +46,7 @@ class Claim:
 
     @contextmanager
     def announced(self, served: ServedSandbox) -> Iterator[None]:
-        """Let other processes find the server during the block; only for an exclusive claim.
+        """Show the server's address to other processes during the block. Only for an exclusive claim.
 
         Raises `ErrorCode.STATE_UNUSABLE` if the address cannot be written.
         """
@@ -60,22 +59,22 @@ class Claim:
                 os.ftruncate(self._handle, 0)
 
     def release(self) -> None:
-        """Unlock the store; a second call does nothing."""
+        """Unlock the store. A second call does nothing."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
 
 
 def claim_store(folder: Path, *, alone: bool = False, timeout: float = TIMEOUT_SECONDS) -> Claim:
-    """Lock the store for a command, or for the caller `alone`.
+    """Lock the store, and return the lock: shared for a command, exclusive if `alone`.
 
-    It waits for running commands, and for a server that starts or ends. Raises `ErrorCode.BUSY` if a server
-    has the store, or after `timeout` seconds.
+    If the lock is not free, wait for running commands, and for a server that starts or ends. Raises
+    `ErrorCode.BUSY` if a server has the store, or after `timeout` seconds.
     """
     handle = _open_lock(folder, LOCK_NAME)
     try:
         for _ in _attempts(timeout):
-            if _lock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH):
+            if _try_lock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH):
                 if alone:
                     _write(handle, folder / LOCK_NAME, "")
                 return Claim(handle, folder / LOCK_NAME)
@@ -89,19 +88,22 @@ def claim_store(folder: Path, *, alone: bool = False, timeout: float = TIMEOUT_S
 
 @contextmanager
 def delivery_turn(folder: Path, timeout: float) -> Iterator[bool]:
-    """Take the turn to deliver events; one process has it at a time. Yields False if it is not free in time."""
+    """Lock the delivery of events during the block: one process delivers at a time.
+
+    Yields True, or False if the lock is not free within `timeout` seconds.
+    """
     handle = _open_lock(folder, DELIVERY_LOCK_NAME)
     try:
-        yield any(_lock(handle, fcntl.LOCK_EX) for _ in _attempts(timeout))
+        yield any(_try_lock(handle, fcntl.LOCK_EX) for _ in _attempts(timeout))
     finally:
         os.close(handle)
 
 
 def find_server(folder: Path) -> ServedSandbox | None:
-    """Return the server that has the store now, or None; never waits. An address off this machine is ignored."""
+    """Return the server that has the store now, without waiting; None if there is none on this machine."""
     handle = _open_lock(folder, LOCK_NAME)
     try:
-        if _lock(handle, fcntl.LOCK_SH):
+        if _try_lock(handle, fcntl.LOCK_SH):
             return None
         document = json.loads(os.pread(handle, _MAX_BYTES, 0))
     except (ValueError, RecursionError):
@@ -136,7 +138,7 @@ def _write(handle: int, path: Path, content: str) -> None:
         raise unusable(path, error.strerror or "it cannot be written") from error
 
 
-def _lock(handle: int, kind: int) -> bool:
+def _try_lock(handle: int, kind: int) -> bool:
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except OSError:
@@ -145,7 +147,7 @@ def _lock(handle: int, kind: int) -> bool:
 
 
 def _attempts(seconds: float) -> Iterator[None]:
-    """Yield at once, and then now and then until so many seconds have passed."""
+    """Yield at once, and again after each pause until so many seconds have passed."""
     end = time.monotonic() + seconds
     yield
     while time.monotonic() < end:
@@ -154,16 +156,16 @@ def _attempts(seconds: float) -> Iterator[None]:
 
 
 def unusable(path: Path, reason: str, *, hint: Hints = files.OWN_FOLDER) -> EscrowctlError:
-    """The error for a sandbox file that cannot be used; `reason` ends the sentence."""
+    """Return the error for a sandbox file that cannot be used. `reason` ends its message."""
     message = f"the sandbox cannot use {path}: {reason}."
     return not_sent(ErrorCode.STATE_UNUSABLE, message, hint=hint)
 
 
 def require_private_file(path: Path) -> None:
-    """Create folder and file if they are missing: 0700, and 0600 from the first moment.
+    """Create a file (0600) and its folder (0700) if they are missing, and check that they are private.
 
-    Raises `ErrorCode.STATE_UNUSABLE` if that fails, if others can change the folder, or if the path is not a regular
-    file private to this user.
+    Raises `ErrorCode.STATE_UNUSABLE` if that fails, if others can change the folder, or if the path is not a
+    regular file private to this user.
     """
     files.make_private_folder(path.parent)
     # An existing file is never opened here: closing any descriptor of it would drop the locks

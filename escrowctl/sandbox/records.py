@@ -1,4 +1,4 @@
-"""Transactions: their fields, states and ids, their SQL, and their form on the wire.
+"""Transactions: their fields, states and moves, their SQL, and their JSON form.
 
 INTERFACE.md section 2 shows `amount` and `currency` of a transaction and no other field of any
 record, and section 3 shows no states: the rest is the sandbox's own choice.
@@ -21,7 +21,7 @@ class UserId(StrEnum):
 
 
 class State(StrEnum):
-    """Where a transaction's money is: in escrow, or for good with the payee or with the payer again."""
+    """The state of a transaction: the money is in escrow, with the payee, or back with the payer."""
 
     HELD = "held"
     RELEASING = "releasing"
@@ -32,11 +32,11 @@ class State(StrEnum):
 
 
 IN_ESCROW = (State.HELD, State.RELEASING, State.DISPUTED)
-"""The states with the money still in the hold."""
+"""The states in which the hold account still has the money."""
 
 
 class Move(StrEnum):
-    """A change of the state of a transaction; if money moves, it is the full amount."""
+    """A change of a transaction's state. It moves the full amount, or no money."""
 
     CREATE = "create"
     RELEASE = "release"
@@ -50,7 +50,7 @@ class Move(StrEnum):
 
 
 class EventKind(StrEnum):
-    """What can happen to a transaction, named as Standard Webhooks names events: a noun and a past participle."""
+    """A kind of event, named as in Standard Webhooks: a noun and a past participle."""
 
     TRANSACTION_CREATED = "transaction.created"
     TRANSACTION_UPDATED = "transaction.updated"
@@ -59,12 +59,12 @@ class EventKind(StrEnum):
 
 
 class Transition(NamedTuple):
-    """The effect of a move. It is possible only from the state `before`; None: it creates the record."""
+    """The effect of a move: `before` becomes `after`. If `before` is None, the move creates the record."""
 
     before: State | None
     after: State
     accounts: tuple[str, str] | None = None
-    """The paying and the receiving account of the ledger; None if no money moves."""
+    """The ledger accounts that pay and receive; None if no money moves."""
 
 
 HOLD = "hold"
@@ -83,17 +83,17 @@ TRANSITIONS: Mapping[Move, Transition] = {
 
 
 def timestamp(moment: datetime) -> str:
-    """RFC 3339 in UTC, to the millisecond: `2026-11-21T03:12:44.123Z`."""
+    """Return a time in the form of RFC 3339, in UTC, to the millisecond: `2026-11-21T03:12:44.123Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def later(moment: str, duration: timedelta) -> str:
-    """Return the timestamp that is `duration` after a timestamp."""
+def add_duration(moment: str, duration: timedelta) -> str:
+    """Return the timestamp that is `duration` after the timestamp `moment`."""
     return timestamp(datetime.fromisoformat(moment) + duration)
 
 
 class Transaction(NamedTuple):
-    """One escrow: `amount` is the number token of the request, `extra` the fields that the sandbox does not know."""
+    """One escrow. `amount` is written as in the request; `extra` has the fields that the sandbox does not know."""
 
     id: str
     status: State
@@ -106,7 +106,7 @@ class Transaction(NamedTuple):
     updated_at: str
 
     def document(self) -> JsonObject:
-        """The record on the wire: strings, except `amount` (a number) and the fields of `extra`."""
+        """Return the record as JSON: strings, except `amount` (a number) and the fields of `extra`."""
         return {
             "id": self.id,
             "status": self.status,
@@ -120,13 +120,13 @@ class Transaction(NamedTuple):
         }
 
 
-TIMES: Mapping[str, tuple[str, Move]] = {
+TIMED_MOVES: Mapping[str, tuple[str, Move]] = {
     "expires_in": ("expires_at", Move.EXPIRE),
     "auto_release_in": ("auto_release_at", Move.RELEASE),
 }
-"""Field of a create that holds a duration -> field of the record that holds the moment, and the move that happens then.
+"""Duration field of a create -> field of the record with the resulting time, and the move at that time.
 
-If both are given, the earlier moment decides; if they are equal, the first of these.
+If a create has both, the earlier time decides. If the times are equal, `expires_in` does.
 """
 
 INSERT = """
@@ -141,12 +141,12 @@ def add_transaction(connection: sqlite3.Connection, transaction: Transaction) ->
 
 
 def find_transaction(connection: sqlite3.Connection, transaction_id: str) -> Transaction | None:
-    """Read one transaction, or None."""
+    """Return the transaction with this id, or None."""
     row = connection.execute("SELECT * FROM transactions WHERE id = ?", (transaction_id,)).fetchone()
     return read_transaction(row) if row else None
 
 
 def read_transaction(row: sqlite3.Row) -> Transaction:
-    """Return the transaction of a row."""
+    """Return the transaction in a row of the table `transactions`."""
     stored = {name: row[name] for name in Transaction._fields}
     return Transaction(**{**stored, "status": State(row["status"]), "extra": read_stored(row["extra"])})

@@ -1,8 +1,8 @@
-"""The bodies and queries that the sandbox accepts: pydantic models, which make the schemas of its OpenAPI document too.
+"""Pydantic models of the bodies and queries that the sandbox accepts. The OpenAPI document has their schemas.
 
-INTERFACE.md shows `amount` and `currency` of a create, and no field of a webhook endpoint; it shows no bounds, units,
-values and query parameters. All else is the sandbox's own choice. A field's name and its description are the sentence
-about a bad value.
+INTERFACE.md shows only the fields `amount` and `currency` of a create. Every other field, the bounds, units and
+allowed values, and the query parameters are the sandbox's own choice. The message about a bad value is the field's
+name, followed by its description.
 """
 
 import re
@@ -10,19 +10,19 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from escrowctl.sandbox.bodies import JsonObject, JsonValue, NumberToken, flawed
+from escrowctl.sandbox.bodies import JsonObject, JsonValue, NumberToken, invalid
 from escrowctl.sandbox.http import Call
 from escrowctl.sandbox.records import EventKind, State, UserId
 
 AMOUNT = re.compile(r"(?=.*[1-9])(?:0|[1-9][0-9]{0,13})(?:\.[0-9]{1,4})?")
 LONGEST_ADVANCE = 3650 * 86_400
 
-# Of RFC 3986, in ASCII. It has no construct that Python, Rust and ECMA-262 read differently. Not allowed: userinfo (a
-# password would be stored and listed) and a fragment (it is never sent).
+# A URL of RFC 3986, in ASCII. Python, Rust and ECMA-262 read these patterns alike. Not allowed: userinfo
+# (a password would be stored and listed) and a fragment (it is never sent).
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST = rf"{_LABEL}(?:\.{_LABEL})*|\[[0-9A-Fa-f:]{{2,39}}\]"
 _PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
-# Percent signs come with two digits; written this way, a search has only one way to match and never backtracks.
+# Two hex digits follow a percent sign. In this form a text can match in only one way, so a search never backtracks.
 _IN_PATH = "[A-Za-z0-9._~!$&'()*+,;=:@/-]*"
 _PATH = f"{_IN_PATH}(?:%[0-9A-Fa-f]{{2}}{_IN_PATH})*"
 _IN_QUERY = "[A-Za-z0-9._~!$&'()*+,;=:@/?-]*"
@@ -42,18 +42,18 @@ def _check_unique(kinds: list[EventKind]) -> list[EventKind]:
     return kinds
 
 
-def _read_whole(value: JsonValue) -> int:
+def _read_whole_number(value: JsonValue) -> int:
     if not isinstance(value, NumberToken) or not re.fullmatch("[0-9]{1,9}", value.text):
         raise ValueError
     return int(value.text)
 
 
-def _refuse(_value: object) -> None:
+def _refuse_any_value(_value: object) -> None:
     raise ValueError
 
 
 ABSENT: Any = None
-"""The value of a missing field. JSON null is refused."""
+"""The default of a field that a body may leave out. A body may not set the field to null."""
 
 Amount = Annotated[
     NumberToken,
@@ -93,7 +93,7 @@ Kinds = Annotated[
 Description = Annotated[str, Field(max_length=500, description="must be text of at most 500 characters.")]
 Id = Annotated[str, Field(description="must be an id.")]
 Reserved = Annotated[
-    Any, BeforeValidator(_refuse), WithJsonSchema({"not": {}}), Field(description="is set by the service.")
+    Any, BeforeValidator(_refuse_any_value), WithJsonSchema({"not": {}}), Field(description="is set by the service.")
 ]
 
 
@@ -109,7 +109,7 @@ class Body(BaseModel):
 
 
 class NewTransaction(Body):
-    """A create. expires_in returns the money to the payer after a time, auto_release_in releases it to the payee."""
+    """A new transaction. After expires_in the money goes back to the payer, after auto_release_in to the payee."""
 
     id: Reserved = ABSENT
     status: Reserved = ABSENT
@@ -126,7 +126,7 @@ class NewTransaction(Body):
 
 
 class NewWebhook(Body):
-    """An endpoint; without `events` it gets every kind."""
+    """A webhook endpoint to create. Without `events` it gets every kind of event."""
 
     id: Reserved = ABSENT
     status: Reserved = ABSENT
@@ -138,22 +138,22 @@ class NewWebhook(Body):
 
 
 class NewEvent(Body):
-    """An event to send although nothing changes."""
+    """An event to send about a transaction that does not change."""
 
     event: Kind
     transaction: Id
 
 
-class Advance(Body):
-    """How far the clock is advanced."""
+class ClockAdvance(Body):
+    """How far to advance the clock."""
 
-    advance_seconds: Annotated[int, BeforeValidator(_read_whole)] = Field(
+    advance_seconds: Annotated[int, BeforeValidator(_read_whole_number)] = Field(
         ge=1, le=LONGEST_ADVANCE, description=f"must be a whole number from 1 to {LONGEST_ADVANCE}."
     )
 
 
 class NewStatus(Body):
-    """The status that a transaction is moved to."""
+    """A transaction, and the status to which it is moved."""
 
     id: Id
     status: State = Field(description=f"must be one of {', '.join(State)}.")
@@ -173,7 +173,7 @@ class PageQuery(Query):
 
 
 class DeliveriesQuery(Query):
-    """Which deliveries are listed."""
+    """Which deliveries to list: at most `limit`, and only the undelivered ones if `undelivered` is true."""
 
     limit: str = Field("50", pattern="^([1-9][0-9]{0,2}|1000)$", description="must be a whole number from 1 to 1000.")
     undelivered: str = Field("false", pattern="^(true|false)$", description="must be true or false.")
@@ -183,21 +183,21 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def read_body(call: Call, model: type[_Model]) -> _Model:
-    """Return the body of a call. Raises ProblemError: 415, or 400 with all flaws at once."""
-    return _validate(call.json_object(), model, place="pointer", prefix="#/")
+    """Return the body of a call as a model. Raises ProblemError: 415, or 400 with all flaws at once."""
+    return _validate(call.read_object(), model, place="pointer", prefix="#/")
 
 
 def read_query(call: Call, model: type[_Model]) -> _Model:
-    """Return the query of a call. Raises ProblemError: 400 with all flaws at once."""
+    """Return the query of a call as a model. Raises ProblemError 400 with all flaws at once."""
     return _validate(call.query, model, place="parameter")
 
 
-def _validate(found: object, model: type[_Model], *, place: str, prefix: str = "") -> _Model:
+def _validate(value: object, model: type[_Model], *, place: str, prefix: str = "") -> _Model:
     try:
-        return model.model_validate(found)
+        return model.model_validate(value)
     except ValidationError as error:
         names = dict.fromkeys(str(one["loc"][0]) for one in error.errors(include_url=False, include_input=False))
         rules = {name: f"{name} {field.description}" for name, field in model.model_fields.items()}
-        raise flawed(
+        raise invalid(
             *({place: prefix + name, "detail": rules.get(name, f"{name!r} is not a parameter.")} for name in names)
         ) from error

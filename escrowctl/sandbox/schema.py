@@ -36,7 +36,7 @@ CREATE TABLE ledger_entries (
   UNIQUE (transaction_id, move, account)
 ) STRICT
 
--- Money leaves a hold once, by any move, including later ones.
+-- The money of a transaction leaves the hold only once, by whichever move.
 CREATE UNIQUE INDEX a_hold_is_left_once ON ledger_entries (transaction_id)
   WHERE account = 'hold' AND units < 0
 
@@ -101,14 +101,14 @@ CREATE INDEX attempts_by_delivery ON delivery_attempts (delivery)
 
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT
 
--- One row if ids and chances come from a seed; `draws` counts them.
+-- One row if ids and random numbers come from a seed, else none. `draws` counts them.
 CREATE TABLE seed (
   only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
   seed INTEGER NOT NULL,
   draws INTEGER NOT NULL DEFAULT 0
 ) STRICT
 
--- The reply to each write with an Idempotency-Key, for the variant that recognises one.
+-- The reply to each write with an Idempotency-Key, if the variant `idempotent` is on.
 CREATE TABLE replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, reply TEXT NOT NULL) STRICT
 """
-"""Statements, separated by blank lines."""
+"""SQL statements, separated by blank lines."""

@@ -1,10 +1,10 @@
 """Send waiting events and carry out timers, in the order of their due times.
 
-An event is delivered at least once: an attempt is stored after it was made, and a process that is killed
-in between leaves the delivery waiting. Every attempt has the event's id, so that receivers can
-deduplicate. Its `webhook-timestamp` is this machine's time and not the sandbox's: receivers compare it with theirs.
+An event may be sent more than once: an attempt is stored after it ends, and a process that is killed before that
+leaves the delivery waiting. Every attempt has the event's id, so a receiver can recognise a repeated event. Its
+`webhook-timestamp` is this machine's time and not the sandbox's, because a receiver compares it with its own clock.
 
-Nothing is sent inside a database transaction. A receiver may call the sandbox before it replies.
+Nothing is sent inside a database transaction, because a receiver may call the sandbox before it replies.
 """
 
 import base64
@@ -17,20 +17,20 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from escrowctl.post_once import PostError, parse_target, post_once
-from escrowctl.sandbox.events import Attempt, Delivery, first_delivery, settle
-from escrowctl.sandbox.moves import Timer, fire, first_timer
+from escrowctl.sandbox.events import Attempt, Delivery, find_first_delivery, settle
+from escrowctl.sandbox.moves import Timer, find_first_timer, fire_timer
 from escrowctl.sandbox.ownership import delivery_turn
-from escrowctl.sandbox.records import later
+from escrowctl.sandbox.records import add_duration
 from escrowctl.sandbox.store import Store
 
 ATTEMPT_SECONDS = 15.0
-"""For one attempt (Standard Webhooks: 15 to 30)."""
+"""The limit for one attempt (Standard Webhooks: 15 to 30)."""
 
 _COMMAND_SECONDS = 1.0
-"""How long a command waits for the turn to deliver; at its end, how long it starts attempts, and for each attempt."""
-_LOOK_SECONDS = 0.05
-_PATIENCE_SECONDS = 1.0
-"""The wait after an error of the store; and at the end, for the attempt in progress."""
+"""Three limits for a command: to wait for the delivery lock, to start attempts, and for each attempt."""
+_POLL_SECONDS = 0.05
+_WAIT_SECONDS = 1.0
+"""How long to wait after an error of the store, and at the end for the attempt in progress."""
 
 SIGNING_PREFIX = "whsec_"
 
@@ -47,31 +47,31 @@ class Sender:
         """The time to which the sandbox's clock is being advanced; None if it is not."""
 
     def advance(self, duration: timedelta) -> None:
-        """Advance the clock. Everything that is due until then is done first, in the background if that works."""
+        """Do all jobs that become due, then advance the clock: in the background thread if it runs, else here."""
         with self._store.reading() as connection:
             now = self._store.time(connection)
-        self.target = later(self.target or now, duration)
+        self.target = add_duration(self.target or now, duration)
         if self._is_in_background:
             return
         try:
-            self._work_in_turn()
+            self._work_locked()
         finally:
             # After Ctrl-C the next call must not continue the advance.
             self.target = None
 
     def deliver(self) -> None:
-        """Deliver due events for about a second. Raises sqlite3.Error and EscrowctlError."""
+        """Do due jobs for about a second. Raises sqlite3.Error and EscrowctlError."""
         if self._find_job() is not None:
-            self._work_in_turn(seconds=_COMMAND_SECONDS)
+            self._work_locked(seconds=_COMMAND_SECONDS)
 
-    def _work_in_turn(self, *, seconds: float | None = None) -> None:
-        with delivery_turn(self._store.folder, _COMMAND_SECONDS) as is_ours:
-            # Events that another process is delivering are not sent a second time.
-            if is_ours:
+    def _work_locked(self, *, seconds: float | None = None) -> None:
+        with delivery_turn(self._store.folder, _COMMAND_SECONDS) as is_locked:
+            # Without the lock, another process is delivering: do not send its events a second time.
+            if is_locked:
                 self.work(seconds=seconds)
 
     def work(self, *, seconds: float | None = None) -> None:
-        """Do all due jobs, one after the other. With `seconds`, start none after that time, and attempts are as short.
+        """Do all due jobs in turn. With `seconds`, start none after that time, and limit each attempt to that time.
 
         Raises sqlite3.Error if the store cannot be read or written; no job is lost.
         """
@@ -79,17 +79,17 @@ class Sender:
         while not self._stopping.is_set() and (end is None or time.monotonic() < end):
             if (found := self._find_job()) is None:
                 return
-            self._do(*found, seconds=seconds or ATTEMPT_SECONDS)
+            self._do_job(*found, seconds=seconds or ATTEMPT_SECONDS)
 
     def _find_job(self) -> tuple[str, Timer | Delivery] | None:
-        """Return the first due job, and its moment in the sandbox's time.
+        """Return the first due job and its time by the sandbox's clock, or None if no job is due.
 
-        If nothing is due before the target of the clock, move the clock there. Raises sqlite3.Error if the store
-        cannot be read or written.
+        If the clock is being advanced and no job is due by the target, set the clock to the target. Raises
+        sqlite3.Error if the store cannot be read or written.
         """
         with self._store.reading() as connection:
             now = self._store.time(connection)
-            found = [one for one in (first_timer(connection), first_delivery(connection)) if one is not None]
+            found = [one for one in (find_first_timer(connection), find_first_delivery(connection)) if one is not None]
         target = self.target
         first = min(found, key=lambda one: one.due_at, default=None)
         if first is not None and first.due_at <= (target or now):
@@ -102,37 +102,37 @@ class Sender:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Work in the background for the length of the block. Its end does not wait for a slow receiver."""
-        thread = threading.Thread(target=self._work_on, name="sender", daemon=True)
+        """Do due jobs in a background thread during the block. Its end waits at most 1 s for an attempt."""
+        thread = threading.Thread(target=self._work_repeatedly, name="sender", daemon=True)
         self._is_in_background = True
         thread.start()
         try:
             yield
         finally:
             self._stopping.set()
-            thread.join(_PATIENCE_SECONDS)
+            thread.join(_WAIT_SECONDS)
 
     def require_working(self) -> None:
-        """Raise the error that ended the work in the background."""
+        """Raise the error that ended the background thread, if one did."""
         if self._error is not None:
             raise self._error
 
-    def _work_on(self) -> None:
-        while self._error is None and not self._stopping.wait(_LOOK_SECONDS):
+    def _work_repeatedly(self) -> None:
+        while self._error is None and not self._stopping.wait(_POLL_SECONDS):
             try:
                 self.work()
             except sqlite3.Error:
                 # The disk may be full: waiting events are in the store, and are tried again.
-                self._stopping.wait(_PATIENCE_SECONDS)
+                self._stopping.wait(_WAIT_SECONDS)
             except Exception as error:  # noqa: BLE001 - `require_working` raises it in the thread that reports it
                 self._error = error
 
-    def _do(self, at: str, job: Timer | Delivery, *, seconds: float) -> None:
+    def _do_job(self, at: str, job: Timer | Delivery, *, seconds: float) -> None:
         if self.target is not None:
             self._store.advance_to(at)
         if isinstance(job, Timer):
             with self._store.writing() as connection:
-                fire(connection, job)
+                fire_timer(connection, job)
             return
         attempt = self._attempt(job, seconds=seconds)
         with self._store.writing() as connection:
@@ -154,7 +154,7 @@ class Sender:
 
 
 def sign(secret: str, *, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """Return the headers of one attempt, by Standard Webhooks 1.0.0 (symmetric: HMAC-SHA256, identifier `v1`).
+    """Return the three headers of a signed attempt, by Standard Webhooks 1.0.0 (HMAC-SHA256, identifier `v1`).
 
     The signature is `v1,` and the HMAC in base64 of `id.timestamp.body`; the timestamp is in seconds since 1970.
     """

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from escrowctl.errors import EscrowctlError
 from escrowctl.sandbox.bodies import JsonObject
-from escrowctl.sandbox.faults import Rehearsed
+from escrowctl.sandbox.faults import RehearsalApp
 from escrowctl.sandbox.http import OPENAPI_PATH, Call, build_app
 from escrowctl.sandbox.interface import Interface
-from escrowctl.sandbox.moves import fire_due
+from escrowctl.sandbox.moves import fire_due_timers
 from escrowctl.sandbox.operator_calls import OperatorCalls
 from escrowctl.sandbox.ownership import Claim, claim_store
 from escrowctl.sandbox.sender import Sender
@@ -23,8 +23,8 @@ from escrowctl.sandbox.store import FILE_NAME, Store, open_store
 class Sandbox:
     """An escrow service on one store: `app` is the WSGI callable, safe for several threads.
 
-    `identity` (`sbx_...`) and `key` (`sk_sandbox_...`) belong to the store and never change. `claim`
-    is the lock on its folder, None if the caller needs none.
+    `identity` (`sbx_...`) and `key` (`sk_sandbox_...`) belong to the store and never change. `claim` is the lock on
+    the store's folder, or None if the caller needs no lock.
     """
 
     def __init__(self, store: Store, claim: Claim | None = None) -> None:
@@ -34,32 +34,33 @@ class Sandbox:
         self.key = store.key
         self.rehearsal = Rehearsal(store)
         self.sender = Sender(store)
-        more = {**OperatorCalls(store, self.sender, self.rehearsal).handlers, OPENAPI_PATH: {"GET": _openapi_document}}
-        app = build_app(Interface(store).handlers, more, key=store.key, before=partial(fire_due, store))
-        self.app = Rehearsed(app, self.rehearsal)
+        operator_calls = OperatorCalls(store, self.sender, self.rehearsal)
+        extra_handlers = {**operator_calls.handlers, OPENAPI_PATH: {"GET": _get_openapi_document}}
+        before_call = partial(fire_due_timers, store)
+        app = build_app(Interface(store).handlers, extra_handlers, key=store.key, before_call=before_call)
+        self.app = RehearsalApp(app, self.rehearsal)
 
     def deliver(self) -> None:
-        """Deliver due events for about a second; the others stay in the store."""
+        """Deliver due events for about a second. Ignore errors: undelivered events stay in the store."""
         with contextlib.suppress(sqlite3.Error, EscrowctlError):
             self.sender.deliver()
 
     def close(self) -> None:
-        """Close the store; a second call does nothing."""
+        """Close the store and release its lock. A second call does nothing."""
         self.store.close()
         if self.claim is not None:
             self.claim.release()
 
 
 def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
-    """Open the sandbox in a folder; folder (0700) and store (0600) are created if missing.
+    """Open the sandbox in a folder. Create the folder (0700) and the store (0600) if they are missing.
 
-    `now` returns an aware datetime. Several processes may open the same folder at once; if several
-    find it missing, one creates it. Raises `ErrorCode.BUSY` while a server has the store, and
-    `ErrorCode.STATE_UNUSABLE` if the folder or the store cannot be used.
+    `now` returns an aware datetime. Several processes may open a folder at once; only one creates it. Raises
+    `ErrorCode.BUSY` while a server has the store, `ErrorCode.STATE_UNUSABLE` if folder or store cannot be used.
     """
     claim = claim_store(folder)
     if (folder / f"{FILE_NAME}-wal").exists():
-        # A server was killed. A server alone can move its commits into the store itself: commands cannot share the log.
+        # A killed server left its write-ahead log. Commands cannot share it: open once exclusively to remove it.
         claim.release()
         open_sandbox_alone(folder, now=now).close()
         claim = claim_store(folder)
@@ -67,14 +68,14 @@ def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
 
 
 def open_sandbox_alone(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
-    """Open the sandbox for a server, which has it alone until `close`. Raises `ErrorCode.BUSY` or `STATE_UNUSABLE`."""
+    """Open the sandbox for one process alone, until `close`. Raises `ErrorCode.BUSY` or `STATE_UNUSABLE`."""
     return _open(folder, claim_store(folder, alone=True), now=now, alone=True)
 
 
 def empty_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None = None) -> None:
-    """Replace the store by a new one, with another identity and key. A `seed` determines ids and chances.
+    """Replace the store by a new one, with another identity and key. A `seed` determines ids and random faults.
 
-    Raises `ErrorCode.BUSY` while another process has it.
+    Raises `ErrorCode.BUSY` while another process has the store open, and `ErrorCode.STATE_UNUSABLE`.
     """
     claim = claim_store(folder, alone=True)
     try:
@@ -99,7 +100,7 @@ def _open(folder: Path, claim: Claim, *, now: Callable[[], datetime], alone: boo
         raise
 
 
-def _openapi_document(_call: Call) -> JsonObject:
-    from escrowctl.sandbox.openapi import openapi_document  # noqa: PLC0415 - for who asks for it
+def _get_openapi_document(_call: Call) -> JsonObject:
+    from escrowctl.sandbox.openapi import build_openapi_document  # noqa: PLC0415 - only this call needs it
 
-    return openapi_document()
+    return build_openapi_document()

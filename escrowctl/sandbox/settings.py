@@ -3,9 +3,9 @@
     fault.OPERATION=KIND[:TIME][,COUNTx|,PERCENT%]      fault.create=drop-reply,3x
     variant.NAME=VALUE                                  variant.prefix=/v1
 
-`off` removes a fault, and the first value of a variant is the default. Only this module reads and writes the
-syntax. It is the same on the command line, over HTTP and in the store. Settings are in the store so that a served
-sandbox and one in-process behave the same: read at each request, changed by commands, used up by requests.
+`off` removes a fault. The first value of a variant is its default. The syntax is the same on the command line, over
+HTTP and in the store; only this module reads and writes it. The settings are in the store, so a served sandbox and
+an in-process one behave the same: each request reads the settings, and counts down the fault that it uses.
 """
 
 import re
@@ -17,10 +17,10 @@ from typing import NamedTuple
 from escrowctl.contract import operations
 from escrowctl.contract.operations import API_PREFIXES, Operation
 from escrowctl.errors import EscrowctlError, bad_value
-from escrowctl.sandbox.seed import draw_below
+from escrowctl.sandbox.seed import draw_number
 from escrowctl.sandbox.store import Store
 
-FAULT, VARIANT = "fault.", "variant."
+FAULT_PREFIX, VARIANT_PREFIX = "fault.", "variant."
 OFF = "off"
 MAX_SECONDS = 600
 
@@ -44,7 +44,7 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
     "idempotent": ("off", "on"),
     "errors": ("problem", "object", "message", "text"),
 }
-"""The values of each variant; the first is in effect unless another is set."""
+"""The values of each variant. The first is in effect unless another value is set."""
 
 
 class FaultKind(StrEnum):
@@ -60,11 +60,11 @@ class FaultKind(StrEnum):
 
 
 class Fault(NamedTuple):
-    """One fault: for the next `left` requests, for `percent` of them, or for all."""
+    """One fault. It affects the next `left` requests, or `percent` of the requests, or all of them."""
 
     kind: FaultKind
     time: str = ""
-    """The latency or the Retry-After, as typed: `2s`."""
+    """The latency or the Retry-After, as typed: `2s`; "" if not given."""
     left: int | None = None
     percent: int | None = None
 
@@ -72,7 +72,7 @@ class Fault(NamedTuple):
     def seconds(self) -> float:
         """The latency or the Retry-After, which is 1 if not given."""
         found = re.fullmatch("([0-9]+)(ms|s|m)", self.time)
-        return int(found[1]) * _UNITS[found[2]] if found else 1.0
+        return int(found[1]) * _SECONDS_PER_UNIT[found[2]] if found else 1.0
 
     def __str__(self) -> str:
         """Return the text of the setting."""
@@ -82,10 +82,10 @@ class Fault(NamedTuple):
 
 
 Settings = Mapping[str, Fault | str]
-"""Name -> its fault, or its value if it is a variant with another value than the default."""
+"""Name of a setting -> its fault, or the value of its variant. A variant with the default value is left out."""
 
-_FAULT = r"(?P<kind>[a-z0-9-]+)(?::(?P<time>[0-9]{1,6}(?:ms|s|m)))?(?:,(?P<share>[0-9]{1,4})(?P<of>[x%]))?"
-_UNITS: Mapping[str, float] = {"ms": 0.001, "s": 1.0, "m": 60.0}
+_FAULT = r"(?P<kind>[a-z0-9-]+)(?::(?P<time>[0-9]{1,6}(?:ms|s|m)))?(?:,(?P<share>[0-9]{1,4})(?P<unit>[x%]))?"
+_SECONDS_PER_UNIT: Mapping[str, float] = {"ms": 0.001, "s": 1.0, "m": 60.0}
 _EXAMPLE = "write drop-reply or latency:2s; add ,3x for the next three requests or ,20% for one in five"
 
 _ALL = "SELECT name, value FROM settings ORDER BY name"
@@ -93,27 +93,27 @@ _SET = "INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO U
 
 
 class Rehearsal:
-    """The settings of one store."""
+    """Reads, changes and uses the settings in one store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def current(self) -> Settings:
+    def read(self) -> Settings:
         """Return the current settings."""
         with self._store.reading() as connection:
             found = [(name, read_setting(name, value)) for name, value in connection.execute(_ALL)]
         return {name: setting for name, setting in found if setting is not None}
 
-    def texts(self) -> dict[str, str]:
-        """Return the current settings as text."""
-        return {name: str(setting) for name, setting in self.current().items()}
+    def read_as_text(self) -> dict[str, str]:
+        """Return the current settings, each value as it would be typed."""
+        return {name: str(setting) for name, setting in self.read().items()}
 
     def change(self, texts: Mapping[str, str]) -> None:
-        """Set each name to its value, all or none; raises EscrowctlError `ErrorCode.BAD_VALUE`."""
+        """Set each name to its value: all, or none after an error. Raises EscrowctlError `ErrorCode.BAD_VALUE`."""
         found = {name: read_setting(name, value) for name, value in texts.items()}
         with self._store.writing() as connection:
             for name, setting in found.items():
-                _store(connection, name, setting)
+                _store_setting(connection, name, setting)
 
     def clear(self) -> None:
         """Remove every setting."""
@@ -121,20 +121,20 @@ class Rehearsal:
             connection.execute("DELETE FROM settings")
 
     def use_fault(self, name: str) -> Fault | None:
-        """Return the fault of a setting for one request, and count it as used; None if there is none."""
+        """Return the fault for one request, or None. If the fault is for a number of requests, count it down."""
         with self._store.writing() as connection:
             row = connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
             fault = read_setting(name, row["value"]) if row else None
             if not isinstance(fault, Fault):
                 return None
             if fault.percent is not None:
-                return fault if draw_below(connection, 100) < fault.percent else None
+                return fault if draw_number(connection, 100) < fault.percent else None
             if fault.left is not None:
-                _store(connection, name, fault._replace(left=fault.left - 1) if fault.left > 1 else None)
+                _store_setting(connection, name, fault._replace(left=fault.left - 1) if fault.left > 1 else None)
             return fault
 
 
-def _store(connection: sqlite3.Connection, name: str, setting: Fault | str | None) -> None:
+def _store_setting(connection: sqlite3.Connection, name: str, setting: Fault | str | None) -> None:
     if setting is None:
         connection.execute("DELETE FROM settings WHERE name = ?", (name,))
     else:
@@ -142,12 +142,12 @@ def _store(connection: sqlite3.Connection, name: str, setting: Fault | str | Non
 
 
 def find_variant(settings: Settings, name: str) -> str:
-    """Return the value of a variant."""
-    return str(settings.get(VARIANT + name, VARIANTS[name][0]))
+    """Return the value of a variant in these settings, or its default."""
+    return str(settings.get(VARIANT_PREFIX + name, VARIANTS[name][0]))
 
 
 def read_texts(typed: Iterable[str]) -> dict[str, str]:
-    """Split `NAME=VALUE` texts and return them by name. Raises EscrowctlError `ErrorCode.BAD_VALUE`."""
+    """Check `NAME=VALUE` texts, and return the values by name. Raises EscrowctlError `ErrorCode.BAD_VALUE`."""
     texts: dict[str, str] = {}
     for text in typed:
         name, equals, texts[name] = text.partition("=")
@@ -158,20 +158,20 @@ def read_texts(typed: Iterable[str]) -> dict[str, str]:
 
 
 def read_setting(name: str, value: str) -> Fault | str | None:
-    """Return the fault or the value of the variant; None if the setting removes one.
+    """Return the fault, or the value of the variant. None: the fault is `off`, or the value is the default.
 
-    Raises EscrowctlError `ErrorCode.BAD_VALUE`, which names the value and the possible ones.
+    Raises EscrowctlError `ErrorCode.BAD_VALUE`; its message lists the possible names or values.
     """
     kind, dot, word = name.partition(".")
-    if kind + dot == FAULT:
+    if kind + dot == FAULT_PREFIX:
         if word not in OPERATION_WORDS.values():
-            raise _not_one_of(name, f'there is no operation "{word}"', OPERATION_WORDS.values())
+            raise _bad_choice(name, f'there is no operation "{word}"', OPERATION_WORDS.values())
         return None if value == OFF else _read_fault(f"{name}={value}", value)
-    if kind + dot != VARIANT or word not in VARIANTS:
-        names = (f"{FAULT}OPERATION", *(f"{VARIANT}{variant}" for variant in VARIANTS))
-        raise _not_one_of(name, "there is no such setting", names)
+    if kind + dot != VARIANT_PREFIX or word not in VARIANTS:
+        names = (f"{FAULT_PREFIX}OPERATION", *(f"{VARIANT_PREFIX}{variant}" for variant in VARIANTS))
+        raise _bad_choice(name, "there is no such setting", names)
     if value not in VARIANTS[word]:
-        raise _not_one_of(f"{name}={value}", "there is no such variant", VARIANTS[word])
+        raise _bad_choice(f"{name}={value}", "the variant has no such value", VARIANTS[word])
     return None if value == VARIANTS[word][0] else value
 
 
@@ -180,17 +180,17 @@ def _read_fault(typed: str, value: str) -> Fault:
     if found is None:
         raise bad_value(f'"{typed}" is not a fault: {_EXAMPLE}.')
     if found["kind"] not in set(FaultKind):
-        raise _not_one_of(typed, f'there is no fault "{found["kind"]}"', FaultKind)
+        raise _bad_choice(typed, f'there is no fault "{found["kind"]}"', FaultKind)
     kind, time = FaultKind(found["kind"]), found["time"] or ""
     share = int(found["share"]) if found["share"] else None
-    fault = Fault(kind, time, share if found["of"] == "x" else None, share if found["of"] == "%" else None)
+    fault = Fault(kind, time, share if found["unit"] == "x" else None, share if found["unit"] == "%" else None)
     may_have_time = kind is FaultKind.LATENCY or (kind is FaultKind.THROTTLED and not time.endswith("ms"))
     if (time and not may_have_time) or (kind is FaultKind.LATENCY and not time) or not 0 < fault.seconds <= MAX_SECONDS:
-        raise bad_value(f'"{typed}": latency needs a time of at most 10m, 429 may have one in s, the others have none.')
+        raise bad_value(f'"{typed}": latency needs a time up to 10m; 429 may have one in s or m; others have none.')
     if share == 0 or (fault.percent or 0) > 100:
         raise bad_value(f'"{typed}" is out of range: a count is 1x to 9999x, a chance 1% to 100%.')
     return fault
 
 
-def _not_one_of(typed: str, why: str, choices: Iterable[str]) -> EscrowctlError:
-    return bad_value(f'"{typed}": {why}; choose one of {", ".join(choices)}.')
+def _bad_choice(typed: str, flaw: str, choices: Iterable[str]) -> EscrowctlError:
+    return bad_value(f'"{typed}": {flaw}; choose one of {", ".join(choices)}.')

@@ -1,7 +1,7 @@
-"""Variants of details that the interface leaves open: the same service in the wire format of another.
+"""Variants of details that the interface leaves open: the sandbox then talks like another service.
 
-Each variant changes paths, statuses and bodies outside the application, which does not notice. The OpenAPI
-document describes the sandbox without variants.
+A variant changes the request before the application gets it, or the answer after the application has made it. The
+application itself does not change. The OpenAPI document describes the sandbox without variants.
 """
 
 import re
@@ -12,16 +12,16 @@ from wsgiref.headers import Headers
 
 from escrowctl.contract import operations
 from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, ProblemError, ProblemKind, read_stored, write_json
-from escrowctl.sandbox.http import JSON_TYPE, RECOGNISED_KEY
+from escrowctl.sandbox.http import IDEMPOTENCY_KEY_NAME, JSON_TYPE
 from escrowctl.sandbox.settings import Settings, find_variant
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
 
-_NOWHERE = "/-"
+_UNKNOWN_PREFIX = "/-"
 
-_CAMEL: Mapping[str, str] = {"created_at": "createdAt", "updated_at": "updatedAt", "has_more": "hasMore"}
-_FOREIGN: Mapping[str, str] = {
+_CAMEL_NAMES: Mapping[str, str] = {"created_at": "createdAt", "updated_at": "updatedAt", "has_more": "hasMore"}
+_FOREIGN_NAMES: Mapping[str, str] = {
     "id": "escrowNo",
     "status": "escrowState",
     "created_at": "openedOn",
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
     body: bytes
 
     def with_body(self, body: bytes, *, content_type: str | None = None) -> "Answer":
-        """Return the answer with another body, and the length and type of that body."""
+        """Return the answer with another body and its length, and with `content_type` if it is given."""
         headers = Headers([*self.headers])
         headers["Content-Length"] = str(len(body))
         if content_type is not None:
@@ -47,7 +47,7 @@ class Answer(NamedTuple):
         return Answer(self.status, headers.items(), body)
 
 
-def ask(app: "WSGIApplication", environ: "WSGIEnvironment") -> Answer:
+def call_app(app: "WSGIApplication", environ: "WSGIEnvironment") -> Answer:
     """Call an application, and return its complete answer."""
     started: list[tuple[str, list[tuple[str, str]]]] = []
 
@@ -59,21 +59,21 @@ def ask(app: "WSGIApplication", environ: "WSGIEnvironment") -> Answer:
     return Answer(*started[-1], body)
 
 
-def call_route(environ: "WSGIEnvironment", settings: Settings) -> "tuple[WSGIEnvironment, operations.Operation | None]":
-    """Return the request with the sandbox's own prefix, and its operation; None if it has none."""
+def route_call(environ: "WSGIEnvironment", settings: Settings) -> "tuple[WSGIEnvironment, operations.Operation | None]":
+    """Return the request as the application gets it (prefix, Idempotency-Key), and its operation or None."""
     path, prefix = environ["PATH_INFO"], find_variant(settings, "prefix")
     if path.startswith(f"{prefix}/"):
         path = operations.DEFAULT_API_PREFIX + path.removeprefix(prefix)
     elif path.startswith(f"{operations.DEFAULT_API_PREFIX}/"):
-        path = _NOWHERE + path
+        path = _UNKNOWN_PREFIX + path
     called = path.removeprefix(operations.DEFAULT_API_PREFIX)
     operation = next((one for one in operations.OPERATIONS if _is_call(one, environ["REQUEST_METHOD"], called)), None)
     key = environ.get("HTTP_IDEMPOTENCY_KEY", "") if find_variant(settings, "idempotent") == "on" else ""
-    return {**environ, "PATH_INFO": path, RECOGNISED_KEY: key}, operation
+    return {**environ, "PATH_INFO": path, IDEMPOTENCY_KEY_NAME: key}, operation
 
 
-def problem_answer(kind: ProblemKind, headers: Mapping[str, str]) -> Answer:
-    """Return the answer of a fault, as a problem of the sandbox."""
+def make_problem_answer(kind: ProblemKind, headers: Mapping[str, str]) -> Answer:
+    """Return the answer that a fault sends in place of the application's: a problem of this kind."""
     detail = "This reply is a fault that was set for a rehearsal."
     document = ProblemError(kind, detail).document(request_id="rehearsal")
     answer = Answer(f"{kind.status} {HTTPStatus(kind.status).phrase}", list(headers.items()), b"")
@@ -81,7 +81,7 @@ def problem_answer(kind: ProblemKind, headers: Mapping[str, str]) -> Answer:
 
 
 def shape_answer(answer: Answer, operation: operations.Operation, settings: Settings) -> Answer:
-    """Return an answer of the interface in the form of the variants."""
+    """Return an operation's answer in the form of the variants that are set."""
     if not answer.status.startswith("2"):
         return _shape_error(answer, find_variant(settings, "errors"))
     if operation is operations.RELEASE_TRANSACTION and find_variant(settings, "release") == "empty":
@@ -116,7 +116,7 @@ def _shape_fields(answer: Answer, operation: operations.Operation, shape: str) -
     document, shaped = read_stored(answer.body.decode()), None
     match shape:
         case "camel":
-            names = {**_CAMEL, "id": f"{operation.noun}Id"}
+            names = {**_CAMEL_NAMES, "id": f"{operation.noun}Id"}
             shaped = _change_records(document, lambda one: _rename(one, names))
         case "foreign" if operation.noun == "transaction":
             shaped = _change_records(document, _make_foreign)
@@ -126,7 +126,7 @@ def _shape_fields(answer: Answer, operation: operations.Operation, shape: str) -
 
 
 def _change_records(document: JsonObject, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
-    """Change a record, or a list and each of its records."""
+    """Return a changed record; or a changed list, in which each record is changed too."""
     if isinstance(records := document.get("data"), list):
         document = {**document, "data": [change(one) for one in records]}
     return change(document)
@@ -140,4 +140,4 @@ def _make_foreign(document: JsonObject) -> JsonObject:
     """Return a record with other names, and with amount and currency in a separate object."""
     rest = {name: value for name, value in document.items() if name not in ("amount", "currency")}
     money = {"value": {"amt": document["amount"], "ccy": document["currency"]}} if "amount" in document else {}
-    return {**_rename(rest, _FOREIGN), **money}
+    return {**_rename(rest, _FOREIGN_NAMES), **money}

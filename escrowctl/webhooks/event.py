@@ -1,7 +1,7 @@
 """A received event, and a summary of its body.
 
-INTERFACE.md section 6 shows no payload, so nothing here is a contract: usual names are tried, and missing values
-are None.
+INTERFACE.md section 6 shows no payload, so nothing here is a contract: the summary tries common names of fields,
+and a value that it does not find is None.
 """
 
 from datetime import datetime
@@ -19,7 +19,7 @@ _NOUN = "transaction"
 class Event(NamedTuple):
     """One event as it was received. `number` is its place in the order of arrival; `arrivals` counts its deliveries.
 
-    `sent_id` is the sender's id, None if there is no valid one. `shares_id`: another body came with the same id.
+    `sent_id` is the sender's id, None if invalid. `shares_id`: an event with another body has the same id.
     """
 
     number: int
@@ -32,7 +32,7 @@ class Event(NamedTuple):
 
     @property
     def local_name(self) -> str:
-        """A name that no other event of this file has."""
+        """A name that no other stored event has, such as `e12`."""
         return f"e{self.number}"
 
     @property
@@ -47,8 +47,8 @@ class Event(NamedTuple):
         return None if isinstance(reply, Broken) else reply.value
 
     def describe(self) -> tuple[str | None, str | None, str | None]:
-        """Return its kind, such as `transaction.released`, and the id and status of its record; None: not found."""
-        fields = _folded(self.document)
+        """Return the event's kind and its record's id and status, each None if not found."""
+        fields = _fold_names(self.document)
         kind = next((text for name in _KIND_NAMES if (text := as_text(fields.get(name)))), None)
         # At the top, `id` may be the id of the event.
         record = _find_record(fields) or {name: value for name, value in fields.items() if name != "id"}
@@ -57,13 +57,13 @@ class Event(NamedTuple):
 
 
 def _find_record(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the innermost object under the usual names of a payload; empty if there is none."""
+    """Return the innermost object under one of `_INNER_NAMES`, or {} if there is none. Names are in lower case."""
     inner = next((value for name in _INNER_NAMES if isinstance(value := fields.get(name), dict)), None)
     if inner is None:
         return {}
-    folded = _folded(inner)
+    folded = _fold_names(inner)
     return _find_record(folded) or folded
 
 
-def _folded(value: JsonValue) -> dict[str, JsonValue]:
+def _fold_names(value: JsonValue) -> dict[str, JsonValue]:
     return {name.casefold(): item for name, item in value.items()} if isinstance(value, dict) else {}

@@ -1,7 +1,7 @@
 """Forward events to a web application on this machine, with the bytes and headers as received.
 
-Each event is sent at least once, in the order of arrival. The next event is sent after the target has accepted the
-one before, or has answered it too often with something else than 2xx. An event waits if the target does not answer.
+Events are sent in the order of arrival, each at least once. The next event waits until the target accepts this one
+with a 2xx, or has refused it `MAX_REFUSALS` times. While the target does not answer, the event is sent again.
 """
 
 import threading
@@ -18,13 +18,13 @@ from escrowctl.webhooks.signing import Delivery
 from escrowctl.webhooks.spool import ForwardState, Spool, Waiting, open_spool
 
 SECONDS = 15.0
-"""Limit for one attempt, in total."""
-MOST_REFUSALS = 10
-"""After this many answers other than 2xx an event has failed, and the next one is sent."""
+"""The limit for one attempt, in total."""
+MAX_REFUSALS = 10
+"""After this many answers other than 2xx an event has failed, and the next event is sent."""
 _FIRST_DELAY, _LONGEST_DELAY = 5.0, 60.0
-_SLICE = 0.1
+_SLEEP_SECONDS = 0.1
 _SUCCESS = range(200, 300)
-_OF_THE_CONNECTION = (
+_CONNECTION_HEADERS = (
     *("host", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer"),
     *("transfer-encoding", "upgrade", "proxy-authenticate", "proxy-authorization", "expect"),
 )
@@ -32,7 +32,7 @@ _OF_THE_CONNECTION = (
 
 
 class Reply(NamedTuple):
-    """The result of one attempt: a status, or a `fault` if there is none; and its duration."""
+    """The result of one attempt: its duration, and the status of the answer, or a `fault` if there is no answer."""
 
     status: int | None
     seconds: float
@@ -40,12 +40,12 @@ class Reply(NamedTuple):
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the target has taken the event."""
+        """Whether the target has accepted the event."""
         return self.status in _SUCCESS
 
 
 class Attempt(NamedTuple):
-    """One attempt to forward an event; `number` counts from 1; `delay` is the seconds until the next."""
+    """One attempt to forward an event. `number` counts from 1. `delay` is the seconds until the next attempt."""
 
     event: Event
     reply: Reply
@@ -55,7 +55,7 @@ class Attempt(NamedTuple):
 
 
 def read_target(text: str) -> Target:
-    """Return the target that `--forward-to` names; raises EscrowctlError `ErrorCode.BAD_VALUE`."""
+    """Return the target that `--forward-to` names. Raises EscrowctlError `ErrorCode.BAD_VALUE`."""
     try:
         return parse_target(text)
     except ValueError as error:
@@ -65,18 +65,18 @@ def read_target(text: str) -> Target:
 
 
 def send(target: Target, delivery: Delivery, *, monotonic: Callable[[], float]) -> Reply:
-    """Send a delivery once and return the reply. A failure of the target is a reply with a `fault`, not an error."""
-    headers = [(name, value) for name, value in delivery.headers if name.casefold() not in _OF_THE_CONNECTION]
-    begun = monotonic()
+    """Send a delivery once and return the reply. If the target does not answer, the reply has a `fault`."""
+    headers = [(name, value) for name, value in delivery.headers if name.casefold() not in _CONNECTION_HEADERS]
+    start = monotonic()
     try:
         status = post_once(target, headers, delivery.body, seconds=SECONDS, monotonic=monotonic)
     except PostError as error:
-        return Reply(None, monotonic() - begun, str(error))
-    return Reply(status, monotonic() - begun)
+        return Reply(None, monotonic() - start, str(error))
+    return Reply(status, monotonic() - start)
 
 
 class Forwarder:
-    """A thread that forwards the waiting events of a service to one target, until it is stopped."""
+    """A thread that forwards the waiting events of one service to one target, until `stop` is called."""
 
     def __init__(self, path: Path, service: str, target: Target, *, runtime: Runtime) -> None:
         self.target = target
@@ -91,15 +91,15 @@ class Forwarder:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Start the thread. It begins with the events that wait already."""
+        """Start the thread. It begins with the events that are already waiting."""
         self._thread.start()
 
     def wake(self) -> None:
-        """Look again: an event was queued."""
+        """Wake the thread, because an event was queued."""
         self._wake.set()
 
     def take(self) -> Iterator[Attempt]:
-        """Yield the attempts since the last call. Their results are durable.
+        """Yield the attempts since the last call. Their results are already stored.
 
         Raises the error that ended the thread: `ErrorCode.STATE_UNUSABLE` if the stored events cannot be used.
         """
@@ -124,20 +124,20 @@ class Forwarder:
     def _forward_all(self, spool: Spool) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
-            waiting = spool.next_waiting(str(self.target))
+            waiting = spool.find_next_waiting(str(self.target))
             if waiting is None:
                 self._wake.wait()
                 continue
-            attempt = self._try(spool, waiting)
+            attempt = self._forward_once(spool, waiting)
             self._attempts.append(attempt)
-            for _ in range(round((attempt.delay or 0.0) / _SLICE)):
+            for _ in range(round((attempt.delay or 0.0) / _SLEEP_SECONDS)):
                 if not self._stopping.is_set():
-                    self._runtime.sleep(_SLICE)
+                    self._runtime.sleep(_SLEEP_SECONDS)
 
-    def _try(self, spool: Spool, waiting: Waiting) -> Attempt:
+    def _forward_once(self, spool: Spool, waiting: Waiting) -> Attempt:
         reply = send(self.target, waiting.event.delivery, monotonic=self._runtime.monotonic)
         tried = waiting._replace(attempts=waiting.attempts + 1, refusals=waiting.refusals + (reply.status is not None))
-        state = ForwardState.FAILED if tried.refusals >= MOST_REFUSALS else ForwardState.WAITING
+        state = ForwardState.FAILED if tried.refusals >= MAX_REFUSALS else ForwardState.WAITING
         if reply.is_accepted:
             state = ForwardState.DONE
         spool.settle(tried, str(self.target), state)

@@ -2,8 +2,8 @@
 
     method (405) -> browser (403) -> length (413) -> signature (401) -> room (503) -> stored -> 200
 
-A page in a browser can send a POST to loopback. It always carries Origin (Fetch standard, section 4.6), and a
-webhook's sender is no browser. The answer to a refused request does not contain the reason.
+A page in a browser can send a POST to loopback. Such a request always has an Origin header (Fetch standard, section
+4.6). It is refused, because a webhook's sender is no browser. The answer to a refused request contains no reason.
 """
 
 import contextlib
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 MAX_BODY_BYTES = 1024 * 1024
-_MAX_SHOWN = 20
+_MAX_METHOD_LENGTH = 20
 _OK, _FORBIDDEN, _TOO_LARGE = "200 OK", "403 Forbidden", "413 Content Too Large"
 _WRONG_METHOD, _UNAUTHORIZED = "405 Method Not Allowed", "401 Unauthorized"
 _UNAVAILABLE = "503 Service Unavailable"
 
 
 class Arrival(NamedTuple):
-    """A request that arrived. `queued`: its event will be forwarded.
+    """A request that arrived, and its event. `queued`: the event will be forwarded.
 
-    `event` is None if it was refused. Then `refusal` says how, such as "refused with 403", and `reason` why.
+    If the request was refused, `event` is None, `refusal` is "refused with 403" or similar, `reason` is the cause.
     """
 
     event: Event | None = None
@@ -41,10 +41,10 @@ class Arrival(NamedTuple):
 
 
 class Receiver:
-    """A WSGI application that stores the events it accepts. For the one thread that serves it.
+    """A WSGI application that stores the events it accepts. Only one thread may use it.
 
-    Events are queued for `target` if it is given; unverified ones only with `forwards_unverified`. Without that,
-    unsigned events are refused if signatures can be checked.
+    If there is a `target`, verified events are queued for it, unverified ones only with `forwards_unverified`. If
+    signatures can be checked, an unsigned event is refused; with `forwards_unverified` it is stored as unverified.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class Receiver:
         self._arrived: list[Arrival] = []
 
     def take(self) -> list[Arrival]:
-        """Return the durable arrivals since the last call, and forget them."""
+        """Return the arrivals since the last call, and forget them. Outside `group` their events are durable."""
         taken, self._arrived = self._arrived, []
         return taken
 
     @contextlib.contextmanager
     def group(self) -> Iterator[None]:
-        """Make the events of the block durable together. Raises sqlite3.Error if that fails; then none is stored."""
+        """Commit the events of the block together. Raises sqlite3.Error if that fails: then none is stored."""
         before = len(self._arrived)
         try:
             with self._spool.transaction():
@@ -81,48 +81,48 @@ class Receiver:
             raise
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        """Answer one request; only inside `group`."""
+        """Answer one request. Only inside `group`."""
         status = self._receive(environ)
         allow = [("Allow", "POST")] if status == _WRONG_METHOD else []
         start_response(status, [("Content-Length", "0"), *allow])
         return []
 
     def refuse(self, status: str, reason: str) -> str:
-        """Record a refused request, and return the status. Only inside `group`."""
+        """Add a refused request to the arrivals, and return `status`. Only inside `group`."""
         self._arrived.append(Arrival(refusal=f"refused with {status.partition(' ')[0]}", reason=reason))
         return status
 
     def _receive(self, environ: "WSGIEnvironment") -> str:
-        if environ["REQUEST_METHOD"] != "POST":
-            return self.refuse(_WRONG_METHOD, f"its method is {environ['REQUEST_METHOD'][:_MAX_SHOWN]}, and not POST")
+        if (method := environ["REQUEST_METHOD"]) != "POST":
+            return self.refuse(_WRONG_METHOD, f"its method is {method[:_MAX_METHOD_LENGTH]}, not POST")
         if "HTTP_ORIGIN" in environ or "HTTP_SEC_FETCH_SITE" in environ:
             return self.refuse(_FORBIDDEN, "it came from a page in a browser")
         body = environ["wsgi.input"].read(MAX_BODY_BYTES + 1)
         if len(body) > MAX_BODY_BYTES:
             return self.refuse(_TOO_LARGE, f"its body has more than {MAX_BODY_BYTES} bytes")
-        delivery, now = Delivery(_headers_of(environ), body), self._now()
+        delivery, now = Delivery(_read_headers(environ), body), self._now()
         verified = self._verifier.can_verify and not (
             self._forwards_unverified and self._verifier.is_unsigned(delivery)
         )
         try:
             if verified:
                 self._verifier.check(delivery, now=now)
-            self._store(delivery, verified=verified, at=timestamp(now))
+            self._store_event(delivery, verified=verified, at=timestamp(now))
         except SignatureError as error:
             return self.refuse(_UNAUTHORIZED, str(error))
         except (NoRoomError, sqlite3.Error) as error:
             return self.refuse(_UNAVAILABLE, f"it could not be stored: {error}")
         return _OK
 
-    def _store(self, delivery: Delivery, *, verified: bool, at: str) -> None:
-        any_id = verified and not self._verifier.signs_id
-        event = self._spool.store(delivery, verified=verified, at=at, any_id=any_id)
+    def _store_event(self, delivery: Delivery, *, verified: bool, at: str) -> None:
+        ignore_id = verified and not self._verifier.signs_id
+        event = self._spool.store(delivery, verified=verified, at=at, ignore_id=ignore_id)
         forwards = self._target is not None and (verified or self._forwards_unverified)
         self._arrived.append(Arrival(event, queued=forwards and self._spool.queue(event, str(self._target))))
 
 
-def _headers_of(environ: "WSGIEnvironment") -> tuple[tuple[str, str], ...]:
-    """Return the request's headers in lower case. WSGI has joined repeated headers (PEP 3333)."""
+def _read_headers(environ: "WSGIEnvironment") -> tuple[tuple[str, str], ...]:
+    """Return the request's headers, with names in lower case. WSGI has joined repeated headers (PEP 3333)."""
     named = {name.removeprefix("HTTP_"): value for name, value in environ.items() if name.startswith("HTTP_")}
     named |= {name: environ[name] for name in ("CONTENT_TYPE", "CONTENT_LENGTH") if environ.get(name)}
     return tuple((name.lower().replace("_", "-"), str(value)) for name, value in named.items())

@@ -1,8 +1,8 @@
-"""Whether an event comes from the service: its signature, by the scheme that the profile names.
+"""Check whether an event comes from the service: by its signature, with the scheme that the profile names.
 
 `standard` is Standard Webhooks 1.0 (github.com/standard-webhooks/standard-webhooks, spec, "Verifying webhooks"):
-HMAC-SHA256 over `id.timestamp.body`, with several signatures while a secret is rotated. `hmac-sha256` signs the
-body alone, in one header. It does not cover the time, so an old event can be sent again.
+HMAC-SHA256 over `id.timestamp.body`, with several signatures while a secret is rotated. `hmac-sha256` signs only
+the body, in one header. That signature does not cover the time, so anybody who has an old event can send it again.
 """
 
 import base64
@@ -22,44 +22,44 @@ ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature
 """The headers of Standard Webhooks."""
 
 TOLERANCE = 300.0
-"""Seconds that a timestamp may be away from now, before or after, as in the reference libraries."""
+"""How many seconds a timestamp may be before or after now, as in the reference libraries."""
 
 _PREFIX = "whsec_"
 _SECRET_BYTES = range(24, 65)
-"""Allowed lengths of a secret (spec, "Signature scheme"). The library would accept a single byte."""
+"""The allowed lengths of a secret (spec, "Signature scheme"). The library would accept a single byte."""
 _TEXT_SECRET = re.compile(r"[!-~]{16,512}", re.ASCII)
 _TIMESTAMP = re.compile(r"[1-9][0-9]{0,10}", re.ASCII)
-_VISIBLE = re.compile(r"[!-~]{1,256}", re.ASCII)
+_VALID_ID = re.compile(r"[!-~]{1,256}", re.ASCII)
 _INNER_TIME = re.compile(r"\.[1-9][0-9]{9}(?:\.|$)", re.ASCII)
-"""A timestamp in an id. The id `a.1700000000` has the same signature as `a`, sent then, with a longer body."""
+"""A timestamp in an id. `a.1700000000` gets the same signature as `a`, sent at 1700000000 with a longer body."""
 
 
 class SignatureError(Exception):
-    """An event that is not proven to come from the service; the text is a sentence without its full stop."""
+    """An event is not proven to come from the service. The text is a sentence without its full stop."""
 
 
 class Delivery(NamedTuple):
-    """A request of the sender: headers as names and values, and the bytes of the body."""
+    """A request of the sender: its headers, each a name and a value, and its body."""
 
     headers: tuple[tuple[str, str], ...]
     body: bytes
 
     def header(self, name: str) -> str | None:
-        """Return a header's value; None if it is missing. Raises SignatureError if it is there twice."""
+        """Return a header's value, or None if it is missing. Raises SignatureError if there are several."""
         found = [value for key, value in self.headers if key.casefold() == name.casefold()]
         if len(found) > 1:
-            raise SignatureError(f"there are {len(found)} headers {name}")
+            raise SignatureError(f"there are {len(found)} {name} headers")
         return found[0] if found else None
 
     @property
     def id(self) -> str | None:
-        """The sender's id of the event, the same at each attempt to deliver it; None if there is no valid one."""
+        """The sender's id of the event, the same at each attempt to deliver it; None if there is no valid id."""
         found = [value for key, value in self.headers if key.casefold() == ID]
-        return found[0] if len(found) == 1 and _VISIBLE.fullmatch(found[0]) else None
+        return found[0] if len(found) == 1 and _VALID_ID.fullmatch(found[0]) else None
 
 
 class Verifier:
-    """Checks deliveries with the secrets of one service; any of them may match."""
+    """Checks deliveries with the secrets of one service. A signature by any of them is valid."""
 
     def __init__(self, webhooks: WebhookSettings, secrets: Sequence[bytes]) -> None:
         """Take secrets as `read_secret` returns them.
@@ -74,7 +74,7 @@ class Verifier:
 
     @property
     def can_verify(self) -> bool:
-        """Whether there is a scheme, and a secret for it."""
+        """Whether a scheme is set and a secret is known."""
         return self._header is not None and bool(self._secrets)
 
     @property
@@ -83,30 +83,33 @@ class Verifier:
         return self._scheme == STANDARD
 
     def is_unsigned(self, delivery: Delivery) -> bool:
-        """Whether a delivery has no signature, neither right nor wrong."""
+        """Whether a delivery has no signature header."""
         return all(key.casefold() != str(self._header).casefold() for key, _ in delivery.headers)
 
     def check(self, delivery: Delivery, *, now: datetime, tolerance: float = TOLERANCE) -> None:
-        """Raise SignatureError unless the signature is valid; by `standard`, at most `tolerance` s old or early."""
+        """Raise SignatureError unless the signature is valid.
+
+        With `standard`, the timestamp must also be at most `tolerance` seconds before or after `now`.
+        """
         if self._header is None:
             raise SignatureError("events are not signed (webhook.scheme is none)")
-        given = delivery.header(self._header)
-        if not given:
+        received = delivery.header(self._header)
+        if not received:
             raise SignatureError(f"there is no header {self._header}")
         if self._scheme == STANDARD:
-            expected, signatures = self._standard(delivery, now, tolerance), given.split(" ")
+            expected, signatures = self._sign_standard(delivery, now, tolerance), received.split(" ")
         else:
             digests = [hmac.digest(secret, delivery.body, hashlib.sha256) for secret in self._secrets]
             expected = [text for one in digests for text in (one.hex(), base64.b64encode(one).decode())]
-            bare = given.removeprefix("sha256=")
+            bare = received.removeprefix("sha256=")
             signatures = [bare, bare.lower()]
         # The time that compare_digest takes does not depend on the texts.
         pairs = itertools.product(expected, (signature.encode(errors="surrogatepass") for signature in signatures))
         if not any(hmac.compare_digest(text.encode(), signature) for text, signature in pairs):
             raise SignatureError("the signature does not match (another secret, or a changed body)")
 
-    def _standard(self, delivery: Delivery, now: datetime, tolerance: float) -> list[str]:
-        """Return the signature by each secret."""
+    def _sign_standard(self, delivery: Delivery, now: datetime, tolerance: float) -> list[str]:
+        """Return the expected signature for each secret. Raises SignatureError for a bad id or timestamp."""
         sent_at = delivery.header(TIMESTAMP)
         if sent_at is None or delivery.header(ID) is None:
             raise SignatureError(f"there is no header {ID if sent_at is not None else TIMESTAMP}")
@@ -118,17 +121,17 @@ class Verifier:
             raise SignatureError(f"{TIMESTAMP} is not a whole number of seconds since 1970")
         age = now.timestamp() - int(sent_at)
         if abs(age) > tolerance:
-            when = f"{age:.0f} s old" if age > 0 else f"{-age:.0f} s in the future"
-            raise SignatureError(f"the event is {when}, more than {tolerance:.0f} s")
+            age_text = f"{age:.0f} s old" if age > 0 else f"{-age:.0f} s in the future"
+            raise SignatureError(f"the event is {age_text}: the limit is {tolerance:.0f} s")
         return [sign(secret, delivery.id, int(sent_at), delivery.body) for secret in self._secrets]
 
 
 def sign(secret: bytes, event_id: str, sent_at: int, body: bytes) -> str:
-    """Return the signature of an event by Standard Webhooks, such as `v1,K5oZ...`; `sent_at` is a Unix time.
+    """Return the signature of an event by Standard Webhooks, such as `v1,K5oZ...`. `sent_at` is a Unix time.
 
-    Raises SignatureError for a body that is not UTF-8: the library signs text.
+    Raises SignatureError if the body is not UTF-8, because the library signs text.
     """
-    from standardwebhooks import Webhook  # noqa: PLC0415 - for who checks a signature
+    from standardwebhooks import Webhook  # noqa: PLC0415 - only a signature needs it
 
     try:
         text = body.decode()
@@ -138,9 +141,7 @@ def sign(secret: bytes, event_id: str, sent_at: int, body: bytes) -> str:
 
 
 def sign_again(delivery: Delivery, secret: bytes, *, now: datetime) -> Delivery:
-    """Return a verified delivery as its sender would send it now: another timestamp and signature, the same id and
-    body.
-    """
+    """Return a verified delivery with a new timestamp and signature, as its sender would send it now."""
     assert delivery.id is not None, "it was verified"
     sent_at = int(now.timestamp())
     signature = sign(secret, delivery.id, sent_at, delivery.body)
@@ -149,23 +150,23 @@ def sign_again(delivery: Delivery, secret: bytes, *, now: datetime) -> Delivery:
 
 
 def read_secret(text: str, scheme: str, *, source: str) -> bytes:
-    """Return a secret as the key of its signatures; `source` names the origin of the text.
+    """Return the signing key that the text of a secret stands for. `source` is its origin, for the message.
 
-    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for an invalid secret, which the message never quotes.
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG` if the secret is invalid. The message never contains the secret.
     """
     if scheme != STANDARD:
         if not _TEXT_SECRET.fullmatch(text):
-            raise _unusable(source, "is not 16 to 512 visible ASCII characters")
+            raise _bad_secret(source, "is not 16 to 512 visible ASCII characters")
         return text.encode()
     encoded = text.removeprefix(_PREFIX)
     try:
         secret = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
     except (binascii.Error, ValueError):
-        raise _unusable(source, f"is not {_PREFIX} and base64") from None
+        raise _bad_secret(source, f"is not {_PREFIX} followed by base64") from None
     if len(secret) not in _SECRET_BYTES:
-        raise _unusable(source, f"has the length {len(secret)}: Standard Webhooks asks for 24 to 64 bytes")
+        raise _bad_secret(source, f"has {len(secret)} bytes: Standard Webhooks requires 24 to 64")
     return secret
 
 
-def _unusable(source: str, why: str) -> EscrowctlError:
-    return bad_config(f"the signing secret in {source} {why}.", hint="check that it was copied completely")
+def _bad_secret(source: str, flaw: str) -> EscrowctlError:
+    return bad_config(f"the signing secret in {source} {flaw}.", hint="check that it was copied completely")

@@ -1,8 +1,8 @@
-"""The events that were received here: one SQLite file next to the journal.
+"""The received events: one SQLite file next to the journal.
 
-An event is stored before its sender gets a 200. It is never changed, only removed: when it is old, or when it is
-not verified, was forwarded, and its space is needed. The counts of arrivals and the targets are in separate tables.
-Every commit is synced. The receiver and the forwarder write by separate connections.
+An event is stored before its sender gets a 200. Its row never changes: the count of its arrivals and its targets
+are in separate tables. An old event is removed. An unverified event is also removed if it was forwarded and its
+space is needed. Every commit is synced. The receiver and the forwarder have separate connections.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from escrowctl.webhooks.signing import Delivery
 
 MAX_UNVERIFIED = 1000
 MAX_UNVERIFIED_BYTES = 64 * 1024 * 1024
-"""Limits for the unverified events of one service: their number, and their total size."""
+"""Limits for the stored unverified events of one service: their number and their total size."""
 _VERSION = 2
 _BUSY_SECONDS = 5.0
 _LOCAL_NAME = re.compile(r"e([1-9][0-9]{0,17})", re.ASCII)
@@ -56,30 +56,30 @@ CREATE TABLE forwards (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX forwards_by_state ON forwards (target, state, event);
 """
-_EVENTS = """
+_SELECT_EVENTS = """
 SELECT number, id, headers, body, verified, received_at, coalesce(count, 1), EXISTS (
   SELECT 1 FROM events AS other
   WHERE other.service = events.service AND other.id = events.id AND other.digest <> events.digest
 )
 FROM events LEFT JOIN arrivals ON arrivals.event = number
 """
-_OLD = """
+_FIND_OLD = """
 SELECT number FROM events WHERE received_at < ?
   AND NOT EXISTS (SELECT 1 FROM forwards WHERE event = number AND state <> ?)
 """
-_REMOVE = (
+_REMOVE_EVENT = (
     "DELETE FROM events WHERE number = ?",
     "DELETE FROM arrivals WHERE event = ?",
     "DELETE FROM forwards WHERE event = ?",
 )
-_FORWARDED = """
+_FIND_FORWARDED = """
 SELECT number, size FROM events WHERE service = ? AND verified = 0
   AND (SELECT min(state = ?) FROM forwards WHERE event = number) ORDER BY number
 """
 
 
 class ForwardState(StrEnum):
-    """The state of an event at one target."""
+    """Whether an event was forwarded to one target."""
 
     WAITING = "waiting"
     DONE = "done"
@@ -91,7 +91,7 @@ class NoRoomError(Exception):
 
 
 class Waiting(NamedTuple):
-    """An event to forward, with the numbers of its attempts and of answers other than 2xx."""
+    """An event to forward. `refusals` is how many of its attempts got an answer other than 2xx."""
 
     event: Event
     attempts: int
@@ -99,27 +99,27 @@ class Waiting(NamedTuple):
 
 
 class Spool:
-    """The events of one service, by one connection: for one thread. `service` is the identity of the sender."""
+    """The stored events of the service with this identity, over one connection. Only one thread may use it."""
 
     def __init__(self, database: sqlite3.Connection, service: str) -> None:
         self._db = database
         self._service = service
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Make all changes of the block durable at its end. Raises sqlite3.Error if that fails; then none is stored."""
+        """Commit all changes of the block at its end. Raises sqlite3.Error if that fails; then none is stored."""
         return transaction(self._db)
 
-    def store(self, delivery: Delivery, *, verified: bool, at: str, any_id: bool = False) -> Event:
-        """Store a delivery and return its event. For a repetition this is the stored event, with one more arrival.
+    def store(self, delivery: Delivery, *, verified: bool, at: str, ignore_id: bool = False) -> Event:
+        """Store a delivery received at `at`, and return its event. If it is repeated, only count an arrival.
 
-        A repetition has the same body and the same id; with `any_id` the same body is enough. Without a valid id,
-        each delivery is a new event. Verified and unverified events are never the same. Only inside `transaction`.
-        Raises NoRoomError.
+        A delivery is repeated if a stored event has the same body, the same id and the same `verified`. With
+        `ignore_id` the ids may differ. Without it, a delivery without a valid id is never repeated. Only inside
+        `transaction`. Raises NoRoomError.
         """
         digest = hashlib.sha256(delivery.body).digest()
         repeated = self._db.execute(
             "SELECT number FROM events WHERE service = ? AND digest = ? AND verified = ? AND (id = ? OR ?)",
-            (self._service, digest, verified, delivery.id, any_id),
+            (self._service, digest, verified, delivery.id, ignore_id),
         ).fetchone()
         if repeated:
             (number,) = repeated
@@ -136,29 +136,29 @@ class Spool:
         self._db.execute(
             "INSERT INTO arrivals VALUES (?, 1) ON CONFLICT (event) DO UPDATE SET count = count + 1", (number,)
         )
-        return self._read("WHERE number = ?", number)[0]
+        return self._read_events("WHERE number = ?", number)[0]
 
     def queue(self, event: Event, target: str) -> bool:
-        """Queue an event for a target, once. False if it was queued before. Only inside `transaction`."""
+        """Queue an event for a target. Return False if it was queued before. Only inside `transaction`."""
         values = (event.number, target, ForwardState.WAITING)
         return self._db.execute("INSERT OR IGNORE INTO forwards VALUES (?, ?, ?, 0, 0)", values).rowcount == 1
 
-    def next_waiting(self, target: str) -> Waiting | None:
-        """Return the oldest event that waits for a target; None if none waits."""
+    def find_next_waiting(self, target: str) -> Waiting | None:
+        """Return the oldest event that waits for a target, or None."""
         row = self._db.execute(
             "SELECT event, attempts, refusals FROM forwards JOIN events ON number = event"
             " WHERE target = ? AND state = ? AND service = ? ORDER BY event LIMIT 1",
             (target, ForwardState.WAITING, self._service),
         ).fetchone()
-        return Waiting(self._read("WHERE number = ?", row[0])[0], row[1], row[2]) if row else None
+        return Waiting(self._read_events("WHERE number = ?", row[0])[0], row[1], row[2]) if row else None
 
     def settle(self, waiting: Waiting, target: str, state: ForwardState) -> None:
-        """Store the state and the counts after an attempt, durably."""
+        """Store an event's state at a target and its counts after an attempt, durably."""
         values = (waiting.event.number, target, state, waiting.attempts, waiting.refusals)
         self._db.execute("INSERT OR REPLACE INTO forwards VALUES (?, ?, ?, ?, ?)", values)
 
     def count(self, target: str, state: ForwardState) -> int:
-        """Return how many events are in a state at a target."""
+        """Return how many events have this state at a target."""
         found = self._db.execute(
             "SELECT count(*) FROM forwards JOIN events ON number = event"
             " WHERE target = ? AND state = ? AND service = ?",
@@ -167,61 +167,61 @@ class Spool:
         return int(found.fetchone()[0])
 
     def find(self, name: str) -> list[Event]:
-        """Return the events with this id, oldest first, else the event with this local name.
+        """Return the events with this id, oldest first. If there are none, return the event with this local name.
 
-        If some are verified, the others are left out.
+        If some of the events are verified, the unverified ones are left out.
         """
-        found = self._read("WHERE service = ? AND id = ? ORDER BY number", self._service, name)
+        found = self._read_events("WHERE service = ? AND id = ? ORDER BY number", self._service, name)
         if not found and (local := _LOCAL_NAME.fullmatch(name)):
-            found = self._read("WHERE service = ? AND number = ?", self._service, int(local[1]))
+            found = self._read_events("WHERE service = ? AND number = ?", self._service, int(local[1]))
         return [event for event in found if event.verified] or found
 
     def list_since(self, moment: str) -> list[Event]:
-        """Return the events that were first received at a time or later, oldest first."""
-        return self._read("WHERE service = ? AND received_at >= ? ORDER BY number", self._service, moment)
+        """Return the events that were first received at `moment` or later, oldest first."""
+        return self._read_events("WHERE service = ? AND received_at >= ? ORDER BY number", self._service, moment)
 
     def list_undelivered(self, target: str) -> list[Event]:
-        """Return the events that were queued for a target but not accepted by it, oldest first."""
-        return self._read(
+        """Return the events that were queued for a target and that it has not accepted, oldest first."""
+        return self._read_events(
             "JOIN forwards ON forwards.event = number WHERE service = ? AND target = ? AND state <> ? ORDER BY number",
             *(self._service, target, ForwardState.DONE),
         )
 
     def remove_old(self, moment: str) -> int:
-        """Remove the events of all services that came before a time, and return how many.
+        """Remove the events of all services that were received before `moment`, and return how many.
 
-        An event stays until its targets have accepted it.
+        An event stays until every target for which it was queued has accepted it.
         """
         with self.transaction():
-            old = [number for (number,) in self._db.execute(_OLD, (moment, ForwardState.DONE))]
+            old = [number for (number,) in self._db.execute(_FIND_OLD, (moment, ForwardState.DONE))]
             self._remove(old)
         return len(old)
 
     def _make_room(self, size: int) -> None:
-        """Remove forwarded events, oldest first, to make room for another of this size. Raises NoRoomError."""
+        """Make room for an unverified event of `size` bytes: remove forwarded ones. Raises NoRoomError."""
         unverified = "SELECT count(*), coalesce(sum(size), 0) FROM events WHERE service = ? AND verified = 0"
         count, total = self._db.execute(unverified, (self._service,)).fetchone()
-        forwarded = self._db.execute(_FORWARDED, (self._service, ForwardState.DONE))
+        forwarded = self._db.execute(_FIND_FORWARDED, (self._service, ForwardState.DONE))
         removed: list[int] = []
         while count >= MAX_UNVERIFIED or total + size > MAX_UNVERIFIED_BYTES:
             if (row := forwarded.fetchone()) is None:
-                raise NoRoomError(f"{count} UNVERIFIED events ({total} bytes) are stored that were not forwarded")
+                raise NoRoomError(f"{count} UNVERIFIED events ({total} bytes) fill the space and were not forwarded")
             removed.append(row[0])
             count, total = count - 1, total - row[1]
         self._remove(removed)
 
     def _remove(self, numbers: list[int]) -> None:
-        for statement in _REMOVE:
+        for statement in _REMOVE_EVENT:
             self._db.executemany(statement, [(number,) for number in numbers])
 
-    def _read(self, condition: str, *values: object) -> list[Event]:
-        return [_event_of(*row) for row in self._db.execute(_EVENTS + condition, values)]
+    def _read_events(self, condition: str, *values: object) -> list[Event]:
+        return [_make_event(*row) for row in self._db.execute(_SELECT_EVENTS + condition, values)]
 
 
-def _event_of(
+def _make_event(
     number: int, sent_id: str | None, headers: str, body: bytes, verified: int, at: str, count: int, shared: int
 ) -> Event:
-    """Return the event in a row of `_EVENTS`; raises sqlite3.DatabaseError if `store` cannot have written it."""
+    """Return the event in a row of `_SELECT_EVENTS`. Raises sqlite3.DatabaseError if the row is damaged."""
     try:
         pairs = tuple((name, value) for name, value in json.loads(headers))
         # In WSGI, header values are texts in Latin-1.
@@ -234,23 +234,23 @@ def _event_of(
 
 @contextlib.contextmanager
 def open_spool(path: Path, service: str) -> Iterator[Spool]:
-    """Open the file for the block, and create it if it is missing.
+    """Open the file of stored events for the block, and create it if it is missing.
 
-    Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`, also for errors of the file in the block.
+    Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`, also if the file fails during the block.
     """
     try:
-        with contextlib.closing(_open(path)) as database:
+        with contextlib.closing(_open_database(path)) as database:
             yield Spool(database, service)
     except (sqlite3.Error, OSError, OverflowError) as error:
-        why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-        raise _unusable(path, why) from error
+        reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+        raise _unusable(path, reason) from error
 
 
-def _unusable(path: Path, why: str, *, hint: Hints = ()) -> EscrowctlError:
-    return not_sent(ErrorCode.STATE_UNUSABLE, f"the stored events in {path} cannot be used: {why}.", hint=hint)
+def _unusable(path: Path, reason: str, *, hint: Hints = ()) -> EscrowctlError:
+    return not_sent(ErrorCode.STATE_UNUSABLE, f"the stored events in {path} cannot be used: {reason}.", hint=hint)
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open_database(path: Path) -> sqlite3.Connection:
     make_private_folder(path.parent)
     make_file(path)
     if flaw := find_flaw(check_regular(path), path, refused=OTHERS_ACCESS):

@@ -1,1 +1,1 @@
-"""The money path: one row of data per kind of write, and one pipeline for all of them."""
+"""Send writes: `kinds` has one row of data for each kind of write, and `pipeline` carries all of them out."""

@@ -1,7 +1,7 @@
-"""Find the records of a list that an unknown create may have made.
+"""Find the records in a list of the service that an unknown create may have made.
 
-An equal amount proves nothing, because two identical escrows are legitimate. Nor does a list without an equal amount:
-it may be incomplete, and escrowctl may not understand it.
+An equal amount proves nothing, because two identical escrows are legitimate. A list without an equal amount proves
+nothing either: it may be incomplete, or escrowctl may not understand its records.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,71 +14,73 @@ from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_WEBHOOK
 from escrowctl.contract.record import Located, Record, describe, read_time
 from escrowctl.journal.model import Entry
-from escrowctl.writes.create import list_differences
+from escrowctl.writes.create import list_money_differences
 
-_CLOCKS = timedelta(minutes=5)
-"""How far the service's clock may be behind. A record created longer than this before a write is not its result."""
+_CLOCK_TOLERANCE = timedelta(minutes=5)
+"""How far the service's clock may be behind. A record that is older by more is not the result of a write."""
 
 MOST_PAGES = 10_000
-"""A list with more pages may have no end."""
+"""The most pages that are read: a longer list may have no end."""
 
 _WHOLE_SECOND = timedelta(seconds=1)
-"""A service may state times without fractions."""
+"""How much too early a time of the service may be, because it has no fractions of a second."""
 
 
-class Listed(NamedTuple):
-    """The records that were read from a list; `is_cut`: there are more, which cannot be read."""
+class ListedRecords(NamedTuple):
+    """The records that were read from a list. `has_more`: the list has more, which escrowctl cannot read."""
 
-    items: list[Record]
-    is_cut: bool
+    records: list[Record]
+    has_more: bool
 
 
 class Candidates(NamedTuple):
-    """The records of a list that equal the create of an entry.
+    """The records of a list, compared with the create of an entry.
 
-    `matching` may be its result: they did not exist before it was sent. `unread` counts the records of `listed` that
-    have no value to compare; `what` names that value.
+    `matching` are the records that may be its result: they are equal, did not exist before, and no other entry
+    created them. `unread` counts the listed records without a value to compare. `field` names that value.
     """
 
     entry: Entry
-    listed: Listed
+    listed: ListedRecords
     matching: list[Record]
     unread: int
-    what: str
+    field: str
 
     @property
     def doubts(self) -> list[str]:
-        """Reasons against a decision that nothing was created, as sentences without their full stop."""
-        count = len(self.listed.items)
-        unread = [f"escrowctl can read no {self.what} in {self.unread} of the {count} records"]
-        matching = [f"{one.located.id} matches: {say(self.entry, one)}" for one in self.matching]
+        """Reasons to doubt that nothing was created, as sentences without their full stop."""
+        count = len(self.listed.records)
+        unreadable = [f"escrowctl can read no {self.field} in {self.unread} of the {count} records"]
+        matching = [f"{one.located.id} matches: {describe_match(self.entry, one)}" for one in self.matching]
         cut = [f"escrowctl can only read {count} records, and the service has more"]
-        return matching + unread * bool(self.unread) + cut * self.listed.is_cut
+        return matching + unreadable * bool(self.unread) + cut * self.listed.has_more
 
 
-def collect(entry: Entry, pages: Iterable[Page]) -> Listed:
-    """Return the records of a list. If the newest come first, stop at records from before a write was sent."""
-    items: list[Record] = []
-    is_cut = False
+def read_listed(entry: Entry, pages: Iterable[Page]) -> ListedRecords:
+    """Return the records of a list. If the newest come first, stop at records that are older than the write."""
+    records: list[Record] = []
+    has_more = False
     oldest: datetime | None = datetime.max.replace(tzinfo=UTC)
     for page in islice(pages, MOST_PAGES):
-        items += page.items
+        records += page.items
         for one in page.items:
-            at = read_time(one.located.created)
+            created = read_time(one.located.created)
             # None after the first record that is out of order or has no time.
-            oldest = at if at and oldest and at <= oldest else None
-        is_older = bool(page.items) and was_there_before(entry, page.items[0].located)
+            oldest = created if created and oldest and created <= oldest else None
+        is_older = bool(page.items) and predates_write(entry, page.items[0].located)
         # Records of one moment are in any order.
-        if is_older and oldest and oldest != read_time(items[0].located.created):
-            return Listed(items, is_cut=False)
-        is_cut = page.has_more
-    return Listed(items, is_cut)
+        if is_older and oldest and oldest != read_time(records[0].located.created):
+            return ListedRecords(records, has_more=False)
+        has_more = page.has_more
+    return ListedRecords(records, has_more)
 
 
-def compare(entry: Entry, listed: Listed, service: Service, *, is_taken: Callable[[str], bool]) -> Candidates:
-    """Return the records that a create may have made; `is_taken`: another entry created the record with this id."""
-    compared = [(one, _equals(entry, one, service)) for one in listed.items]
-    matching = [one for one, is_equal in compared if is_equal and not was_there_before(entry, one.located)]
+def find_candidates(
+    entry: Entry, listed: ListedRecords, service: Service, *, is_taken: Callable[[str], bool]
+) -> Candidates:
+    """Return the records that a create may have made. `is_taken` returns whether another entry created this id."""
+    compared = [(one, _has_equal_value(entry, one, service)) for one in listed.records]
+    matching = [one for one, is_equal in compared if is_equal and not predates_write(entry, one.located)]
     return Candidates(
         entry,
         listed,
@@ -88,7 +90,7 @@ def compare(entry: Entry, listed: Listed, service: Service, *, is_taken: Callabl
     )
 
 
-def was_there_before(entry: Entry, located: Located, *, tolerance: timedelta = _CLOCKS) -> bool:
+def predates_write(entry: Entry, located: Located, *, tolerance: timedelta = _CLOCK_TOLERANCE) -> bool:
     """Whether a record was created before a write was first sent; False if either time is not known."""
     created = read_time(located.created)
     if created is None or (entry.origin is not None and entry.attempt > 1):
@@ -98,26 +100,26 @@ def was_there_before(entry: Entry, located: Located, *, tolerance: timedelta = _
     return created < datetime.fromisoformat(first) - tolerance
 
 
-def say(entry: Entry, record: Record) -> str:
-    """Return a short description of a record with its time of creation, and a note if it may be too old."""
+def describe_match(entry: Entry, record: Record) -> str:
+    """Return a short description of a record with its time of creation; it notes if that may be too early."""
     described, created = describe(record.located), record.located.created
     if created is None:
         return described
-    before = f", before {entry.name} was sent (or the clocks differ)" if may_be_older(entry, record) else ""
+    before = f", before {entry.name} was sent (or the clocks differ)" if may_predate_write(entry, record) else ""
     return f"{described}, created {created}{before}"
 
 
-def may_be_older(entry: Entry, record: Record) -> bool:
-    """Whether a record was created before a write was first sent, if the clocks are right."""
-    return was_there_before(entry, record.located, tolerance=_WHOLE_SECOND)
+def may_predate_write(entry: Entry, record: Record) -> bool:
+    """Whether a record was created before a write was first sent, if both clocks are right."""
+    return predates_write(entry, record.located, tolerance=_WHOLE_SECOND)
 
 
-def _equals(entry: Entry, record: Record, service: Service) -> bool | None:
-    """Whether a record has the amount or the URL of a create; None: escrowctl finds no such value in it."""
+def _has_equal_value(entry: Entry, record: Record, service: Service) -> bool | None:
+    """Whether a record has the amount or the URL of a create; None: escrowctl finds no such value in the record."""
     located, money = record.located, entry.intent.money
     if entry.intent.operation == CREATE_WEBHOOK.name:
         url = record.value.get(service.webhooks.url_field) if isinstance(record.value, dict) else None
         return f'"{url}"' in (entry.intent.body or "") if isinstance(url, str) else None
     if located.amount is None or located.currency is None:
         return None
-    return money is not None and not list_differences(located, money)
+    return money is not None and not list_money_differences(located, money)

@@ -1,7 +1,7 @@
 """The result of a create: the record that it created, and the differences from the request.
 
-`writes.outcome` decides which reply proves a create. Here, a create is settled later by its stored reply, and a
-done create is compared with the request.
+`writes.outcome` decides which reply proves a create. This module settles a create later by its stored reply, and
+compares a done create with its request.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,47 +27,47 @@ from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.outcome import NO_ID, Judgement, judge_stored
 from escrowctl.writes.result import WriteResult, write_failure
 
-_MOST_POINTERS = 20
+_MAX_POINTERS = 20
 _PAGE = 100
 
 Report = Callable[[str], None]
 
 
 def conclude_create(result: WriteResult, service: Service) -> WriteResult:
-    """Return the result with the created record, and with the failure if it differs from the request.
+    """Return the result with the created record, and with a `failure` if the record differs from the request.
 
-    Raises EscrowctlError if it is not done; `CHECK_FAILED` if its stored reply names another id than was recorded.
+    Raises EscrowctlError if the create is not done; `CHECK_FAILED` if its stored reply names another id.
     """
     entry = result.sent
     if entry.state is not State.DONE:
-        raise _failure(service, result)
+        raise _create_failure(service, result)
     if not kind_of(entry.intent.operation).needs_id:
-        return result._replace(record=result.record or _stored_record(entry))
-    if result.replayed and (named := find_other_id(entry, service)) is not None:
-        raise misread(entry, named)
-    return result._replace(record=_reply_with_id(result) or _stored_record(entry), failure=find_difference(entry))
+        return result._replace(record=result.record or _restore_record(entry))
+    if result.replayed and (reply_id := find_other_id(entry, service)) is not None:
+        raise misread_id(entry, reply_id)
+    return result._replace(record=_add_created_id(result) or _restore_record(entry), failure=find_difference(entry))
 
 
 def find_other_id(entry: Entry, service: Service) -> str | None:
-    """Return the id that a create's stored reply names by the current profile, if another id was recorded."""
+    """Return the id that the current profile finds in a create's stored reply, if the journal has another id."""
     settlement = entry.settlement
     if entry.state is not State.DONE or settlement.verified or settlement.result_id is None:
         return None
     judged = judge_stored(service, entry)
-    named = judged.result_id if judged is not None else None
+    reply_id = judged.result_id if judged is not None else None
     # The stored reply has stars in place of an id that looks like a secret.
-    return named if named is not None and named != settlement.result_id and STARS not in named else None
+    return reply_id if reply_id is not None and reply_id != settlement.result_id and STARS not in reply_id else None
 
 
-def misread(entry: Entry, named: str) -> EscrowctlError:
-    """Return the error of a create that was recorded with another id than its reply names by today's profile."""
+def misread_id(entry: Entry, reply_id: str) -> EscrowctlError:
+    """Return the error of a create if the journal has another id than the current profile finds in its reply."""
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
-        f"{entry.name} is recorded with the id {entry.settlement.result_id}, but by the profile's reply.id, the reply "
-        f"names {named}.",
+        f"{entry.name} is recorded with the id {entry.settlement.result_id}, but the profile's reply.id finds "
+        f"{reply_id} in the stored reply.",
         effect=Effect.NOTHING_SENT_NOW,
         outcome=Outcome.DONE,
-        facts=entry.facts | {"named": named},
+        facts=entry.facts | {"named": reply_id},
         reason=Reason.ID_MISREAD,
     )
 
@@ -75,7 +75,7 @@ def misread(entry: Entry, named: str) -> EscrowctlError:
 def read_accepted(
     result: WriteResult, service: Service, reader: Reader, journal: Journal, signals: Signals
 ) -> WriteResult:
-    """Settle a create that was answered with 202 by one read; if that fails, it stays unknown."""
+    """Read the escrow of an accepted create (202) once, to settle it. If that fails, the create stays unknown."""
     try:
         settled = settle_by_reply(result.sent, service=service, reader=reader, journal=journal)
     except EscrowctlError:
@@ -90,30 +90,30 @@ def read_accepted(
 def settle_by_reply(
     entry: Entry, *, service: Service, reader: Reader, journal: Journal, report: Report = lambda _: None
 ) -> WriteResult | None:
-    """Settle a create if its stored reply, read with the current profile, names an id, and a read finds that record.
+    """Settle a create by the id in its stored reply, and return the result; None if this is not possible.
 
-    None if not. `report` is called with the result. Raises EscrowctlError if the journal cannot record
-    it, `BUSY` if another process has worked on the entry since.
+    The current profile must find the id, and a read must find that record. `report` is called with the results.
+    Raises EscrowctlError if the journal cannot record it; `BUSY` if another process has changed the entry since.
     """
     judged = judge_stored(service, entry)
-    made = judged.result_id if judged else None
-    if judged is None or made is None:
+    created_id = judged.result_id if judged else None
+    if judged is None or created_id is None:
         return None
-    if (other := find_creator(journal, entry, made, account_of(service))) is not None:
-        report(f"the stored reply has the id {made}, which {other.name} created")
+    if (other := find_creator(journal, entry, created_id, account_of(service))) is not None:
+        report(f"the stored reply has the id {created_id}, which {other.name} created")
         return None
-    proven = prove(entry, judged, service, reader, report)
+    proven = prove_create(entry, judged, service, reader, report)
     if proven is None:
         return None
     return proven._replace(entry=journal.settle_later(entry, proven.sent.settlement))
 
 
-def prove(
+def prove_create(
     entry: Entry, judged: Judgement, service: Service, reader: Reader, report: Report = lambda _: None
 ) -> WriteResult | None:
     """Return the result of a create whose stored reply names an id; None if no record with this id can be read.
 
-    The reply alone is no proof: the pointer may be wrong, or the reply only accepts the request (202).
+    The reply alone proves nothing: the pointer to the id may be wrong, or a 202 only accepts the request.
     """
     assert judged.result_id is not None, "it names an id"
     settlement = entry.settlement._replace(outcome=Outcome.DONE, result_id=judged.result_id)
@@ -127,20 +127,20 @@ def prove(
 
 
 def find_creator(journal: Journal, entry: Entry, resource_id: str, account: Account) -> Entry | None:
-    """Return another create of the same kind that got this id: an escrow and an endpoint may share one."""
-    return find_done(journal, entry, account, Selection(_PAGE, result_id=resource_id))
+    """Return another entry of the same operation that created this id. An escrow and an endpoint may share one."""
+    return find_other_done(journal, entry, account, Selection(_PAGE, result_id=resource_id))
 
 
-def find_done(journal: Journal, entry: Entry, account: Account, selection: Selection) -> Entry | None:
-    """Return another entry of the same operation and service that is done and not certainly of another account."""
+def find_other_done(journal: Journal, entry: Entry, account: Account, selection: Selection) -> Entry | None:
+    """Return another entry of the same operation and service that is done, and may be of the same account."""
     found = journal.all(selection._replace(states=(State.DONE,), operations=(entry.intent.operation,)))
-    return next((other for other in found if is_beside(entry, other, account)), None)
+    return next((other for other in found if is_other_done(entry, other, account)), None)
 
 
-def is_beside(entry: Entry, other: Entry, account: Account | None = None) -> bool:
-    """Whether another entry is done, of the same operation and service, and not certainly of another account.
+def is_other_done(entry: Entry, other: Entry, account: Account | None = None) -> bool:
+    """Whether another entry is done, has the same operation and service, and may be of the same account.
 
-    `account` is that of this run, if the entry may have another.
+    `account` is compared in place of the account of `entry`, if it is given.
     """
     mine, theirs = entry.intent, other.intent
     return (
@@ -151,32 +151,33 @@ def is_beside(entry: Entry, other: Entry, account: Account | None = None) -> boo
     )
 
 
-def compare_ids(entry: Entry, settlement: Settlement, others: Iterable[Entry]) -> Settlement:
+def correct_shared_id(entry: Entry, settlement: Settlement, others: Iterable[Entry]) -> Settlement:
     """Return the settlement of a create, corrected if another create, one of `others`, got the same id.
 
-    A reply with that id still proves that something was created: it gets a remark. A read of the record proves
-    nothing: the outcome becomes unknown. Webhooks are not compared: a service may return an existing endpoint again.
+    A reply with that id still proves that something was created: it gets a remark. A read of that id proves
+    nothing: the outcome becomes unknown. Webhooks are not compared: a service may return an existing endpoint
+    again.
     """
-    made = settlement.result_id
-    if settlement.state is not State.DONE or made is None or entry.intent.operation != CREATE_TRANSACTION.name:
+    created_id = settlement.result_id
+    if settlement.state is not State.DONE or created_id is None or entry.intent.operation != CREATE_TRANSACTION.name:
         return settlement
-    other = next((one for one in others if one.settlement.result_id == made and is_beside(entry, one)), None)
+    other = next((one for one in others if one.settlement.result_id == created_id and is_other_done(entry, one)), None)
     if other is None:
         return settlement
     if settlement.verified:
-        why = f"{settlement.http_status}, but {made} is also the id of {other.name}"
-        return settlement._replace(outcome=Outcome.UNKNOWN, detail=why, result_id=None, verified=False, remark=None)
+        detail = f"{settlement.http_status}, but {created_id} is also the id of {other.name}"
+        return settlement._replace(outcome=Outcome.UNKNOWN, detail=detail, result_id=None, verified=False, remark=None)
     return settlement._replace(remark=" and ".join(filter(None, (settlement.remark, f"{other.name} has the same id"))))
 
 
 def find_difference(entry: Entry) -> EscrowctlError | None:
-    """Return the error `CHECK_FAILED` of a create whose record differs from the request; None if it does not."""
-    made, remark = entry.settlement.result_id, entry.settlement.remark
-    if made is None or remark is None or entry.intent.operation != CREATE_TRANSACTION.name:
+    """Return the error `CHECK_FAILED` if the record of a create differs from the request; else None."""
+    created_id, remark = entry.settlement.result_id, entry.settlement.remark
+    if created_id is None or remark is None or entry.intent.operation != CREATE_TRANSACTION.name:
         return None
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
-        f"the service created {made}, but {remark}. Do not repeat the create.",
+        f"the service created {created_id}, but {remark}. Do not repeat the create.",
         outcome=Outcome.DONE,
         facts=entry.facts,
         reason=Reason.CREATED_OTHERWISE,
@@ -184,17 +185,17 @@ def find_difference(entry: Entry) -> EscrowctlError | None:
 
 
 def describe_differences(service: Service, record: Record | None, sent: Money | None) -> str | None:
-    """Return how a created record differs from the request, and whether its status says that it failed; or None."""
+    """Return a clause with a failed status and other differences of a created record; None if there are none."""
     if record is None:
         return None
     status = record.located.status
     failed = [f"its status is {status}"] if service.is_failed(status) else []
-    differences = [*failed, *list_differences(record.located, sent)]
+    differences = [*failed, *list_money_differences(record.located, sent)]
     return " and ".join(differences) or None
 
 
-def list_differences(found: Located, sent: Money | None) -> list[str]:
-    """Return how a record's amount and currency differ from the request; case in currencies does not matter.
+def list_money_differences(found: Located, sent: Money | None) -> list[str]:
+    """Return clauses about an amount or currency that differs from the request; case in currencies does not matter.
 
     An amount or currency that cannot be read counts as different.
     """
@@ -206,23 +207,23 @@ def list_differences(found: Located, sent: Money | None) -> list[str]:
     return differences
 
 
-def _read_created(made: str, reader: Reader, report: Report) -> Record | None:
-    """Return the record that has this id; None if it cannot be read."""
+def _read_created(created_id: str, reader: Reader, report: Report) -> Record | None:
+    """Return the record with this id, as read now; None if it cannot be read, or has another id."""
     try:
-        record = reader.read(GET_TRANSACTION, parse_id(made), decides=True)
+        record = reader.read(GET_TRANSACTION, parse_id(created_id), decides=True)
     except EscrowctlError as error:
-        report(f"{made} (the id in the reply) could not be read: {error.message}")
+        report(f"{created_id} (the id in the reply) could not be read: {error.message}")
         return None
     located = record.located
     # `reply.id` may point into a create's envelope, which the reply to a read does not have.
-    is_shown = carries(record.document, made) if located.id is None else not is_another(made, located)
-    is_shown = is_shown and list_of(record, noun=GET_TRANSACTION.noun) is None
-    report(f"{made}: {describe(located)}" if is_shown else f"{made} was read, but the record does not have this id")
-    return record if is_shown else None
+    has_id = carries(record.document, created_id) if located.id is None else not is_another(created_id, located)
+    has_id = has_id and list_of(record, noun=GET_TRANSACTION.noun) is None
+    report(f"{created_id}: {describe(located)}" if has_id else f"{created_id} was read, but its record lacks this id")
+    return record if has_id else None
 
 
-def _failure(service: Service, result: WriteResult) -> EscrowctlError:
-    """Return the error of a write that is not done; for an unproven create, with its reply and how to prove it."""
+def _create_failure(service: Service, result: WriteResult) -> EscrowctlError:
+    """Return the error of a create that is not done. If its reply proves nothing yet, the facts have that reply."""
     entry = result.sent
     failure = write_failure(service, result)
     judged = judge_stored(service, entry) if entry.state is State.UNKNOWN else None
@@ -237,40 +238,40 @@ def _failure(service: Service, result: WriteResult) -> EscrowctlError:
 
 
 def _find_pointer(service: Service, entry: Entry, record: Record) -> str | None:
-    """Return the one pointer in a reply that would prove the create if the profile named it as the id."""
+    """Return the JSON Pointer that would prove a create as the profile's `reply.id`; None: none, or several."""
     noun = CREATE_TRANSACTION.noun
     pointers = find_id_pointers(record.value, noun=noun) or find_id_pointers(record.document, noun=noun)
     # Each try parses the complete reply again: stop at the second pointer that proves it.
-    tried = (pointer for pointer in islice(pointers, _MOST_POINTERS) if _would_prove(service, entry, pointer))
-    proving = list(islice(tried, 2))
+    proving_pointers = (pointer for pointer in islice(pointers, _MAX_POINTERS) if _would_prove(service, entry, pointer))
+    proving = list(islice(proving_pointers, 2))
     return proving[0] if len(proving) == 1 else None
 
 
 def _would_prove(service: Service, entry: Entry, pointer: str) -> bool:
-    pointed = service._replace(pointers=service.pointers._replace(id=pointer))
-    judged = judge_stored(pointed, entry)
+    repointed = service._replace(pointers=service.pointers._replace(id=pointer))
+    judged = judge_stored(repointed, entry)
     return judged is not None and judged.result_id is not None
 
 
-def _reply_with_id(result: WriteResult) -> Record | None:
-    """Return a create's record with the id that the journal has: only a Location header may have named it."""
-    record, made = result.record, result.sent.settlement.result_id
-    if record is None or made is None:
+def _add_created_id(result: WriteResult) -> Record | None:
+    """Return the record of a create with the id in the journal: that id may come from a Location header."""
+    record, created_id = result.record, result.sent.settlement.result_id
+    if record is None or created_id is None:
         return record
     value = record.value
     if record.located.id is None and isinstance(value, dict):
-        value = {"id": made, **value}
-    return record._replace(value=value, located=record.located._replace(id=made))
+        value = {"id": created_id, **value}
+    return record._replace(value=value, located=record.located._replace(id=created_id))
 
 
-def _stored_record(entry: Entry) -> Record:
-    """Return a record with only the id that the journal has; the reply is not stored."""
-    made = entry.settlement.result_id
-    if made is None and entry.intent.operation == CREATE_TRANSACTION.name:
+def _restore_record(entry: Entry) -> Record:
+    """Return a record with only the id in the journal. Raises `ALREADY_DONE` if it has no id for an escrow."""
+    created_id = entry.settlement.result_id
+    if created_id is None and entry.intent.operation == CREATE_TRANSACTION.name:
         raise not_sent(
             ErrorCode.ALREADY_DONE,
             f"{entry.name} is done ({entry.settlement.detail}), but the journal does not know the id of its escrow.",
             facts=entry.facts,
         )
-    known: JsonValue = {"id": made}
-    return Record(known, known, Located(id=made))
+    known: JsonValue = {"id": created_id}
+    return Record(known, known, Located(id=created_id))

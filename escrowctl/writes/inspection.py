@@ -1,4 +1,4 @@
-"""Read a transaction before a write to it: the record must still be as it was confirmed."""
+"""Read a transaction before a write to it, and refuse the write if the record is not as expected."""
 
 from collections.abc import Callable
 
@@ -10,30 +10,30 @@ from escrowctl.errors import Effect, ErrorCode, EscrowctlError, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Selection, State
 from escrowctl.journal.reasons import Reason
-from escrowctl.writes.create import list_differences
+from escrowctl.writes.create import list_money_differences
 from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest
 
 Confirm = Callable[[str, Located | None], bool]
-"""Asks for confirmation with the id and the record as read. Returns whether a question was asked, and so time
-passed. Raises EscrowctlError if it is not confirmed."""
+"""Asks the operator to confirm a write, with the id and the record as read. Returns whether it asked, because that
+takes time. Raises EscrowctlError if the write is not confirmed."""
 
 _PAGE = 10
-_UNREADABLE = (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED, ErrorCode.FORBIDDEN)
-"""A key may be allowed to write and not to read."""
+_UNREADABLE_CODES = (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED, ErrorCode.FORBIDDEN)
+"""Codes of a record that cannot be read. An API key may be allowed to write and not to read (`FORBIDDEN`)."""
 
 
 def inspect(reader: Reader, service: Service, resource_id: str, options: RecordOptions) -> Located | None:
-    """Return a transaction as read now; None if it cannot be read, and `allow_unreadable` is set.
+    """Return a transaction as read now; None if it is unreadable and `options.allow_unreadable` is set.
 
-    A record without a status is refused if the profile relies on the status and `allow_unreadable` is not set. Raises
-    EscrowctlError if the record cannot be read.
+    Raises EscrowctlError if the record cannot be read; `UNREADABLE_REPLY` also if it has no status, but the profile
+    relies on the status. `allow_unreadable` allows a record without a status.
     """
     try:
         located = reader.read_escrow(resource_id).located
     except EscrowctlError as error:
-        is_unreadable = error.code in _UNREADABLE
+        is_unreadable = error.code in _UNREADABLE_CODES
         if is_unreadable and options.allow_unreadable:
             return None
         is_compared = options.expected_amount is not None or options.expected_currency is not None
@@ -57,13 +57,13 @@ def inspect(reader: Reader, service: Service, resource_id: str, options: RecordO
     return located
 
 
-def inspect_for(
+def inspect_target(
     reader: Reader, service: Service, request: WriteRequest, options: RecordOptions, *, may_be_done: bool = False
 ) -> Located | None:
-    """Return the record that a write is about; None if it cannot be read, and `allow_unreadable` is set.
+    """Return the record that a write will change; None if it is unreadable and `options.allow_unreadable` is set.
 
-    Raises EscrowctlError if it cannot be read; `EXPECTATION_FAILED` for another amount or currency; `ALREADY_DONE` for
-    a record that shows the write as done or in progress (by another machine), unless it `may_be_done`.
+    Raises EscrowctlError if it cannot be read; `EXPECTATION_FAILED` if it has another amount or currency than
+    expected; `ALREADY_DONE` if it shows the write as done or in progress, unless `may_be_done` is set.
     """
     resource_id, operation = request.resource_id or "", request.operation
     found = inspect(reader, service, resource_id, options)
@@ -90,9 +90,9 @@ def inspect_for(
 def require_as_created(
     journal: Journal, service: Service, resource_id: str, found: Located, options: RecordOptions
 ) -> None:
-    """Raise `ErrorCode.EXPECTATION_FAILED` if an escrow has other money than every create from here gave it.
+    """Raise `ErrorCode.EXPECTATION_FAILED` if creates from here made this escrow, but none with its current money.
 
-    An amount or currency that the options expect is compared elsewhere.
+    An amount or currency that `options` expect is left out: `require_expected` compares it.
     """
     account = account_of(service)
     selection = Selection(_PAGE, states=(State.DONE,), operations=(CREATE_TRANSACTION.name,), result_id=resource_id)
@@ -104,7 +104,7 @@ def require_as_created(
     amount = None if options.expected_amount is not None else found.amount
     currency = None if options.expected_currency is not None else found.currency
     compared = found._replace(amount=amount, currency=currency)
-    if created and all(list_differences(compared, entry.intent.money) for entry in created):
+    if created and all(list_money_differences(compared, entry.intent.money) for entry in created):
         first, now = created[-1], describe_money(found)
         reports = " and ".join(found.unreadable) or f"the service now reports {now}"
         raise not_sent(
@@ -123,7 +123,7 @@ def require_as_created(
 
 
 def require_unchanged(resource_id: str, before: Located | None, now: Located | None) -> None:
-    """Raise `ErrorCode.EXPECTATION_FAILED` if the record has changed since it was shown."""
+    """Raise `ErrorCode.EXPECTATION_FAILED` if the record has changed since it was shown (None: unreadable)."""
     if now != before:
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
@@ -134,7 +134,8 @@ def require_unchanged(resource_id: str, before: Located | None, now: Located | N
 def require_resendable(service: Service, entry: Entry, found: Located) -> None:
     """Raise `ErrorCode.EXPECTATION_FAILED` if a write must not be sent again.
 
-    The escrow has another amount, the write seems done, or it may be in progress without deduplication.
+    This is so if the escrow has another amount, or the write seems done. It is also so if the write may be in
+    progress and the service does not deduplicate.
     """
     money, now = entry.intent.money, describe_money(found)
     if money is not None and (found.amount, found.currency) != (money.amount, money.currency):
@@ -153,14 +154,14 @@ def require_resendable(service: Service, entry: Entry, found: Located) -> None:
     if service.is_pending(found.status) and not service.deduplicates:
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
-            f"{say_pending(entry, found)}.",
+            f"{describe_pending(entry, found)}.",
             facts=entry.facts | {"status": found.status},
             reason=Reason.MAY_BE_IN_PROGRESS,
         )
 
 
-def say_pending(entry: Entry, found: Located) -> str:
-    """Return the clause that a write may be in progress, with the escrow's status."""
+def describe_pending(entry: Entry, found: Located) -> str:
+    """Return the clause that a write may be in progress, with the status of its escrow."""
     verb, resource_id = entry.intent.verb, entry.intent.resource_id
     return f"the service reports {resource_id} as {found.status}: the {verb} may be in progress"
 
@@ -169,23 +170,23 @@ def require_expected(resource_id: str, found: Located | None, options: RecordOpt
     """Raise `ErrorCode.EXPECTATION_FAILED` if a record does not have the expected amount and currency."""
     amount, currency = options.expected_amount, options.expected_currency
     if found is None and (amount is not None or currency is not None):
-        what = " ".join(str(one) for one in (amount, currency) if one is not None)
+        expected = " ".join(str(one) for one in (amount, currency) if one is not None)
         raise not_sent(
-            ErrorCode.EXPECTATION_FAILED, f"{resource_id} could not be read, so that {what} cannot be compared with it."
+            ErrorCode.EXPECTATION_FAILED, f"{resource_id} could not be read, so {expected} cannot be checked."
         )
     if found is None:
         return
     if amount is not None and (found.amount is None or found.amount != amount):
-        raise _unexpected(resource_id, "amount", found.amount, amount)
+        raise _unexpected_field(resource_id, "amount", found.amount, amount)
     if currency is not None and found.currency != currency:
-        raise _unexpected(resource_id, "currency", found.currency, currency)
+        raise _unexpected_field(resource_id, "currency", found.currency, currency)
 
 
-def _unexpected(resource_id: str, what: str, found: object, expected: object) -> EscrowctlError:
-    is_what = f"is {found}" if found is not None else "cannot be found in its record"
+def _unexpected_field(resource_id: str, field: str, found: object, expected: object) -> EscrowctlError:
+    found_clause = f"is {found}" if found is not None else "cannot be found in its record"
     return not_sent(
         ErrorCode.EXPECTATION_FAILED,
-        f"the {what} of {resource_id} {is_what}, but {expected} was expected.",
+        f"the {field} of {resource_id} {found_clause}, but {expected} was expected.",
         facts={"id": resource_id, "expected": str(expected), "found": str(found) if found is not None else None},
         reason=Reason.FIELD_NOT_FOUND if found is None else "",
     )

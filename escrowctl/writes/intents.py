@@ -1,4 +1,4 @@
-"""The intent that the journal stores before a write is sent, and checks that may forbid to send it from here."""
+"""Make the intent that the journal stores before a write is sent, and check if this write may be sent from here."""
 
 import os
 import pwd
@@ -12,20 +12,20 @@ from escrowctl.journal.model import POSSIBLE_STATES, Intent, Selection
 from escrowctl.journal.reasons import Reason
 from escrowctl.writes.requests import WriteRequest
 
-_LIVE_WRITES = Selection(100, states=POSSIBLE_STATES, operations=(CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name))
-"""Writes that moved money, or may have: a journal with one of them has a history."""
+_MONEY_WRITES = Selection(100, states=POSSIBLE_STATES, operations=(CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name))
+"""Selects the creates and releases that moved money, or may have."""
 
 _USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")
-"""As getpass.getuser() has them, in its order; importing getpass would import termios."""
+"""The variables that getpass.getuser() reads, in its order. To import getpass would also import termios."""
 
 
 def account_of(service: Service) -> Account:
-    """Return the account that this run reads and writes under."""
+    """Return the account that this run uses at the service."""
     return Account(service.account, key=service.key)
 
 
 def make_intent(service: Service, request: WriteRequest, idempotency_key: str, *, operator: str) -> Intent:
-    """Return the intent that the journal stores for a request. `operator` is the name of the user who runs this."""
+    """Return the intent that the journal stores for a request. `operator` is the user who runs escrowctl."""
     options = request.options
     return Intent(
         operation=request.operation.name,
@@ -54,40 +54,41 @@ def require_writable(service: Service) -> None:
 
 
 def require_history(service: Service, journal: Journal) -> None:
-    """Raise EscrowctlError `JOURNAL_UNUSABLE` if the journal has no create or release at the service: for live CI jobs.
+    """Raise EscrowctlError `JOURNAL_UNUSABLE` if the journal has no create or release at the service.
 
-    A runner that starts with an empty disk has lost the guards: it would repeat earlier payments.
+    It is called in live CI jobs. A job that starts with an empty disk has lost the journal, and could repeat
+    payments.
     """
-    if any(entry.intent.is_known_as(service.names) for entry in journal.all(_LIVE_WRITES)):
+    if any(entry.intent.is_known_as(service.names) for entry in journal.all(_MONEY_WRITES)):
         return
     raise not_sent(
         ErrorCode.JOURNAL_UNUSABLE,
-        f"CI is set, and the journal in {journal.storage.where} has no earlier write to {service.origin}: "
-        "it cannot know what was sent before.",
+        f"the variable CI is set, and the journal in {journal.storage.where} has no write to {service.origin}: "
+        "escrowctl cannot know which payments were sent before.",
         reason=Reason.NO_HISTORY,
     )
 
 
 def is_reason_needed(service: Service, operation: Operation, journal: Journal) -> bool:
-    """Whether this is the first live create since the journal was made from an export, which may miss writes."""
+    """Whether this is the first live create in a journal made from an export, which may miss later writes."""
     return service.live and operation is CREATE_TRANSACTION and journal.asks_reason()
 
 
 def require_reason(service: Service, operation: Operation, journal: Journal, reason: str | None) -> None:
-    """Raise EscrowctlError `ErrorCode.CONFIRMATION_NEEDED` if this create needs a reason and has none."""
+    """Raise EscrowctlError `ErrorCode.CONFIRMATION_NEEDED` if this write needs a reason and has none."""
     if reason is None and is_reason_needed(service, operation, journal):
         raise not_sent(
             ErrorCode.CONFIRMATION_NEEDED,
-            "this journal was made from an export, which may miss creates that were sent after it.",
+            "this journal was made from an export: creates that were sent after the export may be missing.",
             reason=Reason.NEEDS_REASON,
         )
 
 
 def operator_name() -> str:
-    """Return the name of the user who runs this, or `uid=N` if the machine has no name for the uid."""
+    """Return the name of the user who runs escrowctl, or `uid=N` if the machine has no name for the user id."""
     try:
         name = next(filter(None, map(os.environ.get, _USER_VARIABLES)), None) or pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         return f"uid={os.geteuid()}"
-    # A name may come from the environment as bytes that are no text.
+    # The environment may have a name that is not valid text.
     return name.encode("utf-8", "replace").decode()

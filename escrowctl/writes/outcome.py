@@ -1,8 +1,8 @@
 """Judge a write by its exchange: not sent, refused, unknown, or done.
 
-The table is by evidence and status, never by exception type: RFC 9110 section 9.2.2 forbids to repeat a method that
-is not idempotent without knowing that it was not applied, and this service promises no deduplication
-(contract/INTERFACE.md section 7: not shown). A status that is not listed is unknown.
+Only the evidence and the status decide, never the type of an exception. A method that is not idempotent may be
+repeated only if it is known not to have been applied (RFC 9110 section 9.2.2): this service promises no
+deduplication (contract/INTERFACE.md section 7: not shown). A status that is not listed here is unknown.
 """
 
 from collections.abc import Callable
@@ -35,36 +35,36 @@ from escrowctl.runtime import are_of_one_run
 from escrowctl.writes.kinds import kind_of
 
 _REFUSED_STATUSES = frozenset({400, 402, 404, 405, 406, *range(410, 416), 417, 421, 422, 424, 428, 431, 451, 501})
-"""Refusals; those with a code of their own are in `REFUSAL_CODES`."""
+"""Statuses that refuse a write with `ErrorCode.REFUSED`. Refusals with another code are in `REFUSAL_CODES`."""
 _CREATED, _ACCEPTED = 201, 202
 _DONE_STATUSES = frozenset({200, _CREATED, _ACCEPTED, 203, 204})
-"""Any other status is unknown: 206 is a part, 207 (RFC 4918 section 11.1) is about several requests."""
+"""Statuses of success. Others are unknown: 206 is a part, 207 (RFC 4918 section 11.1) is about several requests."""
 _COLLECTION = "transactions"
-_MOST_SHOWN = 80
+_MAX_SHOWN = 80
 
 NO_ID = "escrowctl found no id in the reply"
 _PORTS = {"http": 80, "https": 443}
 
 
-class Sent(NamedTuple):
-    """The request that a reply is compared with: its URL, its body, and the ids in it.
+class SentRequest(NamedTuple):
+    """The request that a reply is compared with.
 
-    One of `own_ids` proves nothing in a reply: it may be an echo. `pointers` are the profile's JSON Pointers to
-    fields. `is_failed` says whether a status is that of a failed escrow.
+    `sent_ids` are its ids, key and reference, case-folded: a reply that repeats one proves nothing. `pointers` are
+    the profile's JSON Pointers to fields. `is_failed` returns whether a status is that of a failed escrow.
     """
 
     url: str = ""
     body: JsonValue = None
-    own_ids: frozenset[str] = frozenset()
+    sent_ids: frozenset[str] = frozenset()
     pointers: Pointers = NO_POINTERS
     is_failed: Callable[[str | None], bool] = lambda _: False
 
 
 class Judgement(NamedTuple):
-    """The outcome that one attempt proves, the reason, and a refusal's code.
+    """The outcome that one attempt proves, the reason as text, and the error code.
 
-    `may_repeat`: a 425 or 429, which comes before processing. `result_id` is the id of the created record; if the
-    outcome is unknown, only a read of this id can prove it. `record` is the reply if it is JSON.
+    `may_repeat`: the service replied 425 or 429, before it processed anything. `result_id` is the id of the created
+    record. If the outcome is unknown, only a read of this id can prove it. `record` is the reply if it is JSON.
     """
 
     outcome: Outcome
@@ -75,7 +75,7 @@ class Judgement(NamedTuple):
     record: Record | None = None
 
     def with_earlier_unknown(self) -> "Judgement":
-        """Return the judgement of an attempt after an earlier attempt that may have been applied.
+        """Return the judgement of an attempt, if an earlier attempt of the same write may have been applied.
 
         Only a done attempt settles the write: a service may refuse the second because it applied the first.
         """
@@ -83,19 +83,19 @@ class Judgement(NamedTuple):
             return self
         if self.outcome is Outcome.UNKNOWN:
             return self._replace(code=None)
-        what = "was not sent" if self.outcome is Outcome.NOT_SENT else "was refused"
-        detail = f"an earlier attempt may have succeeded; the last one {what}: {self.detail}"
+        last_outcome = "was not sent" if self.outcome is Outcome.NOT_SENT else "was refused"
+        detail = f"an earlier attempt may have succeeded; the last one {last_outcome}: {self.detail}"
         return Judgement(Outcome.UNKNOWN, detail, record=self.record)
 
 
-_NOTHING_SENT = Sent()
+_EMPTY_REQUEST = SentRequest()
 
 
-def judge_write(operation: Operation, exchange: Exchange, *, sent: Sent = _NOTHING_SENT) -> Judgement:
+def judge_write(operation: Operation, exchange: Exchange, *, sent: SentRequest = _EMPTY_REQUEST) -> Judgement:
     """Return the judgement of a write's exchange.
 
-    A 409 is unknown: a proxy may have sent the request twice, and the first may have been applied. For kinds with
-    `conflict_is_refusal` it is a refusal: the record is in another state.
+    A 409 is unknown: a proxy may have sent the request twice, and the first copy may have been applied. For kinds
+    with `conflict_is_refusal` it is a refusal.
     """
     if exchange.answer is not None:
         judged = _judge_answer(operation, exchange.answer, sent)
@@ -108,7 +108,7 @@ def judge_write(operation: Operation, exchange: Exchange, *, sent: Sent = _NOTHI
     return Judgement(Outcome.UNKNOWN, exchange.why)
 
 
-def _judge_answer(operation: Operation, answer: Answer, sent: Sent) -> Judgement:
+def _judge_answer(operation: Operation, answer: Answer, sent: SentRequest) -> Judgement:
     status, reply = answer.status, answer.reply
     record = None
     if isinstance(reply, Document):
@@ -124,8 +124,8 @@ def _judge_answer(operation: Operation, answer: Answer, sent: Sent) -> Judgement
     return Judgement(Outcome.UNKNOWN, f"the service replied {describe_refusal(answer)}", record=record)
 
 
-def _judge_success(operation: Operation, answer: Answer, sent: Sent, record: Record | None) -> Judgement:
-    """Judge a 2xx: it is done unless its body says otherwise. The reply to a create must name the new escrow."""
+def _judge_success(operation: Operation, answer: Answer, sent: SentRequest, record: Record | None) -> Judgement:
+    """Judge a reply of success: done unless the body says otherwise. A create also needs the new id in it."""
     reply = answer.reply
     is_empty = isinstance(reply, Broken) and reply.defect is Defect.EMPTY
     if isinstance(reply, Broken) and not is_empty:
@@ -133,15 +133,15 @@ def _judge_success(operation: Operation, answer: Answer, sent: Sent, record: Rec
     if record is not None and (error := _find_error(operation, record, sent)):
         return _unproven(answer, f"the reply looks like an error ({error})")
     if kind_of(operation.name).needs_id:
-        found = (record.located.id if record else None) or _id_in_location(answer, sent.url)
-        if is_empty and found is None:
+        reply_id = (record.located.id if record else None) or _find_location_id(answer, sent.url)
+        if is_empty and reply_id is None:
             return _unproven(answer, f"the reply {Defect.EMPTY.value}")
-        return _judge_create(answer, found, sent)
+        return _judge_create(answer, reply_id, sent)
     return Judgement(Outcome.DONE, f"{answer.status}, no reply body" if is_empty else str(answer.status))
 
 
-def _find_error(operation: Operation, record: Record, sent: Sent) -> str | None:
-    """Return the part of a reply that says that the write failed; a failed status next to an id is judged later."""
+def _find_error(operation: Operation, record: Record, sent: SentRequest) -> str | None:
+    """Return the part of a reply that reports an error; None: there is none, or a failed status next to an id."""
     parts: list[JsonValue] = [record.document, record.value]
     if is_id(record.located.id) and sent.is_failed(record.located.status):
         if kind_of(operation.name).needs_id:
@@ -153,60 +153,62 @@ def _find_error(operation: Operation, record: Record, sent: Sent) -> str | None:
     return next(filter(None, (find_error(part, sent=sent.body, data=data) for part in parts)), None)
 
 
-def _judge_create(answer: Answer, found: str | None, sent: Sent) -> Judgement:
-    """Judge a create: only an id from the service proves it. After a 202 it must be read (RFC 9110 section 15.3.3)."""
-    if found is None or not is_id(found):
+def _judge_create(answer: Answer, reply_id: str | None, sent: SentRequest) -> Judgement:
+    """Judge a create: only an id from the service proves it. After a 202 it must be read (RFC 9110, 15.3.3)."""
+    if reply_id is None or not is_id(reply_id):
         return _unproven(answer, NO_ID)
-    if found.casefold() in sent.own_ids:
-        return _unproven(answer, f'the id in the reply, "{found[:80]}", was also in the request, so it proves nothing')
+    if reply_id.casefold() in sent.sent_ids:
+        return _unproven(
+            answer, f'the id in the reply, "{reply_id[:80]}", was also in the request, so it proves nothing'
+        )
     if answer.status == _ACCEPTED:
         # This is stored before the read: it must be true for every result of the read.
-        why = f"only reading {found[:80]} can confirm it"
-        return Judgement(Outcome.UNKNOWN, _answered(answer, why), result_id=found)
-    return Judgement(Outcome.DONE, str(answer.status), result_id=found)
+        why = f"only reading {reply_id[:80]} can confirm it"
+        return Judgement(Outcome.UNKNOWN, _describe_reply(answer, why), result_id=reply_id)
+    return Judgement(Outcome.DONE, str(answer.status), result_id=reply_id)
 
 
-def _id_in_location(answer: Answer, url: str) -> str | None:
-    """Return the id in `Location: .../transactions/ID` of a 201 (RFC 9110 section 15.3.2), of the same origin."""
-    place = answer.header("location") if answer.status == _CREATED else None
-    if not place:
+def _find_location_id(answer: Answer, url: str) -> str | None:
+    """Return the id in a 201's `Location: .../transactions/ID` of the same origin (RFC 9110 section 15.3.2)."""
+    location = answer.header("location") if answer.status == _CREATED else None
+    if not location:
         return None
     try:
-        target = urlsplit(urljoin(url, place))
-        same = _origin_of(target) == _origin_of(urlsplit(url))
+        target = urlsplit(urljoin(url, location))
+        is_same_origin = _split_origin(target) == _split_origin(urlsplit(url))
     except ValueError:
         return None
     *_, collection, found = ["", *target.path.removesuffix("/").split("/")]
-    return unquote(found) if same and collection == _COLLECTION else None
+    return unquote(found) if is_same_origin and collection == _COLLECTION else None
 
 
-def _origin_of(url: SplitResult) -> tuple[str, str | None, int | None]:
+def _split_origin(url: SplitResult) -> tuple[str, str | None, int | None]:
     """Return scheme, host and port (RFC 6454 section 4); raises ValueError for an invalid port."""
     return url.scheme, url.hostname, url.port or _PORTS.get(url.scheme)
 
 
 def _unproven(answer: Answer, why: str) -> Judgement:
-    return Judgement(Outcome.UNKNOWN, _answered(answer, why))
+    return Judgement(Outcome.UNKNOWN, _describe_reply(answer, why))
 
 
-def _answered(answer: Answer, why: str) -> str:
+def _describe_reply(answer: Answer, why: str) -> str:
     return f"the service replied {answer.status}, but {why}"
 
 
-def find_contradiction(answer: Answer, entry: Entry, body: str | None, service: Service) -> str | None:
-    """Return a clause with the id, key or reference in a reply that belongs to another write; None if there is none.
+def find_other_write(answer: Answer, entry: Entry, body: str | None, service: Service) -> str | None:
+    """Return a clause that names the id, key or reference of another write in a reply; None if it has none.
 
-    `body` is this write's. A request id of the service's own, or of an earlier attempt, belongs to no other write.
+    `body` is the body of this write. A request id that the service made, or of an earlier attempt, does not count.
     """
-    own = entry.requests | {entry.request_id}
-    for named in list_request_ids(answer):
-        # A proxy may mark a digit of an id, or add to it; the last digits tell one request from another.
-        if are_of_one_run(named, entry.request_id) and not any(name[-12:] in named for name in own):
-            return f"naming the request id {named}"
+    own_ids = entry.requests | {entry.request_id}
+    for reply_id in list_request_ids(answer):
+        # A proxy may change or add digits. The last 12 are enough to identify a request.
+        if are_of_one_run(reply_id, entry.request_id) and not any(own_id[-12:] in reply_id for own_id in own_ids):
+            return f"naming the request id {reply_id}"
     parts: tuple[JsonValue, ...] = ()
     if isinstance(answer.reply, Document):
         parts = (answer.reply.value, unwrap(answer.reply.value, noun=CREATE_TRANSACTION.noun))
-    document = _read(body)
+    document = _parse_body(body)
     echoed = find_text(document, "idempotency_key")
     keys = [answer.header("Idempotency-Key"), *(find_text(part, "idempotency_key") for part in parts)]
     keys = [key for key in keys if key != echoed]
@@ -214,34 +216,35 @@ def find_contradiction(answer: Answer, entry: Entry, body: str | None, service: 
     if service.reference_field is not None and entry.intent.has_no_id:
         sent = find_text(document, service.reference_field)
         compared.append(("reference", sent, [find_text(part, service.reference_field) for part in parts]))
-    for what, sent, found in compared:
+    for label, sent, found in compared:
         for other in found:
-            if sent and other and _fold(other) != _fold(sent):
-                return f'naming the {what} "{other[:_MOST_SHOWN]}"'
+            if sent and other and _fold_key(other) != _fold_key(sent):
+                return f'naming the {label} "{other[:_MAX_SHOWN]}"'
     return None
 
 
-def _fold(text: str) -> str:
-    # A key may be a structured field's string, in quotation marks (RFC 9651 section 3.3.3).
+def _fold_key(text: str) -> str:
+    # A header may have the key in quotation marks, as a string of a structured field (RFC 9651 section 3.3.3).
     return fold_reference(text).strip('"').casefold()
 
 
-def describe_sent(service: Service, entry: Entry) -> Sent:
-    """Return the request of an entry's last attempt, to compare its reply with."""
+def make_sent_request(service: Service, entry: Entry) -> SentRequest:
+    """Return the request of an entry's last attempt, to compare the reply with it."""
     intent, noun, pointers = entry.intent, CREATE_TRANSACTION.noun, service.pointers
-    body = _read(intent.body)
-    pointed = locate(body, noun=noun, pointers=pointers).id
-    own = (intent.idempotency_key, intent.reference, entry.request_id, pointed, *find_ids(body, noun=noun))
-    return Sent(intent.url, body, frozenset(name.casefold() for name in own if name), pointers, service.is_failed)
+    body = _parse_body(intent.body)
+    pointed_id = locate(body, noun=noun, pointers=pointers).id
+    own_ids = (intent.idempotency_key, intent.reference, entry.request_id, pointed_id, *find_ids(body, noun=noun))
+    sent_ids = frozenset(name.casefold() for name in own_ids if name)
+    return SentRequest(intent.url, body, sent_ids, pointers, service.is_failed)
 
 
-def _read(body: str | None) -> JsonValue:
+def _parse_body(body: str | None) -> JsonValue:
     reply = read_reply((body or "").encode())
     return reply.value if isinstance(reply, Document) else None
 
 
 def judge_stored(service: Service, entry: Entry) -> Judgement | None:
-    """Return the judgement of a create's stored reply by the current profile; None if none is stored."""
+    """Return the judgement of a create's stored reply by the current profile; None if no such reply is stored."""
     status, reply = entry.settlement.http_status, entry.settlement.reply
     if (
         entry.intent.operation != CREATE_TRANSACTION.name
@@ -250,4 +253,4 @@ def judge_stored(service: Service, entry: Entry) -> Judgement | None:
         or status not in _DONE_STATUSES
     ):
         return None
-    return _judge_answer(CREATE_TRANSACTION, Answer(status, (), reply.encode()), describe_sent(service, entry))
+    return _judge_answer(CREATE_TRANSACTION, Answer(status, (), reply.encode()), make_sent_request(service, entry))

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from escrowctl.writes.inspection import Confirm
     from escrowctl.writes.read_back import ReadBack
 
-RequestFor = Callable[[Located | None], WriteRequest]
-"""Builds the request for a record from that record as read (None: not read)."""
+MakeRequest = Callable[[Located | None], WriteRequest]
+"""Returns the request of a write to a record, from that record as read (None: not read)."""
 
 _NO_OPTIONS = RecordOptions()
 
 
 class Pipeline:
-    """Carries writes out at one service; call inside `signals.held()`."""
+    """Carries out writes at one service; call `run` and `run_on_record` inside `signals.held()`."""
 
     def __init__(self, service: Service, *, reader: Reader, writer: Writer, signals: Signals, runtime: Runtime) -> None:
         self._service = service
@@ -40,14 +40,15 @@ class Pipeline:
         self._runtime = runtime
 
     def run(self, request: WriteRequest, confirm: Callable[[], None] = lambda: None) -> WriteResult:
-        """Carry out a write once, without reading a record; `confirm` is called when no identical write is in progress.
+        """Carry out a write that changes no record that exists, and return its result.
 
-        Raises EscrowctlError: `OUTCOME_UNKNOWN` if its outcome is or was unknown, `NO_CONNECTION` if nothing was
-        sent, and the refusal's own code otherwise.
+        `confirm` is called once no identical write is in progress. Raises EscrowctlError: `OUTCOME_UNKNOWN` if the
+        outcome is unknown, now or from an earlier command; `NO_CONNECTION` if nothing was sent; else the code of
+        the refusal.
         """
         kind = kind_of(request.operation.name)
         # Identical requests wait for each other: the second must see the outcome of the first.
-        with self._writer.exclusive(request):
+        with self._writer.hold_locks(request):
             confirm()
             result = self._writer.perform(request)
             if kind.needs_id and result.sent.state is State.UNKNOWN and not result.replayed:
@@ -59,28 +60,28 @@ class Pipeline:
         return result
 
     def run_on_record(
-        self, request_for: RequestFor, confirm: "Confirm", options: RecordOptions = _NO_OPTIONS
+        self, make_request: MakeRequest, confirm: "Confirm", options: RecordOptions = _NO_OPTIONS
     ) -> WriteResult:
-        """Carry out a write on a record once: it is read and confirmed before, and read back after.
+        """Carry out a write on a record and return its result. The record is read before and after the write.
 
-        Raises EscrowctlError: `CONFIRMATION_NEEDED` or `DECLINED` if it is not confirmed, `EXPECTATION_FAILED` if an
-        expectation fails or the record changed meanwhile, `ALREADY_DONE`, `OUTCOME_UNKNOWN` or `EARLIER_UNKNOWN`; the
-        refusal's own code otherwise.
+        Raises EscrowctlError: `CONFIRMATION_NEEDED` or `DECLINED` if the write is not confirmed,
+        `EXPECTATION_FAILED` if an expectation fails or the record changed meanwhile, `ALREADY_DONE`,
+        `OUTCOME_UNKNOWN` or `EARLIER_UNKNOWN`; else the code of the refusal.
         """
-        # A create reads nothing, before or after.
+        # Imported only here, because a create does not need it.
         from escrowctl.writes.inspection import require_unchanged  # noqa: PLC0415
 
-        request = request_for(None)
-        read_back = self._read_back_of(request, options)
+        request = make_request(None)
+        read_back = self._make_read_back(request, options)
         try:
-            # The journal needs no network; the echoed id is looked up again under the lock.
+            # The journal needs no network. It is searched again under the lock, for the id that the service echoes.
             known = self._find_known(request)
             if known is not None:
                 return read_back.conclude(known)
             before = self._inspect(request, options)
             asked = confirm(read_back.resource_id, before)
-            request = request_for(before)
-            with self._writer.exclusive(request) as waited:
+            request = make_request(before)
+            with self._writer.hold_locks(request) as waited:
                 if (known := self._writer.find_known(request)) is not None:
                     return read_back.conclude(known)
                 if asked or waited:
@@ -88,11 +89,11 @@ class Pipeline:
                 return read_back.conclude(self._writer.perform(request)._replace(before=before))
         except EscrowctlError as error:
             if options.skip_done and error.code is ErrorCode.ALREADY_DONE:
-                return self._note_reading(read_back.skip(error), error)
+                return self._record_confirming_read(read_back.conclude_skipped(error), error)
             raise
 
-    def _note_reading(self, result: WriteResult, refused: EscrowctlError) -> WriteResult:
-        """Record a read that confirms an earlier write: the journal then has it as confirmed."""
+    def _record_confirming_read(self, result: WriteResult, refused: EscrowctlError) -> WriteResult:
+        """Return `result`. If its read confirms the earlier write that `refused` names, record that."""
         name = refused.facts.get("entry")
         entry = self._writer.journal.find(parse_entry_name(name)) if isinstance(name, str) and result.verified else None
         if entry is not None and not entry.settlement.verified:
@@ -102,24 +103,24 @@ class Pipeline:
 
     def read_back(self, request: WriteRequest, result: WriteResult) -> WriteResult:
         """Return the result of a write with its record as read now. Raises EscrowctlError if it is not done."""
-        return self._read_back_of(request, _NO_OPTIONS).conclude(result)
+        return self._make_read_back(request, _NO_OPTIONS).conclude(result)
 
-    def _read_back_of(self, request: WriteRequest, options: RecordOptions) -> "ReadBack":
+    def _make_read_back(self, request: WriteRequest, options: RecordOptions) -> "ReadBack":
         from escrowctl.writes.read_back import ReadBack  # noqa: PLC0415 - as above
 
         settle = self._writer.journal.settle_later
         return ReadBack(request, options, self._service, self._reader, settle, self._signals, self._runtime)
 
     def inspect(self, request: WriteRequest, options: RecordOptions = _NO_OPTIONS) -> Located | None:
-        """Return the record of a write as read now, to show it before the question.
+        """Return the record that a write will change, as read now. Sends no write.
 
-        Raises EscrowctlError if `run_on_record` would refuse the write before it asks; sends nothing.
+        Raises EscrowctlError if `run_on_record` would refuse the write before it asks for confirmation.
         """
         self._find_known(request)
         return self._inspect(request, options)
 
     def _find_known(self, request: WriteRequest) -> WriteResult | None:
-        """Return the stored result that this would repeat; None also while another process sends the same (BUSY)."""
+        """Return the stored result that a request would repeat; None also if another process sends the same now."""
         try:
             return self._writer.find_known(request)
         except EscrowctlError as error:
@@ -128,9 +129,9 @@ class Pipeline:
             return None
 
     def _inspect(self, request: WriteRequest, options: RecordOptions) -> Located | None:
-        from escrowctl.writes.inspection import inspect_for, require_as_created  # noqa: PLC0415 - as above
+        from escrowctl.writes.inspection import inspect_target, require_as_created  # noqa: PLC0415 - as above
 
-        found = inspect_for(self._reader, self._service, request, options)
+        found = inspect_target(self._reader, self._service, request, options)
         if found is not None and request.operation.once_only:
             require_as_created(self._writer.journal, self._service, request.resource_id or "", found, options)
         return found

@@ -24,7 +24,7 @@ from escrowctl.writes.requests import RecordOptions, WriteRequest
 from escrowctl.writes.result import WriteResult, not_recorded, write_failure
 
 SettleLater = Callable[[Entry, Settlement], Entry]
-"""Records the result of a read: in the journal (`Journal.settle_later`), or in a draft that is recorded later."""
+"""Takes an entry and its settlement by a read, and returns the new entry. A batch records it only later."""
 
 
 class ReadBack:
@@ -51,30 +51,30 @@ class ReadBack:
         self._runtime = runtime
 
     def conclude(self, result: WriteResult) -> WriteResult:
-        """Return the result with the record as read now. Raises EscrowctlError if it is not done or not confirmed."""
+        """Return the result with the record as read now. Raises EscrowctlError if it is not done or confirmed."""
         return self._conclude_once_only(result) if self._once_only else self._conclude_other(result)
 
-    def skip(self, error: EscrowctlError) -> WriteResult:
-        """Return the result of a write that was done before, with the record as read now.
+    def conclude_skipped(self, error: EscrowctlError) -> WriteResult:
+        """Return the result of a write that `error` refused as done already, with the record as read now.
 
-        If the write is in progress, or no proving status is known, it is only known that it was accepted before.
-        Raises `error` if the record cannot be read, or shows that the write failed or is not done;
-        `ErrorCode.EXPECTATION_FAILED` if the record has another amount or currency; `WAIT_EXPIRED` if time is up.
+        The result is `verified` only if the status proves the write. Raises `error` if the record cannot be read,
+        or shows that the write failed or is not done; `ErrorCode.EXPECTATION_FAILED` if the record has another
+        amount or currency than expected; `WAIT_EXPIRED` if the write is still in progress at the end of the wait.
         """
         after, why = self._read()
         if after is not None and self._options.wait is not None and self._service.is_pending(after.located.status):
-            after = self._wait(after, f"the {self._verb} of {self.resource_id} was accepted earlier", error.facts)
+            after = self._poll(after, f"the {self._verb} of {self.resource_id} was accepted earlier", error.facts)
         if after is None:
-            error.message = f"{error.message} It could not be read now: {why}"
+            error.message = f"{error.message} The escrow could not be read now: {why}"
             raise error
         require_expected(self.resource_id, after.located, self._options)
-        verified, status = self._verified(after), after.located.status
+        verified, status = self._is_verified(after), after.located.status
         if self._service.is_failed(status) or (verified is False and not self._service.is_pending(status)):
             raise error
         return WriteResult(None, before=after.located, after=after, verified=verified)
 
     def _conclude_other(self, result: WriteResult) -> WriteResult:
-        """Read the record if a status is known that proves a release, or the reply has no record."""
+        """Read the record of an update if the profile knows released statuses, or the reply has no record."""
         if result.sent.state is not State.DONE:
             raise write_failure(self._service, result)
         if result.record is not None and (result.replayed or not self._service.released):
@@ -87,12 +87,12 @@ class ReadBack:
             raise write_failure(self._service, result)
         after, _ = self._read()
         if result.replayed:
-            require_expected(self.resource_id, _located(after), self._options)
+            require_expected(self.resource_id, _located_of(after), self._options)
         if result.sent.state is State.DONE and self._options.wait is not None:
             accepted = f"the service accepted the {self._verb} of {self.resource_id}"
             accepted = f"{accepted} ({result.sent.settlement.http_status})"
-            after = self._wait(after, accepted, result.sent.facts, before=result.status_before)
-        result = result._replace(after=after, verified=self._verified(after))
+            after = self._poll(after, accepted, result.sent.facts, before=result.status_before)
+        result = result._replace(after=after, verified=self._is_verified(after))
         if result.verified is True and not result.sent.settlement.verified:
             result = result._replace(entry=self._settle_as_read(result))
         if result.sent.state is not State.DONE:
@@ -107,7 +107,7 @@ class ReadBack:
         raise self._not_confirmed(result)
 
     def _not_confirmed(self, result: WriteResult) -> EscrowctlError:
-        """Return the error of a write that the service accepted, but the record does not show."""
+        """Return the error of a write that the service accepted, but its record does not show."""
         entry, status = result.sent, result.status_after
         reads = f"the status is {'still ' * (status == result.status_before)}{status}"
         if status is None:
@@ -122,19 +122,22 @@ class ReadBack:
         )
 
     def _not_done(self, result: WriteResult) -> EscrowctlError:
-        """Return the error of a write with a reply that is not done. A final 409 that changed nothing is a refusal."""
-        entry, after = result.sent, _located(result.after)
+        """Return the error of a write that is not done after its record was read.
+
+        A final 409 is a refusal if the status is unchanged. A refusal is unknown if the status has changed.
+        """
+        entry, after = result.sent, _located_of(result.after)
         is_known = result.status_after is not None and result.status_before is not None
         is_unchanged = is_known and result.status_before == result.status_after
         is_conflict, answer = result.code is ErrorCode.CONFLICT, result.answer
         if is_conflict and is_unchanged and answer and entry.state is State.UNKNOWN and self._is_final(answer):
             detail = f"{describe_refusal(answer)}; the service then reported no change ({describe(after)})"
-            result = result._replace(entry=self._correct(entry, Outcome.REFUSED, detail))
+            result = result._replace(entry=self._correct_outcome(entry, Outcome.REFUSED, detail))
         elif entry.state is State.REFUSED and is_known and not is_unchanged:
             # The record changed: a proxy may have sent the request twice, and only the second was refused.
             now = f"now it reports {self.resource_id} as {describe(after)} (before: {describe(result.before)})"
             detail = f"the service replied {entry.settlement.detail}, but {now}"
-            result = result._replace(entry=self._correct(entry, Outcome.UNKNOWN, detail), code=None)
+            result = result._replace(entry=self._correct_outcome(entry, Outcome.UNKNOWN, detail), code=None)
         failure = write_failure(self._service, result)
         if is_conflict and after is not None and failure.outcome is Outcome.REFUSED:
             failure.facts = {**failure.facts, "status_after": describe(after)}
@@ -142,15 +145,15 @@ class ReadBack:
         return failure
 
     def _is_final(self, conflict: Answer) -> bool:
-        """Whether a 409 cannot mean that the first request is still in progress, which one read may miss."""
+        """Whether a 409 is final. Otherwise, an earlier copy of the request may still be in progress."""
         return not self._service.deduplicates and conflict.header("Retry-After") is None
 
-    def _correct(self, entry: Entry, outcome: Outcome, detail: str) -> Entry:
+    def _correct_outcome(self, entry: Entry, outcome: Outcome, detail: str) -> Entry:
         settlement = entry.settlement._replace(outcome=outcome, detail=detail)
         try:
             return self._settle_later(entry, settlement)
         except EscrowctlError as error:
-            raise _not_settled(entry, settlement, error) from error
+            raise _unrecorded_read(entry, settlement, error) from error
 
     def _settle_as_read(self, result: WriteResult) -> Entry:
         entry = result.sent
@@ -162,19 +165,19 @@ class ReadBack:
                 # The journal has it as done already.
                 return entry
             settlement = entry.settlement._replace(outcome=Outcome.DONE, detail=detail)
-            raise _not_settled(entry, settlement, error) from error
+            raise _unrecorded_read(entry, settlement, error) from error
 
-    def _wait(
+    def _poll(
         self, after: Record | None, accepted: str, facts: Mapping[str, object], *, before: str | None = None
     ) -> Record | None:
-        """Read until the status proves the write, or that it failed. A read that fails proves neither.
+        """Read the record until its status proves that the write was done or failed; return it as last read.
 
-        A failed status that it had `before` says nothing about the write. Raises `ErrorCode.WAIT_EXPIRED`; the clause
-        `accepted` begins its message.
+        A failed status that equals `before` is from before the write. Raises `ErrorCode.WAIT_EXPIRED`; its message
+        begins with the clause `accepted`.
         """
         seconds = self._options.wait or 0.0
         pace = PollInterval(self._runtime, self._signals, seconds)
-        while self._verified(after) is not True:
+        while self._is_verified(after) is not True:
             status = after.located.status if after else None
             if self._service.is_failed(status) and status != before:
                 return after
@@ -207,7 +210,7 @@ class ReadBack:
             self._signals.remember(stopped)
             return None, "escrowctl was interrupted"
 
-    def _verified(self, after: Record | None) -> bool | None:
+    def _is_verified(self, after: Record | None) -> bool | None:
         """Return whether a record proves the write; None without a record, or if no proving status is known."""
         if after is None or not self._kind.proving_statuses(self._service):
             return None
@@ -215,18 +218,18 @@ class ReadBack:
 
 
 def _is_worth_reading(result: WriteResult) -> bool:
-    """Whether a read may show more than the reply: even a refusal may answer only a proxy's second try."""
+    """Whether a read may show more than the reply: a refusal may be the reply to a proxy's second copy."""
     state = result.sent.state
     may_differ = state is State.UNKNOWN or (state is State.REFUSED and result.code is not ErrorCode.RATE_LIMITED)
     return state is State.DONE or (result.answer is not None and may_differ)
 
 
-def _not_settled(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
-    """Return the error of a sent write whose read-back the journal could not record: it is unknown."""
+def _unrecorded_read(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
+    """Return the error of a sent write if the journal could not record its settlement after the read."""
     if error.code is ErrorCode.BUSY:
         return taken_over(entry, settlement)
     return not_recorded(entry, settlement, error)
 
 
-def _located(record: Record | None) -> Located | None:
+def _located_of(record: Record | None) -> Located | None:
     return record.located if record else None

@@ -1,4 +1,4 @@
-"""The requests of writes, complete, as they will be sent and recorded."""
+"""Make the complete request of each write, as it is sent and as the journal records it."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ class WriteOptions(NamedTuple):
     """Options that an operator adds to a write; the journal records them.
 
     `allowed_duplicates` are the numbers of journal entries that do not block this write as a duplicate. `reference`
-    is the operator's own name for the new escrow: one reference, one escrow.
+    is the operator's own name for the new escrow; no two escrows share one.
     """
 
     idempotency_key: str | None = None
@@ -32,9 +32,10 @@ NO_OPTIONS = WriteOptions()
 class RecordOptions(NamedTuple):
     """Options of a write to an existing escrow.
 
-    `expected_*` refuse on a mismatch, amounts compared as Decimals. `allow_unreadable` allows a record that cannot be
-    read, `skip_done` makes "already released" a success, `wait` is how many seconds to wait until the service reports
-    it as released (None: not at all).
+    `body` is the body of the request, as JSON text. The write is refused if the escrow does not have the
+    `expected_amount` and `expected_currency` (None: any). `allow_unreadable`: the write is sent even if the record
+    cannot be read. `skip_done`: it is a success if the escrow is released already. `wait` is how many seconds to
+    wait until the service reports the release (None: do not wait).
     """
 
     body: str | None = None
@@ -48,10 +49,10 @@ class RecordOptions(NamedTuple):
 class WriteRequest(NamedTuple):
     """A write as it will be sent and recorded.
 
-    `fingerprint` is that of the journal's Intent. `locks` are the names of the locks that are held across processes
-    while it is sent. `recorded_body` is the body as the journal stores it: complete, or with hashes in place of
-    possible secrets. `is_capped`: whether a profile's caps apply; under caps, a request without known `money` is not
-    sent.
+    Identical writes of one operation have the same `fingerprint`. `locks` names the locks that are held across
+    processes while the write is sent. `recorded_body` is the body as the journal stores it: complete, or with
+    hashes in place of possible secrets. `is_capped`: the caps of the profile apply; a request without `money` is
+    then refused if there are caps.
     """
 
     operation: Operation
@@ -66,7 +67,7 @@ class WriteRequest(NamedTuple):
 
     @property
     def texts(self) -> tuple[str | None, ...]:
-        """All values in it that the operator typed."""
+        """All texts that the operator may have typed. The API key must not be in any of them."""
         options = self.options
         return (
             self.operation.path,
@@ -81,19 +82,20 @@ class WriteRequest(NamedTuple):
 def request_create(
     money: Money, service: Service, data: dict[str, JsonValue], options: WriteOptions = NO_OPTIONS
 ) -> WriteRequest:
-    """Return the request: the two fields of contract/INTERFACE.md section 2, then the operator's fields.
+    """Return the request to create an escrow: amount and currency (contract/INTERFACE.md section 2), then `data`.
 
-    Raises EscrowctlError `BAD_VALUE` if `data` names one of the two fields again.
+    The reference is another field if the profile names a field for it. Raises EscrowctlError `BAD_VALUE` if `data`
+    or the reference would set amount or currency again.
     """
     body: dict[str, JsonValue] = {"amount": money.amount, "currency": money.currency}
-    added = dict(data)
+    fields = dict(data)
     if options.reference is not None and service.reference_field is not None:
-        added.setdefault(service.reference_field, options.reference)
-    for name in added:
+        fields.setdefault(service.reference_field, options.reference)
+    for name in fields:
         # A service may ignore case in names, and use the last field.
         if name.casefold() in body:
-            raise bad_value(f'the field "{name}" is set by the {name.casefold()} already: leave it out.')
-    body |= added
+            raise bad_value(f'the field "{name}" would set the {name.casefold()} a second time: leave it out.')
+    body |= fields
     recorded = hash_values(body)
     fingerprint = encode(normalise(recorded))
     return WriteRequest(
@@ -110,7 +112,7 @@ def request_create(
 def request_once_only(
     operation: Operation, resource_id: str, body: str | None, options: WriteOptions, *, found: Located | None = None
 ) -> WriteRequest:
-    """Return the request for a once-only write to an escrow; `found` is its record as read, with the id it echoes."""
+    """Return the request for a write that an escrow gets only once. `found` is its record, if it was read."""
     # Lock both spellings of the id: as typed, and as the service echoes it.
     echoed = (found.id if found else None) or resource_id
     return WriteRequest(
@@ -119,20 +121,20 @@ def request_once_only(
         fingerprint=echoed,
         locks=_transaction_locks(resource_id, echoed),
         options=options,
-        recorded_body=encode(hash_values(_read(body))) if body is not None else None,
+        recorded_body=encode(hash_values(_parse_body(body))) if body is not None else None,
         resource_id=resource_id,
         money=money_of(found),
     )
 
 
 def request_update(resource_id: str, body: JsonValue, options: WriteOptions, *, found: Located | None) -> WriteRequest:
-    """Return the request to update one escrow, under the lock that its release takes.
+    """Return the request to update an escrow. It has the same locks as the escrow's release.
 
-    Caps apply if the body sets an amount; they refuse it if that amount cannot be found.
+    Caps apply if the body sets an amount. Under caps, the update is refused if that amount cannot be read.
     """
     echoed = (found.id if found else None) or resource_id
-    given = locate(body, noun=UPDATE_TRANSACTION.noun, any_case=False)
-    currency = given.currency or (found.currency if found else None)
+    in_body = locate(body, noun=UPDATE_TRANSACTION.noun, any_case=False)
+    currency = in_body.currency or (found.currency if found else None)
     recorded = hash_values(body)
     return WriteRequest(
         operation=UPDATE_TRANSACTION,
@@ -142,13 +144,13 @@ def request_update(resource_id: str, body: JsonValue, options: WriteOptions, *, 
         options=options,
         recorded_body=encode(recorded),
         resource_id=resource_id,
-        money=Money(given.amount, currency) if given.amount is not None and currency is not None else None,
+        money=Money(in_body.amount, currency) if in_body.amount is not None and currency is not None else None,
         is_capped=_sets_amount(body),
     )
 
 
 def request_webhook(body: JsonValue, service: Service, options: WriteOptions = NO_OPTIONS) -> WriteRequest:
-    """Return the request to register an endpoint; the journal stores no text of its body that may be a secret."""
+    """Return the request to register an endpoint. The journal stores no text of its body that may be a secret."""
     recorded = redact(body, harmless=service.webhooks.field_names)
     fingerprint = encode(normalise(recorded))
     return WriteRequest(
@@ -163,9 +165,9 @@ def request_webhook(body: JsonValue, service: Service, options: WriteOptions = N
 
 
 def request_call(operation: Operation, body: JsonValue, options: WriteOptions) -> WriteRequest:
-    """Return the request for a call that the interface does not know; `body` None: no body.
+    """Return the request for a call that is not part of the interface; `body` None: no body.
 
-    The fields of such a call are not known, so the journal stores no text of it that may be a secret.
+    Which fields of its body are secret is not known, so the journal stores no text of it that may be a secret.
     """
     recorded = redact(body)
     return WriteRequest(
@@ -178,11 +180,11 @@ def request_call(operation: Operation, body: JsonValue, options: WriteOptions) -
     )
 
 
-def request_again(entry: Entry) -> WriteRequest | None:
-    """Return the request that an entry records; None if the journal has hashes in place of its texts."""
+def restore_request(entry: Entry) -> WriteRequest | None:
+    """Return the request that an entry records; None if the journal may have hashes in place of its texts."""
     intent = entry.intent
     operation = BY_NAME.get(intent.operation)
-    body = _read(intent.body) if intent.body is not None else None
+    body = _parse_body(intent.body) if intent.body is not None else None
     if operation is None or operation.is_confidential or hash_values(body) != body:
         return None
     echoed = intent.fingerprint.split(" ", 1)[0]
@@ -204,13 +206,13 @@ def request_again(entry: Entry) -> WriteRequest | None:
     )
 
 
-def _read(body: str) -> JsonValue:
+def _parse_body(body: str) -> JsonValue:
     reply = read_reply(body.encode())
     return reply.value if isinstance(reply, Document) else None
 
 
 def _sets_amount(body: JsonValue) -> bool:
-    """Whether a field at any depth is named like an amount, however it is spelled."""
+    """Whether the name of a field at any depth contains "amount", in any case."""
     match body:
         case dict():
             return any("amount" in key.casefold() or _sets_amount(item) for key, item in body.items())

@@ -1,8 +1,8 @@
 """Settle a write whose outcome is unknown: by a read that proves it, otherwise by an operator's decision.
 
 Equal amounts prove nothing: two identical escrows are legitimate. A 404 proves nothing: the service may be behind.
-Our own idempotency key in a record proves a create; a status in the profile's `status.released` proves a release. For
-everything else, an operator asks the service's support and records the answer.
+Our own idempotency key in a record proves a create. A status in the profile's `status.released` proves a release.
+For everything else, an operator asks the service's support and records the answer.
 """
 
 import re
@@ -20,37 +20,45 @@ from escrowctl.contract.record import Located, Record, describe, describe_money
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, not_sent
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement, settled_by_reading
 from escrowctl.journal.reasons import Reason
-from escrowctl.writes.candidates import Candidates, Listed, collect, compare, may_be_older, say, was_there_before
+from escrowctl.writes.candidates import (
+    Candidates,
+    ListedRecords,
+    describe_match,
+    find_candidates,
+    may_predate_write,
+    predates_write,
+    read_listed,
+)
 from escrowctl.writes.create import (
     describe_differences,
     find_creator,
-    find_done,
+    find_other_done,
     find_other_id,
-    list_differences,
-    misread,
+    list_money_differences,
+    misread_id,
     settle_by_reply,
 )
-from escrowctl.writes.inspection import inspect, require_resendable, say_pending
+from escrowctl.writes.inspection import describe_pending, inspect, require_resendable
 from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import RecordOptions, WriteRequest, request_again
+from escrowctl.writes.requests import RecordOptions, WriteRequest, restore_request
 from escrowctl.writes.result import WriteResult
 from escrowctl.writes.writer import Writer
 
 DECIDED_NOT_APPLIED = "not applied, recorded by an operator"
 
-_OWN_KEY = re.compile(UUID)
-_MAX_FOUND = 5
+_GENERATED_KEY = re.compile(UUID)
+_MAX_SHOWN = 5
 _PAGE = 100
 
 Report = Callable[[str], None]
 
 
 class Resolution(NamedTuple):
-    """The result of a read: the current entry, and a sentence if the read settles nothing.
+    """The result of the attempt to settle an entry by a read. `sentence` says why it is not settled; empty: it is.
 
-    `likely` is the id of the one record that matches a create, which proves nothing. `is_unread`: the list has
-    records that escrowctl does not understand.
+    `entry` is the entry as it is now. `likely` is the id of the only record that matches a create; this proves
+    nothing. `is_unread`: the list has records that escrowctl does not understand.
     """
 
     entry: Entry
@@ -65,7 +73,7 @@ class Resolution(NamedTuple):
 
 
 class EntryResolver:
-    """Resolves entries of one service. `announce` is called before a read, `report` with its result."""
+    """Resolves entries of one service. Calls `announce` before each read, and `report` with the read's result."""
 
     def __init__(
         self, service: Service, *, reader: Reader, writer: Writer, announce: Callable[[], None], report: Report
@@ -78,22 +86,21 @@ class EntryResolver:
         self._report = report
 
     def look(self, entry: Entry, *, resend: bool = False) -> Resolution:
-        """Read the records that an unknown write may have changed, and settle it if they prove it; sends no write.
+        """Read the records that a write may have changed, and settle the write if they prove it. Sends no write.
 
-        `resend`: the write is to be sent again if nothing is proven. Then a transaction must be readable and unchanged:
-        raises EscrowctlError if it cannot be read, `EXPECTATION_FAILED` if it must not be sent again. Raises
-        `CHECK_FAILED` if a create's reply names another id than was recorded, and that id cannot be read or belongs to
-        another entry.
+        `resend`: the write will be sent again if nothing is proven. Then raises EscrowctlError if a transaction
+        cannot be read, or `EXPECTATION_FAILED` if the write must not be sent again. Raises `CHECK_FAILED` if a
+        create's reply names another id than the journal, and that id cannot be read or belongs to another entry.
         """
         intent = entry.intent
         if intent.is_once_only:
             return self._look_at_record(entry, resend=resend)
-        if (named := find_other_id(entry, self._service)) is not None:
-            if (settled := self._judge_reply(entry)) is None:
-                raise misread(entry, named)
+        if (reply_id := find_other_id(entry, self._service)) is not None:
+            if (settled := self._settle_by_reply(entry)) is None:
+                raise misread_id(entry, reply_id)
             return settled
         if (listing := kind_of(intent.operation).listing) is not None:
-            return self._judge_reply(entry) or self._look_for(entry, listing)
+            return self._settle_by_reply(entry) or self._look_in_list(entry, listing)
         if intent.resource_id is not None:
             self._read(intent.resource_id, resend=resend)
         return Resolution(entry, f"escrowctl cannot find out whether this {intent.verb} was applied.")
@@ -101,17 +108,17 @@ class EntryResolver:
     def record_applied(
         self, entry: Entry, decision: OperatorDecision, *, resource_id: str | None, allow_unreadable: bool
     ) -> Entry:
-        """Record that an unknown write was applied; the record it created or changed is read first.
+        """Record the decision that an unknown write was applied, and return its entry. Reads the record first.
 
-        `resource_id` is the id of the created record. Raises EscrowctlError if the record cannot be read;
+        `resource_id` is the id of a created record. Raises EscrowctlError if the record cannot be read;
         `EXPECTATION_FAILED` if it differs from the request, `ALREADY_DONE` if another entry created it.
         """
         intent = entry.intent
         if resource_id is not None:
-            self._refuse_taken(entry, resource_id)
-        about, verified = resource_id or intent.resource_id, False
-        if about is not None and not allow_unreadable and intent.operation != CREATE_WEBHOOK.name:
-            verified = self._require_as_sent(entry, about)
+            self._require_unused_id(entry, resource_id)
+        record_id, verified = resource_id or intent.resource_id, False
+        if record_id is not None and not allow_unreadable and intent.operation != CREATE_WEBHOOK.name:
+            verified = self._require_as_sent(entry, record_id)
         status = entry.settlement.http_status
         settlement = Settlement(Outcome.DONE, DECIDED_APPLIED, status, result_id=resource_id, verified=verified)
         return self._journal.decide(entry, settlement, decision)
@@ -119,14 +126,13 @@ class EntryResolver:
     def record_not_applied(
         self, entry: Entry, decision: OperatorDecision, *, allow_unreadable: bool, confirm: Callable[[list[str]], None]
     ) -> Entry:
-        """Record that a write was not applied: an unknown write, or a done write that no read verified.
+        """Record the decision that a write was not applied, and return its entry. Reads the records first.
 
-        The same command may then be sent again; `confirm` is called first with the doubts, if any, as sentences. Raises
-        EscrowctlError: `EXPECTATION_FAILED` if the record's status proves the write, the record of a create can be
-        read, or a record contains the idempotency key or the reference of a create; another code if a read fails, or
-        from `confirm`.
+        The same command may then be sent again. `confirm` is called first with the doubts, if there are any. Raises
+        EscrowctlError `EXPECTATION_FAILED` if the record's status proves the write, the created record exists, or a
+        record contains the idempotency key or the reference; another code if a read fails, or from `confirm`.
         """
-        doubts = [f"earlier: {entry.history[-1].detail}"] if entry.settlement.detail == DECIDED_APPLIED else []
+        doubts = [f"recorded earlier: {entry.history[-1].detail}"] if entry.settlement.detail == DECIDED_APPLIED else []
         if (entry.settlement.http_status or 0) in SUCCESS:
             doubts.append(f"the service replied {entry.settlement.http_status} to the {entry.intent.verb}")
         if not allow_unreadable:
@@ -142,10 +148,10 @@ class EntryResolver:
     def require_sendable(self, entry: Entry) -> WriteRequest:
         """Return the request that an entry records.
 
-        Raises EscrowctlError: `BAD_VALUE` if the journal has only hashes of it, or it holds the API key; `READ_ONLY` if
-        the profile forbids writes.
+        Raises EscrowctlError: `BAD_VALUE` if the journal has only hashes of the request, or the request contains
+        the API key; `READ_ONLY` if the profile forbids writes.
         """
-        request = request_again(entry)
+        request = restore_request(entry)
         if request is None:
             raise not_sent(
                 ErrorCode.BAD_VALUE,
@@ -162,15 +168,16 @@ class EntryResolver:
     ) -> WriteResult:
         """Send an unknown write once more, by an operator's decision; call inside `signals.held()`.
 
-        `asked`: time has passed since `look`. Raises EscrowctlError if the escrow changed or cannot be read, a guard or
-        the profile refuses the write, or the journal cannot record it; `Stopped` for a signal before it can be applied.
+        `asked`: a question was asked after `look`, so time has passed. Raises EscrowctlError if the escrow changed
+        or cannot be read, a guard or the profile refuses the write, or the journal cannot record it. Raises
+        `Stopped` for a signal before the write can be applied.
         """
         request = self.require_sendable(entry)
-        with self._writer.exclusive(request) as waited:
+        with self._writer.hold_locks(request) as waited:
             if (asked or waited) and not allow_unreadable and (resolution := self.look(entry, resend=True)).is_settled:
                 return WriteResult(resolution.entry)
             try:
-                return self._writer.perform(request, again=entry, decision=decision)
+                return self._writer.perform(request, entry_to_repeat=entry, decision=decision)
             except EscrowctlError as error:
                 if error.code is ErrorCode.EARLIER_UNKNOWN:
                     # The identical write must be settled first: this command cannot allow a duplicate.
@@ -178,7 +185,7 @@ class EntryResolver:
                 raise
 
     def _look_at_record(self, entry: Entry, *, resend: bool) -> Resolution:
-        """Settle a write on one record by that record's status."""
+        """Settle a write on one record if the status of that record proves it."""
         resource_id, done, kind = entry.intent.resource_id or "", entry.intent.done, kind_of(entry.intent.operation)
         located = self._read(resource_id, resend=resend)
         if located is None:
@@ -192,7 +199,7 @@ class EntryResolver:
                 else f"the profile does not say which status means {done} (status.{done})"
             )
             return Resolution(entry, f"the service reports {resource_id} as {describe(located)}; {why}.")
-        if (other := self._find_same(entry)) is not None:
+        if (other := self._find_same_write(entry)) is not None:
             return Resolution(
                 entry, f"the service reports {resource_id} as {located.status}, but {other.name} may have caused that."
             )
@@ -200,7 +207,7 @@ class EntryResolver:
         return Resolution(self._journal.settle_later(entry, settlement))
 
     def _read(self, resource_id: str, *, resend: bool) -> Located | None:
-        """Read a transaction and report it; None if it cannot be read."""
+        """Return a transaction as read now, and report it; None if it cannot be read."""
         self._announce()
         if resend:
             located = inspect(self._reader, self._service, resource_id, RecordOptions())
@@ -214,8 +221,8 @@ class EntryResolver:
         self._report(f"{resource_id}: {describe(located)}")
         return located
 
-    def _judge_reply(self, entry: Entry) -> Resolution | None:
-        """Settle a create by its stored reply if the profile now finds an id in it."""
+    def _settle_by_reply(self, entry: Entry) -> Resolution | None:
+        """Settle a create by the id in its stored reply; None if the reply does not prove it."""
 
         def report(message: str) -> None:
             self._announce()
@@ -226,57 +233,59 @@ class EntryResolver:
         )
         return Resolution(settled.sent) if settled else None
 
-    def _list(self, entry: Entry, operation: Operation) -> Listed:
+    def _read_list(self, entry: Entry, operation: Operation) -> ListedRecords:
         self._announce()
-        listed = collect(entry, read_pages(self._reader, operation, decides=True))
-        count = f"{len(listed.items)} {'item' if len(listed.items) == 1 else 'items'}"
-        more = "the service has more, but escrowctl cannot read them" if listed.is_cut else "the list may be incomplete"
+        listed = read_listed(entry, read_pages(self._reader, operation, decides=True))
+        count = f"{len(listed.records)} {'item' if len(listed.records) == 1 else 'items'}"
+        more = (
+            "the service has more, but escrowctl cannot read them" if listed.has_more else "the list may be incomplete"
+        )
         self._report(f"GET {operation.path}: {count}; {more}")
         return listed
 
-    def _look_for(self, entry: Entry, listing: Operation) -> Resolution:
-        """Look for the created record in the list of all records."""
+    def _look_in_list(self, entry: Entry, listing: Operation) -> Resolution:
+        """Look for the created record in a list of all records, and settle the create if one proves it."""
         try:
-            listed = self._list(entry, listing)
+            listed = self._read_list(entry, listing)
         except EscrowctlError as error:
             self._report(f"GET {listing.path} could not be read: {error.message}")
             return Resolution(entry, f"the service does not show whether the {entry.intent.verb} was applied.")
-        if (made := self._made_by(entry, listed.items)) is not None:
-            return Resolution(self._settle_as_made(entry, made))
+        if (created := self._find_by_key(entry, listed.records)) is not None:
+            return Resolution(self._settle_as_created(entry, created))
         found = self._compare(entry, listed)
-        fitting = found.matching
-        for item in fitting[:_MAX_FOUND]:
-            self._report(f"{item.located.id}: {say(entry, item)}")
-        if not fitting:
+        matching = found.matching
+        for item in matching[:_MAX_SHOWN]:
+            self._report(f"{item.located.id}: {describe_match(entry, item)}")
+        if not matching:
             why = "but it may be incomplete"
             if found.unread:
-                why = f"but escrowctl can read no {found.what} in {found.unread} of its {len(listed.items)} records"
+                why = f"but escrowctl can read no {found.field} in {found.unread} of its {len(listed.records)} records"
             return Resolution(entry, f"nothing in the list matches, {why}.", is_unread=bool(found.unread))
-        names = ", ".join(str(item.located.id) for item in fitting[:_MAX_FOUND])
-        more = f" and {len(fitting) - _MAX_FOUND} more" if len(fitting) > _MAX_FOUND else ""
-        verb = "matches" if len(fitting) == 1 else "match"
-        likely = fitting[0].located.id if len(fitting) == 1 and not may_be_older(entry, fitting[0]) else None
-        return Resolution(entry, f"{names}{more} {verb} the request, but an equal {found.what} proves nothing.", likely)
+        ids = ", ".join(str(item.located.id) for item in matching[:_MAX_SHOWN])
+        more = f" and {len(matching) - _MAX_SHOWN} more" if len(matching) > _MAX_SHOWN else ""
+        verb = "matches" if len(matching) == 1 else "match"
+        likely = matching[0].located.id if len(matching) == 1 and not may_predate_write(entry, matching[0]) else None
+        return Resolution(entry, f"{ids}{more} {verb} the request, but an equal {found.field} proves nothing.", likely)
 
-    def _made_by(self, entry: Entry, items: Sequence[Record]) -> Record | None:
+    def _find_by_key(self, entry: Entry, items: Sequence[Record]) -> Record | None:
         """Return the one record that contains this create's idempotency key and matches the request.
 
         A key that is also in the request's body proves nothing: the service may have copied it from there.
         """
         key = entry.intent.idempotency_key
-        carrying = [item for item in items if carries(item.value, key)]
-        if len(carrying) != 1 or not _OWN_KEY.fullmatch(key) or key in (entry.intent.body or ""):
+        with_key = [item for item in items if carries(item.value, key)]
+        if len(with_key) != 1 or not _GENERATED_KEY.fullmatch(key) or key in (entry.intent.body or ""):
             return None
-        located = carrying[0].located
-        taken = located.id is None or self._find_creator(entry, located.id) is not None
-        return None if taken or list_differences(located, entry.intent.money) else carrying[0]
+        located = with_key[0].located
+        is_unusable = located.id is None or self._find_creator(entry, located.id) is not None
+        return None if is_unusable or list_money_differences(located, entry.intent.money) else with_key[0]
 
-    def _settle_as_made(self, entry: Entry, found: Record) -> Entry:
-        read = f"{found.located.id} contains the idempotency key of this {entry.intent.verb}"
-        self._report(f"the record {read} ({describe(found.located)})")
-        detail, made = f"{read} (found in the list)", found.located.id
+    def _settle_as_created(self, entry: Entry, found: Record) -> Entry:
+        contains_key = f"{found.located.id} contains the idempotency key of this {entry.intent.verb}"
+        self._report(f"the record {contains_key} ({describe(found.located)})")
+        detail, created_id = f"{contains_key} (found in the list)", found.located.id
         settlement = entry.settlement._replace(
-            outcome=Outcome.DONE, detail=detail, result_id=made, reply=None, verified=True
+            outcome=Outcome.DONE, detail=detail, result_id=created_id, reply=None, verified=True
         )
         # A list of webhooks may show their secrets.
         if entry.intent.operation == CREATE_TRANSACTION.name:
@@ -284,19 +293,21 @@ class EntryResolver:
             settlement = settlement._replace(reply=encode(found.document), remark=remark)
         return self._journal.settle_later(entry, settlement)
 
-    def _compare(self, entry: Entry, listed: Listed) -> Candidates:
-        return compare(entry, listed, self._service, is_taken=lambda one: self._find_creator(entry, one) is not None)
+    def _compare(self, entry: Entry, listed: ListedRecords) -> Candidates:
+        return find_candidates(
+            entry, listed, self._service, is_taken=lambda one: self._find_creator(entry, one) is not None
+        )
 
-    def _find_same(self, entry: Entry) -> Entry | None:
-        """Return another entry that did the same to this record, which is done only once."""
+    def _find_same_write(self, entry: Entry) -> Entry | None:
+        """Return another entry that is done and changed the same record in the same way; None if there is none."""
         selection = Selection(_PAGE, resource_id=entry.intent.resource_id)
-        return find_done(self._journal, entry, account_of(self._service), selection)
+        return find_other_done(self._journal, entry, account_of(self._service), selection)
 
     def _find_creator(self, entry: Entry, resource_id: str) -> Entry | None:
         return find_creator(self._journal, entry, resource_id, account_of(self._service))
 
     def _find_proof(self, entry: Entry) -> tuple[str | None, list[str]]:
-        """Return a sentence that proves that a write was applied (None: no proof), and other signs of it.
+        """Return a sentence that proves that a write was applied (None: no proof), and a list of mere doubts.
 
         Raises EscrowctlError if a record or list cannot be read.
         """
@@ -310,29 +321,29 @@ class EntryResolver:
                 return f"the service reports {resource_id} as {located.status}.", []
             if kind.seems_done(located.status, self._service):
                 return None, [f"the service reports {resource_id} as {located.status}"]
-            return None, [say_pending(entry, located)] * self._service.is_pending(located.status)
-        if (made := entry.settlement.result_id) is not None and intent.operation == CREATE_TRANSACTION.name:
-            return f"{made} exists ({describe(self._require_readable(made))}).", []
+            return None, [describe_pending(entry, located)] * self._service.is_pending(located.status)
+        if (created_id := entry.settlement.result_id) is not None and intent.operation == CREATE_TRANSACTION.name:
+            return f"{created_id} exists ({describe(self._require_readable(created_id))}).", []
         if (listing := kind.listing) is None:
             return None, []
         try:
-            listed = self._list(entry, listing)
+            listed = self._read_list(entry, listing)
         except EscrowctlError as error:
-            raise _unreadable(f"GET {listing.path}", error) from error
-        named = {"idempotency key": intent.idempotency_key}
+            raise _unreadable_evidence(f"GET {listing.path}", error) from error
+        own_texts = {"idempotency key": intent.idempotency_key}
         if self._service.reference_field is not None and intent.reference is not None:
-            named["reference"] = intent.reference
-        for what, text in named.items():
-            if (found := next((item for item in listed.items if carries(item.value, text)), None)) is not None:
-                return f"{found.located.id or 'a record'} contains the {what} of {entry.name}.", []
+            own_texts["reference"] = intent.reference
+        for label, text in own_texts.items():
+            if (found := next((item for item in listed.records if carries(item.value, text)), None)) is not None:
+                return f"{found.located.id or 'a record'} contains the {label} of {entry.name}.", []
         return None, self._compare(entry, listed).doubts
 
-    def _refuse_taken(self, entry: Entry, resource_id: str) -> None:
+    def _require_unused_id(self, entry: Entry, resource_id: str) -> None:
         other = self._find_creator(entry, resource_id) if entry.intent.has_no_id else None
         if other is not None:
             raise not_sent(
                 ErrorCode.ALREADY_DONE,
-                f"{other.name} already has the id {resource_id} ({other.sent_at}).",
+                f"{other.name}, sent at {other.sent_at}, already created {resource_id}.",
                 effect=Effect.NOTHING_RECORDED,
             )
 
@@ -341,42 +352,42 @@ class EntryResolver:
         try:
             return self._reader.read_escrow(resource_id).located
         except EscrowctlError as error:
-            raise _unreadable(resource_id, error) from error
+            raise _unreadable_evidence(resource_id, error) from error
 
     def _require_as_sent(self, entry: Entry, resource_id: str) -> bool:
-        """Return whether a status proves the write; raises EscrowctlError if the record differs from the request."""
+        """Return whether a record's status proves the write. Raises EscrowctlError if it is not as requested."""
         found = self._require_readable(resource_id)
-        self._refuse_taken(entry, found.id or resource_id)
+        self._require_unused_id(entry, found.id or resource_id)
         money = entry.intent.money
-        if entry.intent.has_no_id and (differences := list_differences(found, money)):
-            what = f"{resource_id} differs from what was sent: {' and '.join(differences)}."
-            raise _contradicted(entry, "applied", what)
-        if entry.intent.has_no_id and was_there_before(entry, found):
-            what = f"{resource_id} was created {found.created}, before {entry.name} was sent."
-            raise _contradicted(entry, "applied", what)
+        if entry.intent.has_no_id and (differences := list_money_differences(found, money)):
+            contradiction = f"{resource_id} differs from what was sent: {' and '.join(differences)}."
+            raise _contradicted(entry, "applied", contradiction)
+        if entry.intent.has_no_id and predates_write(entry, found):
+            contradiction = f"{resource_id} was created {found.created}, before {entry.name} was sent."
+            raise _contradicted(entry, "applied", contradiction)
         kind = kind_of(entry.intent.operation)
         is_proven = kind.is_proven_by(found.status, self._service)
         is_failed = entry.intent.is_once_only and self._service.is_failed(found.status)
         if is_failed or (kind.proving_statuses(self._service) and not is_proven):
-            what = f"the service reports {resource_id} as {describe(found)}, not {entry.intent.done}."
-            raise _contradicted(entry, "applied", what)
+            contradiction = f"the service reports {resource_id} as {describe(found)}, not {entry.intent.done}."
+            raise _contradicted(entry, "applied", contradiction)
         as_sent = (
             ", as sent" if entry.intent.has_no_id and money is not None and describe_money(found) == str(money) else ""
         )
         self._report(f"read {resource_id}: {describe(found)}{as_sent}")
-        return is_proven and self._find_same(entry) is None
+        return is_proven and self._find_same_write(entry) is None
 
 
-def _unreadable(what: str, error: EscrowctlError) -> EscrowctlError:
+def _unreadable_evidence(source: str, error: EscrowctlError) -> EscrowctlError:
     return EscrowctlError(
         error.code,
-        f"{what} could not be read: {error.message}",
+        f"{source} could not be read: {error.message}",
         effect=Effect.NOTHING_RECORDED,
         facts=error.facts,
         reason=Reason.UNREADABLE_EVIDENCE,
     )
 
 
-def _contradicted(entry: Entry, decision: str, why: str) -> EscrowctlError:
-    message = f"{entry.name} cannot be recorded as {decision}: {why}"
+def _contradicted(entry: Entry, decision: str, contradiction: str) -> EscrowctlError:
+    message = f"{entry.name} cannot be recorded as {decision}: {contradiction}"
     return not_sent(ErrorCode.EXPECTATION_FAILED, message, effect=Effect.NOTHING_RECORDED)

@@ -15,16 +15,18 @@ from escrowctl.writes.kinds import kind_of
 
 
 class WriteResult(NamedTuple):
-    """The result of a write: its entry and the reply.
+    """The result of a write.
 
-    `entry` is None if a release was skipped, because the escrow is released already. `record` is the reply if it is
-    JSON. `code` is a refusal's. `replayed`: nothing was sent now, and this is the result of an earlier command.
-    `answer`: the service sent a status now.
+    `entry` is its journal entry; None if a release was skipped, because the escrow is released already. `record` is
+    the reply if it is JSON. `code` is the error code of this outcome, if it has one of its own. `replayed`: nothing
+    was sent now, and this is the stored result of an earlier command. `answer` is the reply that came now.
 
-    `before` and `after` are the record as read before and after (None: not read); `why_unread` says why it could not
-    be read after. `verified`: it was read back as done (True), as another status (False), or it is not known (None).
+    `before` and `after` are the record as read before and after the write (None: not read). `why_unread` says why
+    it could not be read after it. `verified`: it was read back as done (True), with another status (False), or not
+    (None).
 
-    `failure`: the write is done, but the record differs from the request; raised once the record is shown.
+    `failure` is an error to raise after the record is shown: the write is done, but the record differs from the
+    request.
     """
 
     entry: Entry | None
@@ -40,23 +42,23 @@ class WriteResult(NamedTuple):
 
     @property
     def sent(self) -> Entry:
-        """The entry; read it only if something was sent, now or before."""
+        """The entry of a write that was sent, now or by an earlier command. A skipped release has none."""
         assert self.entry is not None, "it was sent"
         return self.entry
 
     @property
     def status_before(self) -> str | None:
-        """The status that was read before."""
+        """The status of the record before the write; None if it was not read."""
         return self.before.status if self.before else None
 
     @property
     def status_after(self) -> str | None:
-        """The status that was read after."""
+        """The status of the record after the write; None if it was not read."""
         return self.after.located.status if self.after else None
 
     @property
     def why_no_status(self) -> str:
-        """Why there is no status after the write."""
+        """The reason why the status after the write is not known, as a clause."""
         if self.after is None:
             return "escrowctl could not read the escrow afterwards"
         return "escrowctl found no status in the escrow afterwards"
@@ -89,17 +91,17 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
                 reason=Reason.REFUSED_EARLIER if result.replayed else Reason.REFUSED,
             )
         case _:
-            and_or_but = "but" if settlement.http_status is None else "and"
-            # A process that ended in flight may have ended before the first byte.
+            conjunction = "but" if settlement.http_status is None else "and"
+            # A process that ended while the write was in flight may not have sent a byte.
             is_lost = settlement.detail in (LOST_IN_FLIGHT, WHILE_EXPORTED)
             was_sent = f"the {verb} may have been sent" if is_lost else f"the {verb} was sent"
-            may_have = kind_of(entry.intent.operation).may_have.format(id=entry.intent.resource_id)
-            how_often = "" if result.replayed else f" {_how_often(entry)}"
+            unknown_sentence = kind_of(entry.intent.operation).unknown_sentence.format(id=entry.intent.resource_id)
+            attempts_sentence = "" if result.replayed else f" {_describe_attempts(entry)}"
             answer = result.answer if not service.sandbox else None
             is_web = answer is not None and answer.status in SUCCESS and is_web_page(answer)
             return EscrowctlError(
                 ErrorCode.OUTCOME_UNKNOWN,
-                f"{was_sent}, {and_or_but} {settlement.detail}. {may_have}{how_often}",
+                f"{was_sent}, {conjunction} {settlement.detail}. {unknown_sentence}{attempts_sentence}",
                 effect=Effect.NOTHING_SENT_NOW if result.replayed else None,
                 hint=refusal_hint(service, settlement.http_status or 0, result.answer),
                 outcome=Outcome.UNKNOWN,
@@ -116,7 +118,7 @@ def _facts_of_reply(entry: Entry, answer: Answer) -> dict[str, object]:
 
 
 def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
-    """Return the error of a write whose outcome the journal could not store: only this error has it."""
+    """Return the error of a write whose outcome the journal could not store. Only this error reports it."""
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
         f"{entry.intent.method} {entry.intent.url} is {settlement.described}. The journal could not record that: "
@@ -127,7 +129,7 @@ def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) ->
     )
 
 
-def _how_often(entry: Entry) -> str:
+def _describe_attempts(entry: Entry) -> str:
     if entry.attempt == 1:
         return f"escrowctl sent the {entry.intent.verb} once."
     return f"escrowctl made {entry.attempt} attempts with the same idempotency key."

@@ -13,7 +13,7 @@ from escrowctl.contract.redaction import hide_values, redact
 from escrowctl.errors import Outcome
 from escrowctl.journal.model import Entry, Settlement
 from escrowctl.writes.create import describe_differences
-from escrowctl.writes.outcome import Judgement, describe_sent, find_contradiction, judge_write
+from escrowctl.writes.outcome import Judgement, find_other_write, judge_write, make_sent_request
 from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.result import WriteResult
 
@@ -21,7 +21,7 @@ from escrowctl.writes.result import WriteResult
 class Sender:
     """Sends attempts to one service over one connection, for one thread.
 
-    `report_defect` is called with an internal error after which the attempt still gets a settlement.
+    `report_defect` is called with an internal error. The attempt still gets a settlement.
     """
 
     def __init__(
@@ -32,9 +32,10 @@ class Sender:
         self._report_defect = report_defect
 
     def send(self, entry: Entry, request: WriteRequest, evidence: Evidence) -> Exchange:
-        """Send an entry's current attempt. `evidence` says whether a byte may have left, even if this raises.
+        """Send an entry's current attempt and return the exchange.
 
-        If the reply names another write, the exchange has no answer and the fault `Fault.MISDIRECTED`.
+        `evidence` then says whether a byte may have left, even if this raises. If the reply names another write,
+        the exchange has the fault `Fault.MISDIRECTED` and no answer.
         """
         intent = entry.intent
         # The request's own body: the stored one has hashes in place of secrets.
@@ -46,28 +47,29 @@ class Sender:
         seconds = self._service.write_timeout
         exchange = self._connection.exchange(outgoing, evidence=evidence, seconds=seconds, limit=REPLY_LIMIT)
         answer = exchange.answer
-        named = find_contradiction(answer, entry, request.body, self._service) if answer is not None else None
-        if answer is None or named is None:
+        other_write = find_other_write(answer, entry, request.body, self._service) if answer is not None else None
+        if answer is None or other_write is None:
             return exchange
-        return exchange._replace(answer=None, fault=Fault.MISDIRECTED, detail=f"status {answer.status}, {named}")
+        return exchange._replace(answer=None, fault=Fault.MISDIRECTED, detail=f"status {answer.status}, {other_write}")
 
-    def judge(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, unsettled: bool) -> WriteResult:
-        """Return the result of an attempt, to be recorded: unknown if judging fails.
+    def judge(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, may_be_applied: bool) -> WriteResult:
+        """Return the result of an attempt, for the caller to record. Its outcome is unknown if judging fails.
 
-        `unsettled`: an earlier attempt may have been applied, so only a reply that proves this one settles the write.
+        `may_be_applied`: an earlier attempt may have been applied. Only a reply that proves this one settles the
+        write.
         """
         try:
-            judged = judge_write(request.operation, exchange, sent=describe_sent(self._service, entry))
-            if unsettled:
+            judged = judge_write(request.operation, exchange, sent=make_sent_request(self._service, entry))
+            if may_be_applied:
                 judged = judged.with_earlier_unknown()
             settled = entry._replace(settlement=self._make_settlement(request, judged, exchange))
             return WriteResult(settled, judged.record, judged.code, answer=exchange.answer)
         except Exception as error:  # noqa: BLE001 - after any failure here, its bytes may have left
             self._report_defect(error)
-            return unprocessed(entry, exchange, error)
+            return make_unprocessed_result(entry, exchange, error)
 
     def may_send_again(self, exchange: Exchange) -> bool:
-        """Whether the same write may be retried automatically, under its key."""
+        """Whether the write may be sent again without asking after this exchange, under the same key."""
         service = self._service
         return may_write_again(exchange, refused_for_now=service.repeats_throttled, deduplicated=service.deduplicates)
 
@@ -95,8 +97,8 @@ class Sender:
         return encode(redact(record.document, harmless=self._service.webhooks.field_names))
 
 
-def unprocessed(entry: Entry, exchange: Exchange, error: Exception) -> WriteResult:
-    """Return the result of an attempt whose reply could not be processed: unknown."""
+def make_unprocessed_result(entry: Entry, exchange: Exchange, error: Exception) -> WriteResult:
+    """Return the result of an attempt whose reply could not be processed. Its outcome is unknown."""
     detail = f"escrowctl could not process the reply ({type(error).__name__})"
     settlement = Settlement(Outcome.UNKNOWN, detail, exchange.answer.status if exchange.answer else None)
     return WriteResult(entry._replace(settlement=settlement), answer=exchange.answer)

@@ -1,12 +1,12 @@
-"""Send a write: intent durable, bytes out once, outcome durable. Nothing else in escrowctl sends one.
+"""Send a write: store its intent, send its bytes once, store its outcome. Only `batch.run` also sends writes.
 
-    journal.begin   the intent is on disk, or nothing happens
-    exchange        the one place that waits; signals may end it
-    judge_write     evidence and status, never the exception's type
+    journal.begin   the intent is on disk, or nothing is sent
+    exchange        the only step that waits; signals may end it
+    judge_write     by evidence and status, never by the type of an exception
     journal.settle  the outcome is on disk before anything reports it
 
-A process that dies between the first and the last leaves an entry that reads as unknown. If
-`client.retry` allows another attempt, it takes the same four steps under the same key.
+If the process dies between the first and the last step, the entry reads as unknown. If `client.retry` allows
+another attempt, it takes the same four steps under the same key.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import Runtime, timestamp
 from escrowctl.signals import Signals
-from escrowctl.writes.create import compare_ids
+from escrowctl.writes.create import correct_shared_id
 from escrowctl.writes.intents import (
     account_of,
     is_reason_needed,
@@ -37,16 +37,16 @@ from escrowctl.writes.intents import (
 )
 from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.result import WriteResult, not_recorded
-from escrowctl.writes.sending import Sender, unprocessed
+from escrowctl.writes.sending import Sender, make_unprocessed_result
 
-_REPORTED_SECONDS = 1.0
+_REPORT_AFTER_SECONDS = 1.0
 _LATELY = timedelta(minutes=15)
 
 
 class Writer:
     """Sends writes to one service and records them in `journal`.
 
-    `report_defect` is called with an internal error after which the write still gets an outcome.
+    `report_defect` is called with an internal error. The write still gets an outcome.
     """
 
     def __init__(
@@ -69,15 +69,16 @@ class Writer:
         self._signals = signals
 
     def check(self, request: WriteRequest) -> None:
-        """Raise EscrowctlError: `READ_ONLY` if the profile forbids writes, `BAD_VALUE` if the request has the key."""
+        """Raise EscrowctlError: `READ_ONLY` for a read-only profile, `BAD_VALUE` if the request has the API key."""
         require_writable(self._service)
         self._service.refuse_key(*request.texts)
 
     def find_known(self, request: WriteRequest, *, rehearses: bool = False) -> WriteResult | None:
-        """Return the stored result that a request repeats under its idempotency key, or None; records nothing.
+        """Return the stored result if the request repeats an earlier one under its idempotency key; else None.
 
-        Raises EscrowctlError: `READ_ONLY` unless it `rehearses`, `BAD_VALUE` if the request has the API key, or a
-        guard's code: `KEY_REUSED`, `BUSY`, `ALREADY_DONE`, `EARLIER_UNKNOWN`, `CONFLICT`, `REFERENCE_REUSED`.
+        Raises EscrowctlError: `READ_ONLY` unless it `rehearses` (dry run), `BAD_VALUE` if the request has the API
+        key, or a guard's code: `KEY_REUSED`, `BUSY`, `ALREADY_DONE`, `EARLIER_UNKNOWN`, `CONFLICT`,
+        `REFERENCE_REUSED`.
         """
         if not rehearses:
             require_writable(self._service)
@@ -101,28 +102,28 @@ class Writer:
         return self.journal.find_done_lately(self._make_intent(request), since=since)
 
     def rehearse(self, request: WriteRequest) -> WriteResult | None:
-        """Return the stored result that a request would repeat; records nothing, also for a read-only profile.
+        """Return the stored result that a request would repeat, or None; for dry runs, also if read-only.
 
         Raises EscrowctlError if the request would be refused before it is sent. Caps are not checked if the amount
         must be read from a record.
         """
         known = self.find_known(request, rehearses=True)
         if known is None and (request.money is not None or request.resource_id is None):
-            self.journal.refuse_over_caps([self._make_intent(request)], self._caps(request))
+            self.journal.refuse_over_caps([self._make_intent(request)], self._caps_for(request))
         return known
 
     @contextmanager
-    def exclusive(self, request: WriteRequest) -> Iterator[bool]:
+    def hold_locks(self, request: WriteRequest) -> Iterator[bool]:
         """Hold the locks of a request across processes; yields whether another process held one first.
 
-        A wait of a second is reported at a terminal. Signals may end it. Raises `ErrorCode.BUSY` after twice a
-        write's time-out.
+        After a second, the wait is reported if standard error is a terminal. Signals may end the wait. Raises
+        `ErrorCode.BUSY` after twice a write's time-out.
         """
         runtime, timeout = self._runtime, 2 * self._service.write_timeout
         start = runtime.monotonic()
 
         def wait(seconds: float) -> None:
-            if runtime.stderr.isatty() and runtime.monotonic() - start >= _REPORTED_SECONDS:
+            if runtime.stderr.isatty() and runtime.monotonic() - start >= _REPORT_AFTER_SECONDS:
                 verb = request.operation.verb
                 self._retry.report(
                     f"another process is working on the same {verb}; escrowctl waits up to {timeout:g} s"
@@ -135,37 +136,38 @@ class Writer:
             yield waited
 
     def perform(
-        self, request: WriteRequest, *, again: Entry | None = None, decision: OperatorDecision | None = None
+        self, request: WriteRequest, *, entry_to_repeat: Entry | None = None, decision: OperatorDecision | None = None
     ) -> WriteResult:
         """Send a request and return its result; call inside `signals.held()`.
 
-        `again`: the entry to send once more, by an operator's `decision`. If an earlier attempt may have been
-        applied, only a reply that proves a later one settles the write; otherwise it stays unknown.
+        `entry_to_repeat` is sent once more, by an operator's `decision`. An earlier attempt of it may have been
+        applied: only a reply that proves a later one settles the write.
 
-        Raises EscrowctlError if a guard or the profile refuses it (nothing sent), `JOURNAL_UNUSABLE` if no intent
-        could be recorded (nothing sent), and `Stopped` for a signal while nothing of it can have been applied.
+        Raises EscrowctlError if a guard or the profile refuses the request, or `JOURNAL_UNUSABLE` if its intent
+        could not be recorded: nothing was sent then. Raises `OUTCOME_UNKNOWN` if the outcome could not be recorded,
+        and `Stopped` for a signal while the write cannot have been applied.
         """
         self.check(request)
-        if again is None:
+        if entry_to_repeat is None:
             entry = self._begin(request)
             if entry.state is not State.IN_FLIGHT:
                 return self._replay(entry, request)
         else:
-            entry = self._begin_again(again, request, decision)
-        unsettled = again is not None
+            entry = self._begin_again(entry_to_repeat, request, decision)
+        may_be_applied = entry_to_repeat is not None
         attempts = self._retry.attempts(self._service.write_timeout)
         while True:
             attempts.start()
-            exchange = self._send(entry, request, unsettled=unsettled)
-            result = self._settle(entry, request, exchange, unsettled=unsettled)
-            unsettled = result.sent.state is State.UNKNOWN
+            exchange = self._send(entry, request, may_be_applied=may_be_applied)
+            result = self._settle(entry, request, exchange, may_be_applied=may_be_applied)
+            may_be_applied = result.sent.state is State.UNKNOWN
             try:
                 if not attempts.again(exchange, allowed=self._sender.may_send_again(exchange)):
                     return result
                 entry = self._begin_again(result.sent, request)
             except (Exception, Stopped) as error:
                 was_refused = result.sent.state is State.REFUSED and isinstance(error, EscrowctlError)
-                if not (unsettled or was_refused):
+                if not (may_be_applied or was_refused):
                     raise
                 # The outcome matters more than the reason why it was not retried.
                 if isinstance(error, Stopped):
@@ -192,30 +194,30 @@ class Writer:
         return self.journal.begin(
             self._make_intent(request),
             request_id=self._runtime.new_request_id(),
-            caps=self._caps(request),
+            caps=self._caps_for(request),
             resend_throttled=self._service.repeats_throttled,
         )
 
     def _begin_again(self, entry: Entry, request: WriteRequest, decision: OperatorDecision | None = None) -> Entry:
         request_id = self._runtime.new_request_id()
-        account, caps = account_of(self._service), self._caps(request)
+        account, caps = account_of(self._service), self._caps_for(request)
         return self.journal.begin_again(entry, account, request_id=request_id, caps=caps, decision=decision)
 
     def _make_intent(self, request: WriteRequest) -> Intent:
         key = request.options.idempotency_key or self._runtime.new_uuid()
         return make_intent(self._service, request, key, operator=operator_name())
 
-    def _caps(self, request: WriteRequest) -> Caps:
+    def _caps_for(self, request: WriteRequest) -> Caps:
         return self._service.caps if request.is_capped else NO_CAPS
 
-    def _send(self, entry: Entry, request: WriteRequest, *, unsettled: bool) -> Exchange:
+    def _send(self, entry: Entry, request: WriteRequest, *, may_be_applied: bool) -> Exchange:
         evidence = Evidence()
         try:
             with self._signals.let_through():
                 return self._sender.send(entry, request, evidence)
         except BaseException as error:
             # A signal or an internal error: only the evidence that a byte left decides the outcome.
-            if not (evidence.sent or unsettled):
+            if not (evidence.sent or may_be_applied):
                 detail = "escrowctl stopped before it sent the first byte"
                 self.journal.settle(entry, Settlement(Outcome.NOT_SENT, detail))
                 raise
@@ -226,29 +228,29 @@ class Writer:
             self._report_defect(error)
             return Exchange(evidence.sent, fault=Fault.DEFECT, detail=type(error).__name__)
 
-    def _settle(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, unsettled: bool) -> WriteResult:
-        """Judge an attempt and record its outcome: unknown if judging fails."""
+    def _settle(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, may_be_applied: bool) -> WriteResult:
+        """Judge an attempt, record its outcome (unknown if judging fails), and return the result."""
         answer = exchange.answer
-        result = self._sender.judge(entry, request, exchange, unsettled=unsettled)
+        result = self._sender.judge(entry, request, exchange, may_be_applied=may_be_applied)
         try:
             if answer is not None and answer.status in SUCCESS and request.operation.is_confidential:
                 self._save_secret(entry, request.operation, answer, result.record)
         except Exception as error:  # noqa: BLE001 - its bytes have left
             self._report_defect(error)
-            result = unprocessed(entry, exchange, error)
+            result = make_unprocessed_result(entry, exchange, error)
         judged = result.sent.settlement
-        settlement = self._compare_ids(entry, judged)
+        settlement = self._correct_shared_id(entry, judged)
         recorded = self._record_outcome(entry, settlement)
-        # If two processes get one id at once, the one to record it later sees the other.
-        if settlement is judged and (seen := self._compare_ids(recorded, settlement)) is not settlement:
-            recorded = self._record_later(recorded, seen)
+        # If two processes receive the same id at once, the second one to record it finds the first.
+        if settlement is judged and (corrected := self._correct_shared_id(recorded, settlement)) is not settlement:
+            recorded = self._record_later(recorded, corrected)
         return result._replace(entry=recorded)
 
-    def _compare_ids(self, entry: Entry, settlement: Settlement) -> Settlement:
-        """Return the settlement, corrected if the journal has another create with the same id and can be read."""
+    def _correct_shared_id(self, entry: Entry, settlement: Settlement) -> Settlement:
+        """Return the settlement, corrected if the journal can be read and has another create with the same id."""
         if settlement.result_id is not None:
             with suppress(EscrowctlError):
-                return compare_ids(entry, settlement, self.journal.find_created([settlement.result_id]))
+                return correct_shared_id(entry, settlement, self.journal.find_created([settlement.result_id]))
         return settlement
 
     def _record_outcome(self, entry: Entry, settlement: Settlement) -> Entry:
@@ -260,14 +262,14 @@ class Writer:
             raise not_recorded(entry, settlement, error) from error
 
     def _record_later(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Record a corrected settlement, and return the entry with it even if it could not be recorded."""
+        """Record a corrected settlement. Return the entry with it, even if it could not be recorded."""
         try:
             return self.journal.settle_later(entry, settlement)
         except EscrowctlError:
             return entry._replace(settlement=settlement)
 
     def _save_secret(self, entry: Entry, operation: Operation, answer: Answer, record: Record | None) -> None:
-        """Store a 2xx reply that may hold a signing secret, readable or not: no other reply holds it."""
+        """Store a 2xx reply that may have a signing secret, readable or not: the service sends it only once."""
         if record is None:
             if operation.makes_record and answer.body:
                 self.journal.secrets.store(entry, answer.body.decode("utf-8", errors="replace"), resource_id=None)

@@ -1,4 +1,4 @@
-"""The account of a login: its values, from the command line, the profile, the environment or the terminal."""
+"""Find the account of a login: in options, the profile or the environment, or by questions at the terminal."""
 
 import re
 from collections.abc import Callable
@@ -19,12 +19,12 @@ _T = TypeVar("_T")
 
 _MAX_ANSWERS = 3
 _CORRECTABLE = (ErrorCode.BAD_VALUE, ErrorCode.BAD_CONFIG, ErrorCode.KEY_MISSING, ErrorCode.NOT_AUTHENTICATED)
-_SHORT_LABEL = 3
-_LONGEST_LABEL = 56
+_MAX_SHORT_LABEL_CHARS = 3
+_MAX_LABEL_CHARS = 56
 
 
 class LoginAccount(NamedTuple):
-    """The account of a login: a service under a name. `mode` is test or live."""
+    """The account that a login stores as profile `name`. `url_source` says where the origin comes from."""
 
     name: str
     origin: Origin
@@ -33,8 +33,8 @@ class LoginAccount(NamedTuple):
     api_prefix: str
 
 
-class Form:
-    """The values of a login. Each comes from the line, the profile, the environment or a question."""
+class LoginForm:
+    """Finds the values of a login: each in an option, the profile or the environment, or by a question."""
 
     def __init__(self, session: Session, mode: str | None, api_prefix: str | None) -> None:
         self._session = session
@@ -43,7 +43,7 @@ class Form:
         self._api_prefix = api_prefix
         self._profiles = session.resolver.profiles
 
-    def fill(self) -> LoginAccount:
+    def find_account(self) -> LoginAccount:
         """Return the account. Raises EscrowctlError `ErrorCode.BAD_VALUE` or `BAD_CONFIG` for values that are
         missing, wrong or contradictory.
         """
@@ -53,61 +53,61 @@ class Form:
             check_profile_name(name)
         if self._api_prefix is not None and not re.fullmatch(API_PREFIX, self._api_prefix):
             raise bad_value(f'--api-prefix "{self._api_prefix}" is not a path such as /api/v1.')
-        known = self._profiles.get(name) if name else None
-        origin, source = self._pick_origin(known)
-        mode = self._pick_mode(known)
+        profile = self._profiles.get(name) if name else None
+        origin, source = self._pick_origin(profile)
+        mode = self._pick_mode(profile)
         if name is not None:
-            return self._account(name, origin, source, mode)
-        suggestion = suggest_name(origin, mode)
+            return self._make_account(name, origin, source, mode)
+        suggestion = suggest_profile_name(origin, mode)
         if self._session.prompt.obstacle:
-            return self._account(suggestion, origin, source, mode)
+            return self._make_account(suggestion, origin, source, mode)
         return self._ask(
             "-p NAME",
             f"Name for this profile (press Enter for {suggestion}):",
-            lambda answer: self._account(answer or suggestion, origin, source, mode),
+            lambda answer: self._make_account(answer or suggestion, origin, source, mode),
         )
 
-    def _account(self, name: str, origin: Origin, source: str, mode: str) -> LoginAccount:
+    def _make_account(self, name: str, origin: Origin, source: str, mode: str) -> LoginAccount:
         check_profile_name(name)
-        known = self._profiles.get(name)
-        prefix = self._pick_prefix(known)
+        profile = self._profiles.get(name)
+        prefix = self._pick_prefix(profile)
         account = LoginAccount(name, refuse_prefix(origin, prefix, source=source), source, mode, prefix)
-        require_same(account, known)
+        require_same_account(account, profile)
         return account
 
-    def _pick_prefix(self, known: Profile | None) -> str:
+    def _pick_prefix(self, profile: Profile | None) -> str:
         if self._api_prefix is not None:
             return self._api_prefix
-        return known.api_prefix if known else DEFAULT_API_PREFIX
+        return profile.api_prefix if profile else DEFAULT_API_PREFIX
 
-    def _pick_origin(self, known: Profile | None) -> tuple[Origin, str]:
-        prefix = self._pick_prefix(known)
+    def _pick_origin(self, profile: Profile | None) -> tuple[Origin, str]:
+        prefix = self._pick_prefix(profile)
 
         def read(text: str, source: str) -> tuple[Origin, str]:
             return refuse_prefix(parse_base_url(text, source=source), prefix, source=source), source
 
         if (typed := self._session.options.base_url) is not None:
             return read(typed, "--base-url")
-        if known is not None:
-            return read(known.base_url, "the profile's base_url")
+        if profile is not None:
+            return read(profile.base_url, "the profile's base_url")
         if url := self._environ.get("ESCROWCTL_BASE_URL"):
             return read(url, "ESCROWCTL_BASE_URL")
         question = "The base URL of the service, such as https://escrow.example.com:"
         return self._ask("--base-url URL", question, lambda answer: read(answer, "the base URL"))
 
-    def _pick_mode(self, known: Profile | None) -> str:
+    def _pick_mode(self, profile: Profile | None) -> str:
         if self._mode is not None:
             return check_mode(self._mode, name="--mode")
-        if known is not None and known.mode is not None:
-            return known.mode
+        if profile is not None and profile.mode is not None:
+            return profile.mode
         if mode := self._environ.get("ESCROWCTL_MODE"):
             return check_mode(mode, name="ESCROWCTL_MODE")
         question = "Environment (test or live):"
         return self._ask("--mode MODE", question, lambda answer: check_mode(answer.lower(), name="the mode"))
 
-    def _ask(self, option: str, question: str, read: Callable[[str], _T]) -> _T:
+    def _ask(self, option: str, question: str, parse: Callable[[str], _T]) -> _T:
         require_prompt(self._session, option)
-        return ask_until(self._session, lambda: self._session.prompt.ask(question), read)
+        return ask_until_valid(self._session, lambda: self._session.prompt.ask(question), parse)
 
 
 def auth_session(context: typer.Context) -> Session:
@@ -118,15 +118,15 @@ def auth_session(context: typer.Context) -> Session:
     return session
 
 
-def require_prompt(session: Session, what: str) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_VALUE`, naming what is missing, if escrowctl cannot ask for it."""
-    if absent := session.prompt.obstacle:
-        why = f"{what} is missing, and escrowctl cannot ask for it: {absent}."
-        raise bad_value(why, hint=command("auth login --help", bare=True))
+def require_prompt(session: Session, missing: str) -> None:
+    """Raise EscrowctlError `BAD_VALUE` if no question can be asked. `missing`: the value to ask for."""
+    if obstacle := session.prompt.obstacle:
+        message = f"{missing} is missing, and escrowctl cannot ask for it: {obstacle}."
+        raise bad_value(message, hint=command("auth login --help", bare=True))
 
 
-def require_same(account: LoginAccount, profile: Profile | None) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_VALUE` if a login would turn a profile into another account."""
+def require_same_account(account: LoginAccount, profile: Profile | None) -> None:
+    """Raise EscrowctlError `BAD_VALUE` if the profile is for another account, or takes its key from a file."""
     if profile is None:
         return
     name, url, mode = account.name, profile.origin.base_url, profile.mode or account.mode
@@ -142,17 +142,17 @@ def require_same(account: LoginAccount, profile: Profile | None) -> None:
         )
 
 
-def ask_until(session: Session, ask: Callable[[], str], read: Callable[[str], _T]) -> _T:
-    """Return the answer, parsed by `read`. If the answer can be corrected, ask again, up to three times."""
+def ask_until_valid(session: Session, ask: Callable[[], str], parse: Callable[[str], _T]) -> _T:
+    """Return the parsed answer. If `parse` raises an error that another answer may fix, ask again, twice at most."""
     for _ in range(_MAX_ANSWERS - 1):
         try:
-            return read(ask())
+            return parse(ask())
         except EscrowctlError as error:
             if error.code not in _CORRECTABLE:
                 raise
             # The next question follows: the message is enough.
             session.console.error(EscrowctlError(error.code, error.message), session.invocation)
-    return read(ask())
+    return parse(ask())
 
 
 def check_profile_name(name: str) -> None:
@@ -163,16 +163,16 @@ def check_profile_name(name: str) -> None:
         )
 
 
-def suggest_name(origin: Origin, mode: str) -> str:
-    """Return a profile name, such as `acme-test` for https://api.acme.com: a guess at the registered label."""
+def suggest_profile_name(origin: Origin, mode: str) -> str:
+    """Return a profile name made from the host and the mode, such as `acme-test` for https://api.acme.com."""
     if origin.is_loopback:
         return f"local-{mode}"
-    long = [label for label in origin.host.split(".")[:-1] if len(label) > _SHORT_LABEL]
-    return f"{long[-1][:_LONGEST_LABEL] if long else 'service'}-{mode}"
+    long = [label for label in origin.host.split(".")[:-1] if len(label) > _MAX_SHORT_LABEL_CHARS]
+    return f"{long[-1][:_MAX_LABEL_CHARS] if long else 'service'}-{mode}"
 
 
-def note_variables(session: Session) -> None:
-    """Report which variables outrank the default profile, or its key."""
+def note_overrides(session: Session) -> None:
+    """Write a note if environment variables override the default profile or its key."""
     names = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)
     if found := [name for name in names if session.runtime.environ.get(name)]:
         session.console.note("outranked", f"the environment overrides the default profile: {', '.join(found)}")

@@ -1,4 +1,4 @@
-"""`escrowctl auth login`: with questions at a terminal, or with the key on stdin and options."""
+"""`escrowctl auth login`: with questions at a terminal, or with options and the key on stdin."""
 
 import contextlib
 import os
@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from escrowctl.commands.auth.account import (
-    Form,
     LoginAccount,
-    ask_until,
+    LoginForm,
+    ask_until_valid,
     auth_session,
-    note_variables,
+    note_overrides,
     require_prompt,
-    require_same,
+    require_same_account,
 )
 from escrowctl.commands.config import open_editor
 from escrowctl.config.credentials import StoredKey, remove_from_keyring, store_in_keyring
@@ -45,8 +45,8 @@ def login(
 ) -> None:
     """Store an API key, and its service as a profile.
 
-    On a terminal it asks. Otherwise it reads the key from stdin. The key is stored if the service
-    accepts it (GET /webhooks), and used for the origin it was stored for only.
+    At a terminal, it asks for missing values. Otherwise it reads the key from stdin. The key is stored
+    only if the service accepts it (GET /webhooks), and sent only to the origin of this base URL.
 
     \b
     Examples:
@@ -55,23 +55,23 @@ def login(
     """
     session = auth_session(context)
     editor = open_editor(session)
-    account = Form(session, mode, api_prefix).fill()
+    account = LoginForm(session, mode, api_prefix).find_account()
     require_trusted(session.resolver.config_path)
     session.resolver.credentials.read()
-    editor.plan(_plan(session, account, editor.read()))
-    key = _take_key(session, account, check=not no_check)
+    editor.plan(_plan_changes(session, account, editor.read()))
+    key = _obtain_key(session, account, check=not no_check)
     with session.signals.held():
         try:
             store, made_default = _store(session, editor, account, key, keyring=keyring)
         except EscrowctlError as error:
-            # Not that nothing was sent: the check may have sent a request.
+            # Not `NOTHING_SENT`: the check may have sent a request.
             error.effect = Effect.NOTHING_STORED
             raise
     _report(session, account, store=store, checked=not no_check, made_default=made_default)
 
 
-def _take_key(session: Session, account: LoginAccount, *, check: bool) -> Secret:
-    """Return a key that can be stored. At a terminal, ask again if the service refuses one."""
+def _obtain_key(session: Session, account: LoginAccount, *, check: bool) -> Secret:
+    """Return the API key, read from the terminal or stdin. `check`: only one that the service accepts."""
 
     def accept(text: str) -> Secret:
         key = read_key(text, source="the answer" if session.runtime.stdin.isatty() else "standard input")
@@ -93,7 +93,7 @@ def _take_key(session: Session, account: LoginAccount, *, check: bool) -> Secret
     require_prompt(session, "the key")
     profile = f"Profile {account.name} ({account.mode}), {account.origin}:"
     question = "API key (not shown while you type):"
-    return ask_until(session, lambda: session.prompt.ask_secret(profile, question), accept)
+    return ask_until_valid(session, lambda: session.prompt.ask_secret(profile, question), accept)
 
 
 def _check_key(session: Session, account: LoginAccount, key: Secret) -> None:
@@ -105,15 +105,15 @@ def _check_key(session: Session, account: LoginAccount, key: Secret) -> None:
         with session.connector.open_reader(service._replace(api_prefix=account.api_prefix)) as reader:
             reader.probe(LIST_WEBHOOKS)
     except EscrowctlError as error:
-        unchecked = Hint("repeat the command with --no-check", "to store the key without a check")
-        prefix = Hint("repeat the command with --api-prefix PATH", "if the API has another prefix")
+        without_check = Hint("repeat the command with --no-check", "to store the key without a check")
+        other_prefix = Hint("repeat the command with --api-prefix PATH", "if the API has another prefix")
         match error.code:
             case ErrorCode.NOT_AUTHENTICATED:
                 error.hints = ()
             case ErrorCode.NOT_FOUND:
-                error.hints = (prefix, unchecked)
+                error.hints = (other_prefix, without_check)
             case _:
-                error.hints = (*error.hints[:1], unchecked)
+                error.hints = (*error.hints[:1], without_check)
         error.effect = Effect.NOTHING_STORED
         raise
 
@@ -121,10 +121,10 @@ def _check_key(session: Session, account: LoginAccount, key: Secret) -> None:
 def _store(
     session: Session, editor: ConfigEditor, account: LoginAccount, key: Secret, *, keyring: bool
 ) -> tuple[str, bool]:
-    """Store key and profile, both or neither. Return the place of the key, and whether the profile became the default.
+    """Store the key and the profile, or neither. Return where the key is, and whether this set the default profile.
 
-    The folders are locked while the files are read and both are written. So of two logins under one name, the
-    second reads the profile of the first, and is refused if it is for another account.
+    The folders of both files are locked meanwhile. If two logins use one name, the second one reads the profile of
+    the first, and is refused if that is for another account.
     """
     credentials = session.resolver.credentials
     name, origin, environ = account.name, str(account.origin), session.runtime.environ
@@ -132,7 +132,7 @@ def _store(
     with contextlib.ExitStack() as locks:
         for folder in sorted(folders):
             locks.enter_context(locked(folder, session.runtime))
-        changes = _plan(session, account, editor.read())
+        changes = _plan_changes(session, account, editor.read())
         before = credentials.read()
         try:
             if keyring:
@@ -149,13 +149,13 @@ def _store(
     return "the keyring" if keyring else str(credentials.path), (_DEFAULT_PROFILE, name) in changes
 
 
-def _plan(session: Session, account: LoginAccount, tables: dict[str, Any]) -> list[Change]:
-    """Return the changes to the current file. If there is no default profile, this one becomes it.
+def _plan_changes(session: Session, account: LoginAccount, tables: dict[str, Any]) -> list[Change]:
+    """Return the changes to the config file (`tables`) that store the profile, as the default if none is set.
 
     Raises EscrowctlError: `BAD_VALUE` if the profile is of another account, `BAD_CONFIG` for an invalid file.
     """
     profile = validate_config(session.resolver.config_path, tables).profiles.get(account.name)
-    require_same(account, profile)
+    require_same_account(account, profile)
     wanted = {"base_url": account.origin.base_url, "mode": account.mode}
     if account.api_prefix != (profile.api_prefix if profile else DEFAULT_API_PREFIX):
         wanted["api_prefix"] = account.api_prefix
@@ -179,6 +179,6 @@ def _report(session: Session, account: LoginAccount, *, store: str, checked: boo
     session.show(View(document, account.name, {**shown, "key": key}))
     if made_default:
         session.console.note("default", f"{account.name} is now the default profile: commands without -p use it")
-    note_variables(session)
-    following = f"-p {account.name} tx create --amount 100 --currency USD --dry-run"
-    session.console.note("next", f"{session.invocation.program} {following}", word="next")
+    note_overrides(session)
+    example = f"-p {account.name} tx create --amount 100 --currency USD --dry-run"
+    session.console.note("next", f"{session.invocation.program} {example}", word="next")

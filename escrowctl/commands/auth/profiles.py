@@ -1,11 +1,11 @@
-"""`escrowctl auth status`, `switch` and `logout`: the accounts, the default one, and removing a key."""
+"""`escrowctl auth status`, `switch` and `logout`: list the accounts, choose the default, and remove keys."""
 
 from collections.abc import Iterator
 from typing import Annotated, NamedTuple
 
 import typer
 
-from escrowctl.commands.auth.account import auth_session, note_variables, require_prompt
+from escrowctl.commands.auth.account import auth_session, note_overrides, require_prompt
 from escrowctl.config.editing import ConfigEditor
 from escrowctl.config.keys import KEYS, FoundKey
 from escrowctl.config.settings import ENVIRONMENT, Choice, LineValues, Resolver
@@ -21,7 +21,7 @@ _COLUMNS = ("profile", "default", "base_url", "mode", "key", "state")
 
 
 class _Row(NamedTuple):
-    """One account, with the source of its key. `state`: stored, set, accepted by the service, or why not usable."""
+    """A row of `auth status`: an account and its key. `state`: stored, set, accepted, or why it is unusable."""
 
     name: str
     state: str
@@ -39,8 +39,8 @@ def status(
 ) -> None:
     """List the accounts, and where each key is.
 
-    Of a key, only the last four characters are shown. STATE is `stored`, `set` in the environment,
-    or why it cannot be used. Only --check asks the service whether it accepts the key.
+    Only the last four characters of a key are shown. The column STATE says stored, set (in the
+    environment), or why the key cannot be used. Only --check asks the service.
 
     \b
     Examples:
@@ -48,7 +48,7 @@ def status(
       escrowctl -p acme-test auth status --check
     """
     session = auth_session(context)
-    rows = list(_rows(session))
+    rows = list(_list_rows(session))
     if not rows:
         raise not_sent(
             ErrorCode.NOT_CONFIGURED,
@@ -56,9 +56,9 @@ def status(
             hint=command("auth login", bare=True),
         )
     if check:
-        rows = [_checked(session, row) for row in rows]
+        rows = [_check_row(session, row) for row in rows]
     session.learn_stored_keys()
-    session.console.show_listing(Listing(_COLUMNS, tuple(_view(session, row) for row in rows)))
+    session.console.show_listing(Listing(_COLUMNS, tuple(_view_row(session, row) for row in rows)))
     failed = [row.name for row in rows if row.state != _ACCEPTED]
     if check and failed:
         raise EscrowctlError(
@@ -68,7 +68,7 @@ def status(
 
 def logout(
     context: typer.Context,
-    everything: Annotated[bool, typer.Option("--all", help="Remove the keys of all profiles.")] = False,
+    all_profiles: Annotated[bool, typer.Option("--all", help="Remove the keys of all profiles.")] = False,
 ) -> None:
     """Remove a stored key; the profile remains.
 
@@ -79,7 +79,7 @@ def logout(
     """
     session = auth_session(context)
     resolver = session.resolver
-    if everything:
+    if all_profiles:
         names = resolver.credentials.names()
         if session.options.profile is not None:
             raise bad_value("--all removes the keys of all profiles: leave out -p.")
@@ -100,13 +100,13 @@ def logout(
         else:
             resolver.credentials.remove(stored, session.runtime)
             where = "the keyring" if stored.in_keyring else resolver.credentials.path
-            what = f"the key of profile {name} for {stored.origin}, from {where}"
-            session.console.note("removed", what, word="removed")
+            removed = f"the key of profile {name} for {stored.origin}, from {where}"
+            session.console.note("removed", removed, word="removed")
         if profile is not None and profile.api_key_file is not None:
             session.console.note("key_left", f"profile {name} still reads its key from {profile.api_key_file}")
     left = [variable for variable in KEYS if variable in session.runtime.environ]
     if left:
-        session.console.note("key_left", f"{', '.join(left)} is still set in the environment")
+        session.console.note("key_left", f"still set in the environment: {', '.join(left)}")
 
 
 def switch(
@@ -130,7 +130,7 @@ def switch(
     session.console.note(
         "saved", f"{choice.profile_name} is now the default profile, {choice.mode}, {choice.origin}", word="saved"
     )
-    note_variables(session)
+    note_overrides(session)
 
 
 def _ask_for_name(session: Session) -> str:
@@ -142,16 +142,16 @@ def _ask_for_name(session: Session) -> str:
     return session.prompt.ask(*lines, "Type the name of the profile to use:")
 
 
-def _rows(session: Session) -> Iterator[_Row]:
-    """Yield the environment's account, the profiles, and the stored keys that no profile uses."""
-    profiles, only, credentials = session.resolver.profiles, session.options.profile, session.resolver.credentials
-    if only is not None:
-        yield _row_of(session, only)
+def _list_rows(session: Session) -> Iterator[_Row]:
+    """Yield the rows of the environment, of each profile, and of keys without profile. With -p, only that row."""
+    profiles, chosen, credentials = session.resolver.profiles, session.options.profile, session.resolver.credentials
+    if chosen is not None:
+        yield _make_row(session, chosen)
         return
     if any(session.runtime.environ.get(variable) for variable in ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)):
-        yield _row_of_environment(session)
+        yield _make_environment_row(session)
     for name in profiles:
-        yield _row_of(session, name)
+        yield _make_row(session, name)
     try:
         orphans = [name for name in credentials.names() if name not in profiles]
     except EscrowctlError as error:
@@ -169,7 +169,7 @@ def _rows(session: Session) -> Iterator[_Row]:
         )
 
 
-def _row_of(session: Session, name: str) -> _Row:
+def _make_row(session: Session, name: str) -> _Row:
     resolver = session.resolver
     choice = resolver.choose_profile(name)
     is_default = resolver.config is not None and resolver.config.default_profile == name
@@ -186,7 +186,7 @@ def _row_of(session: Session, name: str) -> _Row:
     )
 
 
-def _row_of_environment(session: Session) -> _Row:
+def _make_environment_row(session: Session) -> _Row:
     resolver = Resolver(LineValues(config=session.options.config), session.runtime.environ, session.folders)
     row = _Row("(environment)", "a key without a base URL: set ESCROWCTL_BASE_URL")
     try:
@@ -200,7 +200,7 @@ def _row_of_environment(session: Session) -> _Row:
     return row._replace(state="set" if found.source in KEYS else "stored", key_source=found.source, found=found)
 
 
-def _checked(session: Session, row: _Row) -> _Row:
+def _check_row(session: Session, row: _Row) -> _Row:
     if row.choice is None or row.found is None:
         return row
     try:
@@ -211,7 +211,7 @@ def _checked(session: Session, row: _Row) -> _Row:
     return row._replace(state=_ACCEPTED)
 
 
-def _view(session: Session, row: _Row) -> View:
+def _view_row(session: Session, row: _Row) -> View:
     # Each value may contain a key by mistake.
     star = session.keys.star
     document: dict[str, JsonValue] = {

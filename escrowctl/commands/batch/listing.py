@@ -6,8 +6,8 @@ from escrowctl.batch.check import count_rows
 from escrowctl.batch.plan import Batch, list_batches, sum_up
 from escrowctl.batch.plan import drop as drop_rest
 from escrowctl.batch.results import list_rejects
-from escrowctl.commands.batch.opening import named_batch, running_alone
-from escrowctl.commands.batch.summary import judge, rejects_hint, save_results, show_summary, summarise
+from escrowctl.commands.batch.opening import hold_batch_lock, require_batch
+from escrowctl.commands.batch.summary import count_outcomes, make_report, rejects_hint, save_results, show_summary
 from escrowctl.commands.batch.typed import NameArgument, ResultsOption
 from escrowctl.commands.rows import journal_to_list
 from escrowctl.contract.json import JsonValue
@@ -33,25 +33,25 @@ def list_all(context: typer.Context) -> None:
     views = []
     for batch in reversed(list_batches(journal)):
         summary = sum_up(journal, batch)
-        document = summarise(summary)
-        more: dict[str, JsonValue] = {
+        counts = count_outcomes(summary)
+        details: dict[str, JsonValue] = {
             "created": batch.made_at,
             "verb": batch.verb,
             "source": batch.source or None,
             "profile": batch.profile,
-            "state": _state_of(session, batch, left=summary.counts[Outcome.NOT_SENT]),
+            "state": _find_state(session, batch, unsent=summary.counts[Outcome.NOT_SENT]),
         }
-        views.append(View(document | more, batch.name, named=document | more))
+        views.append(View(counts | details, batch.name, named=counts | details))
     session.console.show_listing(Listing(_COLUMNS, tuple(views)))
     session.names.add_in_journal("batch", [view.id for view in views])
 
 
-def _state_of(session: Session, batch: Batch, *, left: int) -> str:
+def _find_state(session: Session, batch: Batch, *, unsent: int) -> str:
     if batch.dropped:
         return "dropped"
     if session.journal_to_read.locks.is_held(batch.lock):
         return "running"
-    return "open" if left else "ended"
+    return "open" if unsent else "ended"
 
 
 def show(context: typer.Context, name: NameArgument, results: ResultsOption = None) -> None:
@@ -65,13 +65,13 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
     session = session_of(context)
     journal = session.journal_to_read
     journal.require_complete()
-    batch = named_batch(journal, name)
-    report = judge(session, journal, batch)
-    state = _state_of(session, batch, left=report.summary.counts[Outcome.NOT_SENT])
+    batch = require_batch(journal, name)
+    report = make_report(session, journal, batch)
+    state = _find_state(session, batch, unsent=report.summary.counts[Outcome.NOT_SENT])
     when = ago(batch.made_at, session.runtime.now())
     source = f" from {batch.source}" if batch.source else ""
-    run_key = f", run key {batch.run_key}" if batch.run_key is not None else ""
-    session.console.note("batch", f"{name}: {batch.verb}, created {when}{source}{run_key}; {state}")
+    run_key = f" with run key {batch.run_key}" if batch.run_key is not None else ""
+    session.console.note("batch", f"{name}: batch of {batch.verb}s, created {when}{source}{run_key}; state: {state}")
     if results is not None:
         save_results(session, journal, batch, results)
     show_summary(session, report.summary)
@@ -92,13 +92,13 @@ def rejects(context: typer.Context, name: NameArgument) -> None:
     session = session_of(context)
     journal = session.journal_to_read
     journal.require_complete()
-    batch = named_batch(journal, name)
+    batch = require_batch(journal, name)
     for line in list_rejects(journal, batch, as_json=session.options.json):
         session.console.data(line)
 
 
 def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> None:
-    """Drop the rows that a batch has not sent. It cannot be resumed.
+    """Drop the unsent rows of a batch, so that it cannot be resumed.
 
     \b
     Examples:
@@ -107,12 +107,12 @@ def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> 
     """
     session = session_of(context)
     journal = session.journal
-    with running_alone(session, named_batch(journal, name).lock, name):
-        batch = named_batch(journal, name)
+    with hold_batch_lock(session, require_batch(journal, name).lock, name):
+        batch = require_batch(journal, name)
         count = sum_up(journal, batch).counts[Outcome.NOT_SENT]
         if batch.dropped or not count:
-            why = "was dropped before" if batch.dropped else "has no rows that could still be sent"
-            raise not_sent(ErrorCode.ALREADY_DONE, f"{name} {why}.", effect=Effect.NOTHING_CHANGED)
+            message = f"{name} was dropped before." if batch.dropped else f"{name} has no unsent rows."
+            raise not_sent(ErrorCode.ALREADY_DONE, message, effect=Effect.NOTHING_CHANGED)
         if not yes:
             lines = [f"  {name}   not sent: {count_rows(count)}", "To drop them, type the number of rows:"]
             session.prompt.confirm(

@@ -1,4 +1,4 @@
-"""Open the inputs of a batch command: the file of rows, checked completely, and the lock of the batch."""
+"""Check the file of a batch command, find its batch by name, and hold the lock of the batch."""
 
 import io
 import os
@@ -20,11 +20,11 @@ from escrowctl.session import Session
 
 @contextmanager
 def checked_file(session: Session, kind: RowKind, file: str) -> Iterator[CheckedFile]:
-    """Yield a file's rows. Raises EscrowctlError `BAD_VALUE`, which lists the flawed lines."""
+    """Check a file (`-`: stdin) and yield its rows. Raises EscrowctlError `BAD_VALUE` if a row has a flaw."""
     name = "standard input" if file == "-" else file
     with closing(CheckedFile(kind, session.service)) as checked:
         try:
-            with _opened(session, file) as source:
+            with _open_file(session, file) as source:
                 check_file(source, checked, name=name)
         except OSError as error:
             raise bad_value(f"{name}: {error.strerror or error}.") from error
@@ -32,17 +32,17 @@ def checked_file(session: Session, kind: RowKind, file: str) -> Iterator[Checked
             flaws = sorted(checked.flaws)
             list_flaws(session, flaws)
             listed = len({flaw.line for flaw in flaws})
-            more = f"; the first {len(flaws)} flaws are listed" if checked.flawed > listed else ""
+            first_flaws = f"; the first {len(flaws)} flaws are listed" if checked.flawed > listed else ""
             raise not_sent(
                 ErrorCode.BAD_VALUE,
-                f"{name}: {checked.flawed:,} of {count_rows(checked.read)} cannot be sent{more}.",
+                f"{name}: {checked.flawed:,} of {count_rows(checked.read)} cannot be sent{first_flaws}.",
                 facts={"flaws": [flaw._asdict() for flaw in flaws]},
             )
         yield checked
 
 
 def list_flaws(session: Session, flaws: list[Flaw]) -> None:
-    """Write a line for each flaw. Under --json the error has them."""
+    """Write each flaw as a line to stderr; nothing under --json, because the JSON error contains them."""
     if not session.options.json:
         width = len(str(flaws[-1].line))
         for flaw in flaws:
@@ -50,10 +50,10 @@ def list_flaws(session: Session, flaws: list[Flaw]) -> None:
 
 
 @contextmanager
-def _opened(session: Session, file: str) -> Iterator[BinaryIO]:
+def _open_file(session: Session, file: str) -> Iterator[BinaryIO]:
     if file == "-":
         stdin = session.runtime.stdin
-        # A text stream without a byte buffer: its content is small.
+        # A text stream without a byte buffer has little text, so it is read at once.
         yield getattr(stdin, "buffer", None) or io.BytesIO(stdin.read().encode("utf-8", "surrogateescape"))
         return
     try:
@@ -64,23 +64,23 @@ def _opened(session: Session, file: str) -> Iterator[BinaryIO]:
         yield source
 
 
-def named_batch(journal: Journal, name: str) -> Batch:
-    """Return a batch by name. Raises EscrowctlError `ErrorCode.NOT_FOUND`, with a hint."""
+def require_batch(journal: Journal, name: str) -> Batch:
+    """Return the batch `name`. Raises EscrowctlError `ErrorCode.NOT_FOUND`, with a hint to list the batches."""
     try:
         return find_batch(journal, name)
     except EscrowctlError as error:
-        error.hints = (*error.hints, command("batch list", "to see what the journal knows"))
+        error.hints = (*error.hints, command("batch list", "to see the batches in this journal"))
         raise
 
 
 @contextmanager
-def running_alone(session: Session, lock: str, name: str) -> Iterator[None]:
-    """Hold a batch's lock. Raises EscrowctlError `ErrorCode.BUSY` at once if another process runs `name`."""
+def hold_batch_lock(session: Session, lock: str, subject: str) -> Iterator[None]:
+    """Hold a batch's lock. Raises `BUSY` at once, with `subject` in the message, if another process holds it."""
     if not session.journal.locks.hold(lock):
         raise not_sent(
             ErrorCode.BUSY,
-            f"another process is running {name} now.",
-            hint=command("batch list", "to see how far it is"),
+            f"another process is working on {subject} now.",
+            hint=command("batch list", "to see its progress"),
         )
     try:
         yield

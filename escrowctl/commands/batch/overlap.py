@@ -1,4 +1,4 @@
-"""Treat rows that were sent before: refuse them, leave them out, or repeat them on purpose."""
+"""Decide about the rows of a file that were sent before: refuse them, leave them out, or send them again."""
 
 import shlex
 from collections import defaultdict
@@ -14,82 +14,82 @@ from escrowctl.journal.model import Entry, State
 from escrowctl.runtime import ago
 from escrowctl.session import Session
 
-_MOST_NAMED = 5
+_MAX_NAMED_LINES = 5
 
 
-def choose_rows(
-    session: Session, checked: CheckedFile, found: Overlaps, *, skip_done: bool
+def decide_overlaps(
+    session: Session, checked: CheckedFile, overlaps: Overlaps, *, skip_done: bool
 ) -> tuple[dict[int, tuple[int, ...]], set[int]]:
-    """Return two results: a map from line to the entries of other runs that it repeats; the lines to leave out.
+    """Return the entries (by number) of other runs that each line repeats, and the done lines, which are left out.
 
-    Raises EscrowctlError `ALREADY_DONE` if rows are done without `skip_done`, or done otherwise than the file says;
-    `EARLIER_UNKNOWN`, `BUSY` or `CONFLICT` for rows that may have been sent, or that another batch may still send.
+    Raises EscrowctlError: `ALREADY_DONE` if a row is done and `skip_done` is not set, or is done with other values;
+    `EARLIER_UNKNOWN`, `BUSY` or `CONFLICT` if a row may have been sent, or another batch may still send it.
     """
-    _refuse_open(checked, found)
-    _refuse_different(session, checked, found)
-    left_out = {line for line, _ in found.done}
+    _refuse_conflicting_rows(checked, overlaps)
+    _refuse_different_rows(session, checked, overlaps)
+    left_out = {line for line, _ in overlaps.done}
     if left_out and not skip_done:
-        line, entry = found.done[0]
+        line, entry = overlaps.done[0]
         when = ago(entry.settled_at or entry.sent_at, session.runtime.now())
         raise not_sent(
             ErrorCode.ALREADY_DONE,
             f"done already: {len(left_out):,} of these {checked.rows:,} rows (same {checked.kind.key}); "
-            f"line {line} is {entry.name}, {when}.",
+            f"line {line} was done as {entry.name}, {when}.",
             hint=Hint("repeat the command with --skip-done", "to leave them out"),
-            facts={"lines": sorted(left_out)[:_MOST_NAMED]},
+            facts={"lines": sorted(left_out)[:_MAX_NAMED_LINES]},
         )
     repeats: defaultdict[int, tuple[int, ...]] = defaultdict(tuple)
-    for line, entry in found.repeated:
+    for line, entry in overlaps.repeated:
         if line not in left_out:
             repeats[line] += (entry.number,)
     return repeats, left_out
 
 
-def _refuse_different(session: Session, checked: CheckedFile, found: Overlaps) -> None:
-    """Raise `ALREADY_DONE`, with every such line, if entries were done otherwise than their rows say."""
+def _refuse_different_rows(session: Session, checked: CheckedFile, overlaps: Overlaps) -> None:
+    """Raise `ALREADY_DONE`, and list the lines, if rows differ from the entries that are done for them."""
     done: defaultdict[int, list[Entry]] = defaultdict(list)
-    for line, entry in found.done:
+    for line, entry in overlaps.done:
         done[line].append(entry)
     flaws = []
     for line, row in checked:
-        differences = [(entry, _find_difference(session, checked.kind, row, entry)) for entry in done.get(line, ())]
-        # One matching entry is enough: other runs may have done the row otherwise.
-        if differences and all(why for _, why in differences):
-            entry, why = differences[0]
-            flaws.append(Flaw(line, f"{entry.name} is done, {why}"))
+        differences = [_describe_difference(session, checked.kind, row, entry) for entry in done.get(line, ())]
+        # One entry that matches the row is enough: other runs may have done it with other values.
+        if differences and all(differences):
+            flaws.append(Flaw(line, differences[0]))
     if not flaws:
         return
     list_flaws(session, flaws[:MOST_FLAWS])
     raise not_sent(
         ErrorCode.ALREADY_DONE,
-        f"{_name_lines(flaws)}: what is done is not what the file says.",
-        hint="correct or remove what differs",
-        facts={"flaws": [flaw._asdict() for flaw in flaws[:_MOST_NAMED]]},
+        f"{_name_lines(flaws)}: already done, but not as the file says.",
+        hint="correct or remove these rows",
+        facts={"flaws": [flaw._asdict() for flaw in flaws[:_MAX_NAMED_LINES]]},
     )
 
 
-def _find_difference(session: Session, kind: RowKind, row: RowContent, entry: Entry) -> str:
-    """Return the difference between an entry and its row, as text; empty if there is none."""
+def _describe_difference(session: Session, kind: RowKind, row: RowContent, entry: Entry) -> str:
+    """Return how a done entry differs from its row, as a sentence without full stop; empty if it does not."""
     if entry.settlement.remark is not None:
-        return f"but {entry.settlement.remark}"
-    was, now = entry.intent.money, row.money
-    if was is not None and now is not None and (was.amount, was.currency) != (now.amount, now.currency):
-        return f"with {was.amount} {was.currency}; the file says {now.amount} {now.currency}"
-    names = list_differences(row, entry, session.service) if kind is CREATES else []
-    return f"but its body differs from the file in {', '.join(names)}" if names else ""
+        return f"{entry.name} is done, but {entry.settlement.remark}"
+    sent, wanted = entry.intent.money, row.money
+    if sent is not None and wanted is not None and (sent.amount, sent.currency) != (wanted.amount, wanted.currency):
+        return f"{entry.name} is done with {sent}, but the file says {wanted}"
+    fields = list_differences(row, entry, session.service) if kind is CREATES else []
+    return f"{entry.name} is done, but its body differs from the file in {', '.join(fields)}" if fields else ""
 
 
-def _refuse_open(checked: CheckedFile, found: Overlaps) -> None:
-    """Refuse rows with an open earlier write, whatever the operator chose.
+def _refuse_conflicting_rows(checked: CheckedFile, overlaps: Overlaps) -> None:
+    """Refuse rows that may have been sent, or that another batch may still send. No option allows them.
 
-    Raises `EARLIER_UNKNOWN` (outcome unknown), `BUSY` (in flight), or `CONFLICT` (similar entry, or in another batch).
+    Raises `EARLIER_UNKNOWN` if the outcome of an earlier write is unknown, `BUSY` if all such writes are in flight,
+    and `CONFLICT` if an earlier write may be the same one, or if an unfinished batch has the same row.
     """
     key = checked.kind.key
     same = f"same {key if checked.has_keys else 'row'}"
-    if found.unknown:
-        line, entry = found.unknown[0]
-        lines = _name_lines(found.unknown)
-        if all(one.state is State.IN_FLIGHT for _, one in found.unknown):
+    if overlaps.unknown:
+        line, entry = overlaps.unknown[0]
+        lines = _name_lines(overlaps.unknown)
+        if all(one.state is State.IN_FLIGHT for _, one in overlaps.unknown):
             raise not_sent(ErrorCode.BUSY, f"another process is sending {lines} of this file ({same}).")
         raise EscrowctlError(
             ErrorCode.EARLIER_UNKNOWN,
@@ -97,35 +97,36 @@ def _refuse_open(checked: CheckedFile, found: Overlaps) -> None:
             effect=Effect.NOTHING_SENT,
             hint=(
                 command(f"journal resolve {entry.name}", f"to resolve {entry.name} (line {line})"),
-                command("journal list --unknown", "to see all that are unknown"),
+                command("journal list --unknown", "to see all unknown writes"),
             ),
             outcome=Outcome.UNKNOWN,
             facts=entry.facts,
         )
-    if found.other:
-        entry = found.other[0][1]
+    if overlaps.other:
+        entry = overlaps.other[0][1]
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"{_name_lines(found.other)} may have been sent before: with another API key, or under another spelling of "
-            f"the {key} ({entry.name}).",
+            f"{_name_lines(overlaps.other)} may have been sent before, with another API key or another spelling of "
+            f"the {key}: see {entry.name}.",
             hint=command(f"tx get {shlex.quote(entry.record_id)}", "to see what the service reports")
             if entry.record_id
             else command(f"journal show {entry.name}"),
         )
-    if found.planned:
-        name = found.planned[0][1].name
+    if overlaps.planned:
+        name = overlaps.planned[0][1].name
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"{_name_lines(found.planned)}: planned in {name} too, and not sent yet (same {key}).",
+            f"{_name_lines(overlaps.planned)}: not sent yet, but also in batch {name} (same {key}).",
             hint=(
-                command(f"batch resume {name}", "to send them as they were in that file"),
-                command(f"batch drop {name}", "to drop the rest of it, then send this file"),
+                command(f"batch resume {name}", f"to send the unsent rows of {name}"),
+                command(f"batch drop {name}", "or, to drop them before you send this file"),
             ),
         )
 
 
-def _name_lines(found: Sequence[tuple[int, object]]) -> str:
-    if len(found) == 1:
-        return f"line {found[0][0]}"
-    named = ", ".join(str(line) for line, _ in found[:_MOST_NAMED])
-    return f"lines {named}" + (f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else "")
+def _name_lines(rows: Sequence[tuple[int, object]]) -> str:
+    lines = [str(line) for line, _ in rows]
+    if len(lines) == 1:
+        return f"line {lines[0]}"
+    more = f" and {len(lines) - _MAX_NAMED_LINES:,} more" if len(lines) > _MAX_NAMED_LINES else ""
+    return f"lines {', '.join(lines[:_MAX_NAMED_LINES])}{more}"

@@ -1,4 +1,4 @@
-"""`escrowctl batch create|release|resume`: a file is checked, planned, confirmed and sent."""
+"""`escrowctl batch create|release|resume`: check, plan, confirm and send the rows of a file."""
 
 import shlex
 from pathlib import Path
@@ -26,18 +26,18 @@ from escrowctl.batch.rows import CREATES, RELEASES, RowContent, RowKind, request
 from escrowctl.batch.run import Run
 from escrowctl.batch.senders import Senders
 from escrowctl.batch.worker import Worker
-from escrowctl.commands.batch.opening import checked_file, named_batch, running_alone
-from escrowctl.commands.batch.overlap import choose_rows
-from escrowctl.commands.batch.summary import cut_short, finished_before, judge, rejects_hint, report_run
+from escrowctl.commands.batch.opening import checked_file, hold_batch_lock, require_batch
+from escrowctl.commands.batch.overlap import decide_overlaps
+from escrowctl.commands.batch.summary import already_sent_error, cut_short_error, make_report, rejects_hint, report_run
 from escrowctl.commands.batch.typed import (
-    CheckOption,
     ConcurrencyOption,
     CountOption,
+    DryRunOption,
     FileArgument,
-    How,
     NameArgument,
     RateOption,
     ResultsOption,
+    SendOptions,
     SkipOption,
     TotalOption,
     parse_totals,
@@ -63,10 +63,10 @@ def create(
     yes: YesOption = False,
     expect_count: CountOption = None,
     expect_total: TotalOption = None,
-    dry_run: CheckOption = False,
+    dry_run: DryRunOption = False,
     skip_done: SkipOption = False,
     run_key: Annotated[
-        str | None, typer.Option("--run-key", metavar="TEXT", help="Create again what other runs than TEXT did.")
+        str | None, typer.Option("--run-key", metavar="TEXT", help="Name this run; create rows of other runs again.")
     ] = None,
     concurrency: ConcurrencyOption = 8,
     rps: RateOption = None,
@@ -75,7 +75,7 @@ def create(
     """Create an escrow for each row of a file.
 
     Columns are amount, currency, reference (see escrowctl help batch). The complete file is
-    checked before anything is sent. The same file again resumes where it stopped.
+    checked before anything is sent. If a run stops early, the same command resumes it.
 
     \b
     Examples:
@@ -85,8 +85,8 @@ def create(
     session = session_of(context)
     totals, key = parse_totals(session, expect_total), check_text(run_key, name="--run-key")
     key = fold_reference(key) if key is not None else None
-    how = How(yes, expect_count, totals, dry_run, concurrency, rps, results, skip_done, key)
-    _start(session, CREATES, file, how)
+    options = SendOptions(yes, expect_count, totals, dry_run, concurrency, rps, results, skip_done, key)
+    _start_or_resume(session, CREATES, file, options)
 
 
 def release(
@@ -95,7 +95,7 @@ def release(
     yes: YesOption = False,
     expect_count: CountOption = None,
     expect_total: TotalOption = None,
-    dry_run: CheckOption = False,
+    dry_run: DryRunOption = False,
     skip_done: SkipOption = False,
     concurrency: ConcurrencyOption = 8,
     rps: RateOption = None,
@@ -113,7 +113,8 @@ def release(
     """
     session = session_of(context)
     totals = parse_totals(session, expect_total)
-    _start(session, RELEASES, file, How(yes, expect_count, totals, dry_run, concurrency, rps, results, skip_done))
+    options = SendOptions(yes, expect_count, totals, dry_run, concurrency, rps, results, skip_done)
+    _start_or_resume(session, RELEASES, file, options)
 
 
 def resume(
@@ -122,12 +123,12 @@ def resume(
     yes: YesOption = False,
     expect_count: CountOption = None,
     expect_total: TotalOption = None,
-    dry_run: CheckOption = False,
+    dry_run: DryRunOption = False,
     concurrency: ConcurrencyOption = 8,
     rps: RateOption = None,
     results: ResultsOption = None,
 ) -> None:
-    """Send what a batch has not sent.
+    """Send the unsent rows of a batch.
 
     \b
     Examples:
@@ -135,56 +136,56 @@ def resume(
       escrowctl batch resume b41 --yes --rps 5
     """
     session = session_of(context)
-    how = How(yes, expect_count, parse_totals(session, expect_total), dry_run, concurrency, rps, results)
+    options = SendOptions(yes, expect_count, parse_totals(session, expect_total), dry_run, concurrency, rps, results)
     session.journals.guard_live_writes(session.service, session.console)
-    with running_alone(session, named_batch(session.journal, name).lock, name):
-        _resume(session, named_batch(session.journal, name), how)
+    with hold_batch_lock(session, require_batch(session.journal, name).lock, name):
+        _resume(session, require_batch(session.journal, name), options)
 
 
-def _start(session: Session, kind: RowKind, file: str, how: How) -> None:
+def _start_or_resume(session: Session, kind: RowKind, file: str, options: SendOptions) -> None:
     """Create a batch from a file and send it. If the file already has a batch, resume that one."""
-    if file == "-" and not (how.yes or how.dry_run):
+    if file == "-" and not (options.yes or options.dry_run):
         raise confirmation_needed(
             "the rows come from standard input, so escrowctl cannot ask for confirmation", "--yes"
         )
     session.journals.guard_live_writes(session.service, session.console)
     with checked_file(session, kind, file) as checked:
-        if how.run_key is not None and not checked.has_keys:
-            raise bad_value(f'--run-key "{how.run_key}" needs a reference in each row, and a row has none.')
-        with running_alone(session, lock_name(checked.digest, how.run_key), "this file"):
-            same = find_same(session.journal, checked, session.service, how.run_key)
-            if same is None:
-                _start_new(session, checked, file, how)
+        if options.run_key is not None and not checked.has_keys:
+            raise bad_value(f'--run-key "{options.run_key}" needs a reference in each row, but a row has none.')
+        with hold_batch_lock(session, lock_name(checked.digest, options.run_key), "this file"):
+            existing = find_same(session.journal, checked, session.service, options.run_key)
+            if existing is None:
+                _start_new_batch(session, checked, file, options)
             else:
-                _resume(session, same, how, file=checked)
+                _resume(session, existing, options, file=checked)
 
 
-def _start_new(session: Session, checked: CheckedFile, file: str, how: How) -> None:
+def _start_new_batch(session: Session, checked: CheckedFile, file: str, options: SendOptions) -> None:
     kind, service, journal = checked.kind, session.service, session.journal
     if kind is CREATES and not checked.has_keys:
-        why = "they are known by this file alone. In any other file, or in another order, they are created again"
-        session.console.note("no_references", f'the rows have no "reference": {why}', important=True)
-    found = find_overlaps(journal, checked, service, how.run_key)
-    repeats, left_out = choose_rows(session, checked, found, skip_done=how.skip_done)
-    sums = _sums_without(checked, left_out)
-    # --expect-* counts the complete file, even if rows are done: so the same command line also resumes it.
-    how.require_expected(checked.rows, checked.sums)
+        message = "rows without a reference are created again if they are in another file, or in another order"
+        session.console.note("no_references", message, important=True)
+    overlaps = find_overlaps(journal, checked, service, options.run_key)
+    repeats, left_out = decide_overlaps(session, checked, overlaps, skip_done=options.skip_done)
+    sums = _sum_rows_without(checked, left_out)
+    # --expect-* is compared with the complete file, with rows that are done: so the same command also resumes it.
+    options.require_expected(checked.rows, checked.sums)
     if not sums:
-        _note_all_done(session, how, checked.rows)
+        _note_all_done(session, options, checked.rows)
         return
     require_reason(service, kind.operation, journal, None)
     _require_under_caps(session, kind, sums)
     source = "standard input" if file == "-" else Path(file).name
     now = timestamp(session.runtime.now())
-    batch = make_batch(journal, checked, service, source=source, sums=sums, run_key=how.run_key, now=now)
-    written = ", amounts as written in the file" if any(sums) else ""
+    batch = make_batch(journal, checked, service, source=source, sums=sums, run_key=options.run_key, now=now)
+    with_amounts = ", with the amounts in the file" if any(sums) else ""
     lines = [
-        f"{batch.name}, new: {batch.verb} {count_escrows(batch.rows)}{written}",
+        f"{batch.name}, new: {batch.verb} {count_escrows(batch.rows)}{with_amounts}",
         *sum_lines(sums, count_rows),
         *([f"  left out, because done already: {count_rows(len(left_out))}"] if left_out else []),
-        *([f"  created before, and created again: {count_rows(len(repeats))}"] if repeats else []),
+        *([f"  created by another run, and now created again: {count_rows(len(repeats))}"] if repeats else []),
     ]
-    if not _is_confirmed(session, how, batch, sums, lines):
+    if not _confirm(session, options, batch, sums, lines):
         return
     with session.signals.held():
         stored = store_plan(
@@ -198,81 +199,82 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How) -> N
         )
         checked.close()
         if stored.name != batch.name:
-            taken = f"another process took the name {batch.name} meanwhile: this batch is {stored.name}"
-            session.console.note("name", taken, important=True)
-        _send(session, stored, how, batch.rows)
+            message = f"another process took the name {batch.name} meanwhile: this batch is {stored.name}"
+            session.console.note("name", message, important=True)
+        _send(session, stored, options, batch.rows)
 
 
-def _resume(session: Session, batch: Batch, how: How, *, file: CheckedFile | None = None) -> None:
-    """Send the unsent rows of a batch. If it is resumed by its `file`, --expect-* counts that complete file."""
+def _resume(session: Session, batch: Batch, options: SendOptions, *, file: CheckedFile | None = None) -> None:
+    """Send the unsent rows of a batch. --expect-* is compared with them, or with all rows of `file` if given."""
     service = session.service
     if batch.dropped:
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"{batch.name} cannot be resumed: what it had not sent was dropped.",
-            hint=rejects_hint(batch, "to send it from another file, first"),
+            f"{batch.name} cannot be resumed: its unsent rows were dropped.",
+            hint=rejects_hint(batch, "to send them from a new file, first save them"),
         )
     if not batch.is_for(service):
         raise not_sent(ErrorCode.CONFLICT, f"{batch.name} was created for {batch.service}, not for {service.identity}.")
     account, earlier = account_of(service), Account(*batch.account)
-    # If the service has taken no row, such as with a wrong API key, the right key of this account may go on.
-    is_untaken = sum_up(session.journal, batch).counts[Outcome.NOT_SENT] == batch.rows and not account.is_other(earlier)
-    if not (account.is_same(earlier) or is_untaken):
-        again = command(f"batch drop {batch.name}", "or, to send the rest from the file with --skip-done, first")
+    # If no row was sent (a row with a refused key counts as not sent), the batch may go on with the right key.
+    may_adopt = sum_up(session.journal, batch).counts[Outcome.NOT_SENT] == batch.rows and not account.is_other(earlier)
+    if not (account.is_same(earlier) or may_adopt):
+        drop = command(f"batch drop {batch.name}", "or, before you send its file again with --skip-done")
         raise not_sent(
             ErrorCode.CONFLICT,
             f"{batch.name} was created with another API key, which may belong to another account.",
-            hint=command(f"config set account {shlex.quote(earlier.name)}", "if both keys belong to that account")
+            hint=command(f"config set account {shlex.quote(earlier.name)}", f"if both keys belong to {earlier.name}")
             if earlier.name is not None
-            else ("use the API key that it was created with", again),
+            else ("use the API key that it was created with", drop),
         )
     sums, unknown = sum_unsent(session.journal, batch, service)
     count = sum(one.rows for one in sums.values())
     if not count:
-        report = judge(session, session.journal, batch)
-        if how.skip_done and report.error is None:
-            _note_all_done(session, how, file.rows if file else batch.rows)
+        report = make_report(session, session.journal, batch)
+        if options.skip_done and report.error is None:
+            _note_all_done(session, options, file.rows if file else batch.rows)
             return
-        raise finished_before(session, report)
-    how.require_expected(*((file.rows, file.sums) if file is not None else (count, sums)))
+        raise already_sent_error(session, report)
+    options.require_expected(*((file.rows, file.sums) if file is not None else (count, sums)))
     when = ago(batch.made_at, session.runtime.now())
     header = f"{batch.name}, created {when} from {batch.source}; to send: {count_rows(count)}"
     lines = [header, *sum_lines(sums, count_rows)]
     if unknown:
-        lines.append(f"  of these unknown, and sent again under their idempotency keys: {count_rows(unknown)}")
-    if _is_confirmed(session, how, batch, sums, lines):
+        lines.append(f"  of these, unknown and sent again under the same idempotency key: {count_rows(unknown)}")
+    if _confirm(session, options, batch, sums, lines):
         with session.signals.held():
             if not account.is_same(earlier):
                 batch = adopt(session.journal, batch, account)
-            _send(session, batch, how, count)
+            _send(session, batch, options, count)
 
 
-def _send(session: Session, batch: Batch, how: How, count: int) -> None:
-    """Run a batch and show its outcomes."""
-    runtime, service, journal, options = session.runtime, session.service, session.journal, session.options
+def _send(session: Session, batch: Batch, options: SendOptions, count: int) -> None:
+    """Send `count` unsent rows of a batch, and show the outcomes of all its rows. Raises the error of the batch."""
+    runtime, service, journal, shared_options = session.runtime, session.service, session.journal, session.options
     session.names.add_in_journal("batch", [batch.name])
-    connect, is_here = session.connector.opener(service), session.connector.is_in_process(service)
-    # With -v, another process prints lines between two drawings.
-    draws = session.console.can_draw and not (options.verbose or options.debug)
-    progress = Progress(session.console, batch, service, runtime, rows=count, size=how.size, draws=draws)
+    connect, in_process = session.connector.opener(service), session.connector.is_in_process(service)
+    # With -v or --debug, the sending processes print lines that would break the drawn line.
+    draws = session.console.can_draw and not (shared_options.verbose or shared_options.debug)
+    progress = Progress(session.console, batch, service, runtime, rows=count, size=options.concurrency, draws=draws)
     try:
-        senders = Senders(lambda: Worker(service, connect(), runtime), min(how.size, count), in_process=is_here)
+        size = min(options.concurrency, count)
+        senders = Senders(lambda: Worker(service, connect(), runtime), size, in_process=in_process)
     except OSError as error:
-        raise bad_value(f"--concurrency {how.size}: {error.strerror}. Use a lower number.") from error
-    pace = Pace(how.rate, runtime.monotonic())
-    run = Run(batch, service, journal, senders, pace, how.size, runtime, session.signals, progress)
+        raise bad_value(f"--concurrency {options.concurrency}: {error.strerror}. Use a lower number.") from error
+    pace = Pace(options.rate, runtime.monotonic())
+    run = Run(batch, service, journal, senders, pace, options.concurrency, runtime, session.signals, progress)
     try:
         run.go(list_unsent(journal, batch, service))
         try:
             store_reasons(journal, batch, progress.reasons)
         except EscrowctlError as error:
-            why = f"escrowctl could not store why rows were not sent, and only shows it above: {error.message}"
-            session.console.note("reasons_not_kept", why, important=True)
-        report = judge(session, journal, batch)
+            message = f"the reasons above, why rows were not sent, could not be stored: {error.message}"
+            session.console.note("reasons_not_kept", message, important=True)
+        report = make_report(session, journal, batch)
     except EscrowctlError as error:
         if not run.counts:
             raise
-        raise cut_short(session, batch, run.counts, error) from error
+        raise cut_short_error(session, batch, run.counts, error) from error
     finally:
         session.console.erase()
         senders.close()
@@ -280,22 +282,22 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
             defect = RuntimeError("internal error in the process that sends")
             defect.add_note(run.defect)
             session.defects.append(defect)
-    report_run(session, report, how.results, halted=run.halted, stopped=run.stopped)
+    report_run(session, report, options.results, halted=run.halted, stopped=run.stopped)
 
 
 def _require_under_caps(session: Session, kind: RowKind, sums: dict[str, Sum]) -> None:
-    """Raise `ErrorCode.CAPPED`, before anything is sent, if the sum of the rows is above a cap."""
+    """Raise `ErrorCode.CAPPED` if the rows of a currency together exceed a cap."""
     service, intents = session.service, []
     for currency, found in sums.items():
         if currency:
             row = RowContent("x", f"{found.amount:f}", currency)
             request = request_row(kind, row, service)._replace(money=row.money)
-            # A batch but no line: the intent is for all rows together.
+            # The intent has a batch but no line: it is about all rows together.
             intents.append(make_intent(service, request, "", operator="")._replace(batch="b0"))
     session.journal.refuse_over_caps(intents, service.caps)
 
 
-def _sums_without(checked: CheckedFile, left_out: set[int]) -> dict[str, Sum]:
+def _sum_rows_without(checked: CheckedFile, left_out: set[int]) -> dict[str, Sum]:
     if not left_out:
         return checked.sums
     sums: dict[str, Sum] = {}
@@ -305,31 +307,31 @@ def _sums_without(checked: CheckedFile, left_out: set[int]) -> dict[str, Sum]:
     return sums
 
 
-def _note_all_done(session: Session, how: How, rows: int) -> None:
+def _note_all_done(session: Session, options: SendOptions, rows: int) -> None:
     session.console.note("all_done", f"done already: {count_rows(rows)}. Nothing was sent")
     if session.options.json:
         counts: dict[str, JsonValue] = {one.value: Number("0") for one in Outcome}
-        rest: dict[str, JsonValue] = {"dry_run": True, "totals": {}} if how.dry_run else counts
+        rest: dict[str, JsonValue] = {"dry_run": True, "totals": {}} if options.dry_run else counts
         session.console.document({"batch": None, "rows": Number("0"), **rest})
 
 
-def _is_confirmed(session: Session, how: How, batch: Batch, sums: dict[str, Sum], lines: list[str]) -> bool:
-    """Confirm that the rows are sent. False after a dry run: then all checks on this machine have passed."""
-    require_replaceable(how.results, batch.name)
+def _confirm(session: Session, options: SendOptions, batch: Batch, sums: dict[str, Sum], lines: list[str]) -> bool:
+    """Ask whether to send the batch, which `lines` describe, unless --yes is given. Return False for a dry run."""
+    require_replaceable(options.results, batch.name)
     count = sum(one.rows for one in sums.values())
-    if how.dry_run and session.options.json:
+    if options.dry_run and session.options.json:
         totals: JsonValue = {code: Number(f"{one.amount:f}") for code, one in sums.items() if code}
         session.console.document({"dry_run": True, "batch": batch.name, "rows": Number(str(count)), "totals": totals})
-    if not how.dry_run:
+    if not options.dry_run:
         require_writable(session.service)
-    if how.dry_run or how.yes:
+    if options.dry_run or options.yes:
         for line in lines:
-            session.console.note("plan", line.strip(), word="plan", important=how.dry_run)
-    if how.dry_run:
-        forbidden = "; read_only would refuse to send it" if session.service.read_only else ""
+            session.console.note("plan", line.strip(), word="plan", important=options.dry_run)
+    if options.dry_run:
+        forbidden = "; without --dry-run, read_only would refuse to send" if session.service.read_only else ""
         session.console.note("dry_run", f"nothing was sent, and nothing was stored{forbidden}", important=True)
-    elif not how.yes:
-        asked = f"{kind_of(batch.kind.operation.name).warning} Type the number of rows to send them:".lstrip()
+    elif not options.yes:
+        question = f"{kind_of(batch.kind.operation.name).warning} Type the number of rows to send them:".lstrip()
         why = f"the {batch.verb} of {count_rows(count)} needs confirmation"
-        session.prompt.confirm([*lines, asked], str(count), why=why, declined="the batch was not started")
-    return not how.dry_run
+        session.prompt.confirm([*lines, question], str(count), why=why, declined="the batch was not started")
+    return not options.dry_run

@@ -1,4 +1,4 @@
-"""The outcomes of a batch: shown as a table or one document, and turned into the error of the command."""
+"""Show the outcomes of a batch's rows, and find the error that the command ends with."""
 
 import shlex
 from collections import Counter, defaultdict
@@ -36,25 +36,25 @@ from escrowctl.session import Session
 from escrowctl.writes.kinds import kind_of
 
 _PAGE = 500
-_MOST_LINES, _MOST_REASONS = 5, 3
-_STATES = {
+_MAX_LINES, _MAX_REASONS = 5, 3
+_EXPLAINING_STATES = {
     Outcome.DONE: (State.DONE,),
     Outcome.REFUSED: (State.REFUSED,),
     Outcome.UNKNOWN: OPEN_STATES,
     Outcome.NOT_SENT: (State.REFUSED,),
 }
-"""Outcome -> the states of the entries that say why rows have it."""
+"""Outcome -> states. Entries in these states say why rows have the outcome."""
 
 
-def summarise(summary: Summary) -> dict[str, JsonValue]:
-    """Return a batch's counts, which add up to its rows."""
+def count_outcomes(summary: Summary) -> dict[str, JsonValue]:
+    """Return a JSON object with the batch's name, the number of its rows, and how many have each outcome."""
     counts = {"rows": summary.batch.rows} | {one.value: summary.counts[one] for one in Outcome}
     return {"batch": summary.batch.name} | {name: Number(str(count)) for name, count in counts.items()}
 
 
 def show_summary(session: Session, summary: Summary) -> None:
-    """Show the rows and amounts by outcome."""
-    document = summarise(summary)
+    """Show the number of rows and their amounts for each outcome."""
+    document = count_outcomes(summary)
     if session.options.quiet and not session.options.fields:
         session.console.show(View(document, summary.batch.name))
         return
@@ -68,20 +68,20 @@ def show_summary(session: Session, summary: Summary) -> None:
 
 
 def save_results(session: Session, journal: Journal, batch: Batch, path: Path) -> None:
-    """Write the results file. Raises EscrowctlError: `BAD_VALUE` if another file exists there, `OUTPUT_UNUSABLE`."""
+    """Write each row's result to a file. Raises `BAD_VALUE` if another file exists there, or `OUTPUT_UNUSABLE`."""
     require_replaceable(path, batch.name)
     session.console.note("results", f"wrote {path} ({count_rows(write_results(journal, batch, path))})")
 
 
 class Report(NamedTuple):
-    """The outcomes of a batch. `error` is None if every row is done as requested; `reasons` are for the other rows."""
+    """The outcomes of a batch. `error` is None if all rows are done as requested; `reasons` say why some are not."""
 
     summary: Summary
     error: EscrowctlError | None
     reasons: list[tuple[Outcome, str]]
 
     def show(self, session: Session) -> None:
-        """Report the rows that are not done as requested, or not confirmed by a reading."""
+        """Write notes on the rows that are not done as requested, or that no read has confirmed."""
         for outcome, text in self.reasons:
             word = "differs" if outcome is Outcome.DONE else outcome.words
             session.console.note(outcome.value, text, word=word, important=True)
@@ -95,8 +95,8 @@ class Report(NamedTuple):
             )
 
 
-def judge(session: Session, journal: Journal, batch: Batch) -> Report:
-    """Return the report of a batch. This reads all that it needs from the journal."""
+def make_report(session: Session, journal: Journal, batch: Batch) -> Report:
+    """Return the report of a batch, from its entries in the journal."""
     summary = sum_up(journal, batch)
     return Report(summary, _find_error(session, journal, summary), list(_list_reasons(journal, summary)))
 
@@ -104,67 +104,70 @@ def judge(session: Session, journal: Journal, batch: Batch) -> Report:
 def report_run(
     session: Session, report: Report, results: Path | None, *, halted: str, stopped: ErrorCode | None
 ) -> None:
-    """Show the outcomes of a run. Raises `report.error` if a row is not done as requested; Stopped after a signal."""
+    """Show the outcomes of a run. Raises `report.error`, if there is one; Stopped if a signal ended the run.
+
+    `halted`: why the run ended early, or empty. `stopped`: the code of the signal.
+    """
     batch, counts = report.summary.batch, report.summary.counts
     if results is not None:
-        with _reporting(session, report):
+        with _showing_results(session, report):
             save_results(session, session.journal, batch, results)
-    with _reporting(session, report):
+    with _showing_results(session, report):
         show_summary(session, report.summary)
     report.show(session)
     if halted:
         session.console.note("halted", f"{batch.name} stopped early: {halted}", word="stopped", important=True)
-    left = counts[Outcome.NOT_SENT]
-    if stopped is not None and left and not counts[Outcome.UNKNOWN]:
-        rest = f"{batch.name}: {count_rows(left)} not sent"
-        raise Stopped(stopped, f"{rest}. To send the rest: {session.invocation} batch resume {batch.name}")
+    unsent = counts[Outcome.NOT_SENT]
+    if stopped is not None and unsent and not counts[Outcome.UNKNOWN]:
+        resume = f"{session.invocation} batch resume {batch.name}"
+        raise Stopped(stopped, f"{batch.name}: {count_rows(unsent)} not sent. To send the rest: {resume}")
     if report.error is not None:
         raise report.error
     if stopped is not None:
-        raise Stopped(stopped, f"{_all_done(batch)}.")
+        raise Stopped(stopped, f"{_describe_all_done(batch)}.")
 
 
 @contextmanager
-def _reporting(session: Session, report: Report) -> Iterator[None]:
-    """Raise `RESULT_NOT_PRINTED` if the block fails after all rows are done. Otherwise warn: an error follows."""
+def _showing_results(session: Session, report: Report) -> Iterator[None]:
+    """If the `with` block fails, raise `RESULT_NOT_PRINTED`; but only warn if `report` has an error to raise."""
     batch = report.summary.batch
-    again = command(f"batch show {batch.name} --results {batch.name}.csv", "to write the results")
+    save = command(f"batch show {batch.name} --results {batch.name}.csv", "to write the results")
     try:
-        with printing_result(None if report.error else _all_done(batch)):
+        with printing_result(None if report.error else _describe_all_done(batch)):
             yield
     except EscrowctlError as error:
         if report.error is None:
-            error.hints = (again,)
+            error.hints = (save,)
             raise
         why, invocation = why_unprinted(error), session.invocation
-        session.console.note("results", why, word="warning", important=True, hints=(again,), invocation=invocation)
+        session.console.note("results", why, word="warning", important=True, hints=(save,), invocation=invocation)
     except OutputClosedError:
         # Nobody reads the table. The error goes to stderr.
         if report.error is None:
             raise
 
 
-def _all_done(batch: Batch) -> str:
-    return f"{batch.name}: {'its 1 row is' if batch.rows == 1 else f'all {batch.rows:,} rows are'} done"
+def _describe_all_done(batch: Batch) -> str:
+    return f"{batch.name}: its 1 row is done" if batch.rows == 1 else f"{batch.name}: all {batch.rows:,} rows are done"
 
 
-def cut_short(session: Session, batch: Batch, counts: Counter[Outcome], error: EscrowctlError) -> EscrowctlError:
-    """Return the error of a run that failed after some rows had ended, with the counts so far."""
+def cut_short_error(session: Session, batch: Batch, counts: Counter[Outcome], error: EscrowctlError) -> EscrowctlError:
+    """Return the error of a run that `error` ended early. `counts`: the outcomes of the rows until then."""
     unknown = counts[Outcome.UNKNOWN]
     return EscrowctlError(
         ErrorCode.SOME_UNKNOWN if unknown else ErrorCode.SOME_FAILED,
-        f"{error.message} Until then, this run of {batch.name} came to: {_describe(counts)}.",
+        f"{error.message} Outcomes of this run of {batch.name} until then: {_describe_counts(counts)}.",
         hint=(*advise(error, session).hints[:1], command(f"batch show {batch.name}", "to see the batch")),
         outcome=Outcome.UNKNOWN if unknown else None,
         facts={"batch": batch.name},
     )
 
 
-def finished_before(session: Session, report: Report) -> EscrowctlError:
-    """Return the error for a file without unsent rows: `ALREADY_DONE`, or `EARLIER_UNKNOWN`."""
+def already_sent_error(session: Session, report: Report) -> EscrowctlError:
+    """Return the error of a batch without unsent rows: `EARLIER_UNKNOWN` if one is unknown, else `ALREADY_DONE`."""
     batch, counts = report.summary.batch, report.summary.counts
     when = ago(batch.made_at, session.runtime.now())
-    message = f"sent before, {when}: {batch.name} from {batch.source} has {_describe(counts)}."
+    message = f"already sent as {batch.name} ({when}, from {batch.source}): {_describe_counts(counts)}."
     hints = report.error.hints if report.error else (command(f"batch show {batch.name}", "to see it"),)
     if counts[Outcome.REFUSED] == batch.rows:
         hints = (*hints[:1], Hint("repeat the command with --run-key NAME", "to send the file again unchanged"))
@@ -176,75 +179,75 @@ def finished_before(session: Session, report: Report) -> EscrowctlError:
 
 
 def _find_error(session: Session, journal: Journal, summary: Summary) -> EscrowctlError | None:
-    """Return the error of a batch; None if all rows are done as requested. `CHECK_FAILED`: done, but otherwise."""
+    """Return the error of a batch: `CHECK_FAILED` if all rows are done, but some not as requested. None: no error."""
     batch, counts = summary.batch, summary.counts
     is_done = counts[Outcome.DONE] == batch.rows
     if is_done and not summary.remarks:
         return None
-    otherwise = f"; {summary.remarks:,} done otherwise than asked, or not confirmed" if summary.remarks else ""
+    remarks = f" Done, but not as requested or not confirmed: {summary.remarks:,}." if summary.remarks else ""
     code = ErrorCode.CHECK_FAILED if is_done else ErrorCode.SOME_FAILED
     return EscrowctlError(
         ErrorCode.SOME_UNKNOWN if counts[Outcome.UNKNOWN] else code,
-        f"{batch.name}: {_describe(counts)}, of {count_rows(batch.rows)}{otherwise}.",
+        f"{batch.name} has {count_rows(batch.rows)}: {_describe_counts(counts)}.{remarks}",
         hint=_list_hints(session, journal, summary),
         outcome=Outcome.UNKNOWN if counts[Outcome.UNKNOWN] else Outcome.DONE if is_done else None,
-        facts={} if is_done else dict(summarise(summary)),
+        facts={} if is_done else dict(count_outcomes(summary)),
     )
 
 
-def _describe(counts: Counter[Outcome]) -> str:
+def _describe_counts(counts: Counter[Outcome]) -> str:
     return ", ".join(f"{counts[one]:,} {one.words}" for one in Outcome if counts[one])
 
 
 def _list_hints(session: Session, journal: Journal, summary: Summary) -> tuple[Hint, ...]:
-    """Return the next commands: for unknown rows first, then for rows that are not sent, refused, or differ."""
+    """Return the next commands: for unknown rows; else for unsent rows, refused rows, or rows that differ."""
     batch, counts = summary.batch, summary.counts
-    if (entry := next(_entries(journal, batch, *OPEN_STATES), None)) is not None:
+    if (entry := next(_list_entries(journal, batch, *OPEN_STATES), None)) is not None:
         resolve = command(f"journal resolve {entry.name}", f"to resolve {entry.name} (line {entry.intent.line})")
-        return (resolve, command("journal list --unknown", "to see all that are unknown"))
+        return (resolve, command("journal list --unknown", "to see all unknown writes"))
     if counts[Outcome.NOT_SENT] and not batch.dropped:
         return _advise_resuming(session, journal, batch)
     if counts[Outcome.REFUSED] or counts[Outcome.NOT_SENT]:
         run_key = f" --run-key {shlex.quote(batch.run_key)}" if batch.run_key else ""
-        again = command(f"batch {batch.verb} {_rejects_file(batch)}{run_key}", "then, when corrected")
-        return (rejects_hint(batch, "to correct these rows, first"), again)
+        resend = command(f"batch {batch.verb} {_name_rejects_file(batch)}{run_key}", "then send the corrected file")
+        return (rejects_hint(batch, "to correct these rows, first save them"), resend)
     return (command(f"batch show {batch.name} --results {batch.name}.csv", "to see each row"),)
 
 
 def rejects_hint(batch: Batch, label: str) -> Hint:
-    """Return the command that writes a batch's rejects into a file."""
-    return command(f"batch rejects {batch.name} > {_rejects_file(batch)}", label)
+    """Return the command that writes a batch's refused and dropped rows into a file. `label`: its purpose."""
+    return command(f"batch rejects {batch.name} > {_name_rejects_file(batch)}", label)
 
 
-def _rejects_file(batch: Batch) -> str:
+def _name_rejects_file(batch: Batch) -> str:
     return f"{batch.name}-rejects.{'jsonl' if batch.is_json else 'csv'}"
 
 
 def _advise_resuming(session: Session, journal: Journal, batch: Batch) -> tuple[Hint, ...]:
-    """Return the command that sends the rest. A command needed first comes before it, otherwise `drop` after it."""
-    refused = [entry.settlement for entry in _entries(journal, batch, State.REFUSED)]
-    service = _service_of(session)
+    """Return the command that sends the unsent rows: after a command that must come first, or before `drop`."""
+    refused = [entry.settlement for entry in _list_entries(journal, batch, State.REFUSED)]
+    service = _find_service(session)
     first: tuple[Hint, ...] = ()
     if any(one.http_status in KEY_REFUSED for one in refused):
         first = (command("auth status --check", "to check the API key, first"),)
     elif service and not service.repeats_throttled and any(one.may_repeat for one in refused):
         first = advise_throttled(service)
-    resume = command(f"batch resume {batch.name}", f"{'then, ' if first else ''}to send what is not sent")
-    return (*first, resume)[:2] if first else (resume, command(f"batch drop {batch.name}", "to give up the rest"))
+    resume = command(f"batch resume {batch.name}", f"{'then, ' if first else ''}to send the unsent rows")
+    return (*first, resume)[:2] if first else (resume, command(f"batch drop {batch.name}", "or, to give them up"))
 
 
 def _advise_reading(session: Session, batch: Batch) -> tuple[Hint, ...]:
-    """Return hints for confirming rows by reading, with a missing setting first. None without a service."""
-    service = _service_of(session)
+    """Return the command that reads a row again, after one that sets the proving status if it is missing."""
+    service = _find_service(session)
     if service is None:
         return ()
     operation = batch.kind.operation
-    needed = () if kind_of(operation.name).proving_statuses(service) else advise_proving(service, operation.done)
-    again = f"{'then, ' if needed else ''}to read one of them again"
-    return (*needed, command("journal resolve ENTRY", again))[:2]
+    settings = () if kind_of(operation.name).proving_statuses(service) else advise_proving(service, operation.done)
+    purpose = f"{'then, ' if settings else ''}to read one of them again"
+    return (*settings, command("journal resolve ENTRY", purpose))[:2]
 
 
-def _service_of(session: Session) -> Service | None:
+def _find_service(session: Session) -> Service | None:
     try:
         return session.service
     except EscrowctlError:
@@ -252,20 +255,20 @@ def _service_of(session: Session) -> Service | None:
 
 
 def _list_reasons(journal: Journal, summary: Summary) -> Iterator[tuple[Outcome, str]]:
-    """Yield the rows that are not done as requested, by outcome: one line for each reason."""
+    """Yield the most frequent reasons why rows are not done as requested, with their outcome and their lines."""
     for outcome in Outcome:
         if not (summary.remarks if outcome is Outcome.DONE else summary.counts[outcome]):
             continue
         lines: defaultdict[str, list[str]] = defaultdict(list)
-        for entry in _entries(journal, summary.batch, *_STATES[outcome]):
+        for entry in _list_entries(journal, summary.batch, *_EXPLAINING_STATES[outcome]):
             why = entry.settlement.remark if outcome is Outcome.DONE else entry.settlement.detail
             if why is not None and outcome_of(entry) is outcome:
                 lines[why].append(f"{entry.intent.line} ({entry.name})")
-        for why, found in sorted(lines.items(), key=lambda one: -len(one[1]))[:_MOST_REASONS]:
-            named = ", ".join(reversed(found[-_MOST_LINES:]))
-            more = f" and {len(found) - _MOST_LINES:,} more" if len(found) > _MOST_LINES else ""
+        for why, found in sorted(lines.items(), key=lambda one: -len(one[1]))[:_MAX_REASONS]:
+            named = ", ".join(reversed(found[-_MAX_LINES:]))
+            more = f" and {len(found) - _MAX_LINES:,} more" if len(found) > _MAX_LINES else ""
             yield outcome, f"{'line' if len(found) == 1 else 'lines'} {named}{more}: {why}"
 
 
-def _entries(journal: Journal, batch: Batch, *states: State) -> Iterator[Entry]:
+def _list_entries(journal: Journal, batch: Batch, *states: State) -> Iterator[Entry]:
     return journal.all(Selection(_PAGE, states=states, batch=batch.name))

@@ -14,25 +14,27 @@ from escrowctl.session import Session
 
 
 def parse_results_path(text: str) -> Path:
-    """Return the path of a results file; raises EscrowctlError `BAD_VALUE` for an unknown ending or folder."""
+    """Return the path of a results file. Raises `BAD_VALUE` for an unknown ending, or without its folder."""
     path = Path(text)
     if path.suffix not in (".csv", ".jsonl"):
         raise bad_value(f'--results "{text}": end it with .csv or .jsonl.')
-    if not path.parent.is_dir() or path.is_dir():
-        raise bad_value(f'--results "{text}": there is no folder {path.parent}, or it is a folder itself.')
+    if path.is_dir():
+        raise bad_value(f'--results "{text}" is a folder: name a file.')
+    if not path.parent.is_dir():
+        raise bad_value(f'--results "{text}": there is no folder {path.parent}.')
     return path
 
 
-FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="CSV with header or JSON lines; - for stdin.")]
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="CSV with a header, or JSON lines; - for stdin.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The batch, such as b41.")]
-ConcurrencyOption = Annotated[int, typer.Option("--concurrency", metavar="N", min=1, max=128, help="Requests at once.")]
+ConcurrencyOption = Annotated[int, typer.Option("--concurrency", metavar="N", min=1, max=128, help="N rows at once.")]
 RateOption = Annotated[
     float | None, typer.Option("--rps", metavar="N", min=0.001, max=100_000, help="At most N rows a second.")
 ]
-CountOption = Annotated[int | None, typer.Option("--expect-count", metavar="N", help="Refuse unless it is N rows.")]
+CountOption = Annotated[int | None, typer.Option("--expect-count", metavar="N", help="Refuse unless there are N rows.")]
 TotalOption = Annotated[
     list[str] | None,
-    typer.Option("--expect-total", metavar="CODE=AMOUNT", help="Refuse unless the sum is this; repeatable."),
+    typer.Option("--expect-total", metavar="CODE=AMOUNT", help="Refuse unless the rows sum to this; repeatable."),
 ]
 SkipOption = Annotated[bool, typer.Option("--skip-done", help="Leave out rows that are done already.")]
 ResultsOption = Annotated[
@@ -41,21 +43,21 @@ ResultsOption = Annotated[
         "--results", metavar="FILE", parser=parse_results_path, help="Write each row's outcome (.csv or .jsonl)."
     ),
 ]
-CheckOption = Annotated[bool, typer.Option("--dry-run", help="Check all that is known here; send nothing.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Make the checks on this machine; send nothing.")]
 
 
-class How(NamedTuple):
-    """How to send a batch: `size` requests at once, at most `rate` rows a second (None: no limit).
+class SendOptions(NamedTuple):
+    """The options of a command that sends a batch: `concurrency` requests at once, at most `rate` rows a second.
 
-    `expected` is the number of rows (None: not given), `totals` their sums by currency (empty: not given). `skip_done`
-    leaves out rows that are done; `run_key` repeats those of other runs.
+    `expected_count` and `expected_totals` (by currency) are the values of --expect-*. `skip_done`: leave out rows
+    that are done. `run_key` names the run: rows that other runs created are created again.
     """
 
     yes: bool
-    expected: int | None
-    totals: dict[str, Number]
+    expected_count: int | None
+    expected_totals: dict[str, Number]
     dry_run: bool
-    size: int
+    concurrency: int
     rate: float | None
     results: Path | None
     skip_done: bool = False
@@ -63,17 +65,18 @@ class How(NamedTuple):
 
     def require_expected(self, count: int, sums: dict[str, Sum]) -> None:
         """Raise `ErrorCode.EXPECTATION_FAILED` if the number or the sums of the rows are not as expected."""
-        if self.expected is not None and self.expected != count:
+        if self.expected_count is not None and self.expected_count != count:
             raise not_sent(
-                ErrorCode.EXPECTATION_FAILED, f"--expect-count {self.expected}, but there are {count_rows(count)}."
+                ErrorCode.EXPECTATION_FAILED,
+                f"--expect-count {self.expected_count}, but there are {count_rows(count)}.",
             )
-        if not self.totals:
+        if not self.expected_totals:
             return
         if "" in sums:
-            why = f"--expect-total cannot add up rows without an amount: {count_rows(sums[''].rows)}"
-            raise not_sent(ErrorCode.EXPECTATION_FAILED, f"{why}.", hint="fill in amount and currency")
-        for currency in sorted(self.totals.keys() | sums.keys()):
-            found, wanted = sums.get(currency, Sum()).amount, self.totals.get(currency)
+            message = f"--expect-total cannot be checked: {count_rows(sums[''].rows)} without an amount."
+            raise not_sent(ErrorCode.EXPECTATION_FAILED, message, hint="fill in amount and currency")
+        for currency in sorted(self.expected_totals.keys() | sums.keys()):
+            found, wanted = sums.get(currency, Sum()).amount, self.expected_totals.get(currency)
             if wanted is None or found != wanted:
                 expected = f"is {currency}={wanted}" if wanted else f"has no sum for {currency}"
                 raise not_sent(
@@ -96,7 +99,7 @@ def parse_totals(session: Session, texts: list[str] | None) -> dict[str, Number]
     return totals
 
 
-def require_replaceable(path: Path | None, name: str) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_VALUE` if there is a file without results of the batch `name`."""
-    if path is not None and not may_replace(path, name):
-        raise bad_value(f'--results "{path}" exists, and does not hold results of {name}: name another file.')
+def require_replaceable(path: Path | None, batch_name: str) -> None:
+    """Raise EscrowctlError `BAD_VALUE` if `path` exists and does not hold results of the batch `batch_name`."""
+    if path is not None and not may_replace(path, batch_name):
+        raise bad_value(f'--results "{path}" exists, but does not hold results of {batch_name}: name another file.')

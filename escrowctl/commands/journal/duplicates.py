@@ -1,4 +1,4 @@
-"""Reports about writes that are done twice."""
+"""Report writes that are done twice, by two journals: as notes, as an error, and as JSON."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,60 +12,63 @@ from escrowctl.journal.model import Entry
 from escrowctl.session import Session
 
 
-def report_duplicates(session: Session, found: Sequence[Duplicate]) -> str:
-    """Name each pair in a note, and return a phrase about all of them."""
-    for pair in found:
-        shared = (
+def report_duplicates(session: Session, pairs: Sequence[Duplicate]) -> str:
+    """Write a note about each pair. Return all as a phrase: `1 write done twice: 2 entries, together 20 EUR`."""
+    for pair in pairs:
+        fields = (
             f"id {pair.id}" if pair.id else "",
             f'reference "{pair.reference}"' if pair.reference is not None else "",
             f"key {pair.idempotency_key}" if pair.idempotency_key else "",
         )
-        same = ", ".join(filter(None, shared))
-        message = f"{same}: done twice, as {_name_entry(pair.first)} and as {_name_entry(pair.second)}"
+        shared_fields = ", ".join(filter(None, fields))
+        message = f"{shared_fields}: done twice, as {_describe_entry(pair.first)} and as {_describe_entry(pair.second)}"
         session.console.note("done_twice", message, word="duplicate", important=True)
-    sums = _add_up(found)
+    sums = _add_up(pairs)
     count = sum(one.rows for one in sums.values())
     moved = ", ".join(f"{one.amount:f} {currency}" for currency, one in sorted(sums.items()) if currency)
-    writes = "1 write" if len(found) == 1 else f"{len(found):,} writes"
+    writes = "1 write" if len(pairs) == 1 else f"{len(pairs):,} writes"
     return f"{writes} done twice: {count:,} entries" + (f", together {moved}" if moved else "")
 
 
-def pairs_with(found: Sequence[Duplicate], entries: Iterable[Entry]) -> list[Duplicate]:
+def find_pairs_with(pairs: Sequence[Duplicate], entries: Iterable[Entry]) -> list[Duplicate]:
     """Return the pairs that contain one of these entries."""
     numbers = {entry.number for entry in entries}
-    return [pair for pair in found if numbers & {pair.first.number, pair.second.number}]
+    return [pair for pair in pairs if numbers & {pair.first.number, pair.second.number}]
 
 
-def done_twice(session: Session, found: Sequence[Duplicate], what: str, done: str) -> EscrowctlError:
-    """Report pairs, and return the error (`ErrorCode.CHECK_FAILED`) that `what` shows them. `done` is a sentence."""
-    hints = (command("journal list --duplicates", "to see them again"), "ask the service which of each two to keep")
-    message = f"{what} shows {report_duplicates(session, found)}. {done}"
+def make_duplicates_error(session: Session, pairs: Sequence[Duplicate], source: str, effect: str) -> EscrowctlError:
+    """Write a note about each pair, and return the `ErrorCode.CHECK_FAILED` error.
+
+    `source`: the import or entry that shows the pairs. `effect`: a sentence about what the command did.
+    """
+    hints = (command("journal list --duplicates", "to see them again"), "ask the service which of each pair to keep")
+    message = f"{source} shows {report_duplicates(session, pairs)}. {effect}"
     return EscrowctlError(ErrorCode.CHECK_FAILED, message, hint=hints)
 
 
-def view_duplicates(found: Sequence[Duplicate]) -> dict[str, JsonValue]:
-    """Return the pairs and the sums of their entries by currency, as JSON."""
-    pairs: list[JsonValue] = [
+def view_duplicates(pairs: Sequence[Duplicate]) -> dict[str, JsonValue]:
+    """Return a JSON object with the pairs, and the sums of their entries by currency."""
+    documents: list[JsonValue] = [
         {
             "id": pair.id,
             "reference": pair.reference,
             "idempotency_key": pair.idempotency_key,
             "entries": [view(entry, whole=False) | {"origin": entry.origin} for entry in (pair.first, pair.second)],
         }
-        for pair in found
+        for pair in pairs
     ]
     sums: dict[str, JsonValue] = {
-        currency: Number(f"{one.amount:f}") for currency, one in _add_up(found).items() if currency
+        currency: Number(f"{one.amount:f}") for currency, one in _add_up(pairs).items() if currency
     }
-    return {"duplicates": pairs, "sums": sums}
+    return {"duplicates": documents, "sums": sums}
 
 
-def _add_up(found: Sequence[Duplicate]) -> dict[str, Sum]:
-    entries = {entry.number: entry for pair in found for entry in (pair.first, pair.second)}
+def _add_up(pairs: Sequence[Duplicate]) -> dict[str, Sum]:
+    entries = {entry.number: entry for pair in pairs for entry in (pair.first, pair.second)}
     return add_up(entry.intent.money for entry in entries.values())
 
 
-def _name_entry(entry: Entry) -> str:
+def _describe_entry(entry: Entry) -> str:
     parts = (
         entry.intent.verb,
         str(entry.intent.money or ""),

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from escrowctl.commands import filters
-from escrowctl.commands.journal.duplicates import pairs_with, report_duplicates
+from escrowctl.commands.journal.duplicates import find_pairs_with, report_duplicates
 from escrowctl.commands.rows import check_fields, journal_to_list, show_entries, show_totals, view_entry
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.duplicates import list_duplicates
@@ -17,16 +17,16 @@ from escrowctl.session import Session, session_of
 
 def list_entries(
     context: typer.Context,
-    limit: Annotated[int, typer.Option(metavar="N", help="How many, newest first.", min=1, max=10_000)] = 50,
-    unknown: Annotated[bool, typer.Option("--unknown", help="Only what is unknown or in flight.")] = False,
+    limit: Annotated[int, typer.Option(metavar="N", help="Show the newest N writes.", min=1, max=10_000)] = 50,
+    unknown: Annotated[bool, typer.Option("--unknown", help="Only writes that are unknown or in flight.")] = False,
     state: filters.StateOption = None,
     operation: filters.OperationOption = None,
     since: filters.SinceOption = None,
     until: filters.UntilOption = None,
     reference: filters.ReferenceOption = None,
     resource_id: filters.IdOption = None,
-    operator: Annotated[str | None, typer.Option("--operator", metavar="NAME", help="Only this operator's.")] = None,
-    duplicates: Annotated[bool, typer.Option("--duplicates", help="Only what is done twice, in two journals.")] = False,
+    operator: Annotated[str | None, typer.Option("--operator", metavar="NAME", help="Only by this operator.")] = None,
+    duplicates: Annotated[bool, typer.Option("--duplicates", help="Only writes that two journals both did.")] = False,
 ) -> None:
     """List the newest writes and their outcomes (-p: of one profile).
 
@@ -39,13 +39,13 @@ def list_entries(
     if unknown and state is not None:
         raise bad_value("use --unknown or --state, not both.")
     check_fields(session)
-    wanted = OPEN_STATES if unknown else (state,) if state is not None else ()
+    shown_states = OPEN_STATES if unknown else (state,) if state is not None else ()
     journal = journal_to_list(session)
-    stored = tuple(State.DONE if one == UNCONFIRMED else State(one) for one in wanted)
+    stored_states = tuple(State.DONE if one == UNCONFIRMED else State(one) for one in shown_states)
     selection = filters.select(
         session,
         page=min(limit, filters.PAGE),
-        states=stored,
+        states=stored_states,
         operation=operation,
         since=since,
         until=until,
@@ -53,18 +53,18 @@ def list_entries(
         resource_id=resource_id,
     )
     pairs = list_duplicates(journal) if duplicates else []
-    paired = {entry.number for pair in pairs for entry in (pair.first, pair.second)}
+    paired_numbers = {entry.number for pair in pairs for entry in (pair.first, pair.second)}
     found = (
         one
         for one in journal.all(selection)
-        if (not wanted or one.shown_state in wanted)
+        if (not shown_states or one.shown_state in shown_states)
         and operator in (None, one.intent.operator)
-        and (not duplicates or one.number in paired)
+        and (not duplicates or one.number in paired_numbers)
     )
     entries = list(islice(found, limit))
     show_entries(session, entries)
     session.names.add_in_journal("entry", [entry.name for entry in entries])
-    if pairs := pairs_with(pairs, entries):
+    if pairs := find_pairs_with(pairs, entries):
         session.console.note("duplicates", report_duplicates(session, pairs), important=True)
     if len(entries) == limit:
         session.console.note(
@@ -90,8 +90,8 @@ def show(
 def totals(context: typer.Context, since: filters.SinceOption = None, until: filters.UntilOption = None) -> None:
     """Add up the writes by month, profile, operation and state.
 
-    unconfirmed: accepted, but no reading has shown it, or done otherwise than asked. Refused writes,
-    and writes that were not sent, do not count.
+    The state unconfirmed means: accepted, but no read has confirmed it, or not done as requested.
+    Writes that were refused or not sent do not count.
 
     \b
     Examples:
@@ -112,7 +112,7 @@ def totals(context: typer.Context, since: filters.SinceOption = None, until: fil
 
 
 def find_entry(session: Session, number: int, *, reading: bool = False) -> Entry:
-    """Return a journal entry with its history. Raises EscrowctlError `ErrorCode.NOT_FOUND` if there is none."""
+    """Return an entry with its history. `reading`: do not open the journal to write. Raises `NOT_FOUND`."""
     journal = session.journal_to_read if reading else session.journal
     found = journal.find(number)
     if found is None:

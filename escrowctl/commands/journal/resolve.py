@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from escrowctl.client.http import SUCCESS
-from escrowctl.commands.journal.duplicates import done_twice, pairs_with
+from escrowctl.commands.journal.duplicates import find_pairs_with, make_duplicates_error
 from escrowctl.commands.journal.listing import find_entry
 from escrowctl.commands.rows import describe_state, view_resolved
 from escrowctl.commands.tx.release import note_result
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from escrowctl.writes.resolve import EntryResolver, Resolution
 
 
-class _Chosen(NamedTuple):
-    """The operator's decision: at most one of the first three, and the reason."""
+class _Options(NamedTuple):
+    """The options of the command. The decision is `applied`, `not_applied` or `resend`: at most one is set."""
 
     applied: bool
     not_applied: bool
@@ -40,7 +40,7 @@ class _Chosen(NamedTuple):
     yes: bool
 
     @property
-    def is_given(self) -> bool:
+    def has_decision(self) -> bool:
         return self.applied or self.not_applied or self.resend
 
     def check(self) -> None:
@@ -49,13 +49,13 @@ class _Chosen(NamedTuple):
             raise bad_value("use only one of --applied, --not-applied and --resend.")
         if self.resource_id is not None and not self.applied:
             raise bad_value("use --id only with --applied.")
-        if self.is_given and self.reason is None:
+        if self.has_decision and self.reason is None:
             raise bad_value('a decision needs a reason: add --reason TEXT, such as --reason "support ticket 5512".')
-        if (self.reason is not None or self.allow_unreadable) and not self.is_given:
+        if (self.reason is not None or self.allow_unreadable) and not self.has_decision:
             raise bad_value("use --reason and --allow-unreadable only with --applied, --not-applied or --resend.")
 
     def check_id(self, entry: Entry) -> None:
-        """Raise `ErrorCode.BAD_VALUE` if --applied lacks the id that a create needs, or --id is of another record."""
+        """Raise `ErrorCode.BAD_VALUE` if --id is missing for a create, or names another record than the entry."""
         intent = entry.intent
         if self.applied and intent.operation == CREATE_TRANSACTION.name and self.resource_id is None:
             raise bad_value(f"{entry.name} is a create: --applied needs --id, the id of the escrow that it created.")
@@ -68,11 +68,11 @@ class _Chosen(NamedTuple):
 def resolve(
     context: typer.Context,
     entry: Annotated[str, typer.Argument(metavar="ENTRY", help="An entry's name, such as j12.")],
-    applied: Annotated[bool, typer.Option("--applied", help="Record that the service did it.")] = False,
+    applied: Annotated[bool, typer.Option("--applied", help="Record that the write was done.")] = False,
     resource_id: Annotated[
         str | None, typer.Option("--id", metavar="ID", help="With --applied: the id of the created escrow.")
     ] = None,
-    not_applied: Annotated[bool, typer.Option("--not-applied", help="Record that the service did not do it.")] = False,
+    not_applied: Annotated[bool, typer.Option("--not-applied", help="Record that the write was not done.")] = False,
     resend: Annotated[
         bool, typer.Option("--resend", help="Send it once more, under the same idempotency key.")
     ] = False,
@@ -84,8 +84,8 @@ def resolve(
 ) -> None:
     """Resolve a write whose outcome is unknown.
 
-    Without a decision it reads at the service, and records what the service proves. If the outcome is still
-    unknown, it exits with 12.
+    Without --applied, --not-applied and --resend, it reads at the service, and records the outcome if
+    the service proves it. Otherwise the outcome stays unknown, and the command fails.
 
     \b
     Examples:
@@ -94,14 +94,16 @@ def resolve(
       escrowctl journal resolve j12 --not-applied --reason "ticket 5512"
     """
     session = session_of(context)
-    made = parse_id(resource_id) if resource_id is not None else None
-    chosen = _Chosen(applied, not_applied, resend, made, check_text(reason, name="--reason"), allow_unreadable, yes)
-    chosen.check()
+    created_id = parse_id(resource_id) if resource_id is not None else None
+    options = _Options(
+        applied, not_applied, resend, created_id, check_text(reason, name="--reason"), allow_unreadable, yes
+    )
+    options.check()
     found = find_entry(session, parse_entry_name(entry))
-    if not (_is_open(found, chosen) or _is_misread(session, found, chosen)):
+    if not (_may_settle(found, options) or _is_misread(session, found, options)):
         if found.state is State.IN_FLIGHT:
             raise busy(found)
-        if chosen.is_given:
+        if options.has_decision:
             raise not_sent(
                 ErrorCode.ALREADY_DONE,
                 f"{found.name} already has an outcome: {describe_state(found)}.",
@@ -110,85 +112,87 @@ def resolve(
             )
         session.show(view_resolved(found))
         return
-    chosen.check_id(found)
-    _require_own_service(session, found, chosen)
-    session.service.refuse_key(chosen.reason, made)
+    options.check_id(found)
+    _require_own_service(session, found, options)
+    session.service.refuse_key(options.reason, created_id)
     from escrowctl.writes.create import find_difference
 
     with session.signals.held():
         try:
-            settled = _settle(session, found, chosen)
+            settled = _settle_entry(session, found, options)
         except Stopped as stopped:
             unchanged = f"{found.name} is still recorded as {found.state.value}. Nothing was sent or recorded."
             raise Stopped(stopped.code, stopped.standing or unchanged) from None
-        session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {_words(settled)}")
+        session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {_spell_state(settled)}")
         if (difference := find_difference(settled)) is not None:
             raise difference
         if found.state is State.NOT_APPLIED:
-            # It may have been sent again meanwhile, as another entry.
-            pairs = pairs_with(list_duplicates(session.journal), [settled])
+            # The write may have been sent again meanwhile, as another entry.
+            pairs = find_pairs_with(list_duplicates(session.journal), [settled])
             if pairs:
-                raise done_twice(session, pairs, settled.name, "The decision was recorded.")
+                raise make_duplicates_error(session, pairs, settled.name, "The decision was recorded.")
 
 
-def _words(entry: Entry) -> str:
+def _spell_state(entry: Entry) -> str:
     return entry.state.value.replace("_", " ")
 
 
-def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
+def _settle_entry(session: Session, entry: Entry, options: _Options) -> Entry:
     from escrowctl.writes.resolve import EntryResolver, Resolution
 
-    when = " before anything is sent" if chosen.resend else "; no write is sent"
+    origin = session.service.origin
+    reading = f"reading {origin} before anything is sent" if options.resend else f"reading {origin}; no write is sent"
     resolver = EntryResolver(
         session.service,
         reader=session.reader,
         writer=session.writer,
-        announce=lambda: session.console.note("reading", f"reading {session.service.origin}{when}"),
+        announce=lambda: session.console.note("reading", reading),
         report=lambda message: session.console.note("found", message, word="found"),
     )
-    if chosen.resend:
-        # Refused before anything is read or asked.
+    if options.resend:
+        # A write that cannot be sent is refused before anything is read or asked.
         resolver.require_sendable(entry)
-    if chosen.applied or chosen.not_applied:
-        decision, unreadable = _decision(chosen), chosen.allow_unreadable
-        if chosen.applied:
-            return resolver.record_applied(entry, decision, resource_id=chosen.resource_id, allow_unreadable=unreadable)
+    if options.applied or options.not_applied:
+        decision, unread = _make_decision(options), options.allow_unreadable
+        if options.applied:
+            return resolver.record_applied(entry, decision, resource_id=options.resource_id, allow_unreadable=unread)
         return resolver.record_not_applied(
             entry,
             decision,
-            allow_unreadable=unreadable,
-            confirm=lambda doubts: _confirm_not_applied(session, entry, doubts, yes=chosen.yes),
+            allow_unreadable=unread,
+            confirm=lambda doubts: _confirm_not_applied(session, entry, doubts, yes=options.yes),
         )
-    resolution = None if chosen.allow_unreadable else resolver.look(entry, resend=chosen.resend)
+    resolution = None if options.allow_unreadable else resolver.look(entry, resend=options.resend)
     if resolution is not None and resolution.is_settled:
         return resolution.entry
     resolution = resolution or Resolution(entry, "nothing was read.")
     if entry.state is State.DONE:
-        raise _still_unconfirmed(session, entry, resolution.sentence)
-    if not chosen.resend:
-        raise _still_unknown(session, resolution)
-    asked = _confirm_resend(session, entry, chosen)
-    return _resend(session, resolver, entry, chosen, asked=asked)
+        raise _unconfirmed_error(session, entry, resolution.sentence)
+    if not options.resend:
+        raise _unknown_error(session, resolution)
+    asked = _confirm_resend(session, entry, options)
+    return _resend(session, resolver, entry, options, asked=asked)
 
 
-def _is_open(entry: Entry, chosen: _Chosen) -> bool:
-    """Whether the entry can be settled: it is unknown, "not applied" is to be corrected, or no reading verified "done".
+def _may_settle(entry: Entry, options: _Options) -> bool:
+    """Whether the options can settle the entry. They can if it is unknown.
 
-    In the last case, a once-only write is read again or confirmed with --applied; --not-applied overrides any write.
+    If it was decided as not applied, only --applied can correct that. If it is done, but no read verified it,
+    --not-applied can correct that; if it is also once-only, it can be read again, or confirmed by --applied.
     """
     if entry.state is State.NOT_APPLIED:
-        # A wrong decision can be corrected only to "applied": that sends nothing.
-        return chosen.applied
+        # This correction sends nothing.
+        return options.applied
     if entry.state is not State.DONE or entry.settlement.verified:
         return entry.state is State.UNKNOWN
-    if chosen.applied:
+    if options.applied:
         return entry.intent.is_once_only and entry.is_unconfirmed
-    return chosen.not_applied or (not chosen.is_given and entry.intent.is_once_only)
+    return options.not_applied or (not options.has_decision and entry.intent.is_once_only)
 
 
-def _is_misread(session: Session, entry: Entry, chosen: _Chosen) -> bool:
+def _is_misread(session: Session, entry: Entry, options: _Options) -> bool:
     """Whether a create is recorded with another id than the current profile finds in its reply."""
-    if chosen.not_applied or chosen.resend or entry.intent.operation != CREATE_TRANSACTION.name:
+    if options.not_applied or options.resend or entry.intent.operation != CREATE_TRANSACTION.name:
         return False
     from escrowctl.writes.create import find_other_id
 
@@ -197,8 +201,8 @@ def _is_misread(session: Session, entry: Entry, chosen: _Chosen) -> bool:
     return False
 
 
-def _still_unconfirmed(session: Session, entry: Entry, sentence: str) -> EscrowctlError:
-    hints: Sequence[Hint] = _ask_support(entry)
+def _unconfirmed_error(session: Session, entry: Entry, sentence: str) -> EscrowctlError:
+    hints: Sequence[Hint] = _advise_support(entry)
     if not session.service.released:
         hints = (*advise_proving(session.service, entry.intent.done), *hints)
     return EscrowctlError(
@@ -210,11 +214,11 @@ def _still_unconfirmed(session: Session, entry: Entry, sentence: str) -> Escrowc
     )
 
 
-def _resend(session: Session, resolver: "EntryResolver", entry: Entry, chosen: _Chosen, *, asked: bool) -> Entry:
+def _resend(session: Session, resolver: "EntryResolver", entry: Entry, options: _Options, *, asked: bool) -> Entry:
     from escrowctl.writes.result import write_failure
 
     request = resolver.require_sendable(entry)
-    result = resolver.send_again(entry, _decision(chosen), asked=asked, allow_unreadable=chosen.allow_unreadable)
+    result = resolver.send_again(entry, _make_decision(options), asked=asked, allow_unreadable=options.allow_unreadable)
     if request.operation.once_only and not result.sent.settlement.verified:
         result = session.pipeline.read_back(request, result)
         note_result(session, request.resource_id or "", result)
@@ -222,19 +226,17 @@ def _resend(session: Session, resolver: "EntryResolver", entry: Entry, chosen: _
         raise write_failure(session.service, result)
     kind = kind_of(request.operation.name)
     if kind.needs_id and len(result.sent.requests) > 1 and not session.service.deduplicates:
-        before = (
-            f"{entry.name} was sent before, with an unknown outcome: if it arrived then, the service may {kind.twice}"
-        )
-        session.console.note("sent_before", before, important=True)
+        warning = f"an earlier attempt of {entry.name} may have arrived too: the service may {kind.twice}"
+        session.console.note("sent_before", warning, important=True)
     return result.sent
 
 
-def _decision(chosen: _Chosen) -> "OperatorDecision":
+def _make_decision(options: _Options) -> "OperatorDecision":
     from escrowctl.journal.model import OperatorDecision
     from escrowctl.writes.intents import operator_name
 
-    assert chosen.reason is not None, "checked with the line"
-    return OperatorDecision(operator_name(), chosen.reason)
+    assert options.reason is not None, "`check` requires it"
+    return OperatorDecision(operator_name(), options.reason)
 
 
 def _confirm_not_applied(session: Session, entry: Entry, doubts: list[str], *, yes: bool) -> None:
@@ -245,16 +247,16 @@ def _confirm_not_applied(session: Session, entry: Entry, doubts: list[str], *, y
         return
     verb = entry.intent.verb
     session.prompt.confirm(
-        [f"As not applied, the same {verb} can be sent again. To record that, type {entry.name}:"],
+        [f"After that, the same {verb} can be sent again. To record it as not applied, type {entry.name}:"],
         entry.name,
-        why=f"something speaks against --not-applied for {entry.name}, so it needs confirmation",
-        declined=f"{entry.name} is still recorded as {_words(entry)}",
+        why=f"--not-applied for {entry.name} is in doubt and needs confirmation",
+        declined=f"{entry.name} is still recorded as {_spell_state(entry)}",
     )
 
 
-def _confirm_resend(session: Session, entry: Entry, chosen: _Chosen) -> bool:
+def _confirm_resend(session: Session, entry: Entry, options: _Options) -> bool:
     """Ask for confirmation unless --yes is given. Return whether the question was asked."""
-    if chosen.yes:
+    if options.yes:
         return False
     money = entry.intent.money
     word = str(money.amount) if session.service.live and money else entry.name
@@ -272,33 +274,33 @@ def _confirm_resend(session: Session, entry: Entry, chosen: _Chosen) -> bool:
     return True
 
 
-def _require_own_service(session: Session, entry: Entry, chosen: _Chosen) -> None:
-    """Raise `ErrorCode.BAD_VALUE` if it was sent to another service, or the current key may be of another account."""
+def _require_own_service(session: Session, entry: Entry, options: _Options) -> None:
+    """Raise `ErrorCode.BAD_VALUE` if the entry was sent to another service, or maybe under another account."""
     from escrowctl.writes.intents import account_of
 
     service, intent = session.service, entry.intent
-    if not intent.is_known_as(service.names) or (chosen.resend and not service.is_at(intent.url)):
+    if not intent.is_known_as(service.names) or (options.resend and not service.is_at(intent.url)):
         raise bad_value(
             f"{entry.name} was sent to {intent.url} (profile {intent.profile}), "
             f"but the chosen service is {service.origin}.",
             effect=Effect.NOTHING_SENT_NOW,
-            hint=_way_there(session, entry),
+            hint=_advise_service(session, entry),
         )
-    is_decision_alone = chosen.allow_unreadable and not chosen.resend
-    if not (is_decision_alone or account_of(service).is_same(intent.account)):
+    needs_no_read = options.allow_unreadable and not options.resend
+    if not (needs_no_read or account_of(service).is_same(intent.account)):
         raise bad_value(
             f"{entry.name} (profile {intent.profile}) was sent with another API key, or the journal does not know "
             "which. The current key may belong to another account, so escrowctl read nothing.",
             effect=Effect.NOTHING_SENT_NOW,
             hint=(
-                _way_there(session, entry),
+                _advise_service(session, entry),
                 Hint("add --allow-unreadable to --applied or --not-applied", "to decide without asking the service"),
             ),
         )
 
 
-def _way_there(session: Session, entry: Entry) -> str | Hint:
-    """Return a command for the service that an entry was sent to; "" in the sandbox, because no option helps there."""
+def _advise_service(session: Session, entry: Entry) -> str | Hint:
+    """Return the command that resolves an entry at the service it was sent to; "" in the sandbox: none can."""
     if session.options.sandbox:
         return ""
     profile, resolve = entry.intent.profile, f"journal resolve {entry.name}"
@@ -312,23 +314,23 @@ def _way_there(session: Session, entry: Entry) -> str | Hint:
     )
 
 
-def _ask_support(entry: Entry, known: str | None = None) -> tuple[Hint, Hint]:
-    """Return how to record the answer of the service's support. `known`: the id that the escrow probably has."""
+def _advise_support(entry: Entry, likely_id: str | None = None) -> tuple[Hint, Hint]:
+    """Return how to record the answer of the service's support. `likely_id`: of the escrow, for a create."""
     kind, resolve = kind_of(entry.intent.operation), f"journal resolve {entry.name}"
-    created = f" --id {shlex.quote(known or 'ID')}" if kind.needs_id else ""
-    was, was_not = kind.answers
+    with_id = f" --id {shlex.quote(likely_id or 'ID')}" if kind.needs_id else ""
+    was_done, was_not_done = kind.answers
     return (
-        command(f"{resolve} --applied{created} --reason TEXT", f"if the service's support says that {was}"),
-        command(f"{resolve} --not-applied --reason TEXT", f"if it says that {was_not}"),
+        command(f"{resolve} --applied{with_id} --reason TEXT", f"if the service's support says that {was_done}"),
+        command(f"{resolve} --not-applied --reason TEXT", f"if the support says that {was_not_done}"),
     )
 
 
-def _still_unknown(session: Session, resolution: "Resolution") -> EscrowctlError:
+def _unknown_error(session: Session, resolution: "Resolution") -> EscrowctlError:
     entry = resolution.entry
     status, kind = entry.settlement.http_status, kind_of(entry.intent.operation)
-    hints: Sequence[Hint] = _ask_support(entry, resolution.likely)
+    hints: Sequence[Hint] = _advise_support(entry, resolution.likely)
     if kind.needs_id and status in SUCCESS and entry.settlement.reply is not None:
-        setting = advise_setting(session.service, "reply.id", "/FIELD", "if a field of the reply is the id")
+        setting = advise_setting(session.service, "reply.id", "/FIELD", "if a field of the reply has the id")
         hints = (*setting, command(f"journal show {entry.name}", f"the service replied {status}: to see the reply"))
     elif resolution.is_unread:
         hints = (command("doctor --tx ID", "to find the fields of a record"), *hints)

@@ -1,4 +1,4 @@
-"""`escrowctl journal init|verify|export|import`: the complete journal, also as text."""
+"""`escrowctl journal init|verify|export|import`: create, check, print and import a complete journal."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import Annotated, TextIO
 import typer
 
 from escrowctl.commands.advice import FROM_EXPORT
-from escrowctl.commands.journal.duplicates import done_twice, view_duplicates
+from escrowctl.commands.journal.duplicates import make_duplicates_error, view_duplicates
 from escrowctl.commands.rows import SHEET, view_entry
 from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
@@ -28,21 +28,21 @@ from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 
 _PAGE = 500
-_MAX_HEAD = 4096
-_MAX_LINE = 128 * 1024 * 1024
+_MAX_HEAD_CHARS = 4096
+_MAX_LINE_CHARS = 128 * 1024 * 1024
 
 
 def init(
     context: typer.Context,
     source: Annotated[
-        str | None, typer.Option("--from", metavar="EXPORT", help="Make a new journal of this export; - for stdin.")
+        str | None, typer.Option("--from", metavar="EXPORT", help="Make a new journal from this export; - for stdin.")
     ] = None,
     yes: YesOption = False,
 ) -> None:
     """Create the journal if there is none, and print its id.
 
-    Once for a CI job, on a disk that stays. The job sets ESCROWCTL_JOURNAL_ID to this id: with any other journal,
-    and with none, its live writes fail (exit 17). --from closes a journal that is here.
+    For a CI job, run this once, on a disk that stays, and set ESCROWCTL_JOURNAL_ID in the job to the id. Then its
+    live writes fail with any other journal, or with none. --from closes the current journal and replaces it.
 
     \b
     Examples:
@@ -66,14 +66,14 @@ def init(
 
 
 def _init_from(session: Session, file: str, *, yes: bool) -> None:
-    """Make a new journal from an export. It replaces the journal that is here."""
-    with _opened(session, file) as stream:
-        archive = read_archive(_lines(stream), source=_name(file))
+    """Make a new journal from an export. It replaces the current journal."""
+    with _open_text(session, file) as stream:
+        archive = read_archive(_read_lines(stream), source=_name_source(file))
 
     def confirm(missing: int | None) -> None:
         if not yes:
             session.prompt.confirm(
-                [f"  {_describe_missing(missing)}", "To close the journal that is here and make a new one, type yes:"],
+                [f"  {_describe_missing(missing)}", "To close the current journal and make a new one, type yes:"],
                 "yes",
                 why="making a new journal needs confirmation",
                 declined="no journal was made",
@@ -97,30 +97,30 @@ def _init_from(session: Session, file: str, *, yes: bool) -> None:
         session.console.note(
             "from_export",
             f"{_describe_missing(missing)}. Ask the service about writes after the export. The first live create needs "
-            "--reason. A batch's rows that were not sent are not in it: repeat its file with --skip-done. Set "
-            "ESCROWCTL_JOURNAL_ID and journal_id to the new id",
+            "--reason. The new journal has no unsent rows of batches: to send them, repeat the file with --skip-done. "
+            "Set ESCROWCTL_JOURNAL_ID and journal_id to the new id",
             important=True,
         )
         view = View(document, new.journal_id, document)
-        session.show(view, done=f"journal {new.journal_id} was made of the export")
+        session.show(view, done=f"journal {new.journal_id} was made from the export")
 
 
 def _describe_missing(missing: int | None) -> str:
     if missing is None:
-        return "it is not known how many records the export misses"
-    return f"records that the export misses: {missing}"
+        return "it is not known how many records are missing in the export"
+    return f"records missing in the export: {missing}"
 
 
 def verify_journal(
     context: typer.Context,
     head: Annotated[
-        str | None, typer.Option("--head", metavar="FILE", help="What journal export --head printed once; - for stdin.")
+        str | None, typer.Option("--head", metavar="FILE", help="A file from journal export --head; - for stdin.")
     ] = None,
 ) -> None:
-    """Check the journal for damage and later changes (exit 16).
+    """Check the journal for damage and later changes.
 
-    It finds accidents and careless edits. A user of this machine can forge the journal; a head that
-    is stored elsewhere (journal export --head) shows that too.
+    This finds accidents and careless edits. To find a forgery by a user of this machine too, compare
+    the journal with a head that is stored elsewhere (journal export --head).
 
     \b
     Examples:
@@ -141,17 +141,17 @@ def verify_journal(
     counts = {"records": found.records, "entries": found.entries}
     document = as_json({"journal_id": storage.journal_id, "valid": True, **counts, "head": found.head.digest})
     if head is not None:
-        session.console.note("head", f"the journal matches the head in {_name(head)}")
+        session.console.note("head", f"the journal matches the head in {_name_source(head)}")
     session.show(View(document, storage.journal_id, document))
 
 
 def export(
     context: typer.Context,
-    head: Annotated[bool, typer.Option("--head", help="Only the chain's head, to store elsewhere.")] = False,
+    head: Annotated[bool, typer.Option("--head", help="Only the newest hash (the head), to store elsewhere.")] = False,
 ) -> None:
     """Print the journal as JSON lines to import, or as CSV.
 
-    Ends with 17 if records are missing from it: of a broken chain it has those up to the break.
+    If the chain of records is broken, it prints the records before the break, and fails.
 
     \b
     Examples:
@@ -172,7 +172,7 @@ def export(
         for line in render_csv(SHEET, rows) if session.options.csv else write_archive(storage, problems.append):
             session.console.data(line)
     if problems:
-        # It is printed because it may be all that is left. The error keeps a script from replacing an older export.
+        # It is printed because no better export may be possible. The error tells a script to keep an older export.
         raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"this export is incomplete: {problems[-1]}.")
 
 
@@ -182,9 +182,9 @@ def import_file(
 ) -> None:
     """Import another journal, so that its writes are not repeated here.
 
-    The complete file is checked first. What was in flight there is unknown here. What is already
-    known here does not change, so importing twice is safe. Ends with 16 if both journals did one
-    write (see escrowctl help journal).
+    The complete file is checked first. Writes that were in flight there are unknown here. Importing
+    twice is safe: it adds nothing twice. The command fails if both journals did the same write (see
+    escrowctl help journal).
 
     \b
     Examples:
@@ -192,44 +192,44 @@ def import_file(
       ssh build1 escrowctl journal export | escrowctl journal import -
     """
     session = session_of(context)
-    with _opened(session, file) as stream:
-        archive = read_archive(_lines(stream), source=_name(file))
+    with _open_text(session, file) as stream:
+        archive = read_archive(_read_lines(stream), source=_name_source(file))
     at = timestamp(session.runtime.now())
     with closing(session.journals.open(reading=False, required=False)) as journal:
-        taken = merge(journal.storage, archive, at=at)
-    counts = f"{taken.added} added, {taken.updated} updated, {taken.known} already known"
+        imported = merge(journal.storage, archive, at=at)
+    counts = f"{imported.added} added, {imported.updated} updated, {imported.known} already known"
     shown: dict[str, JsonValue] = {
         "journal_id": archive.journal_id,
-        "added": Number(str(taken.added)),
-        "updated": Number(str(taken.updated)),
-        "known": Number(str(taken.known)),
+        "added": Number(str(imported.added)),
+        "updated": Number(str(imported.updated)),
+        "known": Number(str(imported.known)),
     }
-    document = shown | view_duplicates(taken.duplicates)
+    document = shown | view_duplicates(imported.duplicates)
     view = View(document, archive.journal_id, shown, line=f"{archive.journal_id}   {counts}")
     session.show(view, done=f"{archive.journal_id} was imported ({counts})")
-    if taken.duplicates:
-        raise done_twice(session, taken.duplicates, "the import", "The journal was imported.")
+    if imported.duplicates:
+        raise make_duplicates_error(session, imported.duplicates, "the import", "The journal was imported.")
 
 
 def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head | None:
-    """Return the head in a file from `journal export --head`. Raises `ErrorCode.BAD_VALUE` for any other file."""
+    """Return the head in an output of `journal export --head`. Raises `BAD_VALUE` for another file or journal."""
     if file is None:
         return None
-    with _opened(session, file) as stream:
-        text = stream.read(_MAX_HEAD)
+    with _open_text(session, file) as stream:
+        text = stream.read(_MAX_HEAD_CHARS)
     try:
         document = json.loads(text)
         head = Head(int(document["sequence"]), str(document["digest"]))
-        of = str(document["journal_id"])
+        found_id = str(document["journal_id"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        raise bad_value(f"{_name(file)} is not the output of journal export --head.") from None
-    if of != journal_id:
-        raise bad_value(f"{_name(file)} belongs to journal {of}, but this journal is {journal_id}.")
+        raise bad_value(f"{_name_source(file)} is not the output of journal export --head.") from None
+    if found_id != journal_id:
+        raise bad_value(f"{_name_source(file)} belongs to journal {found_id}, but this journal is {journal_id}.")
     return head
 
 
 @contextmanager
-def _opened(session: Session, file: str) -> Iterator[TextIO]:
+def _open_text(session: Session, file: str) -> Iterator[TextIO]:
     try:
         if file == "-":
             yield session.runtime.stdin
@@ -243,14 +243,14 @@ def _opened(session: Session, file: str) -> Iterator[TextIO]:
     except OSError as error:
         raise bad_value(f"{file}: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
-        raise bad_value(f"{_name(file)} is not UTF-8 text.") from error
+        raise bad_value(f"{_name_source(file)} is not UTF-8 text.") from error
 
 
-def _lines(stream: TextIO) -> Iterator[str]:
-    # A file that is not an export can be recognised by its first line.
-    yield stream.readline(_MAX_HEAD)
-    yield from iter(partial(stream.readline, _MAX_LINE), "")
+def _read_lines(stream: TextIO) -> Iterator[str]:
+    # The first line of an export is short. It is enough to recognise another file.
+    yield stream.readline(_MAX_HEAD_CHARS)
+    yield from iter(partial(stream.readline, _MAX_LINE_CHARS), "")
 
 
-def _name(file: str) -> str:
+def _name_source(file: str) -> str:
     return "standard input" if file == "-" else file

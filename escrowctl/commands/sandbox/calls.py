@@ -1,4 +1,4 @@
-"""Calls about the sandbox itself, for the commands of its operator."""
+"""Calls that control the sandbox, for the `escrowctl sandbox` commands."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def sandbox_session(context: typer.Context) -> Session:
-    """Return the session of a `sandbox` command. Raises BAD_VALUE if the line names another service."""
+    """Return the session of a `sandbox` command. Raises BAD_VALUE if the options name another service."""
     session = session_of(context)
     options = session.options
     for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
@@ -22,13 +22,13 @@ def sandbox_session(context: typer.Context) -> Session:
     return session
 
 
-def administer(session: Session, method: str, path: str, body: JsonValue = None) -> dict[str, JsonValue]:
-    """Make a call about the sandbox itself, in-process or to its server, and return the reply.
+def call_sandbox(session: Session, method: str, path: str, body: JsonValue = None) -> dict[str, JsonValue]:
+    """Send a call that controls the sandbox, to its server or in this process. Return the JSON object of the reply.
 
-    It is not a write of the interface: no journal, no guard. Raises EscrowctlError: its code depends on the status
-    of the reply, or is `ErrorCode.NO_CONNECTION` without a reply.
+    The call is not part of the service's interface, so the journal does not record it. Raises EscrowctlError:
+    `ErrorCode.NO_CONNECTION` without a reply; else a code for the status of the reply.
     """
-    from escrowctl.client.http import SUCCESS, Evidence, Request, make_headers  # noqa: PLC0415 - for those who ask
+    from escrowctl.client.http import SUCCESS, Evidence, Request, make_headers  # noqa: PLC0415 - help does not need it
     from escrowctl.config.service import LIST_LIMIT  # noqa: PLC0415
 
     session.options.sandbox = True
@@ -44,20 +44,20 @@ def administer(session: Session, method: str, path: str, body: JsonValue = None)
     if exchange.answer is None:
         raise EscrowctlError(ErrorCode.NO_CONNECTION, f"the sandbox did not answer: {exchange.fault}.")
     if exchange.answer.status not in SUCCESS:
-        raise _refused(exchange.answer)
+        raise _make_refusal(exchange.answer)
     found = getattr(exchange.answer.reply, "value", None)
     assert isinstance(found, dict), "the sandbox's own document"
     return found
 
 
 def list_items(value: JsonValue) -> list[dict[str, JsonValue]]:
-    """Return the objects of a list in a reply."""
+    """Return the objects in a list that the sandbox replied."""
     assert isinstance(value, list), "the sandbox's own document"
     return [item for item in value if isinstance(item, dict)]
 
 
-def _refused(answer: "Answer") -> EscrowctlError:
-    from escrowctl.client.problem import REFUSAL_CODES  # noqa: PLC0415 - for refusals
+def _make_refusal(answer: "Answer") -> EscrowctlError:
+    from escrowctl.client.problem import REFUSAL_CODES  # noqa: PLC0415 - only refusals need it
 
     detail = str(getattr(answer.reply, "value", {}).get("detail") or f"the sandbox replied {answer.status}.")
     return EscrowctlError(REFUSAL_CODES.get(answer.status, ErrorCode.BAD_VALUE), detail[:1].lower() + detail[1:])

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.sandbox.calls import administer, list_items, sandbox_session
+from escrowctl.commands.sandbox.calls import call_sandbox, list_items, sandbox_session
 from escrowctl.commands.times import parse_duration
 from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import bad_value, command
@@ -14,8 +14,8 @@ from escrowctl.runtime import timestamp
 from escrowctl.session import Session
 
 _COLUMNS = ("id", "event", "endpoint", "state", "tries", "next", "last")
-_MOST = timedelta(days=3650)
-_LOOK_SECONDS = 0.1
+_MAX_ADVANCE = timedelta(days=3650)
+_POLL_SECONDS = 0.1
 
 
 def deliveries(
@@ -24,13 +24,13 @@ def deliveries(
         str | None, typer.Argument(metavar="[EVENT_ID]", help="Show this event: its body and every attempt.")
     ] = None,
     replay: Annotated[bool, typer.Option("--replay", help="Send the event again, with the same id.")] = False,
-    undelivered: Annotated[bool, typer.Option("--undelivered", help="Only what is not delivered.")] = False,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="How many, newest first.")] = 50,
+    undelivered: Annotated[bool, typer.Option("--undelivered", help="Only the waiting and the dead ones.")] = False,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="At most this many, newest first.")] = 50,
 ) -> None:
     """List the events that are sent to endpoints, newest first.
 
-    A delivery is waiting, delivered, or dead after five failures. "last" is the status of the last
-    reply. "next" is by this machine's clock.
+    A delivery is waiting, delivered, or dead (after five failures). "last" is the status of the last
+    reply. "next" is the time of the next attempt, by this machine's clock.
 
     \b
     Examples:
@@ -44,7 +44,7 @@ def deliveries(
     if replay:
         raise bad_value("--replay needs the id of an event.", hint=command("sandbox deliveries", bare=True))
     query = f"?limit={limit}" + ("&undelivered=true" if undelivered else "")
-    found = administer(session, "GET", f"/sandbox/deliveries{query}")
+    found = call_sandbox(session, "GET", f"/sandbox/deliveries{query}")
     _show_list(session, found)
     if found["has_more"]:
         session.console.note("more", f"only the newest {limit} are shown; a larger --limit shows older ones")
@@ -52,13 +52,13 @@ def deliveries(
 
 def trigger(
     context: typer.Context,
-    event: Annotated[str, typer.Argument(metavar="EVENT", help="A kind, such as transaction.released.")],
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="The kind of event, such as transaction.released.")],
     resource_id: Annotated[str, typer.Option("--id", metavar="ID", help="The escrow that the event is about.")],
 ) -> None:
-    """Send an event about an escrow that does not change.
+    """Send an event about an escrow without changing the escrow.
 
-    Endpoints get what a real change would send them, with the escrow's present state; sandbox
-    deliveries shows it as triggered.
+    Endpoints get the event that a real change would send, with the escrow's current state.
+    escrowctl sandbox deliveries marks it as triggered.
 
     \b
     Examples:
@@ -66,20 +66,20 @@ def trigger(
       escrowctl sandbox trigger transaction.updated --id tx_7K2M9QHD --json
     """
     session = sandbox_session(context)
-    _show_sent(session, administer(session, "POST", "/sandbox/events", {"event": event, "transaction": resource_id}))
+    _show_sent(session, call_sandbox(session, "POST", "/sandbox/events", {"event": event, "transaction": resource_id}))
 
 
 def clock(
     context: typer.Context,
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[advance TIME]", help="How far: 90s, 10m, 2h, 7d.")
+        list[str] | None, typer.Argument(metavar="[advance TIME]", help="How far to advance: 90s, 10m, 2h, 7d.")
     ] = None,
 ) -> None:
-    """Show or advance the sandbox's time.
+    """Show or advance the sandbox's clock.
 
-    What is due until then happens first: escrows expire and are released by themselves, and failed
-    deliveries are attempted again, in the order of their times. The clock never goes back; sandbox
-    reset sets it right.
+    Everything that is due by the new time happens, in the order of time: escrows expire or are
+    released automatically, and failed deliveries are attempted again. The clock never goes back;
+    only sandbox reset sets it to the real time again.
 
     \b
     Examples:
@@ -89,58 +89,58 @@ def clock(
     session = sandbox_session(context)
     match words or []:
         case []:
-            found = administer(session, "GET", "/sandbox/clock")
+            found = call_sandbox(session, "GET", "/sandbox/clock")
         case ["advance", text]:
             duration = parse_duration(text, name="advance")
-            if duration > _MOST:
-                raise bad_value(f"advance {text} is out of range: at most {_MOST.days}d.")
+            if duration > _MAX_ADVANCE:
+                raise bad_value(f"advance {text} is out of range: at most {_MAX_ADVANCE.days}d.")
             found = _advance(session, int(duration.total_seconds()))
         case _:
-            raise bad_value("sandbox clock takes nothing, or advance and a time, such as: advance 7d.")
+            raise bad_value("sandbox clock takes no argument, or advance and a duration, such as: advance 7d.")
     shown = {name: value for name, value in found.items() if name != "advancing_to"}
     session.show(View(as_json(shown), str(found["now"]), as_json(shown)))
 
 
 def _advance(session: Session, seconds: int) -> dict[str, JsonValue]:
     """Advance the clock. Wait until all due events have happened, then return the clock."""
-    found = administer(session, "POST", "/sandbox/clock", {"advance_seconds": Number(str(seconds))})
+    found = call_sandbox(session, "POST", "/sandbox/clock", {"advance_seconds": Number(str(seconds))})
     while found["advancing_to"] is not None:
-        session.runtime.sleep(_LOOK_SECONDS)
-        found = administer(session, "GET", "/sandbox/clock")
+        session.runtime.sleep(_POLL_SECONDS)
+        found = call_sandbox(session, "GET", "/sandbox/clock")
     return found
 
 
 def _show_event(session: Session, event_id: str, *, replay: bool) -> None:
-    from escrowctl.contract.identifiers import parse_id  # noqa: PLC0415 - for those who type one
+    from escrowctl.contract.identifiers import parse_id  # noqa: PLC0415 - a list does not need it
 
     path = f"/sandbox/events/{parse_id(event_id, noun='event')}"
     if replay:
-        _show_sent(session, administer(session, "POST", f"{path}/replay"))
+        _show_sent(session, call_sandbox(session, "POST", f"{path}/replay"))
         return
-    found = administer(session, "GET", path)
+    found = call_sandbox(session, "GET", path)
     session.show(View(found, event_id, found))
 
 
 def _show_sent(session: Session, event: dict[str, JsonValue]) -> None:
-    """Show an event that is being sent: one line for a person, and the command that lists its deliveries."""
+    """Show an event that the sandbox now sends, and the command that lists its deliveries."""
     event_id, sent = str(event["id"]), list_items(event["deliveries"])
     line = f"{event_id}   {event['event']}   {event['transaction']}"
-    where = f"on its way to {len(sent)} endpoint{'s' if len(sent) > 1 else ''}" if sent else "no endpoint gets it"
-    session.show(View(event, event_id, event, line=f"{line}   {where}"))
+    destination = f"on its way to {len(sent)} endpoint{'s' if len(sent) > 1 else ''}" if sent else "no endpoint gets it"
+    session.show(View(event, event_id, event, line=f"{line}   {destination}"))
     if sent:
-        following = f"{session.invocation.program} sandbox deliveries {event_id}"
-        session.console.note("next", following, word="next")
+        list_deliveries = f"{session.invocation.program} sandbox deliveries {event_id}"
+        session.console.note("next", list_deliveries, word="next")
 
 
 def _show_list(session: Session, found: dict[str, JsonValue]) -> None:
-    ahead = timedelta(seconds=float(str(getattr(found["ahead_seconds"], "text", 0))))
+    clock_lead = timedelta(seconds=float(str(getattr(found["ahead_seconds"], "text", 0))))
     items, views = list_items(found["data"]), []
     for item in items:
         due, is_unanswered = item["next_attempt"], item["last_status"] is None and item["last_error"] is not None
-        following = timestamp(datetime.fromisoformat(due) - ahead) if isinstance(due, str) else None
+        next_attempt = timestamp(datetime.fromisoformat(due) - clock_lead) if isinstance(due, str) else None
         last = "none" if is_unanswered else item["last_status"]
-        named = {**item, "tries": item["attempts"], "next": following, "last": last}
+        named = {**item, "tries": item["attempts"], "next": next_attempt, "last": last}
         views.append(View(item, str(item["id"]), named=named))
     session.console.show_listing(Listing(_COLUMNS, tuple(views), keys=("id", "endpoint")))
     if triggered := dict.fromkeys(str(item["id"]) for item in items if item["triggered"]):
-        session.console.note("triggered", f"triggered, without a change: {', '.join(triggered)}")
+        session.console.note("triggered", f"sent by sandbox trigger, without a change: {', '.join(triggered)}")

@@ -1,29 +1,29 @@
-"""`escrowctl sandbox set|magic|move|ledger`: faults of the sandbox, and its contents."""
+"""`escrowctl sandbox set|magic|move|ledger`: set faults; show or change the sandbox's records."""
 
 from typing import Annotated
 
 import typer
 
-from escrowctl.commands.sandbox.calls import administer, list_items, sandbox_session
+from escrowctl.commands.sandbox.calls import call_sandbox, list_items, sandbox_session
 from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, command
 from escrowctl.output.view import Listing, View
 
-_ENTRY = ("entry", "transaction", "move", "account", "currency", "amount", "posted_at")
-_SUM = ("currency", "entries", "sum", "held", "balanced")
-_MAGIC = ("kind", "value", "outcome")
+_ENTRY_COLUMNS = ("entry", "transaction", "move", "account", "currency", "amount", "posted_at")
+_SUM_COLUMNS = ("currency", "entries", "sum", "held", "balanced")
+_MAGIC_COLUMNS = ("kind", "value", "outcome")
 
 
 def set_values(
     context: typer.Context,
-    values: Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE...]", help="What to set.")] = None,
+    values: Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE...]", help="Faults and variants.")] = None,
     clear: Annotated[bool, typer.Option("--clear", help="First remove everything that is set.")] = False,
 ) -> None:
     """Set faults and variants of the sandbox, and show what is set.
 
-    fault.OPERATION=drop-reply, latency:2s, 429:5s, 500, bad-json, truncated or reset; with ,3x for
-    the next three requests, with ,20% for one in five; off removes it. The operations and the
-    variants: escrowctl help sandbox.
+    fault.OPERATION=FAULT sets drop-reply, latency:2s, 429:5s, 500, bad-json, truncated or reset.
+    Add ,3x for the next three requests only, or ,20% for one in five. FAULT off removes the fault.
+    For the operations and the variants: escrowctl help sandbox
 
     \b
     Examples:
@@ -32,12 +32,12 @@ def set_values(
       escrowctl sandbox set --clear
     """
     session = sandbox_session(context)
-    from escrowctl.sandbox.settings import read_texts  # noqa: PLC0415 - for those who set
+    from escrowctl.sandbox.settings import read_texts  # noqa: PLC0415 - help does not need it
 
     texts = read_texts(values or [])
     if clear:
-        administer(session, "DELETE", "/sandbox/settings")
-    found = administer(session, "PUT", "/sandbox/settings", as_json(texts))
+        call_sandbox(session, "DELETE", "/sandbox/settings")
+    found = call_sandbox(session, "PUT", "/sandbox/settings", as_json(texts))
     views = tuple(View({name: value}, name, named={"name": name, "value": value}) for name, value in found.items())
     session.console.show_listing(Listing(("name", "value"), views, document=found))
 
@@ -51,13 +51,13 @@ def magic(context: typer.Context) -> None:
       escrowctl sandbox magic --json
     """
     session = sandbox_session(context)
-    from escrowctl.sandbox.magic import MAGIC_AMOUNTS, MAGIC_IDS  # noqa: PLC0415 - for those who ask
+    from escrowctl.sandbox.magic import MAGIC_AMOUNTS, MAGIC_IDS  # noqa: PLC0415 - help does not need it
 
     rows = [("amount", amount, outcome) for amount, outcome in MAGIC_AMOUNTS.items()]
-    rows += [("id", name, f"reads as {state}, 100 USD; cannot be moved") for name, state in MAGIC_IDS.items()]
-    found: list[dict[str, JsonValue]] = [dict(zip(_MAGIC, row, strict=True)) for row in rows]
+    rows += [("id", name, f"always {state}, 100 USD; cannot be moved") for name, state in MAGIC_IDS.items()]
+    found: list[dict[str, JsonValue]] = [dict(zip(_MAGIC_COLUMNS, row, strict=True)) for row in rows]
     views = tuple(View(one, str(one["value"]), named=one) for one in found)
-    session.console.show_listing(Listing(_MAGIC, views, keys=("kind", "value")))
+    session.console.show_listing(Listing(_MAGIC_COLUMNS, views, keys=("kind", "value")))
 
 
 def move(
@@ -69,8 +69,8 @@ def move(
 ) -> None:
     """Move an escrow of the sandbox to another status.
 
-    Only moves that the states allow: held to any other; releasing to
-    released; disputed to held or refunded. The ledger moves with it; the journal does not know of it.
+    A held escrow can move to any other status, a releasing one to released, a disputed one to
+    held or refunded. The sandbox's ledger records the move; the journal does not.
 
     \b
     Examples:
@@ -78,7 +78,7 @@ def move(
       escrowctl sandbox move tx_7K2M9QHD refunded --json
     """
     session = sandbox_session(context)
-    found = administer(session, "POST", "/sandbox/moves", {"id": transaction_id, "status": status})
+    found = call_sandbox(session, "POST", "/sandbox/moves", {"id": transaction_id, "status": status})
     before, after = found["status_before"], found["status"]
     session.show(View(found, transaction_id, found, line=f"{transaction_id}   {before} -> {after}", named=found))
 
@@ -86,12 +86,12 @@ def move(
 def ledger(
     context: typer.Context,
     check: Annotated[
-        bool, typer.Option("--check", help="Show the sums alone; 16 where one is not zero, or a record disagrees.")
+        bool, typer.Option("--check", help="Show only the sums; fail if one is not zero or disagrees with the records.")
     ] = False,
 ) -> None:
     """Show the sandbox's ledger: its entries, and sums per currency.
 
-    Each move has two entries, which add up to zero. --check also compares the hold with the records.
+    Each move has two entries, which add up to zero. --check also compares the held money with the records.
 
     \b
     Examples:
@@ -99,10 +99,10 @@ def ledger(
       escrowctl sandbox ledger --check --json
     """
     session = sandbox_session(context)
-    found = administer(session, "GET", "/sandbox/ledger")
+    found = call_sandbox(session, "GET", "/sandbox/ledger")
     sums = list_items(found["currencies"])
     if check:
-        session.console.show_listing(Listing(_SUM, tuple(View(one, None, named=one) for one in sums)))
+        session.console.show_listing(Listing(_SUM_COLUMNS, tuple(View(one, None, named=one) for one in sums)))
         if wrong := [str(one["currency"]) for one in sums if one["balanced"] is not True]:
             raise EscrowctlError(
                 ErrorCode.CHECK_FAILED,
@@ -112,7 +112,7 @@ def ledger(
             )
         return
     views = tuple(View(one, str(one["transaction"]), named=one) for one in list_items(found["entries"]))
-    session.console.show_listing(Listing(_ENTRY, views, document=found, keys=("entry", "account")))
+    session.console.show_listing(Listing(_ENTRY_COLUMNS, views, document=found, keys=("entry", "account")))
     for one in sums:
         text = {name: encode(value) for name, value in one.items()}
         count = f"{text['entries']} entries, sum {text['sum']}, held {text['held']}"

@@ -1,4 +1,4 @@
-"""`escrowctl sandbox serve`, `status` and `reset`: the built-in service."""
+"""`escrowctl sandbox serve`, `status` and `reset`: run, inspect and empty the built-in service."""
 
 import contextlib
 import os
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escrowctl.commands.sandbox.calls import administer, sandbox_session
+from escrowctl.commands.sandbox.calls import call_sandbox, sandbox_session
 from escrowctl.contract.json import JsonValue, Number, as_json, encode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import ErrorCode, ExitCode
@@ -27,13 +27,13 @@ def serve(
     port: PortOption = 4650,
     ready_file: ReadyFileOption = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set this first, as sandbox set does.")
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a fault or variant, as sandbox set.")
     ] = None,
 ) -> None:
     """Serve the sandbox on this machine, and deliver its events.
 
-    Other programs call it over HTTP. It is the store of --sandbox; while it is served, --sandbox
-    commands talk to the server. Ctrl-C or SIGTERM ends it, and what was begun is answered first.
+    Other programs can call it over HTTP. It has the records of --sandbox: while it runs, --sandbox
+    commands talk to it. Ctrl-C or SIGTERM ends it, after it has answered the open requests.
 
     \b
     Examples:
@@ -42,7 +42,7 @@ def serve(
       escrowctl sandbox serve --set fault.create=drop-reply,1x
     """
     session = sandbox_session(context)
-    from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - for those who serve
+    from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - help does not need it
     from escrowctl.ready_file import announced_in, refuse_other_file  # noqa: PLC0415
     from escrowctl.sandbox.ownership import ServedSandbox  # noqa: PLC0415
     from escrowctl.sandbox.service import open_sandbox_alone  # noqa: PLC0415
@@ -52,15 +52,15 @@ def serve(
     if ready_file is not None:
         ready_file = ready_file.absolute()
         refuse_other_file(ready_file, keys=_READY_KEYS)
-    with session.signals.held(), contextlib.ExitStack() as ending:
+    with session.signals.held(), contextlib.ExitStack() as cleanup:
         sandbox = open_sandbox_alone(session.journals.sandbox_folder, now=session.runtime.now)
-        ending.callback(sandbox.close)
+        cleanup.callback(sandbox.close)
         sandbox.rehearsal.change(texts)
         server = LoopbackServer(port)
-        ending.callback(server.close)
+        cleanup.callback(server.close)
         served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
-        assert sandbox.claim is not None, "it was opened with one"
-        ending.enter_context(sandbox.claim.announced(served))
+        assert sandbox.claim is not None, "open_sandbox_alone makes the claim"
+        cleanup.enter_context(sandbox.claim.announced(served))
         document: dict[str, JsonValue] = {
             "base_url": served.base_url,
             "api_prefix": DEFAULT_API_PREFIX,
@@ -69,7 +69,7 @@ def serve(
             "pid": Number(str(served.pid)),
         }
         if ready_file is not None:
-            ending.enter_context(announced_in(ready_file, encode(document) + "\n"))
+            cleanup.enter_context(announced_in(ready_file, encode(document) + "\n"))
         _show_served(session, served, document)
         with sandbox.sender.working():
             interrupted = _run(session, server, sandbox)
@@ -79,7 +79,7 @@ def serve(
 
 
 def status(context: typer.Context) -> None:
-    """Show the records and the ledger, and whether it is served.
+    """Show settings, records and ledger, and whether it is served.
 
     \b
     Examples:
@@ -87,7 +87,7 @@ def status(context: typer.Context) -> None:
       escrowctl sandbox status --json
     """
     session = sandbox_session(context)
-    session.show(_status_view(session))
+    session.show(_view_status(session))
 
 
 def reset(
@@ -96,11 +96,11 @@ def reset(
     seed: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, max=999_999_999, help="Draw ids and chances from this number: each time the same."
+            metavar="N", min=0, max=999_999_999, help="Make ids and random faults repeatable with this number."
         ),
     ] = None,
 ) -> None:
-    """Empty the sandbox; it gets a new identity and a new key. Nothing is set any more.
+    """Empty the sandbox: records, faults and variants. It gets a new identity and a new API key.
 
     \b
     Examples:
@@ -108,7 +108,7 @@ def reset(
       escrowctl sandbox reset --yes --seed 7
     """
     session = sandbox_session(context)
-    from escrowctl.sandbox.service import empty_sandbox  # noqa: PLC0415 - for those who need it
+    from escrowctl.sandbox.service import empty_sandbox  # noqa: PLC0415 - help does not need it
 
     if not yes:
         folder = session.journals.sandbox_folder
@@ -119,15 +119,15 @@ def reset(
         session.console.note(
             "reset", "the sandbox is empty now and has a new identity and a new API key", word="sandbox"
         )
-        session.show(_status_view(session))
+        session.show(_view_status(session))
 
 
 def _run(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool:
-    """Serve until SIGINT or SIGTERM, the normal ends of a server. Return whether it was Ctrl-C.
+    """Serve until a signal, which is the normal end of a server. Return whether it was SIGINT (Ctrl-C).
 
     Raises the error that ended the delivery of events: the sandbox is not served without deliveries.
     """
-    from escrowctl.sandbox.faults import carry_out  # noqa: PLC0415 - for those who serve
+    from escrowctl.sandbox.faults import carry_out  # noqa: PLC0415 - help does not need it
 
     signals = session.signals
 
@@ -147,17 +147,17 @@ def _show_served(session: Session, served: "ServedSandbox", document: dict[str, 
     session.console.note("next", f"{export}    or: {session.invocation.program} --sandbox ...", word="next")
 
 
-def _status_view(session: Session) -> View:
-    from escrowctl.sandbox.ownership import find_server  # noqa: PLC0415 - for those who look
+def _view_status(session: Session) -> View:
+    from escrowctl.sandbox.ownership import find_server  # noqa: PLC0415 - help does not need it
 
-    found = administer(session, "GET", "/sandbox/status")
+    found = call_sandbox(session, "GET", "/sandbox/status")
     served = find_server(session.journals.sandbox_folder)
-    at, pid = (served.base_url, served.pid) if served else (None, None)
-    document = {"store": str(session.journals.sandbox_folder), "served_at": at, "pid": pid, **found}
+    base_url, pid = (served.base_url, served.pid) if served else (None, None)
+    document = {"store": str(session.journals.sandbox_folder), "served_at": base_url, "pid": pid, **found}
     # The keys are the names of `sandbox set`: fault.create, variant.prefix.
     shown = {name: value for name, value in document.items() if name != "settings"}
     settings = found["settings"]
-    assert isinstance(settings, dict), "as above"
+    assert isinstance(settings, dict), "the sandbox's own document"
     for kind in ("fault", "variant"):
         if one := {name.partition(".")[2]: value for name, value in settings.items() if name.startswith(kind)}:
             shown[kind] = as_json(one)

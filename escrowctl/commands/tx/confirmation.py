@@ -21,43 +21,43 @@ _COLUMNS = ("id", "amount", "currency", "status")
 
 
 def confirm_all(
-    session: Session, requests: Mapping[str, WriteRequest], how: RecordOptions
+    session: Session, requests: Mapping[str, WriteRequest], options: RecordOptions
 ) -> "tuple[Confirm, Mapping[str, EscrowctlError]]":
-    """Read each record once, show them, and ask: the operator types the number of releases.
+    """Read the escrow of each request (id -> request), show them all, and ask one question for all releases.
 
-    Return the function that confirms each release, and the refused ids. Raises EscrowctlError `JOURNAL_UNUSABLE`;
-    `DECLINED` or `CONFIRMATION_NEEDED` if they are not confirmed.
+    Return a function that checks before each release that the escrow is still as shown, and the errors of the ids
+    that are refused. Raises EscrowctlError `JOURNAL_UNUSABLE`; `DECLINED` or `CONFIRMATION_NEEDED` if the operator
+    does not type the number of releases.
     """
     records: dict[str, Located | None] = {}
     refused: dict[str, EscrowctlError] = {}
-    for one, request in requests.items():
+    for requested_id, request in requests.items():
         try:
-            records[one] = session.pipeline.inspect(request, how)
+            records[requested_id] = session.pipeline.inspect(request, options)
         except EscrowctlError as error:
             if error.code is ErrorCode.JOURNAL_UNUSABLE:
                 raise
-            refused[one] = error
+            refused[requested_id] = error
     if records:
         _ask(session, records, refused)
 
     def confirm(resource_id: str, found: Located | None) -> bool:
         if resource_id not in records:
-            why = "it was not among those to confirm"
-            raise not_sent(ErrorCode.EXPECTATION_FAILED, f"{resource_id} changed since escrowctl asked: {why}.")
+            message = f"{resource_id} changed after the question: it was not among the escrows to confirm."
+            raise not_sent(ErrorCode.EXPECTATION_FAILED, message)
         require_unchanged(resource_id, records[resource_id], found)
-        # `found` was read after the question: it needs no further check.
+        # False: `found` was read after the question, so it need not be read again.
         return False
 
-    # With skip_done, an id that is already released is no failure: the release itself reports it.
-    is_skipped = how.skip_done
-    failed = {one: error for one, error in refused.items() if not (is_skipped and error.code is ErrorCode.ALREADY_DONE)}
-    return confirm, failed
+    # With skip_done, an escrow that is already released is no failure: the release itself reports it.
+    skipped = ErrorCode.ALREADY_DONE if options.skip_done else None
+    return confirm, {one: error for one, error in refused.items() if error.code is not skipped}
 
 
 def _ask(session: Session, records: Mapping[str, Located | None], refused: Mapping[str, EscrowctlError]) -> None:
     count = len(records)
     service, warning = session.service, kind_of(RELEASE_TRANSACTION.name).warning
-    where = "" if service.sandbox else f"   profile {service.name}   host {service.origin}"
+    target = "" if service.sandbox else f"   profile {service.name}   host {service.origin}"
     rows = tuple(
         View(None, one, named={name: getattr(found, name, None) for name in _COLUMNS} | {"id": one})
         for one, found in records.items()
@@ -65,8 +65,8 @@ def _ask(session: Session, records: Mapping[str, Located | None], refused: Mappi
     session.prompt.confirm(
         [
             *(f"  {line}" for line in session.console.table_lines(Listing(_COLUMNS, rows))),
-            *(f"  not among them: {error.message}" for error in refused.values()),
-            f"  release {count_escrows(count)}{where}",
+            *(f"  left out: {error.message}" for error in refused.values()),
+            f"  release {count_escrows(count)}{target}",
             *sum_lines(add_up(map(money_of, records.values())), count_escrows),
             f"{warning} To release {'it' if count == 1 else 'them'}, type {count}:",
         ],

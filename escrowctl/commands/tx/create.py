@@ -17,7 +17,7 @@ def create(
     amount: Annotated[str, typer.Option(metavar="AMOUNT", help="The amount, sent exactly as typed.")],
     currency: Annotated[str, typer.Option(metavar="CODE", help="An ISO 4217 code, such as USD.")],
     reference: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Your own name for it, kept here; unique.")
+        str | None, typer.Option(metavar="TEXT", help="Your own unique name for it, stored in the journal.")
     ] = None,
     reason: ReasonOption = None,
     data: DataOption = None,
@@ -28,9 +28,9 @@ def create(
 ) -> None:
     """Create an escrow.
 
-    It is sent once. If no reply comes, its outcome is unknown (12), and an identical create is
-    refused until that one is resolved. Before one of the last 15 minutes is repeated on a live
-    service, escrowctl asks.
+    The request is sent once. If no reply comes, the outcome is unknown, and an identical create is
+    refused until you resolve it. On a live service, escrowctl asks before it repeats a create of the
+    last 15 minutes.
 
     \b
     Examples:
@@ -40,9 +40,9 @@ def create(
     session = session_of(context)
     number = parse_amount(amount, name="--amount")
     money = check_minor_digits(number, writing.check_currency(session, currency), name="--amount")
-    added = writing.read_data(data, session.runtime.stdin)
+    extra_fields = writing.read_data(data, session.runtime.stdin)
     options = writing.check_options(idempotency_key, reason, allow_duplicate, reference=reference)
-    request = request_create(money, session.service, added, options)
+    request = request_create(money, session.service, extra_fields, options)
     if dry_run:
         writing.confirm_repetition(session, request, yes=yes, rehearsed=True)
         writing.rehearse(session, request)

@@ -1,4 +1,4 @@
-"""The register: the escrows created or released from here, according to this journal."""
+"""The register: the escrows that were created or released from here, according to this journal."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -20,15 +20,15 @@ from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
 
 _UNKNOWN, _ACCEPTED = "unknown", "accepted"
-_ENDS_THE_READING = (ErrorCode.NO_CONNECTION, ErrorCode.NOT_AUTHENTICATED)
+_FAILURES_OF_EVERY_READ = (ErrorCode.NO_CONNECTION, ErrorCode.NOT_AUTHENTICATED)
 
 
 class Escrow(NamedTuple):
-    """One escrow. `first`: its create, or else its release. `last`: the newest write to it.
+    """An escrow. `first`: the entry of its create, else of its release. `last`: of its release, else of its create.
 
-    `status` is the last reported one. It is "unknown" if a write may have changed it, and
-    "accepted" if the release was accepted but is not proven. `released`: the time when a proven release was
-    recorded. `is_own`: its writes were sent under this run's account.
+    `status`: as last reported. It is "unknown" if a write's outcome or account is not known, and "accepted" if a
+    release was accepted but is not proven. `is_held`: it may hold money. `released`: the time when a proven release
+    was recorded. `is_own`: its writes were surely sent under the current account.
     """
 
     id: str | None
@@ -42,7 +42,7 @@ class Escrow(NamedTuple):
     is_own: bool = True
 
     def view(self) -> View:
-        """Return its row: the cells of the first write, with the current data of the escrow."""
+        """Return its row: the cells of the `first` entry, some of them replaced by the escrow's own values."""
         row = row_of(self.first) | {
             "id": self.id,
             "amount": self.amount,
@@ -55,19 +55,19 @@ class Escrow(NamedTuple):
         return View(document, self.id, named=row, record=document)
 
 
-def entries_here(session: Session, selection: Selection) -> Iterator[Entry]:
-    """Yield the selected entries for this run's service, newest first, without those of another account."""
+def list_own_entries(session: Session, selection: Selection) -> Iterator[Entry]:
+    """Yield the selected entries of the chosen service, newest first, without those of another account."""
     names, account = session.service.names, account_of(session.service)
     for entry in journal_to_list(session).all(selection):
         if entry.intent.is_known_as(names) and not account.is_other(entry.intent.account):
             yield entry
 
 
-def show_register(session: Session, filters: Filters, *, limit: int | None, is_read: bool, over: str | None) -> None:
-    """Show the escrows that match the filters. `is_read`: read each one at the service first.
+def show_register(session: Session, filters: Filters, *, limit: int | None, refresh: bool, over: str | None) -> None:
+    """Show the register's escrows that match the filters. `refresh`: read each one at the service first.
 
-    `over`: only those that hold money for longer than this duration; raises `ErrorCode.CHECK_FAILED` if there are
-    any. Raises `ErrorCode.SOME_FAILED` if some could not be read.
+    `over`: show only escrows that may hold money for longer than this duration; raises `ErrorCode.CHECK_FAILED` if
+    there are any. Raises `ErrorCode.SOME_FAILED` if escrows could not be read.
     """
     now, age = session.runtime.now(), parse_duration(over, name="--over") if over is not None else None
     if age is not None:
@@ -81,7 +81,7 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, is_r
         and (age is None or (one.is_held and now - datetime.fromisoformat(one.first.sent_at) > age))
     ]
     unread = 0
-    if is_read:
+    if refresh:
         found, unread = _refresh_all(session, found)
     filters.note_left_out(session, [one.status for one in found])
     found = [one for one in found if filters.has_status(one.status) and (age is None or one.is_held)]
@@ -90,14 +90,15 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, is_r
     session.remember("transaction", {view.id: view.named["status"] for view in views})
     if over is not None and found:
         hints = []
-        if not is_read:
-            hints.append(command(f"tx list --local --refresh --over {over}", "to read each at the service"))
+        if not refresh:
+            hints.append(command(f"tx list --local --refresh --over {over}", "to read each escrow at the service"))
         if not session.service.released:
             hints += advise_proving(session.service, "released")
         if any(one.status == _UNKNOWN for one in found):
             hints.append(command("journal list --unknown", "to see the writes whose outcome is unknown"))
-        count = "1 escrow holds" if len(found) == 1 else f"{len(found)} escrows hold"
-        raise EscrowctlError(ErrorCode.CHECK_FAILED, f"{count} money, or may hold it, after {over}.", hint=tuple(hints))
+        may_hold = "1 escrow may hold" if len(found) == 1 else f"{len(found)} escrows may hold"
+        message = f"{may_hold} money for longer than {over}."
+        raise EscrowctlError(ErrorCode.CHECK_FAILED, message, hint=tuple(hints))
     if unread:
         raise EscrowctlError(
             ErrorCode.SOME_FAILED, f"{unread} of the escrows could not be read.", effect=Effect.ONLY_READ
@@ -105,7 +106,7 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, is_r
 
 
 def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow], int]:
-    """Read each escrow at the service. Return all, unread ones unchanged, and the number of unread ones.
+    """Read each escrow at the service. Return all escrows, and how many could not be read: these are unchanged.
 
     Raises EscrowctlError `NO_CONNECTION` or `NOT_AUTHENTICATED`: then none can be read.
     """
@@ -114,11 +115,11 @@ def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow],
         try:
             found.append(_refresh(session, escrow))
         except EscrowctlError as error:
-            if error.code in _ENDS_THE_READING:
+            if error.code in _FAILURES_OF_EVERY_READ:
                 raise
             session.console.note(
                 "not_read",
-                f"{error.message} The status of {escrow.id} is the last known",
+                f"{error.message} The status shown for {escrow.id} is the last one that the journal has",
                 word="warning",
                 important=True,
             )
@@ -131,7 +132,7 @@ def _list_escrows(session: Session) -> list[Escrow]:
     """Return every escrow that was or may have been created or released from here, newest first."""
     kinds = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
     writes: dict[str, dict[str, Entry]] = {}
-    for entry in entries_here(session, Selection(PAGE, states=POSSIBLE_STATES, operations=kinds)):
+    for entry in list_own_entries(session, Selection(PAGE, states=POSSIBLE_STATES, operations=kinds)):
         resource_id = entry.intent.resource_id or entry.settlement.result_id
         key = resource_id if resource_id is not None else f" {entry.name}"
         writes.setdefault(key, {}).setdefault(entry.intent.operation, entry)
@@ -140,7 +141,7 @@ def _list_escrows(session: Session) -> list[Escrow]:
 
 
 def _refresh(session: Session, escrow: Escrow) -> Escrow:
-    """Return an escrow with its current data, if it has an id and is own. Raises EscrowctlError if unreadable."""
+    """Return an escrow as read now; unchanged if it has no id or is not own. Raises EscrowctlError if unreadable."""
     if escrow.id is None or not escrow.is_own:
         return escrow
     located = session.reader.read_escrow(escrow.id).located
@@ -160,11 +161,11 @@ def _make_escrow(service: Service, create: Entry | None, release: Entry | None) 
     first = create or release
     assert first is not None, "a group has a write"
     last = release or first
-    # The writes of another API key may be to escrows of another account.
+    # Entries of another API key may be about escrows of another account.
     account = account_of(service)
     is_own = account.is_same(first.intent.account) and account.is_same(last.intent.account)
     is_open = first.is_open or last.is_open or not is_own
-    status = _UNKNOWN if is_open else _status_of(service, last)
+    status = _UNKNOWN if is_open else _find_status(service, last)
     is_proven = last.intent.is_once_only and last.settlement.verified and not is_open
     is_held, money = not is_proven and _may_hold(service, last, status), first.intent.money
     return Escrow(
@@ -180,8 +181,8 @@ def _make_escrow(service: Service, create: Entry | None, release: Entry | None) 
     )
 
 
-def _status_of(service: Service, last: Entry) -> str | None:
-    """Return the status of an escrow after its newest write."""
+def _find_status(service: Service, last: Entry) -> str | None:
+    """Return the status of an escrow after its newest write, from the stored reply or a proven release."""
     if last.intent.is_once_only and last.settlement.verified:
         return last.intent.done
     reply = read_reply((last.settlement.reply or "").encode())
@@ -193,13 +194,13 @@ def _status_of(service: Service, last: Entry) -> str | None:
         )
     if not last.intent.is_once_only:
         return status
-    # Only a reading proves a release.
-    is_claim = status is None or kind_of(last.intent.operation).is_proven_by(status, service)
-    return _ACCEPTED if is_claim else status
+    # The reply to a release is no proof: only a read is.
+    is_unproven = status is None or kind_of(last.intent.operation).is_proven_by(status, service)
+    return _ACCEPTED if is_unproven else status
 
 
 def _may_hold(service: Service, last: Entry, status: str | None) -> bool:
-    """Whether an escrow may hold money: not if its status is released, or failed without a release from here."""
+    """Whether an escrow may hold money: not if it is released, or if it failed without a release from here."""
     if kind_of(RELEASE_TRANSACTION.name).is_proven_by(status, service):
         return False
     return last.intent.is_once_only or (status or "").casefold() not in service.failed

@@ -45,11 +45,13 @@ def release(
     yes: YesOption = False,
     expect_amount: ExpectAmountOption = None,
     expect_currency: ExpectCurrencyOption = None,
-    skip_released: Annotated[bool, typer.Option("--skip-released", help="Succeed if it is released already.")] = False,
-    allow_unreadable: Annotated[
-        bool, typer.Option("--allow-unreadable", help="Release although it cannot be read.")
+    skip_released: Annotated[
+        bool, typer.Option("--skip-released", help="Succeed if the escrow is already released.")
     ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until the service reports it as released.")] = False,
+    allow_unreadable: Annotated[
+        bool, typer.Option("--allow-unreadable", help="Release even if the escrow cannot be read.")
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the service reports the release.")] = False,
     deadline: DeadlineOption = "10m",
     reason: ReasonOption = None,
     data: DataOption = None,
@@ -57,7 +59,7 @@ def release(
     allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Release the funds for good. You confirm by typing the id (live: the amount).
+    """Release escrowed money for good. You confirm by typing the id (live: the amount).
 
     \b
     Examples:
@@ -65,17 +67,17 @@ def release(
       escrowctl tx release tx_7K2M9QHD --yes --expect-amount 100
     """
     session = session_of(context)
-    wanted, several = read_ids(ids, session.runtime.stdin)
+    resource_ids, several = read_ids(ids, session.runtime.stdin)
     if ids == ["-"] and not (yes or dry_run):
         raise confirmation_needed("ids come from standard input, so escrowctl cannot ask for confirmation", "--yes")
-    refuse_repeated(wanted)
+    refuse_repeated(resource_ids)
     if several and idempotency_key is not None:
         raise bad_value("--idempotency-key is for one release: give one id.")
     seconds = None
     if wait:
         seconds = parse_duration(deadline, name="--deadline").total_seconds()
         require_released_statuses(session, needed_by="--wait")
-    how = RecordOptions(
+    record_options = RecordOptions(
         body=encode(writing.read_data(data, session.runtime.stdin)) if data is not None else None,
         expected_amount=parse_amount(expect_amount, name="--expect-amount") if expect_amount is not None else None,
         expected_currency=writing.check_currency(session, expect_currency, name="--expect-currency")
@@ -85,83 +87,86 @@ def release(
         skip_done=skip_released,
         wait=seconds,
     )
-    releases = Releases(session, wanted, several, how, writing.check_options(idempotency_key, reason, allow_duplicate))
+    write_options = writing.check_options(idempotency_key, reason, allow_duplicate)
+    releases = Releases(session, resource_ids, several, record_options, write_options)
     if dry_run:
         releases.rehearse()
     else:
-        releases.write(yes=yes)
+        releases.send(yes=yes)
 
 
 class Releases(NamedTuple):
-    """The releases of one command, with their options. `several`: each has its own line of output."""
+    """The releases of one command, with their options. `several`: each release is shown as one line."""
 
     session: Session
     ids: list[str]
     several: bool
-    how: RecordOptions
-    options: WriteOptions
+    record_options: RecordOptions
+    write_options: WriteOptions
 
     def request(self, resource_id: str, found: Located | None = None) -> WriteRequest:
-        """Return the request to release an escrow; `found` is its record as read."""
-        return request_once_only(RELEASE_TRANSACTION, resource_id, self.how.body, self.options, found=found)
+        """Return the request to release an escrow. `found`: its record (None: not read)."""
+        return request_once_only(
+            RELEASE_TRANSACTION, resource_id, self.record_options.body, self.write_options, found=found
+        )
 
     def rehearse(self) -> None:
-        """Show the request for each id, after all checks on this machine. Caps count the money of `--expect-*`."""
+        """Show each request, after the checks on this machine. Caps are checked with the money in `--expect-*`."""
         if self.several:
             run_several(self.session, self.ids, self._view_request)
         else:
             self.session.show(self._view_request(self.ids[0]))
 
-    def write(self, *, yes: bool) -> None:
+    def send(self, *, yes: bool) -> None:
         """Release each escrow, and show its result. Several are confirmed together."""
         session = self.session
         session.service.refuse_key(*self.ids)
-        confirm = writing.ask_on_record(session, RELEASE_TRANSACTION, self.how.body, yes=yes)
+        confirm = writing.ask_on_record(session, RELEASE_TRANSACTION, self.record_options.body, yes=yes)
         refused: Mapping[str, EscrowctlError] = {}
         if self.several and not yes:
-            from escrowctl.commands.tx.confirmation import confirm_all  # noqa: PLC0415 - for several ids alone
+            from escrowctl.commands.tx.confirmation import confirm_all  # noqa: PLC0415 - only several ids need it
 
-            confirm, refused = confirm_all(session, {one: self.request(one) for one in self.ids}, self.how)
+            confirm, refused = confirm_all(session, {one: self.request(one) for one in self.ids}, self.record_options)
 
-        def write_line(resource_id: str) -> View:
+        def release_one(resource_id: str) -> View:
             if resource_id in refused:
                 raise refused[resource_id]
-            view = self._write_one(resource_id, confirm)
+            view = self._release(resource_id, confirm)
             assert isinstance(view.document, dict)
             document = {"id": view.id, "outcome": "done", **view.document}
             return view._replace(document=document, shown=document, record=document, outcome="done")
 
         if self.several:
-            run_several(session, self.ids, write_line, verb=RELEASE_TRANSACTION.verb)
+            run_several(session, self.ids, release_one, verb=RELEASE_TRANSACTION.verb)
             return
         with session.signals.held():
-            view = self._write_one(self.ids[0], confirm)
+            view = self._release(self.ids[0], confirm)
             assert isinstance(view.document, dict)
             status = view.document["http_status"]
             session.show(view, done=f"the service accepted the release of {self.ids[0]} ({status})")
 
     def _view_request(self, resource_id: str) -> View:
-        amount, currency = self.how.expected_amount, self.how.expected_currency
+        amount, currency = self.record_options.expected_amount, self.record_options.expected_currency
         money = Money(amount, currency) if amount is not None and currency is not None else None
         try:
             with about(resource_id):
                 return writing.view_rehearsed(self.session, self.request(resource_id)._replace(money=money))
         except EscrowctlError as error:
-            if error.code is not ErrorCode.ALREADY_DONE or not self.how.skip_done:
+            if error.code is not ErrorCode.ALREADY_DONE or not self.record_options.skip_done:
                 raise
-            skipped = f"{error.message} It would be skipped if the service reports that"
-            self.session.console.note("already_released", skipped)
+            message = f"{error.message} The release would be skipped if the service reports the same"
+            self.session.console.note("already_released", message)
             return View({"id": resource_id, "dry_run": True}, resource_id, {"id": resource_id})
 
-    def _write_one(self, resource_id: str, confirm: "Confirm") -> View:
+    def _release(self, resource_id: str, confirm: "Confirm") -> View:
         with about(resource_id):
             result = self.session.pipeline.run_on_record(
-                lambda found: self.request(resource_id, found), confirm, self.how
+                lambda found: self.request(resource_id, found), confirm, self.record_options
             )
         note_result(self.session, resource_id, result)
         self.session.remember("transaction", {resource_id: result.status_after})
         status = result.entry.settlement.http_status if result.entry else None
-        read: dict[str, JsonValue] = {
+        statuses: dict[str, JsonValue] = {
             "status_before": result.status_before,
             "status_after": result.status_after,
             "verified": result.verified,
@@ -170,67 +175,68 @@ class Releases(NamedTuple):
             "id": resource_id,
             "http_status": Number(str(status)) if status is not None else None,
             "reply": result.record.document if result.record else None,
-            **read,
+            **statuses,
         }
         before, after = result.status_before or "?", result.status_after or "?"
-        line = f"{resource_id}   {before} -> {after}   {_how_verified(result)}"
-        return View(document, resource_id, document, line=line, named={"id": resource_id, **read}, record=document)
+        line = f"{resource_id}   {before} -> {after}   {_describe_verification(result)}"
+        return View(document, resource_id, document, line=line, named={"id": resource_id, **statuses}, record=document)
 
 
 def require_released_statuses(session: Session, *, needed_by: str) -> frozenset[str]:
     """Return the statuses that prove a release, case-folded. Raises EscrowctlError `BAD_VALUE` if none is set."""
     service = session.service
     if not service.released:
-        why = f"is not set in profile {service.profile}" if service.profile else "only a profile can set"
+        in_profile = f" in profile {service.profile}" if service.profile else ""
         hint = advise_proving(service, RELEASE_TRANSACTION.done)
-        raise bad_value(f"{needed_by} needs status.released, which {why}.", hint=hint)
+        raise bad_value(f"{needed_by} needs the setting status.released, which is not set{in_profile}.", hint=hint)
     return service.released
 
 
-def _how_verified(result: "WriteResult") -> str:
+def _describe_verification(result: "WriteResult") -> str:
     if result.verified is True:
         return "confirmed by reading the escrow"
     return f"accepted, but {result.why_no_status}" if result.status_after is None else "accepted, not confirmed"
 
 
 def note_result(session: Session, resource_id: str, result: "WriteResult") -> None:
-    """Note if a release was not sent now, was refused first, or is not confirmed."""
+    """Write a note if nothing was sent now, the release was refused but is reported now, or it is not confirmed."""
     note, entry, status = session.console.note, result.entry, result.status_after
     if entry is None:
-        how = _how_skipped(resource_id, result)
-        note("already_released", f"{how}. This command sent nothing for {resource_id}")
+        reason = _why_skipped(resource_id, result)
+        note("already_released", f"{reason}. This command sent nothing for {resource_id}")
         return
     writing.note_replayed(session, result)
     accepted = f"the release of {resource_id} was accepted, but is not confirmed"
     if not result.replayed and entry.settlement.http_status not in SUCCESS:
-        how = f"the service replied {entry.settlement.http_status} to the release of {resource_id}"
-        note("released_despite_refusal", f"{how}, but now reports it as {status}")
+        replied = f"the service replied {entry.settlement.http_status} to the release of {resource_id}"
+        note("released_despite_refusal", f"{replied}, but now reports it as {status}")
     elif result.verified is False:
-        hint = command(f"journal resolve {entry.name}", "to check again, and record it")
-        how = f"{accepted} yet: the status is {status}"
-        note("not_yet_released", how, hints=(hint,), invocation=session.invocation)
+        hint = command(f"journal resolve {entry.name}", "to check again and record the result")
+        note(
+            "not_yet_released", f"{accepted} yet: the status is {status}", hints=(hint,), invocation=session.invocation
+        )
     elif result.verified is None and not entry.settlement.verified:
-        why, hints = _why_open(session, resource_id, result)
+        why, hints = _why_unconfirmed(session, resource_id, result)
         note("not_confirmed", f"{accepted}: {why}", hints=hints, invocation=session.invocation)
 
 
-def _how_skipped(resource_id: str, result: "WriteResult") -> str:
-    """Return why nothing was sent."""
+def _why_skipped(resource_id: str, result: "WriteResult") -> str:
+    """Return why a release was skipped: a clause without full stop."""
     status = result.status_after
     if result.verified is None:
-        how = f"the release of {resource_id} was done or accepted earlier, but is not confirmed"
-        return f"{how}: the status is {status}, and status.released is not set"
+        accepted = f"the release of {resource_id} was done or accepted earlier, but is not confirmed"
+        return f"{accepted}: the status is {status}, and status.released is not set"
     if not result.verified:
         return f"the service reports {resource_id} as {status}: a release may be in progress"
     return f"{resource_id} was already released"
 
 
-def _why_open(session: Session, resource_id: str, result: "WriteResult") -> tuple[str, tuple[Hint, ...]]:
-    """Return why escrowctl cannot confirm a release, and hints that set the meaning of its status."""
+def _why_unconfirmed(session: Session, resource_id: str, result: "WriteResult") -> tuple[str, tuple[Hint, ...]]:
+    """Return why a release is not confirmed, and hints: to check again, or to say what its status means."""
     status = result.status_after
     again = command(f"tx get {resource_id}", "to check again")
     if status is None:
-        find = command(f"doctor --tx {resource_id}", "to find its field")
+        find = command(f"doctor --tx {resource_id}", "to find the field of its status")
         return result.why_no_status, (again if result.after is None else find,)
     if status == result.status_before:
         return f"the status is still {status}", (again,)

@@ -26,7 +26,7 @@ def update(
     data: Annotated[str, typer.Option(metavar="JSON", help="The JSON object to send; @FILE or @- reads one.")],
     yes: YesOption = False,
     allow_unreadable: Annotated[
-        bool, typer.Option("--allow-unreadable", help="Update although it cannot be read.")
+        bool, typer.Option("--allow-unreadable", help="Update even if the escrow cannot be read.")
     ] = False,
     reason: ReasonOption = None,
     idempotency_key: KeyOption = None,
@@ -35,8 +35,8 @@ def update(
 ) -> None:
     """Update an escrow (the service does not document this call).
 
-    The call was seen in activity listings, answered with 400; its contract is not shown. The
-    escrow is shown, and you type its id to confirm.
+    The call appears in activity listings, answered with 400; what it accepts is not known.
+    escrowctl shows the escrow, and you confirm by typing its id.
 
     \b
     Examples:
@@ -48,20 +48,20 @@ def update(
     body = read_data(data, session.runtime.stdin)
     options = check_options(idempotency_key, reason, allow_duplicate)
 
-    def request_for(found: Located | None) -> WriteRequest:
+    def make_request(found: Located | None) -> WriteRequest:
         return request_update(resource_id, body, options, found=found)
 
     if dry_run:
         with about(resource_id):
-            rehearse(session, request_for(None))
+            rehearse(session, make_request(None))
         return
-    session.service.refuse_key(*request_for(None).texts)
+    session.service.refuse_key(*make_request(None).texts)
     session.console.note("observed", "PUT /transactions/:id is an undocumented call: its effect is not known")
     with session.signals.held():
         confirm = ask_on_record(session, UPDATE_TRANSACTION, encode(body), yes=yes)
         reading = RecordOptions(allow_unreadable=allow_unreadable)
         with about(resource_id):
-            result = session.pipeline.run_on_record(request_for, confirm, reading)
+            result = session.pipeline.run_on_record(make_request, confirm, reading)
         note_replayed(session, result)
         if result.record is None:
             status = result.sent.settlement.http_status
@@ -74,8 +74,10 @@ def update(
             )
         record, kind = result.after or result.record, kind_of(RELEASE_TRANSACTION.name)
         status_now = record.located.status if record else None
-        was, is_now = (kind.is_proven_by(status, session.service) for status in (result.status_before, status_now))
-        if is_now and not (was or result.replayed):
+        was_released, is_released = (
+            kind.is_proven_by(status, session.service) for status in (result.status_before, status_now)
+        )
+        if is_released and not (was_released or result.replayed):
             session.console.warn(
                 "now_released",
                 f"after this update, {resource_id} has the status {status_now}. "
@@ -85,7 +87,7 @@ def update(
 
 
 def _view(session: Session, resource_id: str, result: "WriteResult") -> View:
-    """Return the record of the reply; if the reply was empty, the record as read afterwards."""
+    """Return the view of the record in the reply; if it has none, of the record that was read afterwards."""
     record = result.record or result.after
     if record is None:
         return View({"id": resource_id}, resource_id, {"id": resource_id})

@@ -22,23 +22,23 @@ from escrowctl.runtime import describe_duration, timestamp
 from escrowctl.session import Session, session_of
 
 _RELEASED = RELEASE_TRANSACTION.done
-_MAY_PASS = (ErrorCode.READ_FAILED, ErrorCode.UNREADABLE_REPLY, ErrorCode.NO_CONNECTION, ErrorCode.RATE_LIMITED)
-"""Errors of a reading that may be temporary: the escrow is read again."""
-_MOST_NAMED = 5
+_TEMPORARY = (ErrorCode.READ_FAILED, ErrorCode.UNREADABLE_REPLY, ErrorCode.NO_CONNECTION, ErrorCode.RATE_LIMITED)
+"""Errors of a read that may be temporary: escrowctl reads the escrow again."""
+_MAX_NAMED = 5
 
 
 def wait(
     context: typer.Context,
     goals: Annotated[
-        str, typer.Option("--for", metavar="STATUS,...", help="Statuses that end it; released: as the profile says.")
+        str, typer.Option("--for", metavar="STATUS,...", help="Statuses to wait for; released: see status.released.")
     ],
     ids: IdsArgument = None,
     failures: Annotated[
-        str | None, typer.Option("--fail-on", metavar="STATUS,...", help="Statuses that end it with 16.")
+        str | None, typer.Option("--fail-on", metavar="STATUS,...", help="Statuses that make the command fail.")
     ] = None,
-    deadline: Annotated[str, typer.Option("--deadline", metavar="TIME", help="How long: 90s, 10m, 2h (13).")] = "10m",
+    deadline: Annotated[str, typer.Option("--deadline", metavar="TIME", help="Time to wait: 90s, 10m, 2h.")] = "10m",
 ) -> None:
-    """Wait until each escrow has one of these statuses, and show it.
+    """Wait until each escrow has a status of --for, and show it.
 
     \b
     Examples:
@@ -46,18 +46,20 @@ def wait(
       escrowctl tx wait tx_7K2M9QHD --for held,released --deadline 2m --json
     """
     session = session_of(context)
-    wanted, several = read_ids(ids, session.runtime.stdin)
+    resource_ids, several = read_ids(ids, session.runtime.stdin)
     seconds = parse_duration(deadline, name="--deadline").total_seconds()
-    good = _read_statuses(session, goals, name="--for")
-    bad = _read_statuses(session, failures, name="--fail-on") if failures is not None else frozenset[str]()
-    if good & bad:
-        raise bad_value(f"--for and --fail-on both name {', '.join(sorted(good & bad))}.")
-    following = _Following(session, wanted, f"waiting for {goals}", seconds, every=POLL_SECONDS)
-    for change in following.changes():
-        is_reached = change.is_one_of(good)
+    goal_statuses = _parse_statuses(session, goals, name="--for")
+    failure_statuses = (
+        _parse_statuses(session, failures, name="--fail-on") if failures is not None else frozenset[str]()
+    )
+    if goal_statuses & failure_statuses:
+        raise bad_value(f"--for and --fail-on both name {', '.join(sorted(goal_statuses & failure_statuses))}.")
+    poller = _StatusPoller(session, resource_ids, f"waiting for {goals}", seconds, every=POLL_SECONDS)
+    for change in poller.read_changes():
+        is_reached = change.is_one_of(goal_statuses)
         if change.before is not None or not is_reached:
-            session.console.note("status", following.describe(change))
-        if change.is_one_of(bad):
+            session.console.note("status", poller.describe(change))
+        if change.is_one_of(failure_statuses):
             raise EscrowctlError(
                 ErrorCode.CHECK_FAILED,
                 f"the status of {change.id} is {change.status}, which --fail-on names.",
@@ -65,27 +67,27 @@ def wait(
                 facts={"id": change.id, "status": change.status},
             )
         if is_reached:
-            following.end(change.id)
+            poller.stop_reading(change.id)
             if several:
                 session.console.show_line(view_of_several(session, change.record, change.id))
             else:
                 session.show(view_record(change.record, change.id, raw=session.options.raw))
-    session.remember("transaction", dict.fromkeys(wanted))
-    if following.left:
-        raise _expired(session, following, deadline, goals)
+    session.remember("transaction", dict.fromkeys(resource_ids))
+    if poller.left:
+        raise _deadline_error(session, poller, deadline, goals)
 
 
 def watch(
     context: typer.Context,
     ids: IdsArgument = None,
-    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="How long between two readings.")] = "5s",
+    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Time between two reads.")] = "5s",
     deadline: Annotated[
-        str | None, typer.Option("--deadline", metavar="TIME", help="How long in all: 90s, 10m, 2h (13).")
+        str | None, typer.Option("--deadline", metavar="TIME", help="Time to watch: 90s, 10m, 2h.")
     ] = None,
 ) -> None:
     """Show each change of status, until Ctrl-C.
 
-    It also ends when every escrow is released or failed; the profile says which statuses these are.
+    The command also ends when every escrow has a status of status.released or status.failed.
 
     \b
     Examples:
@@ -93,22 +95,22 @@ def watch(
       escrowctl tx watch tx_7K2M9QHD tx_4W8KTN2C --interval 1m --json
     """
     session = session_of(context)
-    wanted, _ = read_ids(ids, session.runtime.stdin)
+    resource_ids, _ = read_ids(ids, session.runtime.stdin)
     every = parse_duration(interval, name="--interval").total_seconds()
     seconds = parse_duration(deadline, name="--deadline").total_seconds() if deadline is not None else None
-    last = session.service.released | session.service.failed
-    session.remember("transaction", dict.fromkeys(wanted))
-    following = _Following(session, wanted, "watching", seconds, every=every)
-    for change in following.changes():
+    final_statuses = session.service.released | session.service.failed
+    session.remember("transaction", dict.fromkeys(resource_ids))
+    poller = _StatusPoller(session, resource_ids, "watching", seconds, every=every)
+    for change in poller.read_changes():
         session.console.show_line(change.view(timestamp(session.runtime.now())))
-        if change.is_one_of(last):
-            following.end(change.id)
-    if following.left:
-        raise _expired(session, following, deadline or "", None)
+        if change.is_one_of(final_statuses):
+            poller.stop_reading(change.id)
+    if poller.left:
+        raise _deadline_error(session, poller, deadline or "", None)
 
 
-class _Change(NamedTuple):
-    """A reading with another status than the one before. `before` is None for the first reading."""
+class _StatusChange(NamedTuple):
+    """A change of an escrow's status. `before` is None if `status` is the first one that was read."""
 
     id: str
     before: str | None
@@ -116,14 +118,14 @@ class _Change(NamedTuple):
     record: Record
 
     def is_one_of(self, statuses: frozenset[str]) -> bool:
-        """Whether the status is one of these, in any case."""
+        """Whether the new status is one of these case-folded statuses."""
         return self.status.casefold() in statuses
 
     def __str__(self) -> str:
         return f"{self.before} -> {self.status}" if self.before is not None else self.status
 
     def view(self, at: str) -> View:
-        """Return the change as one line of several."""
+        """Return the view of the change as one line. `at`: the time of the read."""
         named: dict[str, JsonValue] = {
             "at": at,
             "id": self.id,
@@ -134,44 +136,47 @@ class _Change(NamedTuple):
         return View(named, self.id, named, line=line, named=named, record=self.record.value)
 
 
-class _Following:
-    """Reads escrows in rounds, until `end` was called for each or `seconds` have passed (None: for ever)."""
+class _StatusPoller:
+    """Reads escrows in rounds, until `stop_reading` was called for each, or `seconds` have passed (None: no limit).
 
-    def __init__(self, session: Session, ids: list[str], doing: str, seconds: float | None, *, every: float) -> None:
+    `activity`: what the command does, for the progress line. `left`: the ids that are still read.
+    """
+
+    def __init__(self, session: Session, ids: list[str], activity: str, seconds: float | None, *, every: float) -> None:
         session.service.refuse_key(*ids)
         self.left = list(dict.fromkeys(ids))
         self.statuses: dict[str, str] = {}
         self._session = session
-        self._doing = doing
-        self._pace = PollInterval(session.runtime, session.signals, seconds, every=every, tick=self._draw)
+        self._activity = activity
+        self._pace = PollInterval(session.runtime, session.signals, seconds, every=every, tick=self._draw_progress)
 
-    def changes(self) -> Iterator[_Change]:
-        """Yield each reading with another status. Raises EscrowctlError for a failure that is not temporary."""
+    def read_changes(self) -> Iterator[_StatusChange]:
+        """Yield each first status and each change. Raises EscrowctlError if a read fails and may not work later."""
         while True:
             for resource_id in [*self.left]:
                 record = self._read(resource_id)
                 status, before = (record.located.status if record else None), self.statuses.get(resource_id)
                 if record is not None and status is not None and status != before:
                     self.statuses[resource_id] = status
-                    yield _Change(resource_id, before, status, record)
+                    yield _StatusChange(resource_id, before, status, record)
             if not self.left or not self._pace.wait():
                 return
 
-    def end(self, resource_id: str) -> None:
-        """Stop reading an escrow."""
+    def stop_reading(self, resource_id: str) -> None:
+        """Read this escrow no more."""
         self.left.remove(resource_id)
 
-    def describe(self, change: _Change) -> str:
-        """Return a change as a sentence, with the time since the start."""
+    def describe(self, change: _StatusChange) -> str:
+        """Return a change as text: the id, the statuses, and for later changes the time since the start."""
         after = f" after {describe_duration(self._pace.passed)}" if change.before is not None else ""
         return f"{change.id}: {change}{after}"
 
     def _read(self, resource_id: str) -> Record | None:
-        """Return a record; None, with a note, if it cannot be read now. Raises EscrowctlError if not temporary."""
+        """Return a record; None, with a note, if the failure may pass. Raises EscrowctlError for any other failure."""
         try:
             record = self._session.reader.read(GET_TRANSACTION, resource_id, decides=True)
         except EscrowctlError as error:
-            if error.code not in _MAY_PASS:
+            if error.code not in _TEMPORARY:
                 raise
             self._session.console.note("not_read", error.message.removesuffix("."))
             return None
@@ -180,14 +185,17 @@ class _Following:
             self._session.console.note("no_status", f"escrowctl finds no status in the record of {resource_id}")
         return record
 
-    def _draw(self, passed: float) -> None:
-        one = self.left[0]
-        what = f"{one} ({self.statuses.get(one, '?')})" if len(self.left) == 1 else f"{len(self.left)} escrows"
-        self._session.console.draw_wait(f"{self._doing}: {what}", passed)
+    def _draw_progress(self, passed: float) -> None:
+        first = self.left[0]
+        escrows = f"{first} ({self.statuses.get(first, '?')})" if len(self.left) == 1 else f"{len(self.left)} escrows"
+        self._session.console.draw_wait(f"{self._activity}: {escrows}", passed)
 
 
-def _read_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:
-    """Return the statuses. "released" becomes the profile's released statuses: raises `BAD_VALUE` if none is set."""
+def _parse_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:
+    """Return the statuses in `text`, the value of the option `name`.
+
+    "released" is replaced by the statuses in status.released. Raises `BAD_VALUE` if these are not set.
+    """
     statuses = set(parse_statuses(text, name=name))
     if _RELEASED in statuses:
         statuses.remove(_RELEASED)
@@ -195,16 +203,16 @@ def _read_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:
     return frozenset(statuses)
 
 
-def _expired(session: Session, following: _Following, deadline: str, goals: str | None) -> EscrowctlError:
-    """Return the `WAIT_EXPIRED` error: the status of each escrow, and a hint how to wait for it."""
-    left, statuses = following.left, following.statuses
-    known = [f"the status of {one} is {statuses.get(one, 'not known')}" for one in left[:_MOST_NAMED]]
-    more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
+def _deadline_error(session: Session, poller: _StatusPoller, deadline: str, goals: str | None) -> EscrowctlError:
+    """Return the `WAIT_EXPIRED` error, with the statuses of the escrows that are left, and hints."""
+    left, statuses = poller.left, poller.statuses
+    known = [f"the status of {one} is {statuses.get(one, 'not known')}" for one in left[:_MAX_NAMED]]
+    more = f" and {len(left) - _MAX_NAMED} more" if len(left) > _MAX_NAMED else ""
     hints: list[Hint] = []
     found = sorted({statuses[one] for one in left if one in statuses})
     if goals is not None and found:
-        words = ",".join(found)
-        hints.append(Hint(f"repeat the command with --for {words}", f"if {words} is what you wait for"))
+        current = ",".join(found)
+        hints.append(Hint(f"repeat the command with --for {current}", f"if you wait for {current}"))
         if _RELEASED in parse_statuses(goals, name="--for") and not session.service.sandbox:
             # Never suggest a status that means released: a wrong one would report a false release.
             purpose = f"to change which statuses mean released (now {', '.join(sorted(session.service.released))})"

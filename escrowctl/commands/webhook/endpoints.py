@@ -1,4 +1,4 @@
-"""`escrowctl webhook`: register endpoints, and list them."""
+"""`escrowctl webhook create` and `list`: register endpoints, and list them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +21,7 @@ from escrowctl.writes.requests import WriteRequest, request_webhook
 if TYPE_CHECKING:
     from escrowctl.writes.result import WriteResult
 
-COLUMNS = ("id", "status", "url", "events", "created")
+_COLUMNS = ("id", "status", "url", "events", "created")
 _URL_NAMES = ("url", "endpoint", "target_url", "targetUrl", "callback_url", "callbackUrl", "target", "address")
 _EVENT_NAMES = ("events", "event_types", "eventTypes", "enabled_events", "enabledEvents", "event", "topics")
 _MAX_URL_CHARS = 2048
@@ -29,7 +29,7 @@ _MAX_URL_CHARS = 2048
 
 def create(
     context: typer.Context,
-    url: Annotated[str | None, typer.Option(metavar="URL", help="Where events are to go.")] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="The URL that receives the events.")] = None,
     event: Annotated[
         list[str] | None, typer.Option("--event", metavar="KIND", help="A kind of event; repeatable.")
     ] = None,
@@ -41,9 +41,9 @@ def create(
 ) -> None:
     """Register an endpoint for events. It cannot be removed again.
 
-    The service does not document the body: --url and --event go under the names that the profile
-    gives (url, events), and --data adds other fields. A reply that may hold a signing secret is
-    stored next to the journal (mode 0600).
+    The service does not document the body: --url and --event become the fields that the profile
+    names (by default url and events), and --data adds other fields. A reply that may contain a
+    signing secret is stored next to the journal (mode 0600).
 
     \b
     Examples:
@@ -57,14 +57,14 @@ def create(
         rehearse(session, request)
         return
     with session.signals.held():
-        result = _run(session, request)
+        result = _send_request(session, request)
         show_created(session, result, view_webhook(session, record_of(result)))
 
 
 def list_webhooks(context: typer.Context) -> None:
-    """List the endpoints, as the service lists them.
+    """List the endpoints that the service returns.
 
-    How the list is paged is not published: the reply may be one page of several.
+    The service does not document pages: the reply may be only the first of several pages.
 
     \b
     Examples:
@@ -74,27 +74,27 @@ def list_webhooks(context: typer.Context) -> None:
     session = session_of(context)
     found = session.reader.read_list(LIST_WEBHOOKS)
     views = tuple(view_webhook(session, record) for record in found.items)
-    session.console.show_listing(Listing(COLUMNS, views, found.document if session.options.raw else None))
+    session.console.show_listing(Listing(_COLUMNS, views, found.document if session.options.raw else None))
 
 
 def register_url(session: Session, url: str) -> View:
-    """Register an endpoint for all events, and return its record, which is not shown."""
+    """Register an endpoint for all events, and return its view without showing it."""
     body = make_body(session, url)
     with session.signals.held():
-        return view_webhook(session, record_of(_run(session, request_webhook(body, session.service))))
+        return view_webhook(session, record_of(_send_request(session, request_webhook(body, session.service))))
 
 
 def find_endpoint(session: Session, url: str) -> View | None:
     """Return the listed endpoint with this URL, or None."""
-    from escrowctl.client.pages import read_pages  # noqa: PLC0415 - help does not pay for HTTP
+    from escrowctl.client.pages import read_pages  # noqa: PLC0415 - help does not need HTTP
 
     pages = read_pages(session.reader, LIST_WEBHOOKS)
     views = (view_webhook(session, record) for page in pages for record in page.items)
     return next((view for view in views if view.named["url"] == url), None)
 
 
-def _run(session: Session, request: WriteRequest) -> "WriteResult":
-    """Register an endpoint, and report the file of its secret."""
+def _send_request(session: Session, request: WriteRequest) -> "WriteResult":
+    """Send the request for an endpoint, and report which file stores the signing secret."""
     if (done := session.writer.find_done_lately(request)) is not None:
         when = ago(done.settled_at or done.sent_at, session.runtime.now())
         names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
@@ -102,9 +102,9 @@ def _run(session: Session, request: WriteRequest) -> "WriteResult":
     try:
         result = session.pipeline.run(request)
     except EscrowctlError as error:
-        entry, is_new = error.facts.get("entry"), error.code is ErrorCode.OUTCOME_UNKNOWN
+        entry, is_unknown = error.facts.get("entry"), error.code is ErrorCode.OUTCOME_UNKNOWN
         secrets = session.journal.secrets
-        if entry and is_new and secrets.is_stored(str(entry)):
+        if entry and is_unknown and secrets.is_stored(str(entry)):
             message = f"the reply, which may contain the signing secret, is stored in {secrets.path_of(str(entry))}."
             session.console.note("secret", message, important=True)
         raise
@@ -113,29 +113,29 @@ def _run(session: Session, request: WriteRequest) -> "WriteResult":
 
 
 def view_webhook(session: Session, record: Record) -> View:
-    """Return the view of an endpoint. Its URL and events are found under their usual names."""
+    """Return the view of an endpoint. Its URL and events are in the profile's fields, else in usual ones."""
     view = view_record(record, raw=session.options.raw)
     service, value = session.service, record.value
     fields = value if isinstance(value, dict) else {}
-    url = _first(fields, (service.webhooks.url_field, *_URL_NAMES))
-    events = _first(fields, (service.webhooks.events_field, *_EVENT_NAMES))
+    url = _find_first_value(fields, (service.webhooks.url_field, *_URL_NAMES))
+    events = _find_first_value(fields, (service.webhooks.events_field, *_EVENT_NAMES))
     shown = {**view.named, "url": url, "events": events}
-    return view._replace(named={name: shown[name] for name in COLUMNS})
+    return view._replace(named={name: shown[name] for name in _COLUMNS})
 
 
-def _first(fields: dict[str, JsonValue], names: tuple[str, ...]) -> JsonValue:
+def _find_first_value(fields: dict[str, JsonValue], names: tuple[str, ...]) -> JsonValue:
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
 def make_body(
     session: Session, url: str | None, events: Sequence[str] = (), data: dict[str, JsonValue] | None = None
 ) -> JsonValue:
-    """Return the request body: the given values under the profile's field names. Raises EscrowctlError `BAD_VALUE`."""
+    """Return the request body: URL and events in the profile's fields, and `data`. Raises `ErrorCode.BAD_VALUE`."""
     if url is None and not data:
         raise bad_value("webhook create needs --url, or the complete request body in --data.")
-    given: dict[str, JsonValue] = {}
+    fields: dict[str, JsonValue] = {}
     if url is not None:
-        given[session.service.webhooks.url_field] = check_url(url)
+        fields[session.service.webhooks.url_field] = check_url(url)
         if session.service.live and urlsplit(url).scheme != "https":
             message = f'--url "{url}" is plain http: events would be sent unencrypted'
             session.console.note("plain_http", message, word="warning")
@@ -143,11 +143,11 @@ def make_body(
         if not event.strip() or not event.isprintable():
             raise bad_value(f'--event "{event}" is not an event: write a name such as transaction.released.')
     if events:
-        given[session.service.webhooks.events_field] = list(events)
+        fields[session.service.webhooks.events_field] = list(events)
     data = data or {}
-    for name in sorted(data.keys() & given):
+    for name in sorted(data.keys() & fields):
         raise bad_value(f'--data has "{name}", which --url or --event sets: leave it out of --data.')
-    return given | data
+    return fields | data
 
 
 def check_url(url: str) -> str:
@@ -165,15 +165,15 @@ def check_url(url: str) -> str:
 
 
 def _note_secret(session: Session, result: "WriteResult") -> None:
-    """Report the file of the secret, under `-q` too: the service shows a secret only once."""
+    """Report which file stores the signing secret, under `-q` too: the service shows a secret only once."""
     reply = record_of(result).document
     secret = find_secret(reply)
     if result.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
         return
     secrets, name = session.journal.secrets, result.sent.name
     path = secrets.path_of(name)
-    what = "the signing secret" if secret else "a value in the reply that may be a secret"
-    message = f"{what} is stored in {path}; the service shows it only once."
+    value = "the signing secret" if secret else "a value in the reply that may be a secret"
+    message = f"{value} is stored in {path}; the service shows it only once."
     if not secrets.is_stored(name):
-        message = f"escrowctl could not store {what} in {path}: copy it from the output, or ask the service's support."
+        message = f"escrowctl could not store {value} in {path}: copy it from the output, or ask the service's support."
     session.console.note("secret", message, important=True)

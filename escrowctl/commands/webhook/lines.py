@@ -1,4 +1,4 @@
-"""Views of events and attempts: one line each."""
+"""Views of webhook events and of attempts to forward them. Each has a line."""
 
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.output.view import View
@@ -10,24 +10,24 @@ _MISSING = "-"
 
 
 def view_event(event: Event, *, at: str, result: str = "", forward: JsonValue = None) -> View:
-    """Return the view of an event. `at`: the time to show; `result`: the outcome as text; `forward`: as JSON."""
+    """Return the view of an event at a time. `result` describes its forwarding as text, `forward` as JSON."""
     kind, resource, status = event.describe()
     if event.shares_id:
-        result = f"{result}, id {event.sent_id} has another body too".removeprefix(", ")
-    is_verified = "verified" if event.verified else "UNVERIFIED"
+        result = f"{result}, another event with the id {event.sent_id} has a different body".removeprefix(", ")
+    checked = "verified" if event.verified else "UNVERIFIED"
     named: dict[str, JsonValue] = {
         "at": at,
         "id": event.name,
         "type": kind,
         "resource": resource,
         "status": status,
-        "verified": is_verified,
+        "verified": checked,
         "forward": result,
     }
     counted: dict[str, JsonValue] = {"arrivals": Number(str(event.arrivals)), "sent_id": event.sent_id}
     document = named | {"verified": event.verified, **counted, "forward": forward}
     # The line has little room: "verified" is left out if there is a result.
-    last = result if event.verified and result else f"{is_verified}, {result}" if result else is_verified
+    last = result if event.verified and result else f"{checked}, {result}" if result else checked
     cells = (f"{event.name:<12}", f"{kind or _MISSING:<20}", f"{resource or _MISSING:<11}", f"{status or _MISSING:<8}")
     line = "  ".join((f"{at[11:19]}Z", *cells, last))
     return View(document, event.name, named, line=line, named=named, record=event.document)

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from escrowctl.output.view import View
 
 _READY_KEYS = frozenset({"url", "pid"})
-_KEPT = timedelta(days=30)
-"""How long to store an event that needs no more forwarding."""
-_LAST_SECONDS = 2.0
+_STORED_FOR = timedelta(days=30)
+"""How long an event stays stored after it needs no more forwarding."""
+_STOP_SECONDS = 2.0
 """How long to wait at the end for an attempt in progress."""
 
 
@@ -39,26 +39,26 @@ def listen(
     context: typer.Context,
     port: PortOption = 4600,
     forward_to: Annotated[
-        str | None, typer.Option("--forward-to", metavar="URL", help="Your application, on this machine.")
+        str | None, typer.Option("--forward-to", metavar="URL", help="Your application's URL on this machine.")
     ] = None,
     unverified: UnverifiedOption = False,
-    register: Annotated[bool, typer.Option("--register", help="Have the service send events here.")] = False,
-    url: Annotated[str | None, typer.Option(metavar="URL", help="The public URL that leads here.")] = None,
+    register: Annotated[bool, typer.Option("--register", help="Register an endpoint for these events.")] = False,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="The public URL that forwards to this port.")] = None,
     yes: YesOption = False,
     secret_file: SecretFileOption = None,
-    print_secret: Annotated[bool, typer.Option("--print-secret", help="Print the signing secret, and end.")] = False,
+    print_secret: Annotated[bool, typer.Option("--print-secret", help="Print the signing secret, and exit.")] = False,
     ready_file: ReadyFileOption = None,
 ) -> None:
-    """Receive events, store, show and forward them, until Ctrl-C.
+    """Receive events until Ctrl-C: store, show and forward them.
 
-    An event is stored before the service gets a 200. To know more: escrowctl help webhooks
+    An event is stored before the service gets a 200. For details: escrowctl help webhooks
 
     \b
     Examples:
       escrowctl --sandbox webhook listen --register
       escrowctl webhook listen --forward-to http://127.0.0.1:3000/hooks
     """
-    from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - for those who listen
+    from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - help does not need it
 
     session = session_of(context)
     target = read_target(forward_to) if forward_to is not None else None
@@ -66,58 +66,58 @@ def listen(
         check_url(url)
     if ready_file is not None:
         refuse_other_file(ready_file.absolute(), keys=_READY_KEYS)
-    sender = EventSource(session, secret_file)
+    source = EventSource(session, secret_file)
     if print_secret:
-        for text in dict.fromkeys(secret.text for secret in sender.require_secrets()):
+        for text in dict.fromkeys(secret.text for secret in source.require_secrets()):
             session.console.page(text)
         return
-    with session.signals.held(), contextlib.ExitStack() as ending:
+    with session.signals.held(), contextlib.ExitStack() as cleanup:
         # Check the scheme before registering an endpoint.
-        sender.verifier([])
-        spool = ending.enter_context(sender.open_spool())
-        # It has a port, and does not answer yet. It accepts calls for the host of the public URL too.
+        source.make_verifier([])
+        spool = cleanup.enter_context(source.open_spool())
+        # The server has its port now, but does not answer yet. It also accepts the host name of the public URL.
         host = urlsplit(url).hostname if url is not None else None
         server = LoopbackServer(port, hosts=frozenset({host} if host else ()))
-        ending.callback(server.close)
-        endpoint = _register(session, server.base_url, url, yes=yes) if register else None
+        cleanup.callback(server.close)
+        endpoint = _find_or_register(session, server.base_url, url, yes=yes) if register else None
         # Free the sandbox for other commands, and for `sandbox serve`.
         session.connector.close()
-        if count := spool.remove_old(timestamp(session.runtime.now() - _KEPT)):
-            what = f"{count} stored {'event' if count == 1 else 'events'}, older than {_KEPT.days} days"
-            session.console.note("removed", what, word="removed")
-        verifier = sender.verifier(sender.find_secrets())
+        if count := spool.remove_old(timestamp(session.runtime.now() - _STORED_FOR)):
+            removed = f"{count} stored {'event' if count == 1 else 'events'}, older than {_STORED_FOR.days} days"
+            session.console.note("removed", removed, word="removed")
+        verifier = source.make_verifier(source.find_secrets())
         receiver = Receiver(spool, verifier, now=session.runtime.now, target=target, forwards_unverified=unverified)
-        forwarder = _make_forwarder(session, sender, target, ending) if target else None
+        forwarder = _make_forwarder(session, source, target, cleanup) if target else None
         if ready_file is not None:
             ready: JsonValue = {"url": server.base_url, "pid": Number(str(os.getpid()))}
-            ending.enter_context(announced_in(ready_file.absolute(), encode(ready) + "\n"))
+            cleanup.enter_context(announced_in(ready_file.absolute(), encode(ready) + "\n"))
         _announce(session, server.base_url, url, endpoint, can_verify=verifier.can_verify)
-        run = _Run(session, receiver, spool, forwarder, profile=sender.profile)
+        run = _ListenRun(session, receiver, spool, forwarder, profile=source.profile)
         if forwarder is not None:
-            ending.callback(forwarder.stop, seconds=_LAST_SECONDS)
+            cleanup.callback(forwarder.stop, seconds=_STOP_SECONDS)
             forwarder.start()
-        server.run(receiver, run.turn, group=receiver.group, report=receiver.refuse)
-        code = run.end()
+        server.run(receiver, run.show_new, group=receiver.group, report=receiver.refuse)
+        code = run.finish()
     raise typer.Exit(code)
 
 
-def _announce(session: Session, here: str, url: str | None, endpoint: "View | None", *, can_verify: bool) -> None:
+def _announce(session: Session, local_url: str, url: str | None, endpoint: "View | None", *, can_verify: bool) -> None:
     console = session.console
-    if endpoint is not None and (endpoint.named["status"] or "enabled") not in ("enabled", "active"):
-        console.warn("endpoint", f"the service lists {endpoint.id} as {endpoint.named['status']}: it may send nothing")
+    if endpoint is not None and (status := endpoint.named["status"] or "enabled") not in ("enabled", "active"):
+        console.warn("endpoint", f"the service reports endpoint {endpoint.id} as {status}: it may send no events")
     at = f", endpoint {endpoint.id}" if endpoint is not None and endpoint.id else ""
-    console.note("listening", f"{here}{at}; Ctrl-C stops", word="listening")
+    console.note("listening", f"{local_url}{at}; press Ctrl-C to stop", word="listening")
     if url is not None:
-        console.note("public_url", f"{url} must lead here", word="listening")
+        console.note("public_url", f"{url} must forward to {local_url}", word="listening")
     if can_verify:
-        hint = command("webhook listen --print-secret", "the secret, for your application")
+        hint = command("webhook listen --print-secret", "to print the secret for your application")
         console.note("secret", "signatures are checked", hints=(hint,), invocation=session.invocation)
     else:
         console.warn("unverified", "no signing secret or scheme is known: every event will be UNVERIFIED")
 
 
-class _Run:
-    """Shows and counts received events and forwarding attempts."""
+class _ListenRun:
+    """Shows and counts the received events and the attempts to forward them, until a signal."""
 
     def __init__(
         self, session: Session, receiver: Receiver, spool: Spool, forwarder: Forwarder | None, *, profile: str | None
@@ -130,12 +130,14 @@ class _Run:
         self._counts: Counter[str] = Counter()
         if forwarder is not None:
             target = forwarder.target
-            session.console.note("forwarding", f"{target}, bytes and headers as received", word="forwarding")
+            session.console.note("forwarding", f"to {target}, body and headers unchanged", word="forwarding")
             if waiting := spool.count(str(target), ForwardState.WAITING):
-                session.console.note("waiting", f"{waiting} from earlier, sent first", word="waiting")
+                session.console.note(
+                    "waiting", f"events from earlier runs, which are sent first: {waiting}", word="waiting"
+                )
 
-    def turn(self) -> bool:
-        """Show new arrivals and attempts. Return whether a signal has come. Raises the error that ended forwarding."""
+    def show_new(self) -> bool:
+        """Show new events and attempts. Return whether a signal came. Raises the error that ended forwarding."""
         arrived = self._receiver.take()
         for arrival in arrived:
             self._show_arrival(arrival)
@@ -148,15 +150,15 @@ class _Run:
             self._session.console.show_line(view_attempt(attempt, at=self._now()))
         return self._session.signals.pending is not None
 
-    def end(self) -> ExitCode:
+    def finish(self) -> ExitCode:
         """Stop forwarding, report the counts, and return the signal's exit code.
 
         Raises EscrowctlError `ErrorCode.NOT_FORWARDED` if the application has not accepted some events.
         """
         target = self._forwarder.target if self._forwarder is not None else None
         if self._forwarder is not None:
-            self._forwarder.stop(seconds=_LAST_SECONDS)
-        self.turn()
+            self._forwarder.stop(seconds=_STOP_SECONDS)
+        self.show_new()
         code = self._session.signals.take() or ErrorCode.INTERRUPTED
         counts = self._counts
         counts["waiting"] = self._spool.count(str(target), ForwardState.WAITING) if target is not None else 0
@@ -169,7 +171,7 @@ class _Run:
                 f"{target} has not accepted {left} {'event' if left == 1 else 'events'}.",
                 hint=(
                     command(f"webhook replay --failed --forward-to {shlex.quote(str(target))}", "to send them now"),
-                    Hint("webhook listen with the same --forward-to begins with those that wait"),
+                    Hint("webhook listen with the same --forward-to sends the waiting ones first"),
                 ),
                 facts={"left": left},
             )
@@ -179,7 +181,7 @@ class _Run:
         event, result = arrival.event, ""
         if event is None:
             self._counts["refused"] += 1
-            # The console shows the same message once: with the time, that is once a second.
+            # The console shows equal messages only once. Because of the time, that is once a second.
             message = f"{arrival.refusal} at {self._now()[11:19]}Z: {arrival.reason}"
             self._session.console.warn("refused", message)
             return
@@ -188,7 +190,7 @@ class _Run:
             self._forwarder.wake()
             return
         if event.arrivals > 1:
-            # Its outcome was counted when it was received first.
+            # Whether it is forwarded was counted when it was received first.
             self._counts["repeated"] += 1
             result = f"received {event.arrivals} times"
         elif self._forwarder is not None:
@@ -200,14 +202,14 @@ class _Run:
         return timestamp(self._session.runtime.now())
 
 
-def _register(session: Session, here: str, url: str | None, *, yes: bool) -> "View":
-    """Return the endpoint with this URL, registered if there is none. Ask before that, except in the sandbox."""
+def _find_or_register(session: Session, local_url: str, url: str | None, *, yes: bool) -> "View":
+    """Return the endpoint with this URL. If there is none, register it; ask before, unless `yes` or sandbox."""
     service = session.service
     if url is None and not (service.sandbox or service.origin.is_loopback):
-        raise bad_value(f"--register needs --url: {service.origin} cannot reach {here}.")
-    url = url or f"{here}/"
+        raise bad_value(f"--register needs --url: {service.origin} cannot reach {local_url}.")
+    url = url or f"{local_url}/"
     if (found := find_endpoint(session, url)) is not None:
-        session.console.note("endpoint_exists", f"{found.id} has the URL {url} already, and is used again")
+        session.console.note("endpoint_exists", f"endpoint {found.id} already has the URL {url}, and is used again")
         return found
     if not (service.sandbox or yes):
         session.prompt.confirm(
@@ -220,15 +222,15 @@ def _register(session: Session, here: str, url: str | None, *, yes: bool) -> "Vi
             "yes",
             why="webhook listen --register needs confirmation",
             declined="nothing was registered",
-            hint="without --register, webhook listen shows what arrives from elsewhere",
+            hint="without --register, webhook listen only shows the events that it receives",
         )
     return register_url(session, url)
 
 
-def _make_forwarder(session: Session, sender: EventSource, target: Target, ending: contextlib.ExitStack) -> Forwarder:
-    """Return the forwarder to start. Raises `ErrorCode.BUSY` if another process forwards to the same target."""
-    locks = LockFile(sender.spool_path.with_suffix(".lock"))
-    ending.callback(locks.close)
-    if not locks.hold(f"{sender.identity}\n{target}"):
-        raise not_sent(ErrorCode.BUSY, f"another webhook listen forwards to {target} already.")
-    return Forwarder(sender.spool_path, sender.identity, target, runtime=session.runtime)
+def _make_forwarder(session: Session, source: EventSource, target: Target, cleanup: contextlib.ExitStack) -> Forwarder:
+    """Return a forwarder, not started. Raises `ErrorCode.BUSY` if another process forwards to the same target."""
+    locks = LockFile(source.spool_path.with_suffix(".lock"))
+    cleanup.callback(locks.close)
+    if not locks.hold(f"{source.identity}\n{target}"):
+        raise not_sent(ErrorCode.BUSY, f"another webhook listen already forwards to {target}.")
+    return Forwarder(source.spool_path, source.identity, target, runtime=session.runtime)

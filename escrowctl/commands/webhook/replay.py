@@ -1,4 +1,4 @@
-"""`escrowctl webhook replay`: stored events, sent to a web application once more."""
+"""`escrowctl webhook replay`: send stored events to a web application again."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -22,19 +22,19 @@ from escrowctl.webhooks.spool import ForwardState, Spool, Waiting
 
 def replay(
     context: typer.Context,
-    forward_to: Annotated[str, typer.Option(metavar="URL", help="The application, on this machine.")],
-    events: Annotated[list[str] | None, typer.Argument(metavar="[EVENT]...", help="Events by their ids.")] = None,
-    since: Annotated[str | None, typer.Option(metavar="TIME", help="All since 24h (ago), or since a time.")] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="All that went to this URL, and was not accepted.")] = False,
-    duplicate: Annotated[bool, typer.Option("--duplicate", help="Send each twice, to test the application.")] = False,
-    sign: Annotated[bool, typer.Option("--sign", help="Sign again, with the time now and the same id.")] = False,
+    forward_to: Annotated[str, typer.Option(metavar="URL", help="Your application's URL on this machine.")],
+    events: Annotated[list[str] | None, typer.Argument(metavar="[EVENT]...", help="The ids of the events.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="All events since a time, or 24h (ago).")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="All events that this URL has not accepted.")] = False,
+    duplicate: Annotated[bool, typer.Option("--duplicate", help="Send each event twice, as a test.")] = False,
+    sign: Annotated[bool, typer.Option("--sign", help="Sign again, with the current time and the same id.")] = False,
     unverified: UnverifiedOption = False,
     secret_file: SecretFileOption = None,
 ) -> None:
-    """Send stored events to your application once more.
+    """Send stored events to your application again.
 
-    They go out as they were received, in that order; what is stored is not changed.
-    An application that checks the age of an event needs --sign after five minutes.
+    Each event is sent as it was received, and stays stored. If your application refuses events
+    that are older than five minutes, add --sign.
 
     \b
     Examples:
@@ -43,48 +43,49 @@ def replay(
     """
     session = session_of(context)
     if [bool(events), since is not None, failed].count(True) != 1:
-        raise bad_value("webhook replay needs one of EVENT, --since and --failed.")
+        raise bad_value("webhook replay needs exactly one of EVENT, --since and --failed.")
     target = read_target(forward_to)
     moment = parse_moment(since, name="--since", now=session.runtime.now()) if since is not None else None
-    sender = EventSource(session, secret_file)
-    if sign and sender.webhooks.scheme != STANDARD:
-        raise bad_value("--sign is for events that are signed by Standard Webhooks (webhook.scheme).")
-    secrets = sender.require_secrets() if sign else []
-    left: list[str] = []
+    source = EventSource(session, secret_file)
+    if sign and source.webhooks.scheme != STANDARD:
+        raise bad_value("--sign works only with the scheme Standard Webhooks (webhook.scheme).")
+    secrets = source.require_secrets() if sign else []
+    not_accepted: list[str] = []
     may_be_too_old = False
-    with sender.open_spool() as spool:
-        chosen = _choose(session, spool, target, events or [], moment, unverified=unverified)
+    with source.open_spool() as spool:
+        chosen = _choose_events(session, spool, target, events or [], moment, unverified=unverified)
         for event in chosen:
-            delivery = _sign_again(event, sender, secrets, now=session.runtime.now())
-            bad = _send(session, event, delivery, target, times=2 if duplicate else 1)
-            if bad:
-                left.append(event.name)
+            delivery = _sign_again(event, source, secrets, now=session.runtime.now())
+            failures = _send_event(session, event, delivery, target, times=2 if duplicate else 1)
+            if failures:
+                not_accepted.append(event.name)
                 age = session.runtime.now() - event.received_at
-                may_be_too_old |= age > timedelta(seconds=TOLERANCE) and any(reply.status is not None for reply in bad)
+                has_reply = any(reply.status is not None for reply in failures)
+                may_be_too_old |= age > timedelta(seconds=TOLERANCE) and has_reply
             else:
                 spool.settle(Waiting(event, attempts=1, refusals=0), str(target), ForwardState.DONE)
-    if left:
+    if not_accepted:
         raise EscrowctlError(
             ErrorCode.NOT_FORWARDED,
-            f"{target} did not accept {len(left)} of {len(chosen)} events.",
+            f"{target} did not accept {len(not_accepted)} of {len(chosen)} events.",
             hint="if it refuses them as too old: add --sign" if may_be_too_old and not sign else (),
-            facts={"events": left},
+            facts={"events": not_accepted},
         )
 
 
-def _sign_again(event: Event, sender: EventSource, secrets: list[Secret], *, now: datetime) -> Delivery:
-    """Return the delivery, signed again by the secret that matches. An unverified one stays unchanged."""
+def _sign_again(event: Event, source: EventSource, secrets: list[Secret], *, now: datetime) -> Delivery:
+    """Return the event's delivery, signed again with the secret that verifies it; unchanged if none does."""
     for secret in secrets:
         try:
-            sender.verifier([secret]).check(event.delivery, now=event.received_at)
+            source.make_verifier([secret]).check(event.delivery, now=event.received_at)
         except SignatureError:
             continue
         return sign_again(event.delivery, secret.key, now=now)
     return event.delivery
 
 
-def _send(session: Session, event: Event, delivery: Delivery, target: Target, *, times: int) -> list[Reply]:
-    """Send and show an event. Return the replies that do not accept it."""
+def _send_event(session: Session, event: Event, delivery: Delivery, target: Target, *, times: int) -> list[Reply]:
+    """Send an event this many times and show the result. Return the replies that do not accept the event."""
     replies = [send(target, delivery, monotonic=session.runtime.monotonic) for _ in range(times)]
     result = describe_reply(replies[0])
     if times > 1:
@@ -95,16 +96,19 @@ def _send(session: Session, event: Event, delivery: Delivery, target: Target, *,
     return [reply for reply in replies if not reply.is_accepted]
 
 
-def _choose(
+def _choose_events(
     session: Session, spool: Spool, target: Target, names: list[str], since: datetime | None, *, unverified: bool
 ) -> list[Event]:
-    """Return the events to send. Raises `NOT_FOUND`, `BAD_VALUE`, or `BAD_SIGNATURE` for an unverified one."""
+    """Return the events with these names, or since a time, or else those that `target` has not accepted.
+
+    Raises `NOT_FOUND` or `BAD_VALUE` for a name, and `BAD_SIGNATURE` for the name of an unverified event.
+    """
     if names:
         chosen = [find_event(spool, name) for name in dict.fromkeys(names)]
         for event in chosen:
             if not event.verified and not unverified:
                 message = f"{event.name} is UNVERIFIED: it may not come from the service."
-                hint = "to send it all the same: repeat the command with --unverified"
+                hint = "to send it anyway: repeat the command with --unverified"
                 raise not_sent(ErrorCode.BAD_SIGNATURE, message, hint=hint, facts={"id": event.name})
         return chosen
     found = spool.list_since(timestamp(since)) if since is not None else spool.list_undelivered(str(target))
@@ -113,5 +117,5 @@ def _choose(
         message = f"UNVERIFIED events left out: {left_out}. To send them too: add --unverified"
         session.console.note("unverified", message)
     if not chosen:
-        session.console.note("none", "none")
+        session.console.note("none", "no event was found, and nothing was sent")
     return chosen

@@ -23,11 +23,11 @@ _FILE_NAME = "webhooks.db"
 SecretFileOption = Annotated[
     Path | None, typer.Option("--secret-file", metavar="FILE", help="A file (0600) with the signing secret.")
 ]
-UnverifiedOption = Annotated[bool, typer.Option("--unverified", help="Forward events without a signature too.")]
+UnverifiedOption = Annotated[bool, typer.Option("--unverified", help="Also forward UNVERIFIED events.")]
 
 
 class Secret(NamedTuple):
-    """A signing secret: its text, and the key of its signatures."""
+    """A signing secret: its text, and the key that is decoded from it."""
 
     text: str
     key: bytes
@@ -37,7 +37,7 @@ class EventSource:
     """The service that sends the events, and its known secrets."""
 
     def __init__(self, session: Session, secret_file: Path | None) -> None:
-        """Find the service: from `--sandbox`, the line, the environment or the default profile. There may be none.
+        """Find the service by the options, the environment or the default profile. There may be none.
 
         Raises EscrowctlError `ErrorCode.BAD_CONFIG` and `STATE_UNUSABLE`.
         """
@@ -47,46 +47,46 @@ class EventSource:
 
     @property
     def spool_path(self) -> Path:
-        """The file of the stored events."""
+        """The path of the file with the stored events."""
         return self._session.journals.folder / _FILE_NAME
 
     def open_spool(self) -> AbstractContextManager[Spool]:
-        """Open the stored events. Raises `ErrorCode.STATE_UNUSABLE`, also for errors of the file in the block."""
+        """Open the stored events for a `with` block. Raises `ErrorCode.STATE_UNUSABLE`, also in the block."""
         return open_spool(self.spool_path, self.identity)
 
     def find_secrets(self) -> list[Secret]:
-        """Return the secrets of the file or the variable, else the stored ones.
+        """Return the secrets in `--secret-file`, else in the variable, else in stored replies.
 
         Raises EscrowctlError `ErrorCode.BAD_CONFIG` and `KEY_MISSING` for a file or a variable that cannot be used.
         """
-        return self._given() or list(self._stored())
+        return self._read_given() or list(self._read_stored())
 
     def require_secrets(self) -> list[Secret]:
-        """Return the secrets like `find_secrets`. Raises `ErrorCode.KEY_MISSING` if none is known."""
+        """Return the secrets of `find_secrets`. Raises `ErrorCode.KEY_MISSING` if there are none."""
         if secrets := self.find_secrets():
             return secrets
         hint: Hints = (f"set {_VARIABLE}", "or name a file that holds it: --secret-file FILE")
         raise not_sent(ErrorCode.KEY_MISSING, "no signing secret is known for this service.", hint=hint)
 
-    def verifier(self, secrets: list[Secret]) -> Verifier:
+    def make_verifier(self, secrets: list[Secret]) -> Verifier:
         """Return a verifier of events with these secrets. Raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
         return Verifier(self.webhooks, [secret.key for secret in secrets])
 
-    def read(self, text: str, *, source: str) -> Secret:
-        """Return a secret; output on stderr will not contain it. Raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
+    def parse_secret(self, text: str, *, source: str) -> Secret:
+        """Return the secret with this text, and hide the text on stderr from now on. Raises `ErrorCode.BAD_CONFIG`."""
         self._session.keys.learn([text])
         return Secret(text, read_secret(text, self.webhooks.scheme, source=source))
 
-    def _stored(self) -> Iterator[Secret]:
-        """Yield the secrets in stored replies. Warn of a value that the scheme cannot use: it may be no secret."""
+    def _read_stored(self) -> Iterator[Secret]:
+        """Yield the secrets in stored replies. Warn about values that the scheme cannot use: they may be no secrets."""
         for text in SigningSecrets(self._session.journals.folder).list_secrets(self.identity):
             try:
-                yield self.read(text, source="a stored reply")
+                yield self.parse_secret(text, source="a stored reply")
             except EscrowctlError as error:
                 self._session.console.warn("secret", f"{error.message} It is not used")
 
-    def _given(self) -> list[Secret]:
-        """Return the secrets of the file, else of the variable. --sandbox ignores the variable."""
+    def _read_given(self) -> list[Secret]:
+        """Return the secrets in `--secret-file`, else in the variable. `--sandbox` ignores the variable."""
         text, source = None, "--secret-file"
         if self._secret_file is not None:
             text = read_private_text(self._secret_file, source=source)
@@ -97,14 +97,14 @@ class EventSource:
         if not text.strip():
             message = f"{source} is empty: it should hold the signing secret."
             raise not_sent(ErrorCode.KEY_MISSING, message, hint="in CI, check that the secret is passed to this job")
-        return [self.read(one, source=source) for one in text.split()]
+        return [self.parse_secret(one, source=source) for one in text.split()]
 
 
 def find_event(spool: Spool, name: str) -> Event:
     """Return a stored event. Raises `NOT_FOUND` if none has this name, and `BAD_VALUE` if several have this id."""
     found = spool.find(name)
     if not found:
-        message = f"there is no stored event {name} of this service: webhook listen stores what it receives."
+        message = f"there is no stored event {name} of this service: webhook listen stores the events that it receives."
         raise EscrowctlError(ErrorCode.NOT_FOUND, message)
     if len(found) > 1:
         names = [event.local_name for event in found]
@@ -116,7 +116,7 @@ def find_event(spool: Spool, name: str) -> Event:
 
 
 def _find_service(session: Session) -> tuple[str, str | None, WebhookSettings]:
-    """Return the service's identity, its profile or None, and its signing settings."""
+    """Return the service's identity (empty without a service), its profile or None, and its webhook settings."""
     if session.options.sandbox:
         return session.service.identity, None, session.service.webhooks
     choice = session.resolver.choose_if_configured()

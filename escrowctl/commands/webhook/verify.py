@@ -1,4 +1,4 @@
-"""`escrowctl webhook verify`: the signature of one event."""
+"""`escrowctl webhook verify`: check the signature of one event."""
 
 from typing import Annotated
 
@@ -18,20 +18,20 @@ _STDIN = "-"
 
 def verify(
     context: typer.Context,
-    body: Annotated[str | None, typer.Argument(metavar="[FILE]", help="The body as received; - reads it.")] = None,
+    body: Annotated[str | None, typer.Argument(metavar="[FILE]", help="The body as received; - for stdin.")] = None,
     header: Annotated[
-        list[str] | None, typer.Option("--header", "-H", metavar="LINE", help='Such as "webhook-id: msg_1".')
+        list[str] | None, typer.Option("--header", "-H", metavar="LINE", help='A header, such as "webhook-id: msg_1".')
     ] = None,
-    event: Annotated[
-        str | None, typer.Option("--event", metavar="EVENT", help="An event that webhook listen stored.")
-    ] = None,
-    tolerance: Annotated[float, typer.Option(metavar="SECONDS", help="How old, or early, it may be.")] = TOLERANCE,
+    event: Annotated[str | None, typer.Option("--event", metavar="EVENT", help="The id of a stored event.")] = None,
+    tolerance: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How old, or how far in the future, it may be.")
+    ] = TOLERANCE,
     secret_file: SecretFileOption = None,
 ) -> None:
-    """Check the signature of an event (14 if it is not valid).
+    """Check the signature of an event; fail if it is not valid.
 
-    The secret comes from --secret-file, ESCROWCTL_WEBHOOK_SECRET, or the reply of
-    webhook create; else it is asked for. A stored event is checked as of its arrival.
+    The secret comes from --secret-file, ESCROWCTL_WEBHOOK_SECRET, or the reply of webhook create;
+    otherwise escrowctl asks for it. The age of a stored event is its age when it arrived.
 
     \b
     Examples:
@@ -42,24 +42,24 @@ def verify(
     if (body is None) == (event is None):
         raise bad_value("webhook verify needs either FILE (or -), or --event EVENT.")
     if event is not None and header:
-        raise bad_value("--event and --header contradict each other: the stored event has its headers.")
+        raise bad_value("--header cannot be combined with --event: a stored event has its own headers.")
     if not tolerance >= 0:
         raise bad_value(f"--tolerance {tolerance:g} is out of range: 0 or more seconds.")
     headers = tuple(_read_header(line) for line in header or [])
-    sender = EventSource(session, secret_file)
+    source = EventSource(session, secret_file)
     if event is not None:
-        with sender.open_spool() as spool:
+        with source.open_spool() as spool:
             found = find_event(spool, event)
     else:
         delivery = Delivery(headers, read_input(str(body), session.runtime.stdin))
         found = Event(0, delivery.id, delivery, verified=False, received_at=session.runtime.now())
     can_ask = body != _STDIN and session.prompt.obstacle is None
-    secrets = sender.find_secrets() if can_ask else sender.require_secrets()
+    secrets = source.find_secrets() if can_ask else source.require_secrets()
     if not secrets:
-        typed = session.prompt.ask_secret("The signing secret, which is not shown while it is typed:").strip()
-        secrets = [sender.read(typed, source="the answer")]
+        typed = session.prompt.ask_secret("Type the signing secret (it is not shown):").strip()
+        secrets = [source.parse_secret(typed, source="the answer")]
     try:
-        sender.verifier(secrets).check(found.delivery, now=found.received_at, tolerance=tolerance)
+        source.make_verifier(secrets).check(found.delivery, now=found.received_at, tolerance=tolerance)
     except SignatureError as error:
         message = f"the event is not verified: {error}."
         raise EscrowctlError(ErrorCode.BAD_SIGNATURE, message, facts={"id": found.sent_id}) from error

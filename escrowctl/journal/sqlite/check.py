@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 
 from escrowctl.contract.money import sum_exactly
-from escrowctl.journal.caps import total_key, weigh
+from escrowctl.journal.caps import count_in_total, total_key
 from escrowctl.journal.chain import JOURNAL, Kind, Link
-from escrowctl.journal.fields import UNDECODABLE
+from escrowctl.journal.fields import DECODING_ERRORS
 from escrowctl.journal.fold import Folded
-from escrowctl.journal.sqlite.reading import places, read_entries, read_links
+from escrowctl.journal.sqlite.reading import placeholders, read_entries, read_links
 from escrowctl.journal.storage import TotalKey
 
 _PAGE = 500
@@ -24,36 +24,36 @@ def find_damage(database: sqlite3.Connection) -> str | None:
     problem = _compare_derived(database)
     if problem is not None:
         return problem
-    said = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
-    return None if said == "ok" else said
+    result = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
+    return None if result == "ok" else result
 
 
 def _compare_derived(database: sqlite3.Connection) -> str | None:
-    dates = _dates(database)
+    dates = _compute_dates(database)
     numbers = [number for (number,) in database.execute("SELECT number FROM entries ORDER BY number")]
     if numbers != sorted(dates):
         return 'the tables "entries" and "records" list different writes'
     totals: dict[TotalKey, Decimal] = {}
     keys = 0
     for start in range(0, len(numbers), _PAGE):
-        for number, folded in _read(database, numbers[start : start + _PAGE]):
+        for number, folded in _read_folded(database, numbers[start : start + _PAGE]):
             if folded is None or folded.row[2:] != dates[number]:
                 return f"entry j{number} does not match its records"
-            if not _guards(database, number, folded.keys):
+            if not _has_keys(database, number, folded.keys):
                 return f"the duplicate index has no entry for j{number}"
             keys += len(folded.keys)
-            if amount := weigh(folded.entry):
+            if amount := count_in_total(folded.entry):
                 key = total_key(folded.entry)
                 totals[key] = sum_exactly((totals.get(key, Decimal(0)), amount))
     if database.execute("SELECT count(*) FROM keys").fetchone()[0] != keys:
         return "the duplicate index lists keys that no entry has"
-    if _stored_totals(database) != totals:
+    if _read_totals(database) != totals:
         return "the stored totals for caps do not match the entries"
     return None
 
 
-def _dates(database: sqlite3.Connection) -> dict[int, tuple[str, str]]:
-    """Return for each entry of the chain the day on which caps count it, and the latest date up to its last record."""
+def _compute_dates(database: sqlite3.Connection) -> dict[int, tuple[str, str]]:
+    """Return entry number -> (`counted_on`, `latest`), computed from the chain."""
     latest, dates = "", dict[int, tuple[str, str]]()
     for link in _links(database):
         record = link.record
@@ -76,25 +76,25 @@ def _links(database: sqlite3.Connection) -> Iterator[Link]:
         after = page[-1].record.sequence
 
 
-def _read(database: sqlite3.Connection, numbers: list[int]) -> Iterator[tuple[int, Folded | None]]:
-    """Yield entries by number, None for a damaged entry."""
+def _read_folded(database: sqlite3.Connection, numbers: list[int]) -> Iterator[tuple[int, Folded | None]]:
+    """Yield each number with its entry. A damaged entry is None."""
     try:
         yield from read_entries(database, numbers).items()
-    except UNDECODABLE:
+    except DECODING_ERRORS:
         for number in numbers:
             try:
                 yield number, read_entries(database, [number])[number]
-            except UNDECODABLE:
+            except DECODING_ERRORS:
                 yield number, None
 
 
-def _guards(database: sqlite3.Connection, number: int, keys: frozenset[int]) -> bool:
-    query = f"SELECT count(*) FROM keys WHERE entry = ? AND key IN ({places(keys)})"
+def _has_keys(database: sqlite3.Connection, number: int, keys: frozenset[int]) -> bool:
+    query = f"SELECT count(*) FROM keys WHERE entry = ? AND key IN ({placeholders(keys)})"
     return bool(database.execute(query, (number, *keys)).fetchone()[0] == len(keys))
 
 
-def _stored_totals(database: sqlite3.Connection) -> dict[TotalKey, Decimal] | None:
-    """Return the totals other than 0. None: one of them is not a number."""
+def _read_totals(database: sqlite3.Connection) -> dict[TotalKey, Decimal] | None:
+    """Return the stored totals other than 0. None: a stored total is not a number."""
     try:
         found = {TotalKey(*key): Decimal(amount) for *key, amount in database.execute("SELECT * FROM totals")}
     except InvalidOperation:

@@ -1,4 +1,4 @@
-"""Connections to the journal's file, and checks before it is opened."""
+"""Check the journal's files, and open connections to its database."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 from escrowctl import sqlite
 from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.files import NotRegularError, check_regular, find_flaw, make_file, make_private_folder
-from escrowctl.journal.sqlite.errors import translating
+from escrowctl.journal.sqlite.errors import translating_errors
 
 _SUFFIXES = (".db", ".db-journal", ".lock", ".head")
 
@@ -18,7 +18,7 @@ def find_id(path: Path) -> str | None:
 
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
     """
-    with translating(path), contextlib.closing(connect_to_read(path)) as database:
+    with translating_errors(path), contextlib.closing(connect_to_read(path)) as database:
         return database.execute("SELECT id FROM journal").fetchone()[0] if sqlite.version_of(database) else None
 
 
@@ -35,18 +35,18 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """Return a connection to read. A missing file reads as empty. Raises OSError, sqlite3.Error or EscrowctlError."""
+    """Return a connection to read. A missing file looks empty. Raises OSError, sqlite3.Error or EscrowctlError."""
     check_files(path, reading=True)
     if not path.exists():
         return sqlite3.connect(":memory:", isolation_level=None)
     if not os.access(path, os.W_OK):
         return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
-    # The next process that opens the file undoes a commit that a crash interrupted, and must write for that.
+    # If a crash interrupted a commit, the next connection undoes it, and must write for that.
     return connect(path)
 
 
 def check_files(path: Path, *, reading: bool = False) -> None:
-    """Raise `ErrorCode.JOURNAL_UNUSABLE` if a file is not regular or, to write, if others can change it."""
+    """Raise `JOURNAL_UNUSABLE` if a file is not regular or, unless `reading`, if other users can change it."""
     for file in (path.with_suffix(suffix) for suffix in _SUFFIXES):
         try:
             flaw = find_flaw(check_regular(file), file)

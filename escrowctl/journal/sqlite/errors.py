@@ -1,4 +1,4 @@
-"""The one place that turns errors of SQLite and the system about the journal into `ErrorCode.JOURNAL_UNUSABLE`."""
+"""Turn errors of SQLite and of the system about the journal into `ErrorCode.JOURNAL_UNUSABLE`."""
 
 import contextlib
 import functools
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.journal.fields import UNDECODABLE
+from escrowctl.journal.fields import DECODING_ERRORS
 from escrowctl.journal.reasons import Reason
 from escrowctl.sqlite import primary_code
 
@@ -22,7 +22,7 @@ _REASONS = {
     sqlite3.SQLITE_IOERR: Reason.DISK_FAILED,
     sqlite3.SQLITE_NOTADB: Reason.DAMAGED,
 }
-_RAISED = (sqlite3.Error, OSError, *UNDECODABLE)
+_TRANSLATED = (sqlite3.Error, OSError, *DECODING_ERRORS)
 
 
 class _HasPath(Protocol):
@@ -33,31 +33,31 @@ class _HasPath(Protocol):
 _S = TypeVar("_S", bound=_HasPath)
 
 
-def translated(method: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
-    """Wrap a method of an object with the `path` of a file: errors of that file become `JOURNAL_UNUSABLE`."""
+def translate_errors(method: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
+    """Wrap a method so that errors of the file at the object's `path` become `ErrorCode.JOURNAL_UNUSABLE`."""
 
     @functools.wraps(method)
-    def translating_method(self: _S, /, *words: _P.args, **named: _P.kwargs) -> _R:
+    def translating_method(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
-            return method(self, *words, **named)
-        except _RAISED as error:
+            return method(self, *args, **kwargs)
+        except _TRANSLATED as error:
             raise _error_of(self.path, error) from error
 
     return translating_method
 
 
 @contextlib.contextmanager
-def translating(path: Path) -> Iterator[None]:
-    """Turn the errors of a file in the block into `ErrorCode.JOURNAL_UNUSABLE`."""
+def translating_errors(path: Path) -> Iterator[None]:
+    """Turn errors of the journal's file in the `with` block into `ErrorCode.JOURNAL_UNUSABLE`."""
     try:
         yield
-    except _RAISED as error:
+    except _TRANSLATED as error:
         raise _error_of(path, error) from error
 
 
 @contextlib.contextmanager
-def unlockable(path: Path) -> Iterator[None]:
-    """Turn an OSError about the lock file in the block into `ErrorCode.JOURNAL_UNUSABLE`."""
+def translating_lock_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError about the lock file in the `with` block into `ErrorCode.JOURNAL_UNUSABLE`."""
     try:
         yield
     except OSError as error:
@@ -66,26 +66,26 @@ def unlockable(path: Path) -> Iterator[None]:
         ) from error
 
 
-def unusable(path: Path, why: str, *, reason: str = Reason.FILE_UNUSABLE) -> EscrowctlError:
-    """Return the error that the file cannot be used; `why` ends the sentence."""
-    message = f"the journal {path} cannot be used: {why}."
+def unusable(path: Path, problem: str, *, reason: str = Reason.FILE_UNUSABLE) -> EscrowctlError:
+    """Return the error for a journal that cannot be used. `problem` ends the message."""
+    message = f"the journal {path} cannot be used: {problem}."
     return not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts={"folder": str(path.parent)}, reason=reason)
 
 
-def damaged(path: Path, why: str) -> EscrowctlError:
-    """Return the error that the file is damaged."""
-    return unusable(path, f"the file is damaged: {why}", reason=Reason.DAMAGED)
+def damaged(path: Path, problem: str) -> EscrowctlError:
+    """Return the error for a damaged journal file. `problem` ends the message."""
+    return unusable(path, f"the file is damaged: {problem}", reason=Reason.DAMAGED)
 
 
 def require_not_lost(path: Path) -> None:
-    """Raise `ErrorCode.JOURNAL_UNUSABLE` if only the saved head exists: a new file would not know earlier writes."""
+    """Raise `ErrorCode.JOURNAL_UNUSABLE` if the journal's file is missing but its saved head exists."""
     if path.exists():
         return
     head = path.with_suffix(".head")
-    # Another process may have created both meanwhile, the file first.
+    # Another process may have just created both files, the journal's file first.
     if head.is_file() and not head.is_symlink() and not path.exists():
-        why = f"the file is missing, but {head.name} is there: the file was moved or removed"
-        raise unusable(path, why, reason=Reason.FILE_MISSING)
+        problem = f"the file is missing, but {head.name} is there: the file was moved or removed"
+        raise unusable(path, problem, reason=Reason.FILE_MISSING)
 
 
 def _error_of(path: Path, error: Exception) -> EscrowctlError:

@@ -1,8 +1,8 @@
 """The head of the chain, stored in a file next to the journal.
 
 An older copy of a journal has an intact chain: only a head stored elsewhere shows that records are
-missing. The file is created before the first record. Then it is written after each commit and not
-synced: it may lag one commit behind, or more after a power failure; it is never ahead of the journal.
+missing. The file is created before the first record. After each commit it is updated, but not synced. It may
+be one commit behind the journal, or more after a power failure. It is never ahead of the journal.
 """
 
 import contextlib
@@ -13,46 +13,46 @@ from typing import NamedTuple
 from escrowctl.files import TooLargeError, open_regular, read_regular, replace_durably
 from escrowctl.journal.chain import Head
 
-_LENGTH = 15 + 36 + 1 + 20 + 1 + 64 + 1
+_LINE_LENGTH = 15 + 36 + 1 + 20 + 1 + 64 + 1
 
 
 class UnreadableHeadError(Exception):
-    """The file does not contain a head."""
+    """The head file does not contain a valid head."""
 
 
 class SavedHead(NamedTuple):
-    """A head, and the id of its journal."""
+    """The content of the head file: a head, and the id of its journal."""
 
     journal_id: str
     head: Head
 
 
 class HeadFile:
-    """The file. It is created before the first record."""
+    """The file next to a journal that contains the journal's head."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def replace(self, journal_id: str, head: Head) -> None:
-        """Write the head as a new file, durably and in one step, so that the file is never empty.
+        """Replace the file by a new one with this head, durably and in one step: the file is never empty.
 
-        Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`; then the old file is still there.
+        Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`; then the old file is unchanged.
         """
-        replace_durably(self.path, _line(journal_id, head), private=True)
+        replace_durably(self.path, _format_line(journal_id, head), private=True)
 
     def update(self, journal_id: str, head: Head) -> None:
-        """Write the head in place, as one line of fixed length. An OSError is ignored: the file then only lags."""
+        """Overwrite the head in the file. An OSError is ignored: the file then has an older head."""
         with contextlib.suppress(OSError):
             handle = open_regular(self.path, os.O_WRONLY)
             try:
-                os.pwrite(handle, _line(journal_id, head).encode(), 0)
+                os.pwrite(handle, _format_line(journal_id, head).encode(), 0)
             finally:
                 os.close(handle)
 
     def read(self) -> SavedHead | None:
         """Return the saved head. None: the file is missing. Raises UnreadableHeadError or OSError."""
         try:
-            content, _ = read_regular(self.path, limit=_LENGTH, follow=False)
+            content, _ = read_regular(self.path, limit=_LINE_LENGTH, follow=False)
         except FileNotFoundError:
             return None
         except TooLargeError as error:
@@ -63,10 +63,10 @@ class HeadFile:
             saved = SavedHead(journal_id, Head(int(sequence), digest))
         except ValueError:
             raise UnreadableHeadError from None
-        if len(line) != _LENGTH or _line(*saved) != line:
+        if len(line) != _LINE_LENGTH or _format_line(*saved) != line:
             raise UnreadableHeadError
         return saved
 
 
-def _line(journal_id: str, head: Head) -> str:
+def _format_line(journal_id: str, head: Head) -> str:
     return f"escrowctl-head {journal_id} {head.sequence:020d} {head.digest}\n"

@@ -1,9 +1,9 @@
-"""Locks between processes, as byte ranges of one file. A lock ends with its process.
+"""Locks between processes, each on one byte of a file. A lock ends with its process.
 
-Open file description locks (fcntl(2), Linux) belong to the descriptor, so that another open and close
-of the file in this process does not drop them. Other systems use POSIX record locks. The kernel frees
-both when the process ends, however it ends. Each lock is one byte: an entry in flight by its number,
-anything else by a hash of its name.
+Linux has open file description locks (fcntl(2)): they belong to the descriptor, so they stay when this process
+opens and closes the file again. Other systems use POSIX record locks. The kernel frees both when the
+process ends, however it ends. The lock of an entry is the byte at its number, the lock of a name the byte
+at a hash of the name.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 
 from escrowctl.files import make_file, open_regular
-from escrowctl.journal.sqlite.errors import unlockable
+from escrowctl.journal.sqlite.errors import translating_lock_errors
 from escrowctl.journal.storage import LockKey
 
 _FIRST_HASHED = 1 << 48
@@ -27,7 +27,7 @@ _HELD_ELSEWHERE = (errno.EACCES, errno.EAGAIN)
 
 
 class LockFile:
-    """The locks of one journal; see `storage.Locks`. `hold` never blocks: the caller waits, with its own clock.
+    """The locks of one journal; see `storage.Locks`. `hold` never waits.
 
     The constructor, `hold` and `is_held` raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` if the system
     cannot open or lock the file.
@@ -35,35 +35,35 @@ class LockFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with unlockable(path):
+        with translating_lock_errors(path):
             self._handle = self._open()
-        self._own: set[int] = set()
-        self._guard = threading.Lock()
+        self._own_offsets: set[int] = set()
+        self._thread_lock = threading.Lock()
 
     def hold(self, key: LockKey) -> bool:
-        """Lock one byte. Return False if another process, or another thread of this one, has it."""
-        place = place_of(key)
-        with self._guard, unlockable(self.path):
-            if place in self._own or not self._set(place, fcntl.F_WRLCK):
+        """Take the lock of a key. Return False if another process, or another thread of this one, has it."""
+        offset = place_of(key)
+        with self._thread_lock, translating_lock_errors(self.path):
+            if offset in self._own_offsets or not self._try_to_set(offset, fcntl.F_WRLCK):
                 return False
-            self._own.add(place)
+            self._own_offsets.add(offset)
             return True
 
     def free(self, key: LockKey) -> None:
-        """Free one byte. An error is ignored: the end of the process frees it too."""
-        place = place_of(key)
-        with self._guard, contextlib.suppress(OSError):
-            self._own.discard(place)
-            self._set(place, fcntl.F_UNLCK)
+        """Free the lock of a key. An error is ignored: the lock ends with the process."""
+        offset = place_of(key)
+        with self._thread_lock, contextlib.suppress(OSError):
+            self._own_offsets.discard(offset)
+            self._try_to_set(offset, fcntl.F_UNLCK)
 
     def is_held(self, key: LockKey) -> bool:
         """Whether a running process holds the lock of this key."""
-        place = place_of(key)
-        with self._guard, unlockable(self.path):
-            return place in self._own or self._is_held_elsewhere(place)
+        offset = place_of(key)
+        with self._thread_lock, translating_lock_errors(self.path):
+            return offset in self._own_offsets or self._is_held_elsewhere(offset)
 
     def close(self) -> None:
-        """Free everything."""
+        """Free all locks, and close the file."""
         if self._handle != _NO_FILE:
             with contextlib.suppress(OSError):
                 os.close(self._handle)
@@ -72,23 +72,23 @@ class LockFile:
         make_file(self.path)
         return open_regular(self.path, os.O_RDWR)
 
-    def _is_held_elsewhere(self, place: int) -> bool:
+    def _is_held_elsewhere(self, offset: int) -> bool:
         if _HAS_OFD:
-            # This query does not take the lock, so that two queries at once do not see each other.
-            answer = fcntl.fcntl(self._handle, fcntl.F_OFD_GETLK, _flock(fcntl.F_WRLCK, place))
+            # This query takes no lock: two processes that query at the same time do not disturb each other.
+            answer = fcntl.fcntl(self._handle, fcntl.F_OFD_GETLK, _flock(fcntl.F_WRLCK, offset))
             return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
-        if not self._set(place, fcntl.F_WRLCK):
+        if not self._try_to_set(offset, fcntl.F_WRLCK):
             return True
-        self._set(place, fcntl.F_UNLCK)
+        self._try_to_set(offset, fcntl.F_UNLCK)
         return False
 
-    def _set(self, place: int, kind: int) -> bool:
+    def _try_to_set(self, offset: int, kind: int) -> bool:
         try:
             if _HAS_OFD:
-                fcntl.fcntl(self._handle, fcntl.F_OFD_SETLK, _flock(kind, place))
+                fcntl.fcntl(self._handle, fcntl.F_OFD_SETLK, _flock(kind, offset))
             else:
                 command = fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB
-                fcntl.lockf(self._handle, command, 1, place)
+                fcntl.lockf(self._handle, command, 1, offset)
         except OSError as error:
             if error.errno in _HELD_ELSEWHERE:
                 return False
@@ -97,7 +97,7 @@ class LockFile:
 
 
 class ReadLockFile(LockFile):
-    """The same locks for readers. A missing file is not created, and holds no lock."""
+    """The locks of one journal, for readers. A missing file is not created: then no lock is held."""
 
     def _open(self) -> int:
         for access in (os.O_RDWR, os.O_RDONLY):
@@ -110,17 +110,20 @@ class ReadLockFile(LockFile):
                     raise
         return _NO_FILE
 
-    def _is_held_elsewhere(self, place: int) -> bool:
-        return self._handle != _NO_FILE and super()._is_held_elsewhere(place)
+    def _is_held_elsewhere(self, offset: int) -> bool:
+        return self._handle != _NO_FILE and super()._is_held_elsewhere(offset)
 
 
-def _flock(kind: int, place: int) -> bytes:
-    """Return a struct flock: l_type, l_whence, l_start, l_len, l_pid (0 is required of OFD locks)."""
-    return struct.pack("hhqqi4x", kind, os.SEEK_SET, place, 1, 0)
+def _flock(kind: int, offset: int) -> bytes:
+    """Return a struct flock: l_type, l_whence, l_start, l_len, l_pid (0, as OFD locks require)."""
+    return struct.pack("hhqqi4x", kind, os.SEEK_SET, offset, 1, 0)
 
 
 def place_of(key: LockKey) -> int:
-    """Return the byte of a lock: an entry's number, or a higher hash of a name. Names with the same byte only wait."""
+    """Return the offset of a lock's byte: an entry's number, or a hash of a name, which is higher.
+
+    If two names have the same offset, one only waits for the other.
+    """
     if isinstance(key, int):
         return key
     digest = hashlib.sha256(key.encode()).digest()

@@ -1,6 +1,6 @@
-"""Mounts whose file locks may not be shared: a lock held by one path, or on one machine, may not be seen by another.
+"""Find mounts that may not share file locks: a lock may be invisible through another path, or on another machine.
 
-Recognised by the type of the file system: proc_pid_mountinfo(5) on Linux, mount(8) on macOS.
+The type of the file system shows them: proc_pid_mountinfo(5) on Linux, mount(8) on macOS.
 """
 
 import os
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-_TYPES = frozenset(
+_UNSHARED_TYPES = frozenset(
     {
         *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afpfs", "webdav", "9p", "ceph", "afs"),
         # Folders that a desktop's hypervisor or container program shares.
@@ -19,23 +19,25 @@ _TYPES = frozenset(
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _ESCAPE = re.compile(r"\\([0-7]{3})", re.ASCII)
 _MACOS_LINE = re.compile(r".* on (/.*) \(([^,()]+).*\)")
-_SECONDS = 5
+_TIMEOUT_SECONDS = 5
 
 Mount = tuple[str, str]
 """A mount point, and the type of its file system."""
 
 
 def find_unshared_locks(folder: Path) -> str | None:
-    """Return why locks in a folder may not be shared, with advice. None: they are shared, or it is not known."""
-    kind = type_of(os.path.realpath(folder), _mounts())
-    if kind is None or not (kind in _TYPES or "fuse" in kind):
+    """Return a warning if file locks in a folder may not be shared. None: they are shared, or it is not known."""
+    kind = type_of(os.path.realpath(folder), _list_mounts())
+    if kind is None or not (kind in _UNSHARED_TYPES or "fuse" in kind):
         return None
-    where = f"{folder} is on a mount of type {kind}, where locks may fail between paths or machines"
-    return f"{where}: use it by one path and from one machine"
+    return (
+        f"{folder} is on a mount of type {kind}, where locks may fail between paths or machines: use it by one path "
+        "and from one machine"
+    )
 
 
 def type_of(path: str, mounts: Iterator[Mount]) -> str | None:
-    """Return the type of the file system at an absolute path: the longest mount point counts, the last of several."""
+    """Return the type of an absolute path's file system, or None. The longest mount point wins, then the last."""
     best, kind = -1, None
     for point, found in mounts:
         parent = point.rstrip("/")
@@ -45,7 +47,7 @@ def type_of(path: str, mounts: Iterator[Mount]) -> str | None:
 
 
 def parse_mountinfo(text: str) -> Iterator[Mount]:
-    r"""Yield the mounts of /proc/self/mountinfo; in a mount point a space is `\040`."""
+    r"""Yield the mounts in the text of /proc/self/mountinfo. In a mount point, a space is written as `\040`."""
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
         fields, rest = before.split(" "), after.split(" ")
@@ -59,7 +61,7 @@ def parse_mount(text: str) -> Iterator[Mount]:
         yield found[1], found[2]
 
 
-def _mounts() -> Iterator[Mount]:
+def _list_mounts() -> Iterator[Mount]:
     try:
         if sys.platform == "darwin":
             return parse_mount(_run_mount())
@@ -72,7 +74,7 @@ def _run_mount() -> str:
     import subprocess  # noqa: PLC0415 - for live writes on macOS
 
     try:
-        done = subprocess.run(["/sbin/mount"], capture_output=True, timeout=_SECONDS, check=False)
+        done = subprocess.run(["/sbin/mount"], capture_output=True, timeout=_TIMEOUT_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return ""
     return os.fsdecode(done.stdout)

@@ -7,22 +7,22 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from escrowctl.contract.money import multiply_exactly, sum_exactly
-from escrowctl.journal.chain import EMPTY, GENESIS, ChainRecord, Head, Link, canonical
+from escrowctl.journal.chain import EMPTY, GENESIS, ChainRecord, Head, Link, canonical_json
 from escrowctl.journal.fields import QUERIED
 from escrowctl.journal.fold import Folded, StoredRow, build
 from escrowctl.journal.model import Entry, Selection, State
 from escrowctl.journal.storage import BatchSum
 
-_MOST_AT_ONCE = 500
+_MAX_PER_QUERY = 500
 _STEP = 1000
 _COLUMNS = ", ".join(f"e.{name}" for name in QUERIED)
 _WIDTH = len(QUERIED)
-_RECORD = "r.sequence, r.entry, r.kind, r.at, r.facts, r.digest"
-_ENTRIES = f"""
-SELECT e.number, {_COLUMNS}, e.records, e.counted_on, e.latest, {_RECORD}, p.digest
+_RECORD_COLUMNS = "r.sequence, r.entry, r.kind, r.at, r.facts, r.digest"
+_SELECT_ENTRIES = f"""
+SELECT e.number, {_COLUMNS}, e.records, e.counted_on, e.latest, {_RECORD_COLUMNS}, p.digest
 FROM entries e LEFT JOIN records r ON r.entry = e.number LEFT JOIN records p ON p.sequence = r.sequence - 1
 WHERE e.number IN (%s) ORDER BY e.number, r.sequence"""
-_AMOUNTS = """
+_SELECT_SUMS = """
 SELECT e.state, json_extract(first.facts, '$.currency'), json_extract(last.facts, '$.http_status'),
   coalesce(json_extract(last.facts, '$.may_repeat'), 0), e.remark IS NOT NULL,
   e.state = 'done' AND e.resource_id IS NOT NULL AND NOT EXISTS (
@@ -33,22 +33,22 @@ JOIN records first ON first.sequence = (SELECT min(sequence) FROM records WHERE 
 LEFT JOIN records last
   ON e.state = 'refused' AND last.sequence = (SELECT max(sequence) FROM records WHERE entry = e.number)
 WHERE e.batch = ? AND e.origin IS NULL GROUP BY 1, 2, 3, 4, 5, 6, 7"""
-_ALIKE = """ AND NOT (batch IS NOT NULL AND reference IS NOT NULL)
+_HAS_FINGERPRINT = """ AND NOT (batch IS NOT NULL AND reference IS NOT NULL)
 AND number IN (SELECT entry FROM records WHERE sequence > ? AND instr(facts, ?))"""
-_TAIL = f"""
-SELECT (SELECT max(number) FROM entries), (SELECT max(entry) FROM records), e.latest, {_RECORD}
+_SELECT_TAIL = f"""
+SELECT (SELECT max(number) FROM entries), (SELECT max(entry) FROM records), e.latest, {_RECORD_COLUMNS}
 FROM records r LEFT JOIN entries e ON e.number = r.entry ORDER BY r.sequence DESC LIMIT 2"""
 
-_ENTRIES_ALONE = "SELECT count(*) FROM entries WHERE NOT EXISTS (SELECT 1 FROM records)"
+_COUNT_IF_NO_RECORDS = "SELECT count(*) FROM entries WHERE NOT EXISTS (SELECT 1 FROM records)"
 
 
 def read_entries(database: sqlite3.Connection, numbers: Collection[int]) -> dict[int, Folded]:
-    """Return the existing entries among these numbers. Raises one of `UNDECODABLE` if one is damaged."""
+    """Return the existing entries among these numbers. Raises one of `DECODING_ERRORS` if one is damaged."""
     found: dict[int, list[tuple[object, ...]]] = {}
     wanted = sorted(numbers)
-    for start in range(0, len(wanted), _MOST_AT_ONCE):
-        some = wanted[start : start + _MOST_AT_ONCE]
-        for row in database.execute(_ENTRIES % places(some), some):
+    for start in range(0, len(wanted), _MAX_PER_QUERY):
+        some = wanted[start : start + _MAX_PER_QUERY]
+        for row in database.execute(_SELECT_ENTRIES % placeholders(some), some):
             found.setdefault(row[0], []).append(row)
     return {number: _build(number, rows) for number, rows in found.items()}
 
@@ -77,8 +77,8 @@ def _digest(value: object) -> str:
 
 
 def read_links(database: sqlite3.Connection, *, after: int, limit: int) -> list[Link]:
-    """Return up to `limit` records after a sequence number, in order."""
-    query = f"SELECT {_RECORD} FROM records r WHERE sequence > ? ORDER BY sequence LIMIT ?"
+    """Return up to `limit` records, in order, with sequence numbers above `after`."""
+    query = f"SELECT {_RECORD_COLUMNS} FROM records r WHERE sequence > ? ORDER BY sequence LIMIT ?"
     return [link_of(row) for row in database.execute(query, (after, limit)).fetchall()]
 
 
@@ -89,58 +89,59 @@ def find_digest(database: sqlite3.Connection, sequence: int) -> str | None:
 
 
 class Tail(NamedTuple):
-    """The end of a journal: its last two records, newest first, the latest date of all, and the last entry's number.
+    """The end of a journal: its last two records, newest first, the latest date, and the last entry's number.
 
-    `ends_alike`: the tables "entries" and "records" end with the same entry.
+    `tables_match`: the tables "entries" and "records" end with the same entry.
     """
 
     links: list[Link]
     latest: str
     last_entry: int
-    ends_alike: bool
+    tables_match: bool
 
     @property
     def head(self) -> Head:
-        """The end of the chain."""
+        """The head of the chain."""
         return self.links[0].head if self.links else EMPTY
 
     @property
     def damage(self) -> str | None:
-        """The problem with these records. None: no problem."""
+        """The problem at the end of the journal. None: no problem."""
         before = self.links[1].head if len(self.links) > 1 else EMPTY
         if self.links and not self.links[0].follows(before):
             return f"record {self.head.sequence} does not match the record before it"
-        return None if self.ends_alike else 'its tables "entries" and "records" have different last entries'
+        return None if self.tables_match else 'its tables "entries" and "records" have different last entries'
 
 
 def read_tail(database: sqlite3.Connection) -> Tail:
     """Return the end of a journal. Raises TypeError if a damaged page has a value of the wrong type."""
-    rows = database.execute(_TAIL).fetchall()
+    rows = database.execute(_SELECT_TAIL).fetchall()
     if not rows:
-        # Each statement sees its own moment: the first record may have been written since the statement above.
-        (count,) = database.execute(_ENTRIES_ALONE).fetchone()
+        # Another process may have written the first record since the statement above: then there is no problem.
+        (count,) = database.execute(_COUNT_IF_NO_RECORDS).fetchone()
         return Tail([], "", 0, not count)
     last_entry, last_recorded, latest = rows[0][:3]
     if not isinstance(last_entry, int | None):
         raise TypeError(last_entry)
     links = [link_of(row[3:]) for row in rows]
-    ends_alike = (last_entry or 0) == last_recorded
-    return Tail(links, latest if isinstance(latest, str) else links[0].record.at, last_entry or 0, ends_alike)
+    tables_match = (last_entry or 0) == last_recorded
+    return Tail(links, latest if isinstance(latest, str) else links[0].record.at, last_entry or 0, tables_match)
 
 
 def select_entries(database: sqlite3.Connection, selection: Selection, *, before: int | None) -> list[Entry]:
-    """Return the newest entries of a selection, newest first."""
-    condition, values = _condition(selection)
+    """Return the selected entries, newest first. `before`: only entries with a lower number than this."""
+    condition, values = _build_condition(selection)
     if selection.fingerprint is not None:
-        condition += _ALIKE
-        values += [_last_before(database, selection.since or ""), canonical({"likeness": selection.fingerprint})[1:-1]]
+        condition += _HAS_FINGERPRINT
+        stored_text = canonical_json({"likeness": selection.fingerprint})[1:-1]
+        values += [_last_before(database, selection.since or ""), stored_text]
     if before is not None:
         condition, values = f"{condition} AND number < ?", [*values, before]
     return _read_where(database, f"{condition} ORDER BY number DESC LIMIT ?", *values, selection.limit)
 
 
 def _read_where(database: sqlite3.Connection, condition: str, *values: object) -> list[Entry]:
-    """Return the entries that an SQL condition selects, in its order."""
+    """Return the entries that an SQL condition selects, in the order that the condition sets."""
     query = f"SELECT number FROM entries WHERE {condition}"
     numbers = [number for (number,) in database.execute(query, values).fetchall()]
     found = read_entries(database, numbers)
@@ -148,7 +149,7 @@ def _read_where(database: sqlite3.Connection, condition: str, *values: object) -
 
 
 def _last_before(database: sqlite3.Connection, since: str) -> int:
-    """Return a sequence number. All records that were written at `since` or later come after it."""
+    """Return a sequence number. All records that were written at `since` or later have a higher one."""
     last: int
     (last,) = database.execute("SELECT coalesce(max(sequence), 0) FROM records").fetchone()
     between = "SELECT max(at) FROM records WHERE sequence > ? AND sequence <= ?"
@@ -158,21 +159,21 @@ def _last_before(database: sqlite3.Connection, since: str) -> int:
 
 
 def read_batch(database: sqlite3.Connection, batch: str, *, after: int, limit: int) -> list[Entry]:
-    """Return up to `limit` entries of a batch after a line, by line, without imported entries."""
+    """Return up to `limit` entries of a batch, in order, with lines above `after`, but no imported ones."""
     condition = "batch = ? AND line > ? AND origin IS NULL ORDER BY line LIMIT ?"
     return _read_where(database, condition, batch, after, limit)
 
 
 def find_created(database: sqlite3.Connection, result_ids: Collection[str]) -> list[Entry]:
-    """Return the entries with one of these ids as their result."""
-    return _read_where(database, f"result_id IN ({places(result_ids)}) ORDER BY number", *result_ids)
+    """Return the entries whose result id is one of these ids, in the order of their numbers."""
+    return _read_where(database, f"result_id IN ({placeholders(result_ids)}) ORDER BY number", *result_ids)
 
 
 def add_up(database: sqlite3.Connection, batch: str) -> list[BatchSum]:
-    """Return the exact sums of a batch's entries, without reading complete entries."""
+    """Return the counts and exact sums of a batch's entries; see `storage.BatchSum`. No complete entry is read."""
     amounts: defaultdict[tuple[State, str | None, int | None, bool, bool, bool], list[tuple[int, Decimal]]]
     amounts = defaultdict(list)
-    for state, currency, http_status, *flags, amount, rows in database.execute(_AMOUNTS, (batch,)):
+    for state, currency, http_status, *flags, amount, rows in database.execute(_SELECT_SUMS, (batch,)):
         may_repeat, has_remark, is_unread = map(bool, flags)
         key = (State(state), currency, http_status, may_repeat, has_remark, is_unread)
         amounts[key].append((rows, multiply_exactly(Decimal(amount or 0), rows)))
@@ -182,10 +183,10 @@ def add_up(database: sqlite3.Connection, batch: str) -> list[BatchSum]:
     ]
 
 
-def _condition(selection: Selection) -> tuple[str, list[object]]:
+def _build_condition(selection: Selection) -> tuple[str, list[object]]:
     parts: list[tuple[str, Iterable[object]]] = [("1", ())]
-    for column, chosen in (("state", selection.states), ("operation", selection.operations)):
-        parts += [(f"{column} IN ({places(chosen)})", [str(one) for one in chosen])] if chosen else []
+    for column, allowed in (("state", selection.states), ("operation", selection.operations)):
+        parts += [(f"{column} IN ({placeholders(allowed)})", [str(one) for one in allowed])] if allowed else []
     for condition, value in (
         ("profile = ?", selection.profile),
         ("sent_at >= ?", selection.since),
@@ -201,6 +202,6 @@ def _condition(selection: Selection) -> tuple[str, list[object]]:
     return " AND ".join(condition for condition, _ in parts), [value for _, values in parts for value in values]
 
 
-def places(values: Collection[object]) -> str:
-    """Return as many placeholders as there are values."""
+def placeholders(values: Collection[object]) -> str:
+    """Return one SQL placeholder for each value, separated by commas."""
     return ", ".join("?" * len(values))

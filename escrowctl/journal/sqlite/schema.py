@@ -1,9 +1,9 @@
 """The journal file's tables.
 
 `records` is append-only and hash-chained. The other tables are derived from it in the same transaction
-and can be rebuilt; `journal verify` compares them. `entries` holds the fields that are queried, `keys`
-the duplicate keys of entries, `totals` the sums for caps. Only `plans` is not derived: it holds rows of
-a batch that are not sent yet.
+and can be rebuilt; `journal verify` compares them. `entries` has the fields that are queried, `keys`
+the duplicate keys of entries, `totals` the sums for caps. Only `plans` is not derived: it has the rows of
+batches that are not sent yet.
 """
 
 import hashlib
@@ -15,9 +15,9 @@ from escrowctl.journal.fields import FIELDS
 from escrowctl.sqlite import run_script
 
 VERSION = 15
-"""A change of the tables, or of the data that `journal.fold` derives, needs a new one. No other version is opened."""
+"""The file's format. Raise it when the tables or the data of `journal.fold` change: others are refused."""
 
-_RECORDS = """
+_RECORDS_TABLE = """
 CREATE TABLE records (
   sequence INTEGER PRIMARY KEY,
   entry INTEGER NOT NULL,
@@ -27,16 +27,16 @@ CREATE TABLE records (
   digest BLOB NOT NULL
 ) STRICT;
 """
-_COLUMNS = "".join(
+_QUERIED_COLUMNS = "".join(
     f"  {one.name} {'TEXT' if one.type is str else 'INTEGER'}{'' if one.nullable else ' NOT NULL'},\n"
     for one in FIELDS
     if one.queried
 )
-_DERIVED = f"""
+_DERIVED_TABLES = f"""
 CREATE INDEX records_of_entry ON records (entry);
 CREATE TABLE entries (
   number INTEGER PRIMARY KEY,
-{_COLUMNS}  records INTEGER NOT NULL,
+{_QUERIED_COLUMNS}  records INTEGER NOT NULL,
   counted_on TEXT NOT NULL,
   latest TEXT NOT NULL
 ) STRICT;
@@ -60,22 +60,22 @@ CREATE TABLE plans (
   PRIMARY KEY (batch, row)
 ) STRICT, WITHOUT ROWID;
 """
-_IDENTITY = "CREATE TABLE journal (id TEXT NOT NULL, layout TEXT NOT NULL) STRICT;"
+_JOURNAL_TABLE = "CREATE TABLE journal (id TEXT NOT NULL, layout TEXT NOT NULL) STRICT;"
 
 
 def create_tables(database: sqlite3.Connection) -> None:
-    """Create the tables in an empty file, with a new id; only inside a transaction."""
-    run_script(database, _IDENTITY + _RECORDS + _DERIVED)
+    """Create the tables and the journal's id in an empty file. The caller has opened a transaction."""
+    run_script(database, _JOURNAL_TABLE + _RECORDS_TABLE + _DERIVED_TABLES)
     database.execute("INSERT INTO journal VALUES (?, ?)", (str(uuid.uuid4()), layout_of(database)))
 
 
 def layout_of(database: sqlite3.Connection) -> str:
-    """Return a digest of the tables and of their first pages: if a page number is damaged, a table seems empty."""
+    """Return a digest of the tables and their first page numbers. A wrong number makes a table look empty."""
     rows = database.execute("SELECT name, rootpage, sql FROM sqlite_master ORDER BY rowid").fetchall()
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def find_flaw(database: sqlite3.Connection) -> str | None:
-    """Return how the tables differ from those that were created. None: they are the same."""
+    """Return the problem if the tables are not as they were created. None: no problem."""
     (created,) = database.execute("SELECT layout FROM journal").fetchone()
     return None if created == layout_of(database) else "its list of tables was changed"

@@ -1,7 +1,6 @@
-"""The journal as one SQLite file in rollback mode, every commit durable.
+"""The journal as one SQLite file with a rollback journal. Every commit is durable, and every read is checked.
 
-TRUNCATE mode with synchronous=EXTRA costs under a millisecond a commit. `journal.sqlite.schema` has the tables. Every
-read is checked: a damaged file raises an error.
+TRUNCATE mode with synchronous=EXTRA costs under a millisecond a commit. `journal.sqlite.schema` has the tables.
 """
 
 import contextlib
@@ -17,7 +16,7 @@ from escrowctl.journal.model import Entry, PlanRow, Selection
 from escrowctl.journal.reasons import Reason
 from escrowctl.journal.sqlite import schema
 from escrowctl.journal.sqlite.connection import connect, connect_to_read
-from escrowctl.journal.sqlite.errors import damaged, require_not_lost, translated, translating, unusable
+from escrowctl.journal.sqlite.errors import damaged, require_not_lost, translate_errors, translating_errors, unusable
 from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError
 from escrowctl.journal.sqlite.reading import (
     add_up,
@@ -47,9 +46,9 @@ class SqliteStorage:
 
     def __init__(self, path: Path, database: sqlite3.Connection) -> None:
         self.path = path
-        self._saved = HeadFile(path.with_suffix(".head"))
+        self._head_file = HeadFile(path.with_suffix(".head"))
         self._db = database
-        self._failed = False
+        self._commit_failed = False
         self._last_transaction: SqliteTransaction | None = None
         self._open_transaction: SqliteTransaction | None = None
 
@@ -57,9 +56,9 @@ class SqliteStorage:
     def open(cls, path: Path, *, reading: bool = False) -> "SqliteStorage":
         """Open the file. Creates it if it is missing.
 
-        `reading`: a missing file reads as an empty journal, and a file that cannot be written is read too.
+        `reading`: a missing file looks like an empty journal, and the file may be read-only.
         """
-        with translating(path):
+        with translating_errors(path):
             if not reading:
                 require_not_lost(path)
             storage = cls(path, connect_to_read(path) if reading else connect(path))
@@ -72,7 +71,7 @@ class SqliteStorage:
 
     @property
     def where(self) -> str:
-        """The file's path."""
+        """The path of the file, for messages."""
         return str(self.path)
 
     @property
@@ -82,8 +81,8 @@ class SqliteStorage:
 
     @cached_property
     def journal_id(self) -> str:
-        """The journal's own id, created with the file."""
-        with translating(self.path):
+        """The journal's id, a UUID that was created with the file."""
+        with translating_errors(self.path):
             return str(self._db.execute("SELECT id FROM journal").fetchone()[0])
 
     def close(self) -> None:
@@ -93,19 +92,19 @@ class SqliteStorage:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[SqliteTransaction]:
         """See `storage.Storage`."""
-        if self._failed:
+        if self._commit_failed:
             # After a failed sync, the next sync may succeed although pages never reached the disk.
             raise unusable(self.path, "an earlier commit of this process failed", reason=Reason.DISK_FAILED)
-        with translating(self.path):
+        with translating_errors(self.path):
             self._db.execute("BEGIN IMMEDIATE")
         try:
-            with translating(self.path):
+            with translating_errors(self.path):
                 if sqlite.version_of(self._db) != schema.VERSION:
                     raise unusable(self.path, "its format has changed since it was opened", reason="")
                 transaction = SqliteTransaction(self.path, self._db, self.find_lost, self._last_transaction)
             self._last_transaction, self._open_transaction = None, transaction
             yield transaction
-            with translating(self.path):
+            with translating_errors(self.path):
                 self._commit(transaction)
         except BaseException:
             self._roll_back()
@@ -113,64 +112,64 @@ class SqliteStorage:
         finally:
             self._open_transaction = None
         self._last_transaction = transaction
-        if transaction.appended:
-            self._saved.update(self.journal_id, transaction.head)
+        if transaction.must_save_head:
+            self._head_file.update(self.journal_id, transaction.head)
 
-    @translated
+    @translate_errors
     def last(self) -> Link | None:
         """See `storage.Storage`."""
-        tail = read_tail(self._flushed)
+        tail = read_tail(self._flushed_database)
         if tail.damage:
             raise damaged(self.path, tail.damage)
         return tail.links[0] if tail.links else None
 
-    @translated
+    @translate_errors
     def last_note(self) -> Kind | None:
         """See `storage.Storage`."""
         query = "SELECT kind FROM records WHERE entry = ? ORDER BY sequence DESC LIMIT 1"
         row = self._db.execute(query, (JOURNAL,)).fetchone()
         return Kind(row[0]) if row else None
 
-    @translated
+    @translate_errors
     def records(self, *, after: int, limit: int) -> list[Link]:
         """See `storage.Storage`."""
-        return read_links(self._flushed, after=after, limit=limit)
+        return read_links(self._flushed_database, after=after, limit=limit)
 
-    @translated
+    @translate_errors
     def entries(self, numbers: Collection[int]) -> list[Entry]:
         """See `storage.Storage`."""
-        return [folded.entry for folded in read_entries(self._flushed, numbers).values()]
+        return [folded.entry for folded in read_entries(self._flushed_database, numbers).values()]
 
-    @translated
+    @translate_errors
     def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
         """See `storage.Storage`."""
-        return select_entries(self._flushed, selection, before=before)
+        return select_entries(self._flushed_database, selection, before=before)
 
-    @translated
+    @translate_errors
     def planned(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
         """See `storage.Storage`."""
         query = "SELECT * FROM plans WHERE batch = ? AND row > ? ORDER BY row LIMIT ?"
         return [PlanRow(*row) for row in self._db.execute(query, (batch, after, limit)).fetchall()]
 
-    @translated
+    @translate_errors
     def batches(self) -> list[PlanRow]:
         """See `storage.Storage`."""
         return [PlanRow(*row) for row in self._db.execute(_BATCHES).fetchall()]
 
-    @translated
+    @translate_errors
     def in_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
         """See `storage.Storage`."""
-        return read_batch(self._flushed, batch, after=after, limit=limit)
+        return read_batch(self._flushed_database, batch, after=after, limit=limit)
 
-    @translated
+    @translate_errors
     def created(self, result_ids: Collection[str]) -> list[Entry]:
         """See `storage.Storage`."""
-        return find_created(self._flushed, result_ids)
+        return find_created(self._flushed_database, result_ids)
 
-    @translated
+    @translate_errors
     def add_up(self, batch: str) -> list[BatchSum]:
         """See `storage.Storage`."""
-        return add_up(self._flushed, batch)
+        return add_up(self._flushed_database, batch)
 
     @contextlib.contextmanager
     def reopened(self) -> Iterator["SqliteStorage"]:
@@ -182,34 +181,34 @@ class SqliteStorage:
     def snapshot(self) -> Iterator["SqliteStorage"]:
         """See `storage.Storage`: a temporary database, copied page by page."""
         with contextlib.closing(sqlite3.connect("", isolation_level=None)) as database:
-            with translating(self.path):
+            with translating_errors(self.path):
                 self._db.backup(database)
             yield SqliteStorage(self.path, database)
 
-    @translated
+    @translate_errors
     def contradiction(self, head: Head) -> str | None:
         """See `storage.Storage`."""
         if head != EMPTY and find_digest(self._db, head.sequence) == head.digest:
             return None
-        return self._contradiction(head, self._head())
+        return self._compare_heads(head, self._read_head())
 
-    @translated
+    @translate_errors
     def find_lost(self, head: Head | None = None) -> str | None:
-        """See `storage.Storage`. `head` is the end of the chain, if the caller knows it."""
-        name = self._saved.path.name
+        """See `storage.Storage`. `head` is the head of the chain, if the caller knows it."""
+        name = self._head_file.path.name
         try:
             # Read the saved head before the chain: a commit in between then only puts the chain ahead of it.
-            saved, last = self._saved.read(), head or self._head()
+            saved, last = self._head_file.read(), head or self._read_head()
             if saved is None and last != EMPTY:
-                # Both may have just been created.
-                saved = self._saved.read()
+                # Another process may have just created both files.
+                saved = self._head_file.read()
         except UnreadableHeadError:
             return f"{name} is damaged, or escrowctl did not write it"
         if saved is None:
             return None if last == EMPTY else f"{name} is missing"
         if saved.journal_id != self.journal_id:
             return f"{name} belongs to journal {saved.journal_id}, not to this one"
-        return self._contradiction(saved.head, last)
+        return self._compare_heads(saved.head, last)
 
     def require_complete(self) -> None:
         """See `storage.Storage`."""
@@ -218,13 +217,13 @@ class SqliteStorage:
             raise unusable(self.path, why, reason=Reason.DAMAGED)
         self.last()
 
-    @translated
+    @translate_errors
     def count_records(self) -> int:
-        """Return the number of records, including damaged ones, without a closing record at the end."""
+        """Return the number of records, including damaged ones, but without the closing record."""
         query = "SELECT coalesce(max(sequence), 0) FROM records WHERE kind != ?"
         return int(self._db.execute(query, (Kind.CLOSING,)).fetchone()[0])
 
-    @translated
+    @translate_errors
     def find_damage(self) -> str | None:
         """See `storage.Storage`."""
         from escrowctl.journal.sqlite.check import find_damage  # noqa: PLC0415 - for `journal verify` alone
@@ -232,19 +231,22 @@ class SqliteStorage:
         return schema.find_flaw(self._db) or find_damage(self._db)
 
     @property
-    def _flushed(self) -> sqlite3.Connection:
-        """The connection. A read through it sees the records that an open transaction has appended."""
+    def _flushed_database(self) -> sqlite3.Connection:
+        """The connection, after an open transaction has written its records to it: reads then see them."""
         if self._open_transaction is not None:
             self._open_transaction.flush()
         return self._db
 
-    def _head(self) -> Head:
+    def _read_head(self) -> Head:
         return read_tail(self._db).head
 
-    def _contradiction(self, head: Head, last: Head) -> str | None:
-        if head.sequence > last.sequence:
-            older = "an older copy was restored or the file was truncated"
-            return f"the journal has {last.sequence} records but had {head.sequence}: {older}"
+    def _compare_heads(self, head: Head, last: Head) -> str | None:
+        found, expected = last.sequence, head.sequence
+        if expected > found:
+            return (
+                f"the journal has {found} records but had {expected}: an older copy was restored or the file was "
+                "truncated"
+            )
         if head == EMPTY:
             return None
         digest = last.digest if head.sequence == last.sequence else find_digest(self._db, head.sequence)
@@ -254,20 +256,20 @@ class SqliteStorage:
         sqlite.sync_every_commit(self._db)
         version = sqlite.prepare(self._db, schema.VERSION, schema.create_tables)
         if version > schema.VERSION:
-            why = f"it was written by a newer escrowctl (format {version}): upgrade escrowctl"
-            raise unusable(self.path, why, reason="")
+            problem = f"it was written by a newer escrowctl (format {version}): upgrade escrowctl"
+            raise unusable(self.path, problem, reason="")
         if version < schema.VERSION:
-            way_on = "export it with the version that wrote it, then import the export"
-            why = f"it was written by an older escrowctl (format {version}): {way_on}"
-            raise unusable(self.path, why, reason=Reason.OLDER_FORMAT)
+            fix = "export it with the version that wrote it, then import the export"
+            problem = f"it was written by an older escrowctl (format {version}): {fix}"
+            raise unusable(self.path, problem, reason=Reason.OLDER_FORMAT)
 
     def _create_head(self) -> None:
-        """Create the head file if the journal has no records. If it has records, a missing head file shows a loss."""
-        if not os.path.lexists(self._saved.path):
+        """Create the head file if the journal has no records. If it has some, a missing head file is an error."""
+        if not os.path.lexists(self._head_file.path):
             # In a transaction, so that no record is written in between.
             with self.transaction() as transaction:
                 if transaction.head == EMPTY:
-                    self._saved.replace(self.journal_id, EMPTY)
+                    self._head_file.replace(self.journal_id, EMPTY)
 
     def _commit(self, transaction: SqliteTransaction | None = None) -> None:
         try:
@@ -275,7 +277,7 @@ class SqliteStorage:
                 transaction.flush()
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
-            self._failed = error.sqlite_errorcode != sqlite3.SQLITE_BUSY
+            self._commit_failed = error.sqlite_errorcode != sqlite3.SQLITE_BUSY
             self._roll_back()
             raise
 

@@ -1,12 +1,12 @@
 """Replace a journal that is refused, lost, or of an earlier format by a new journal made from an export.
 
-The new one is complete before the old one is closed and replaced.
+The new journal is complete before the old one is closed and replaced.
 
-    journal.new/    the new journal while it is made
-    journal.db      replaced in one step; from then on the saved head refuses it
+    journal.new/    the folder in which the new journal is made
+    journal.db      replaced in one step; an old journal.head does not match it, so writes are refused
     journal.head    replaced in one step; from then on the new journal is in use
 
-If the process is killed in between, no journal here can be written. Making one again works.
+If the process is killed after the old journal is closed, writes may be refused until the replacement is repeated.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from escrowctl.files import PRIVATE, make_private_folder, sync_folder
 from escrowctl.journal.chain import EMPTY, Kind
 from escrowctl.journal.reasons import Reason
 from escrowctl.journal.sqlite.connection import check_files, find_id
-from escrowctl.journal.sqlite.errors import translating
+from escrowctl.journal.sqlite.errors import translating_errors
 from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
@@ -30,14 +30,15 @@ from escrowctl.journal.storage import head_of
 from escrowctl.journal.transfer import Archive, merge
 from escrowctl.journal.verification import verify
 
-_PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-"""SQLite result codes of a temporary problem: the file itself may be valid."""
+_TEMPORARY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+"""The SQLite result codes of temporary problems: the file itself may be valid."""
 
 
-class _Predecessor(NamedTuple):
-    """The journal that is to be replaced: the ids in its files, and the number of records under one of these ids.
+class _OldJournal(NamedTuple):
+    """The journal that is to be replaced. `ids` are the journal ids in its files; it should have only one.
 
-    `is_valid`: it exists, can be opened, and `verify` finds no problem.
+    `records` is its number of records if it is the journal of the export, else 0. `is_valid`: it exists, can be
+    opened, and `verify` finds no problem.
     """
 
     ids: frozenset[str]
@@ -46,7 +47,7 @@ class _Predecessor(NamedTuple):
 
 
 class Successor(NamedTuple):
-    """The new journal. `was_closed`: the old one names it. `old`: the old file's new path (None: there was no file)."""
+    """The new journal. `was_closed`: the old one has a closing record. `old`: the old file's new path, or None."""
 
     journal_id: str
     was_closed: bool
@@ -58,24 +59,24 @@ def replace_from_export(
 ) -> tuple[Successor, int | None]:
     """Make a new journal from an export. It replaces the journal at a path, if there is one.
 
-    Return it, and the number of the old journal's records that the export lacks (None: not known). `confirm` is
-    called with that number first. Raises EscrowctlError `ErrorCode.CONFLICT` if the export comes from another
-    journal, or if the journal here is valid and has more records.
+    Return the new journal, and the number of the old journal's records that the export lacks (None: not known).
+    `confirm` is called with that number before anything is changed. Raises EscrowctlError `ErrorCode.CONFLICT` if
+    the export comes from another journal, or if the journal at the path is valid and has more records.
     """
-    before = _look_at(path, archive.journal_id)
-    if before.ids and archive.journal_id not in before.ids:
-        names = " and ".join(sorted(before.ids))
+    old_journal = _inspect(path, archive.journal_id)
+    if old_journal.ids and archive.journal_id not in old_journal.ids:
+        found_ids = " and ".join(sorted(old_journal.ids))
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"the export comes from journal {archive.journal_id}, but {path.parent} has journal {names}.",
+            f"the export comes from journal {archive.journal_id}, but {path.parent} has journal {found_ids}.",
             reason=Reason.EXPORT_OF_ANOTHER,
         )
-    missing = max(before.records - archive.records, 0) if before.ids else None
-    if before.is_valid and missing:
+    missing = max(old_journal.records - archive.record_count, 0) if old_journal.ids else None
+    if old_journal.is_valid and missing:
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"this journal is valid and has {before.records} records, but the export has {archive.records}: "
-            "export it again.",
+            f"this journal is valid and has {old_journal.records} records, but the export has "
+            f"{archive.record_count}: export it again.",
         )
     confirm(missing)
 
@@ -84,56 +85,56 @@ def replace_from_export(
             transaction.note(Kind.OPENING, {"journal_id": archive.journal_id}, at=at)
         merge(storage, archive, at=at)
 
-    return _replace_journal(path, fill, before, at=at), missing
+    return _replace_journal(path, fill, old_journal, at=at), missing
 
 
-def _look_at(path: Path, journal_id: str) -> _Predecessor:
-    """Return the ids and validity of the journal at a path, and the number of its records under this id.
+def _inspect(path: Path, journal_id: str) -> _OldJournal:
+    """Return the journal at a path, damaged or not. `journal_id` is the journal of the export.
 
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if a file is not regular, or cannot be read now.
     """
     check_files(path, reading=True)
     ids, counts, is_valid = set[str](), [0], False
-    with contextlib.suppress(UnreadableHeadError), translating(path):
+    with contextlib.suppress(UnreadableHeadError), translating_errors(path):
         saved = HeadFile(path.with_suffix(".head")).read()
         if saved is not None and saved.head != EMPTY:
             ids.add(saved.journal_id)
             counts += [saved.head.sequence] if saved.journal_id == journal_id else []
-    with _readable():
+    with _ignore_damage():
         if (found := find_id(path)) is not None:
             ids.add(found)
-    with _readable(), contextlib.closing(SqliteStorage.open(path, reading=True)) as storage:
+    with _ignore_damage(), contextlib.closing(SqliteStorage.open(path, reading=True)) as storage:
         counts += [storage.count_records()] if storage.journal_id == journal_id else []
         is_valid = storage.is_there and verify(storage).problem is None
-    return _Predecessor(frozenset(ids), max(counts), is_valid)
+    return _OldJournal(frozenset(ids), max(counts), is_valid)
 
 
-def _replace_journal(path: Path, fill: Callable[[SqliteStorage], None], before: _Predecessor, *, at: str) -> Successor:
-    """Make a journal with `fill`, close the journal at the path, and put the new one in its place.
+def _replace_journal(path: Path, fill: Callable[[SqliteStorage], None], old: _OldJournal, *, at: str) -> Successor:
+    """Make a new journal that `fill` fills, close the journal at the path, and put the new one in its place.
 
-    Raises EscrowctlError: `ErrorCode.BUSY` if another process does this, or has written since `before`. The old
-    journal is not changed before it is closed.
+    Raises EscrowctlError `ErrorCode.BUSY` if another process makes a journal here, or has written to the old one
+    since it was read. The old journal is not changed before it is closed.
     """
     make_private_folder(path.parent)
     with contextlib.closing(LockFile(path.with_suffix(".lock"))) as locks:
         if not locks.hold("journal init"):
             raise not_sent(ErrorCode.BUSY, f"another process is making a journal in {path.parent}.")
-        return _replace(path, fill, before, at=at)
+        return _replace(path, fill, old, at=at)
 
 
-def _replace(path: Path, fill: Callable[[SqliteStorage], None], before: _Predecessor, *, at: str) -> Successor:
+def _replace(path: Path, fill: Callable[[SqliteStorage], None], old_journal: _OldJournal, *, at: str) -> Successor:
     draft = path.parent / "journal.new"
     shutil.rmtree(draft, ignore_errors=True)
     with contextlib.closing(SqliteStorage.open(draft / path.name)) as storage:
         fill(storage)
         journal_id, head = storage.journal_id, head_of(storage)
-    was_closed = path.exists() and _close(path, journal_id, before, at=at)
+    was_closed = path.exists() and _close(path, journal_id, old_journal, at=at)
     saved = HeadFile(path.with_suffix(".head"))
     if not os.path.lexists(saved.path):
         # From now on no other process creates a journal here.
         saved.replace(journal_id, EMPTY)
-    with translating(path):
-        old = _keep(path, draft) if path.exists() else None
+    with translating_errors(path):
+        old = _save_old_file(path, draft) if path.exists() else None
         (draft / path.name).replace(path)
         sync_folder(path.parent)
     saved.replace(journal_id, head)
@@ -141,11 +142,11 @@ def _replace(path: Path, fill: Callable[[SqliteStorage], None], before: _Predece
     return Successor(journal_id, was_closed, old)
 
 
-def _close(path: Path, successor: str, before: _Predecessor, *, at: str) -> bool:
-    """Close a journal, damaged or not, with a record that names its successor. Return False if that is impossible."""
+def _close(path: Path, successor: str, old_journal: _OldJournal, *, at: str) -> bool:
+    """Close a journal with a record that names its successor. Return False if damage makes that impossible."""
     try:
         with contextlib.closing(SqliteStorage.open(path)) as storage, storage.transaction() as transaction:
-            if before.is_valid and storage.count_records() != before.records:
+            if old_journal.is_valid and storage.count_records() != old_journal.records:
                 raise not_sent(ErrorCode.BUSY, "another process has written to the journal: export it again.")
             transaction.note(Kind.CLOSING, {"successor": successor}, at=at)
     except EscrowctlError as error:
@@ -154,8 +155,11 @@ def _close(path: Path, successor: str, before: _Predecessor, *, at: str) -> bool
     return True
 
 
-def _keep(path: Path, draft: Path) -> Path:
-    """Copy the old file. Move the rollback journal of a killed commit: it must not be applied to the new file."""
+def _save_old_file(path: Path, draft: Path) -> Path:
+    """Copy the old file to a new name, and return its path.
+
+    Move the rollback journal of a killed commit too: SQLite must not apply it to the new file.
+    """
     with (copied := draft / "old").open("xb") as target, path.open("rb") as source:
         shutil.copyfileobj(source, target)
         os.fsync(target.fileno())
@@ -169,8 +173,8 @@ def _keep(path: Path, draft: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _readable() -> Iterator[None]:
-    """Ignore an error that comes from damage."""
+def _ignore_damage() -> Iterator[None]:
+    """Ignore errors in the `with` block that come from damage."""
     try:
         yield
     except EscrowctlError as error:
@@ -178,8 +182,8 @@ def _readable() -> Iterator[None]:
 
 
 def _require_damage(error: EscrowctlError) -> None:
-    """Raise an error again if it does not come from damage, but from a lock or a full disk, for example."""
+    """Raise an error again if it does not come from damage but, for example, from a lock or a full disk."""
     # The low byte is the primary result code (sqlite.org/rescode.html).
     reason = getattr(error.__cause__, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
-    if error.code is not ErrorCode.JOURNAL_UNUSABLE or reason in _PASSING:
+    if error.code is not ErrorCode.JOURNAL_UNUSABLE or reason in _TEMPORARY_CODES:
         raise error

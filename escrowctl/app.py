@@ -206,7 +206,7 @@ def _make_typer(summary: str) -> typer.Typer:
 
 def _print_group_help(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
-        session_of(context).console.page(context.get_help())
+        session_of(context).console.write_page(context.get_help())
 
 
 def make_tree() -> Any:

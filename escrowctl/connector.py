@@ -6,8 +6,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from escrowctl.config.service import Service, describe_sandbox
-from escrowctl.config.settings import LineValues, refuse_other_service
+from escrowctl.config.service import Service, make_sandbox_service
+from escrowctl.config.settings import ServiceOptions, refuse_other_service
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime
@@ -45,7 +45,7 @@ class Connector:
         self._served: ServedSandbox | None = None
         self._sandbox: Sandbox | None = None
 
-    def find_sandbox(self, line_values: LineValues) -> Service:
+    def find_sandbox(self, line_values: ServiceOptions) -> Service:
         """Return the sandbox that `sandbox serve` runs; if none runs, open the sandbox in this process.
 
         Raises EscrowctlError: `BAD_VALUE` if `line_values` selects a service too; `STATE_UNUSABLE` or `BUSY` if the
@@ -54,7 +54,9 @@ class Connector:
         refuse_other_service(line_values)
         sandbox = self._find_or_open_sandbox()
         served_at = self._served.base_url if self._served else None
-        return describe_sandbox(line_values.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
+        return make_sandbox_service(
+            line_values.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at
+        )
 
     def is_in_process(self, service: Service) -> bool:
         """Whether the service is a sandbox that runs in this process."""
@@ -63,7 +65,7 @@ class Connector:
         self._find_or_open_sandbox()
         return self._sandbox is not None
 
-    def opener(self, service: Service, draw: "DrawWait | None" = None) -> "Callable[[], Connection]":
+    def make_opener(self, service: Service, draw: "DrawWait | None" = None) -> "Callable[[], Connection]":
         """Return a function that opens a connection for one thread. `draw` shows waits; not for several threads."""
         from escrowctl.client.connection import connect, connect_in_process, make_service_context
 
@@ -79,7 +81,7 @@ class Connector:
         """Yield a reader of `service`. Its connection is closed after the block."""
         from escrowctl.client.reader import Reader
 
-        with closing(self.opener(service, self._console.draw_wait)()) as connection:
+        with closing(self.make_opener(service, self._console.draw_wait)()) as connection:
             yield Reader(service, connection, self.retry, self._runtime, self._signals)
 
     @cached_property
@@ -122,4 +124,4 @@ class Connector:
     def _trace(self) -> "Trace":
         from escrowctl.client.trace import Trace
 
-        return Trace(self._console.trace, whole=self._options.debug, now=self._runtime.now)
+        return Trace(self._console.trace, with_bodies=self._options.debug, now=self._runtime.now)

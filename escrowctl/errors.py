@@ -40,7 +40,7 @@ class ExitCode(IntEnum):
     REFUSED = 8, "refused by the service (400, 422, 301, 307, 308, ...)"
     RATE_LIMITED = 9, "rate limited (429)"
     READ_FAILED = 10, "a read failed at the service: 5xx, time-out, unreadable reply"
-    NO_ANSWER = 11, "no connection, and nothing was sent"
+    NO_CONNECTION = 11, "no connection, and nothing was sent"
     UNKNOWN = 12, "the outcome of a write, sent now or earlier, is unknown; or its result could not be printed"
     WAIT_EXPIRED = 13, "a deadline passed; a release with --wait was accepted but not confirmed: do not repeat it"
     SIGNATURE = 14, "invalid signature, or an event was not forwarded"
@@ -60,7 +60,7 @@ class Outcome(StrEnum):
     NOT_SENT = "not_sent"
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """The outcome as text for people, such as `not sent`."""
         return self.value.replace("_", " ")
 
@@ -116,7 +116,7 @@ class ErrorCode(StrEnum):
     RATE_LIMITED = "rate_limited", ExitCode.RATE_LIMITED
     READ_FAILED = "read_failed", ExitCode.READ_FAILED
     UNREADABLE_REPLY = "unreadable_reply", ExitCode.READ_FAILED
-    NO_CONNECTION = "no_connection", ExitCode.NO_ANSWER
+    NO_CONNECTION = "no_connection", ExitCode.NO_CONNECTION
     OUTCOME_UNKNOWN = "outcome_unknown", ExitCode.UNKNOWN
     EARLIER_UNKNOWN = "earlier_unknown", ExitCode.UNKNOWN
     ID_UNKNOWN = "id_unknown", ExitCode.UNKNOWN
@@ -225,13 +225,11 @@ def printing_result(done: str | None, facts: Mapping[str, object] | None = None)
     except Exception as error:
         if done is None:
             raise
-        message = (
-            f"{done}, but escrowctl could not print the result: {why_unprinted(error)} Do not repeat this command."
-        )
+        message = f"{done}, but escrowctl could not print the result: {explain_print_failure(error)} Do not repeat this command."
         raise EscrowctlError(ErrorCode.RESULT_NOT_PRINTED, message, outcome=Outcome.DONE, facts=facts or {}) from error
 
 
-def why_unprinted(error: Exception) -> str:
+def explain_print_failure(error: Exception) -> str:
     """Return a sentence that says why `error` prevented printing."""
     if isinstance(error, EscrowctlError):
         return error.message
@@ -241,7 +239,7 @@ def why_unprinted(error: Exception) -> str:
 
 
 @contextmanager
-def about(resource_id: str) -> Iterator[None]:
+def adding_id(resource_id: str) -> Iterator[None]:
     """Add `resource_id` as the fact `id` to each EscrowctlError that the block raises."""
     try:
         yield
@@ -253,14 +251,14 @@ def about(resource_id: str) -> Iterator[None]:
 class Stopped(BaseException):
     """SIGINT, SIGTERM or SIGHUP asked the program to end: `code` is INTERRUPTED or TERMINATED.
 
-    `standing` has sentences about the work done before the signal; it is empty if the interrupted code does not
+    `progress` has sentences about the work done before the signal; it is empty if the interrupted code does not
     know. `effect` says what did not happen.
     """
 
-    def __init__(self, code: ErrorCode, standing: str = "", effect: Effect | None = None) -> None:
+    def __init__(self, code: ErrorCode, progress: str = "", effect: Effect | None = None) -> None:
         super().__init__(code.value)
         self.code = code
-        self.standing = standing
+        self.standing = progress
         self.effect = effect
 
 

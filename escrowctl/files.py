@@ -18,7 +18,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 OTHERS_ACCESS = stat.S_IRWXG | stat.S_IRWXO
 _FOLDER_MODE, PRIVATE = 0o700, 0o600
-OWN_FOLDER = "set ESCROWCTL_HOME to the absolute path of a folder that you own"
+OWN_FOLDER_HINT = "set ESCROWCTL_HOME to the absolute path of a folder that you own"
 
 _KIND_NAMES = {
     stat.S_IFLNK: "a symbolic link",
@@ -81,13 +81,15 @@ def make_private_folder(folder: Path) -> None:
     refuse_shared_folder(folder)
 
 
-def refuse_shared_folder(folder: Path, *, sticky: bool = False) -> None:
+def refuse_shared_folder(folder: Path, *, allow_sticky: bool = False) -> None:
     """Raise EscrowctlError `ErrorCode.STATE_UNUSABLE` if `folder` exists and `find_folder_flaw` finds a flaw."""
     flaw = None
     with _reporting_unusable(folder), contextlib.suppress(FileNotFoundError):
-        flaw = find_folder_flaw(folder, sticky=sticky)
+        flaw = find_folder_flaw(folder, sticky=allow_sticky)
     if flaw is not None:
-        raise not_sent(ErrorCode.STATE_UNUSABLE, f"the folder {folder} {flaw.reason}.", hint=flaw.fix or OWN_FOLDER)
+        raise not_sent(
+            ErrorCode.STATE_UNUSABLE, f"the folder {folder} {flaw.reason}.", hint=flaw.fix or OWN_FOLDER_HINT
+        )
 
 
 @contextlib.contextmanager
@@ -96,7 +98,7 @@ def _reporting_unusable(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         message = f"the folder {folder} cannot be created or used: {error.strerror or error}."
-        raise not_sent(ErrorCode.STATE_UNUSABLE, message, hint=OWN_FOLDER) from error
+        raise not_sent(ErrorCode.STATE_UNUSABLE, message, hint=OWN_FOLDER_HINT) from error
 
 
 def create_file(path: Path, mode: int = PRIVATE) -> int:
@@ -113,7 +115,7 @@ def create_file(path: Path, mode: int = PRIVATE) -> int:
     return handle
 
 
-def make_file(path: Path) -> bool:
+def create_empty_file(path: Path) -> bool:
     """Create an empty file, mode 0600 under any umask. Return False if `path` exists. Raises OSError."""
     try:
         os.close(create_file(path))
@@ -152,13 +154,13 @@ def replace_durably(path: Path, text: str, *, private: bool = False) -> None:
         draft.replace(path)
         sync_folder(path.parent)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable_file(path, error) from error
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
 
 
-def unwritable(path: Path, error: OSError) -> EscrowctlError:
+def unwritable_file(path: Path, error: OSError) -> EscrowctlError:
     """Return a `STATE_UNUSABLE` error for a file that cannot be written."""
     return not_sent(
         ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}. No file was changed."
@@ -227,16 +229,16 @@ def read_regular(path: Path, *, limit: int, follow: bool = True) -> tuple[bytes,
         return content, os.fstat(file.fileno())
 
 
-def find_flaw(status: os.stat_result, path: Path, *, refused: int = OTHERS_WRITE) -> FileFlaw | None:
+def find_flaw(status: os.stat_result, path: Path, *, forbidden_bits: int = OTHERS_WRITE) -> FileFlaw | None:
     """Return the flaw if a user other than this one and root owns the file or folder, or has access; else None.
 
-    `refused` has the mode bits that count as access. `path` is used only in the command that fixes the flaw.
+    `forbidden_bits` has the mode bits that count as access. `path` is used only in the command that fixes the flaw.
     """
     if status.st_uid not in (os.geteuid(), 0):
         return FileFlaw(f"belongs to another user (uid {status.st_uid})")
-    if not status.st_mode & refused:
+    if not status.st_mode & forbidden_bits:
         return None
-    for_owner_only = refused == OTHERS_ACCESS
+    for_owner_only = forbidden_bits == OTHERS_ACCESS
     reason = "is accessible to other users" if for_owner_only else "can be changed by other users"
     fix = f"chmod {'600' if for_owner_only else 'go-w'} {shlex.quote(str(path))}"
     return FileFlaw(f"{reason} (mode {stat.S_IMODE(status.st_mode):04o})", fix)
@@ -245,14 +247,14 @@ def find_flaw(status: os.stat_result, path: Path, *, refused: int = OTHERS_WRITE
 def find_folder_flaw(folder: Path, *, sticky: bool = False) -> FileFlaw | None:
     """Return the flaw if `folder` is no folder, or if a user other than this one and root owns it or can change it.
 
-    Else return None. Follows links. `sticky`: accept a folder with the sticky bit that others can change, such as
+    Else return None. Follows links. `allow_sticky`: accept a folder with the sticky bit that others can change, such as
     /tmp. Raises OSError.
     """
     status = folder.stat()
     if not stat.S_ISDIR(status.st_mode):
         return FileFlaw(f"is {_KIND_NAMES.get(stat.S_IFMT(status.st_mode), 'a file')}, not a folder")
     shared = sticky and bool(status.st_mode & stat.S_ISVTX)
-    return find_flaw(status, folder, refused=0 if shared else OTHERS_WRITE)
+    return find_flaw(status, folder, forbidden_bits=0 if shared else OTHERS_WRITE)
 
 
 def sync_folder(folder: Path) -> None:

@@ -37,7 +37,7 @@ class Journals:
         """The folder with the sandbox's store and the sandbox's journal."""
         return self._folders.state / "sandbox"
 
-    def open(self, *, reading: bool, required: bool = True) -> "Journal":
+    def open(self, *, reading: bool, check_pins: bool = True) -> "Journal":
         """Open the journal; the caller closes it. Raises EscrowctlError `JOURNAL_UNUSABLE`.
 
         `reading`: nothing is created, and the disk may be read-only. `required=False`: open the journal even if
@@ -45,8 +45,8 @@ class Journals:
         """
         from escrowctl.journal.opening import open_journal
 
-        pins = self._pins if required else ()
-        return open_journal(self.folder, now=self._runtime.now, reading=reading, pins=pins)
+        pins = self._pins if check_pins else ()
+        return open_journal(self.folder, now=self._runtime.now, read_only=reading, pins=pins)
 
     def guard_live_writes(self, service: Service, console: Console) -> None:
         """Check the journal before writes to a live service. Warn if other machines may not see its locks.
@@ -76,4 +76,4 @@ class Journals:
     @cached_property
     def _pins(self) -> tuple[tuple[str, str], ...]:
         """The journal ids that settings require, each with its source. None are required for the sandbox."""
-        return () if self._sandbox else self._resolver.find_pins()
+        return () if self._sandbox else self._resolver.find_required_journals()

@@ -92,32 +92,32 @@ class LoopbackServer:
     def run(
         self,
         app: "WSGIApplication",
-        stopping: Callable[[], bool],
+        should_stop: Callable[[], bool],
         *,
-        group: Callable[[], AbstractContextManager[None]],
+        commit_group: Callable[[], AbstractContextManager[None]],
         report: Report = lambda _status, _reason: None,
     ) -> None:
-        """Serve until `stopping`, called a few times a second, returns True. Then finish the open requests.
+        """Serve until `should_stop`, called a few times a second, returns True. Then finish the open requests.
 
-        `group` returns the commit that all requests of one turn share. If it raises sqlite3.Error, they get no answer.
-        `report` is called inside `group`, for each request that is refused before it reaches the application.
+        `commit_group` returns the commit that all requests of one turn share. If it raises sqlite3.Error, they get no answer.
+        `report` is called inside `commit_group`, for each request that is refused before it reaches the application.
         """
         self._app, self._report = app, report
-        while not stopping():
-            self._serve_once(_POLL_SECONDS, group)
+        while not should_stop():
+            self._serve_once(_POLL_SECONDS, commit_group)
         self._socket.close()
         self._server.del_channel(self._map)
         end = time.monotonic() + _SHUTDOWN_SECONDS
         channels = self._server.active_channels
         while any(one.requests or one.total_outbufs_len for one in channels.values()) and time.monotonic() < end:
-            self._serve_once(_POLL_SECONDS / 10, group)
+            self._serve_once(_POLL_SECONDS / 10, commit_group)
 
-    def hold(self, seconds: float) -> None:
+    def delay_answer(self, seconds: float) -> None:
         """Send the current answer only after this many seconds. Other answers do not wait for it."""
         self._delayed_until[self._answering] = time.monotonic() + seconds
         self._answering.writable = lambda: False
 
-    def reset(self) -> None:
+    def reset_connection(self) -> None:
         """Let the current connection end with a TCP reset. It ends when the application raises OSError."""
         # Closing such a socket sends a reset (socket(7), SO_LINGER).
         no_time = struct.pack("ii", 1, 0)

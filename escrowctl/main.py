@@ -47,7 +47,7 @@ def _run(words: "Sequence[str]", runtime: "Runtime | None") -> int:
     from escrowctl.session import Session
     from escrowctl.signals import Signals
 
-    session = Session(runtime or Runtime(called=find_program_words()), Signals())
+    session = Session(runtime or Runtime(program_words=find_program_words()), Signals())
     session.words = tuple(words)
     with session.signals.installed(until_exit=runtime is None):
         try:
@@ -76,7 +76,7 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
 
         code = run(words, session)
         if session.options.version:
-            session.console.data(_version_text(as_json="--json" in _words_before_dashes(words)))
+            session.console.write_data(_version_text(as_json="--json" in _words_before_dashes(words)))
         # Everything is done and reported: a later signal has nothing left to stop.
         session.signals.hold()
         _note_defects(session)
@@ -175,7 +175,7 @@ def _report_error(session: "Session", error: "EscrowctlError") -> int:
         session.learn_stored_keys()
     _note_defects(session)
     if entry := error.facts.get("entry"):
-        session.names.add_in_journal("entry", [str(entry)])
+        session.completion_cache.add_journal_names("entry", [str(entry)])
     if error.reason:
         from escrowctl.commands.advice import advise
 

@@ -24,7 +24,7 @@ def refuse_other_file(path: Path, *, keys: frozenset[str]) -> None:
 
 
 @contextlib.contextmanager
-def announced_in(path: Path, text: str) -> Iterator[None]:
+def ready_file_written(path: Path, text: str) -> Iterator[None]:
     """Write `text` into the ready file, mode 0600. After the block, delete the file if it is unchanged.
 
     Raises `ErrorCode.STATE_UNUSABLE` if it cannot be written.

@@ -36,7 +36,7 @@ _RUN_PREFIX_CHARS = len("01234567-89ab-")
 class Runtime:
     """The environment of one run, which tests replace. `now` is for display and records, `monotonic` for deadlines.
 
-    `chance` returns a random number, 0 <= n < 1. `called` has the words of the command line before the arguments.
+    `random_fraction` returns a random number, 0 <= n < 1. `program_words` has the words of the command line before the arguments.
     """
 
     def __init__(
@@ -50,8 +50,8 @@ class Runtime:
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
-        chance: Callable[[], float] = _draw_fraction,
-        called: Sequence[str] = ("escrowctl",),
+        random_fraction: Callable[[], float] = _draw_fraction,
+        program_words: Sequence[str] = ("escrowctl",),
     ) -> None:
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
         self.stdin: TextIO = stdin or sys.stdin or io.StringIO()
@@ -61,8 +61,8 @@ class Runtime:
         self.monotonic = monotonic
         self.sleep = sleep
         self.new_uuid = new_uuid
-        self.chance = chance
-        self._called = called
+        self.chance = random_fraction
+        self._called = program_words
 
     @cached_property
     def _run_prefix(self) -> str:
@@ -141,7 +141,7 @@ _FEW_SECONDS, _MANY_SECONDS = 90, 5400
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
-def ago(earlier: str, now: datetime) -> str:
+def describe_age(earlier: str, now: datetime) -> str:
     """Return the age of a timestamp in its largest unit: `20 s ago`, `3 min ago`; `in 2 h` if it is later."""
     seconds = int((now - datetime.fromisoformat(earlier)).total_seconds())
     size, unit = next(((size, unit) for size, unit in _UNITS if abs(seconds) >= size), (1, "s"))

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from escrowctl.client.connection import Connection
     from escrowctl.client.reader import Reader
-    from escrowctl.completion.cache import Names
+    from escrowctl.completion.cache import CompletionCache
     from escrowctl.config.folders import Folders
     from escrowctl.config.keys import KnownKeys
     from escrowctl.config.service import Service
-    from escrowctl.config.settings import LineValues, Resolver
+    from escrowctl.config.settings import Resolver, ServiceOptions
     from escrowctl.connector import Connector
     from escrowctl.contract.json import JsonValue
     from escrowctl.journal.journal import Journal
@@ -85,7 +85,7 @@ class Session:
         `BAD_VALUE` under `-q` if the reply to a read contains no known id.
         """
         prints_ids = self.options.quiet and not self.options.fields
-        if done is None and view.whole and prints_ids and view.items != () and not view.ids:
+        if done is None and view.is_free_form and prints_ids and view.items != () and not view.ids:
             raise EscrowctlError(
                 ErrorCode.BAD_VALUE, "-q prints ids, but no field of this reply is known to be an id: leave -q out."
             )
@@ -114,22 +114,22 @@ class Session:
                 keys.learn_files(config, self.resolver.credentials.path)
 
     @cached_property
-    def names(self) -> "Names":
+    def completion_cache(self) -> "CompletionCache":
         """The cache of the names that shells offer at TAB."""
-        from escrowctl.completion.cache import Names
+        from escrowctl.completion.cache import CompletionCache
 
-        return Names(lambda: self.folders.cache, sandbox=self.options.sandbox)
+        return CompletionCache(lambda: self.folders.cache, sandbox=self.options.sandbox)
 
-    def remember(self, kind: str, found: "Mapping[str | None, JsonValue]") -> None:
+    def remember_ids(self, kind: str, found: "Mapping[str | None, JsonValue]") -> None:
         """Store ids of a kind (`transaction`, `user`) for shells to offer. `found` maps id to status, or None."""
         if self.options.base_url is None:
-            self.names.add_ids(kind, found, self.service)
+            self.completion_cache.add_ids(kind, found, self.service)
 
     def remember_profiles(self, *, default: str | None = None) -> None:
         """Store the names of the profiles, and of the `default` one, for shells to offer. Not under `--config`."""
         with suppress(EscrowctlError):
             if (config := self.resolver.config) is not None and self.options.config is None:
-                self.names.set_profiles(config.profiles, default or config.default_profile)
+                self.completion_cache.set_profiles(config.profiles, default or config.default_profile)
 
     @property
     def invocation(self) -> Invocation:
@@ -146,19 +146,19 @@ class Session:
         return Folders(self.runtime.environ)
 
     @cached_property
-    def line(self) -> "LineValues":
+    def line_values(self) -> "ServiceOptions":
         """The values of the shared options that select the service."""
-        from escrowctl.config.settings import LineValues
+        from escrowctl.config.settings import ServiceOptions
 
         options = self.options
-        return LineValues(options.profile, options.base_url, options.config, options.timeout)
+        return ServiceOptions(options.profile, options.base_url, options.config, options.timeout)
 
     @cached_property
     def resolver(self) -> "Resolver":
         """Finds settings and their sources. Not for the sandbox, whose settings are fixed."""
         from escrowctl.config.settings import Resolver
 
-        return Resolver(self.line, self.runtime.environ, self.folders)
+        return Resolver(self.line_values, self.runtime.environ, self.folders)
 
     @cached_property
     def connector(self) -> "Connector":
@@ -175,7 +175,7 @@ class Session:
         Raises EscrowctlError: `NOT_CONFIGURED`, `KEY_MISSING`; `BAD_VALUE`, `BAD_CONFIG` for bad or conflicting values.
         """
         if self.options.sandbox:
-            service = self.connector.find_sandbox(self.line)
+            service = self.connector.find_sandbox(self.line_values)
             self.console.note("sandbox", "built in, no real money", word="sandbox")
             return service
         from escrowctl.invocation import advise_configuring
@@ -186,7 +186,7 @@ class Session:
             if error.code is ErrorCode.NOT_CONFIGURED:
                 error.hints = advise_configuring(self.runtime, self.words, self.command)
             raise
-        self.keys.keep(service.key)
+        self.keys.remember(service.key)
         service.refuse_key_in_names()
         self.remember_profiles()
         if service.live:
@@ -195,7 +195,7 @@ class Session:
 
     @cached_property
     def _connection(self) -> "Connection":
-        return self._opened.enter_context(closing(self.connector.opener(self.service, self.console.draw_wait)()))
+        return self._opened.enter_context(closing(self.connector.make_opener(self.service, self.console.draw_wait)()))
 
     @cached_property
     def reader(self) -> "Reader":

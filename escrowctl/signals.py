@@ -78,14 +78,14 @@ class Signals:
         """Keep the signal of a caught `Stopped` pending, until the caller has reported its result."""
         self.pending = stopped.code
 
-    def take(self) -> ErrorCode | None:
+    def take_pending(self) -> ErrorCode | None:
         """Return the code of the pending signal, and forget it; else None. After a signal the caller must end."""
         code, self.pending = self.pending, None
         return code
 
     def raise_pending(self) -> None:
         """Raise `Stopped` if a signal is pending, and forget the signal."""
-        if (code := self.take()) is not None:
+        if (code := self.take_pending()) is not None:
             raise Stopped(code)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:

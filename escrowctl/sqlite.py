@@ -40,20 +40,20 @@ def transaction(database: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") ->
         raise
 
 
-def version_of(database: sqlite3.Connection) -> int:
+def read_version(database: sqlite3.Connection) -> int:
     """Return the version of a file's format (`user_version`). A new file has 0."""
     return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
-def prepare(database: sqlite3.Connection, version: int, create: Callable[[sqlite3.Connection], None]) -> int:
+def create_tables_once(database: sqlite3.Connection, version: int, create: Callable[[sqlite3.Connection], None]) -> int:
     """If the file is new, let `create` make its tables, in one transaction. Return its format's version."""
-    if version_of(database) == 0:
+    if read_version(database) == 0:
         with transaction(database):
             # Read again: another process may have created them.
-            if version_of(database) == 0:
+            if read_version(database) == 0:
                 create(database)
                 database.execute(f"PRAGMA user_version = {version}")
-    return version_of(database)
+    return read_version(database)
 
 
 def run_script(database: sqlite3.Connection, script: str) -> None:

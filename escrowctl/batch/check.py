@@ -48,7 +48,7 @@ class CheckedFile:
     """The valid rows of a file, in their order, and the flaws of the others. Close it: it has a temporary file.
 
     `sums` are by currency. `has_keys`: every row has a key (its reference or id). `flaws` are the first
-    `MOST_FLAWS` flaws. `rows` counts the stored rows, `flawed` the rows with flaws, and `read` all rows.
+    `MOST_FLAWS` flaws. `rows` counts the stored rows, `flawed_rows` the rows with flaws, and `rows_read` all rows.
     """
 
     def __init__(self, kind: RowKind, service: Service) -> None:
@@ -56,11 +56,11 @@ class CheckedFile:
         self.service = service
         self.is_json = False
         self.columns: tuple[str, ...] = ()
-        self.rows = self.read = 0
+        self.rows = self.rows_read = 0
         self.sums: dict[str, Sum] = {}
         self.has_keys = True
         self.flaws: list[Flaw] = []
-        self.flawed = 0
+        self.flawed_rows = 0
         self._first_lines: dict[int, int] = {}
         self._hash = hashlib.sha256()
         self._spool: IO[str] = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115 - `close` closes it
@@ -78,13 +78,13 @@ class CheckedFile:
 
     def take(self, found: Row | Flaw) -> None:
         """Store a row, or its flaws. Raises EscrowctlError `STATE_UNUSABLE` if the disk is full."""
-        self.read += 1
+        self.rows_read += 1
         if isinstance(found, Flaw):
             self._add_flaws(found.line, found.why)
             return
         row = check_row(self.kind, found, self.service)
         flaws = row if isinstance(row, list) else []
-        key_column = self.kind.key
+        key_column = self.kind.key_column
         key = cell_text(found.cells.get(key_column))
         if key and (first := self._first_lines.setdefault(self._hash_key(key), found.line)) != found.line:
             flaws.append(f'{key_column} "{key}" is also on line {first}: write each {key_column} once')
@@ -120,7 +120,7 @@ class CheckedFile:
             line, _, content = text.partition("\t")
             yield int(line), decode_row(content)
 
-    def with_keys(self) -> Iterator[tuple[int, RowContent, str]]:
+    def iterate_with_keys(self) -> Iterator[tuple[int, RowContent, str]]:
         """Yield each row's line, content and key. A missing key is made from the file: equal on every machine."""
         for position, (line, row) in enumerate(self, start=1):
             yield line, row, row.key or f"{self.digest[:_KEY_DIGITS]}-{position}"
@@ -136,7 +136,7 @@ class CheckedFile:
         return int.from_bytes(hashlib.blake2b(self.kind.fold(key).encode(), digest_size=_HASH_BYTES).digest(), "big")
 
     def _add_flaws(self, line: int, *flaws: str) -> None:
-        self.flawed += 1
+        self.flawed_rows += 1
         if len(self.flaws) < MOST_FLAWS:
             self.flaws += [Flaw(line, why) for why in flaws]
 
@@ -163,14 +163,14 @@ def check_file(source: BinaryIO, checked: CheckedFile, *, name: str) -> None:
     checked.is_json = table.is_json
     try:
         for found in table.rows():
-            if not (checked.read or table.is_json):
+            if not (checked.rows_read or table.is_json):
                 _check_columns(checked.kind, tuple(table.columns), checked.service, name)
             checked.take(found)
     except NotRowsError as error:
         raise bad_value(f"{name} {error}.") from error
     finally:
         table.detach()
-    if not checked.read:
+    if not checked.rows_read:
         raise bad_value(f"{name} has no rows under its header.")
     checked.flag_api_keys()
     checked.columns = tuple(name for name in table.columns if not name.startswith(RESULT))
@@ -187,7 +187,7 @@ def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, na
         )
     for found, known in list_misspelled(kind, columns):
         raise bad_value(f'{name} has the column "{found}": write it as "{known}".')
-    required = (*kind.required, *(["reference"] if service.live and kind.key == "reference" else []))
+    required = (*kind.required, *(["reference"] if service.live and kind.key_column == "reference" else []))
     missing = [column for column in required if column not in columns]
     if columns and missing:
         found = ", ".join(columns[:_MAX_NAMED])

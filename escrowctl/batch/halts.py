@@ -4,7 +4,7 @@ from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import outcome_of
 from escrowctl.client.http import THROTTLED
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal.model import KEY_REFUSED, Entry
+from escrowctl.journal.model import KEY_REFUSED_STATUSES, Entry
 
 EQUAL_FAILURES = 5
 """After so many consecutive rows with the same failure, the run ends: the others would fail too."""
@@ -41,10 +41,10 @@ class HaltRules:
             self.canary_passed, self._equal_failures = True, (None, 0)
             if settlement.remark is not None and entry.intent.has_no_id:
                 self.halt(f"line {line}: {settlement.result_id} was created, but {settlement.remark}")
-        elif settlement.http_status in KEY_REFUSED:
+        elif settlement.http_status in KEY_REFUSED_STATUSES:
             self.halt(f"the service refused the API key: {settlement.detail}")
         elif not self.canary_passed:
-            self.halt(f"the first row of this run (line {line}) is {outcome.words}: {settlement.detail}")
+            self.halt(f"the first row of this run (line {line}) is {outcome.label}: {settlement.detail}")
         elif self._pace.is_hopeless:
             asked = self._pace.asked_too_much
             wish = f"asks to wait {asked:.0f} s" if asked is not None else "refuses every row for now"

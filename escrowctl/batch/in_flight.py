@@ -7,9 +7,9 @@ from escrowctl.batch.plan import Batch, RowToSend, outcome_of
 from escrowctl.batch.rows import request_row
 from escrowctl.config.service import Service
 from escrowctl.contract.money import Money
-from escrowctl.contract.record import Located
+from escrowctl.contract.record import KnownFields
 from escrowctl.errors import Outcome
-from escrowctl.journal.model import NO_CAPS, Begin, Entry, Settlement, State
+from escrowctl.journal.model import NO_CAPS, AttemptRequest, Entry, Settlement, State
 from escrowctl.runtime import Runtime
 from escrowctl.writes.intents import account_of, make_intent, operator_name
 from escrowctl.writes.requests import RecordOptions, WriteRequest, restore_request
@@ -26,7 +26,7 @@ class PendingRow:
         self.request = request
         self.options = _expect_money(money)
         self.entry: Entry | None = to_send.repeated
-        self.before: Located | None = None
+        self.before: KnownFields | None = None
         self.may_be_applied = to_send.repeated is not None and to_send.repeated.state is State.UNKNOWN
         """Whether an earlier attempt may have been applied."""
         self.earlier_settlement: Settlement | None = None
@@ -140,20 +140,20 @@ class RowMaker:
             return PendingRow(to_send, request, to_send.repeated.intent.money)
         return PendingRow(to_send, request_row(self._batch.kind, to_send.row, self._service), to_send.row.money)
 
-    def make_begin(self, row: PendingRow) -> Begin:
+    def make_begin(self, row: PendingRow) -> AttemptRequest:
         """Return the intent to record before a row is sent. If its record was read, the request is made anew."""
         caps, request_id = self._service.caps if row.request.is_capped else NO_CAPS, self._runtime.new_request_id()
         run_key = self._batch.run_key or ""
         if row.entry is not None:
             intent = row.entry.intent._replace(account=self._account, run_key=run_key)
-            return Begin(intent, request_id, caps, again=row.entry)
+            return AttemptRequest(intent, request_id, caps, again=row.entry)
         if row.before is not None:
             row.request = request_row(self._batch.kind, row.content, self._service, found=row.before)
         key = self._runtime.new_uuid()
         intent = make_intent(self._service, row.request, key, operator=self._operator)._replace(
             account=self._account, batch=self._batch.name, line=row.line, columns=row.content.columns, run_key=run_key
         )
-        return Begin(intent, request_id, caps, planned=(self._batch.name, row.line))
+        return AttemptRequest(intent, request_id, caps, planned=(self._batch.name, row.line))
 
 
 def _expect_money(money: Money | None) -> RecordOptions:

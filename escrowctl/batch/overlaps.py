@@ -35,7 +35,7 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_
     If `run_key` is None, the rows of every run count as done.
     """
     found = Overlaps([], [], [], [], _find_planned(journal, checked, service))
-    rows = checked.with_keys()
+    rows = checked.iterate_with_keys()
     while page := list(islice(rows, _PAGE)):
         template = _make_row_intent(checked.kind, page[0][1], service)
         intents = [(line, _replace_key(template, key)) for line, _, key in page]

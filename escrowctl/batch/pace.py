@@ -61,7 +61,7 @@ class Pace:
         limit = self._limit * growth + since * min(_MAX_ADDED, _ADDED_SHARE / self._limit)
         return limit if self._max_rate is None else min(limit, self._max_rate)
 
-    def room(self, now: float) -> int:
+    def count_allowed(self, now: float) -> int:
         """Return how many rows may be sent now."""
         if self.is_paused(now):
             return 0
@@ -81,25 +81,25 @@ class Pace:
             self._due = max(self._due, now - _BURST_SECONDS) + count / rate
 
     def note_reply(self, now: float, status: int | None, *, sent: float, asked: float | None) -> None:
-        """Adjust the rate to the status of a reply. `sent` is when its row was sent, `asked` the requested wait."""
+        """Adjust the rate to the status of a reply. `sent` is when its row was sent, `requested_wait` the requested wait."""
         if status is None:
             return
         if status in THROTTLED or (asked is not None and status >= _SERVER_ERROR):
-            self.note_refused(now, sent=sent, asked=asked)
+            self.note_refused(now, sent=sent, requested_wait=asked)
         else:
-            self.note_taken(now)
+            self.note_accepted(now)
 
-    def note_taken(self, now: float) -> None:
+    def note_accepted(self, now: float) -> None:
         """Count a row that the service did not throttle."""
         self._slowdowns_in_a_row = 0
         self._accepted_at.append(now)
         while self._accepted_at[0] < now - _MEASURED_SECONDS:
             self._accepted_at.popleft()
 
-    def note_refused(self, now: float, *, sent: float, asked: float | None) -> None:
-        """Slow down: a row that was sent at `sent` was throttled. `asked`: the requested wait in seconds."""
-        if asked is not None and asked > LONGEST_ASKED_WAIT:
-            self.asked_too_much = asked
+    def note_refused(self, now: float, *, sent: float, requested_wait: float | None) -> None:
+        """Slow down: a row that was sent at `sent` was throttled. `requested_wait`: the requested wait in seconds."""
+        if requested_wait is not None and requested_wait > LONGEST_ASKED_WAIT:
+            self.asked_too_much = requested_wait
         is_new = self._slowed_at is None or sent > self._slowed_at
         if is_new:
             accepted = float(sum(at >= now - _MEASURED_SECONDS for at in self._accepted_at))
@@ -112,8 +112,12 @@ class Pace:
             self._limit = max(accepted, 1.0)
             self._slowed_at = now
             self._slowdowns_in_a_row += 1
-        pause = min(_MAX_PAUSE, _FIRST_PAUSE * 2 ** min(self._slowdowns_in_a_row, 10)) if asked is None else asked
-        if is_new or asked is not None:
+        pause = (
+            min(_MAX_PAUSE, _FIRST_PAUSE * 2 ** min(self._slowdowns_in_a_row, 10))
+            if requested_wait is None
+            else requested_wait
+        )
+        if is_new or requested_wait is not None:
             self._paused_until = max(self._paused_until, now + min(pause, LONGEST_ASKED_WAIT))
             # Rows that could not be sent during the wait are not sent in a burst afterwards.
             self._due = max(self._due, self._paused_until)

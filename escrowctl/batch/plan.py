@@ -19,7 +19,7 @@ from escrowctl.config.service import Service
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, not_sent
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import KEY_REFUSED, OPEN_STATES, Entry, PlanRow, Selection, State
+from escrowctl.journal.model import KEY_REFUSED_STATUSES, OPEN_STATES, Entry, PlanRow, Selection, State
 from escrowctl.writes.intents import account_of
 
 _PAGE = 500
@@ -62,7 +62,7 @@ class Batch(NamedTuple):
 
     def is_for(self, service: Service) -> bool:
         """Whether it was made for this service, under any of its names."""
-        return bool({self.service, self.site or self.service} & {*service.names})
+        return bool({self.service, self.site or self.service} & {*service.journal_names})
 
 
 _BATCH = TypeAdapter(Batch)
@@ -105,7 +105,7 @@ def outcome_of(entry: Entry) -> Outcome:
 
 def _find_outcome(state: State, http_status: int | None, *, may_repeat: bool) -> Outcome:
     # A refused key or a throttled request says nothing about the row itself.
-    if state is State.REFUSED and not may_repeat and http_status not in KEY_REFUSED:
+    if state is State.REFUSED and not may_repeat and http_status not in KEY_REFUSED_STATUSES:
         return Outcome.REFUSED
     if state in OPEN_STATES:
         return Outcome.UNKNOWN
@@ -114,7 +114,7 @@ def _find_outcome(state: State, http_status: int | None, *, may_repeat: bool) ->
 
 def list_batches(journal: Journal) -> list[Batch]:
     """Return the batches of a journal, oldest first."""
-    return [_BATCH.validate_json(read_plan_text(row)) for row in journal.storage.batches()]
+    return [_BATCH.validate_json(read_plan_text(row)) for row in journal.storage.list_batches()]
 
 
 def find_batch(journal: Journal, name: str) -> Batch:
@@ -125,7 +125,7 @@ def find_batch(journal: Journal, name: str) -> Batch:
     raise EscrowctlError(ErrorCode.NOT_FOUND, f'there is no batch "{name}" in this journal.')
 
 
-def find_same(journal: Journal, checked: CheckedFile, service: Service, run_key: str | None) -> Batch | None:
+def find_same_batch(journal: Journal, checked: CheckedFile, service: Service, run_key: str | None) -> Batch | None:
     """Return the batch that was already made from this file under the same run key; None if there is none."""
     for one in list_batches(journal):
         is_same_file = (one.verb, one.digest, one.run_key) == (checked.kind.operation.verb, checked.digest, run_key)
@@ -146,7 +146,7 @@ def make_batch(
     now: str,
 ) -> Batch:
     """Return a new batch for a file. It is not stored yet. `sums` are those of the rows to send."""
-    account = account_of(service).of_entry
+    account = account_of(service).as_stored
     return Batch(
         name=journal.next_batch(),
         verb=checked.kind.operation.verb,
@@ -182,14 +182,14 @@ def store_plan(journal: Journal, batch: Batch, rows: Iterable[tuple[int, RowCont
 
 def drop(journal: Journal, batch: Batch) -> None:
     """Give up the unsent rows of a batch: it cannot be resumed any more."""
-    journal.replan([_encode_batch(batch._replace(dropped=True))])
+    journal.store_plan_rows([_encode_batch(batch._replace(dropped=True))])
 
 
 def adopt(journal: Journal, batch: Batch, account: Account) -> Batch:
     """Store that a batch belongs to another account, and return it. Only for a batch with no row sent yet."""
-    of_entry = account.of_entry
+    of_entry = account.as_stored
     adopted = batch._replace(account=(of_entry.name, of_entry.fingerprint))
-    journal.replan([_encode_batch(adopted)])
+    journal.store_plan_rows([_encode_batch(adopted)])
     return adopted
 
 
@@ -198,11 +198,11 @@ def store_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) ->
     rows = [
         _make_plan_row(batch.name, line, decode_row(read_plan_text(planned))._replace(held=why).encode())
         for line, why in reasons.items()
-        for planned in journal.storage.planned(batch.name, after=line - 1, limit=1)
+        for planned in journal.storage.read_plan(batch.name, after=line - 1, limit=1)
         if planned.row == line
     ]
     if rows:
-        journal.replan(rows)
+        journal.store_plan_rows(rows)
 
 
 def sum_up(journal: Journal, batch: Batch) -> Summary:
@@ -259,12 +259,12 @@ def sum_unsent(journal: Journal, batch: Batch, service: Service) -> tuple[dict[s
 def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[RowToSend]:
     """Yield the rows that a run has to send: first the entries that may be sent again, then the plan's rows."""
     states = (State.NOT_SENT, State.NOT_APPLIED, State.REFUSED, *([State.UNKNOWN] if service.deduplicates else []))
-    entries = journal.all(Selection(_PAGE, states=states, batch=batch.name))
+    entries = journal.select_all(Selection(_PAGE, states=states, batch=batch.name))
     again = [RowToSend(one.intent.line or 0, content_of(one), one) for one in entries if _may_send_again(one, service)]
     again.sort(key=lambda to_send: to_send.line)
     yield from again
     after = 0
-    while page := journal.storage.planned(batch.name, after=after, limit=_PAGE):
+    while page := journal.storage.read_plan(batch.name, after=after, limit=_PAGE):
         for planned in page:
             yield RowToSend(planned.row, decode_row(read_plan_text(planned)))
         after = page[-1].row
@@ -272,7 +272,7 @@ def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[Ro
 
 def _may_send_again(entry: Entry, service: Service) -> bool:
     if entry.state is State.REFUSED and entry.settlement.may_repeat:
-        return service.repeats_throttled
+        return service.may_repeat_throttled
     return outcome_of(entry) is not Outcome.REFUSED
 
 

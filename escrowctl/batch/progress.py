@@ -111,5 +111,5 @@ class Progress:
         reply, status = read_reply((entry.settlement.reply or "").encode()), None
         if isinstance(reply, Document):
             pointers = self._service.pointers
-            status = make_record(reply.value, pointers=pointers, noun=CREATE_TRANSACTION.noun).located.status
+            status = make_record(reply.value, pointers=pointers, noun=CREATE_TRANSACTION.noun).known.status
         return ", ".join(f"{name} {value}" for name, value in (("id", entry.record_id), ("status", status)) if value)

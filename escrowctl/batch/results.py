@@ -18,7 +18,7 @@ from escrowctl.files import sync_folder
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry
 from escrowctl.output.plain import render_csv
-from escrowctl.output.view import text_of
+from escrowctl.output.view import format_cell
 
 _PAGE = 500
 _RESULT_FIELDS = ("batch", "line", "outcome", "id", "entry", "http_status", "detail")
@@ -82,7 +82,7 @@ def list_rejects(journal: Journal, batch: Batch, *, as_json: bool) -> Iterator[s
         cells = {**cells_of(batch.kind, row.content, flat=not as_json), f"{RESULT}detail": row.detail}
         if batch.reference_field is not None:
             cells.pop(f"body.{batch.reference_field}", None)
-        yield encode(cells) if as_json else _format_csv_line(text_of(cells.get(name)) for name in columns)
+        yield encode(cells) if as_json else _format_csv_line(format_cell(cells.get(name)) for name in columns)
 
 
 def _format_lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _format_lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[s
         return
     columns = (*batch.columns, *(f"{RESULT}{name}" for name in _RESULT_FIELDS))
     texts = ((*(cells.get(name) for name in batch.columns), *make_fields.values()) for cells, make_fields in rows)
-    yield from render_csv(columns, (tuple(text_of(value) for value in row) for row in texts))
+    yield from render_csv(columns, (tuple(format_cell(value) for value in row) for row in texts))
 
 
 class _RowResult(NamedTuple):
@@ -127,8 +127,8 @@ def _read_rows(journal: Journal, batch: Batch) -> Iterator[_RowResult]:
     """
     after = 0
     while True:
-        planned = journal.storage.planned(batch.name, after=after, limit=_PAGE)
-        entries = journal.in_batch(batch.name, after=after, limit=_PAGE)
+        planned = journal.storage.read_plan(batch.name, after=after, limit=_PAGE)
+        entries = journal.read_batch(batch.name, after=after, limit=_PAGE)
         if not (planned or entries):
             return
         rows: dict[int, _RowResult] = {}

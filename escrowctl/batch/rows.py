@@ -11,7 +11,7 @@ from escrowctl.contract.identifiers import fold_id, fold_reference, parse_id
 from escrowctl.contract.json import Document, JsonValue, Number, encode, normalise, read_reply
 from escrowctl.contract.money import Money, check_minor_digits, parse_amount, parse_currency
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, Operation
-from escrowctl.contract.record import Located
+from escrowctl.contract.record import KnownFields
 from escrowctl.contract.redaction import hash_values
 from escrowctl.errors import EscrowctlError
 from escrowctl.journal.model import Entry
@@ -30,10 +30,10 @@ _MAX_NAMED = 20
 
 
 class RowKind(NamedTuple):
-    """One kind of file. `operation` is that of its rows, `key` the column that identifies a row."""
+    """One kind of file. `operation` is that of its rows, `key_column` the column that identifies a row."""
 
     operation: Operation
-    key: str
+    key_column: str
     required: tuple[str, ...]
     used: tuple[str, ...]
     """The columns that have a meaning, apart from `body.X`. All others are only copied to the results."""
@@ -53,7 +53,7 @@ KINDS = {kind.operation.verb: kind for kind in (CREATES, RELEASES)}
 class RowContent(NamedTuple):
     """A checked row, as the plan stores it.
 
-    `key` is a create's reference (None: it has none) or the id to release. A create sends `amount` and `currency`;
+    `key_column` is a create's reference (None: it has none) or the id to release. A create sends `amount` and `currency`;
     a release expects them in the record. `body` and `columns` are JSON objects: further fields to send, and cells
     for the results. `repeats` are the entries that the row repeats on purpose. `held` says why the last run did not
     send it.
@@ -95,7 +95,7 @@ def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[st
     if flaws:
         return flaws
     amount, currency = _check_money(cells, service, flaws, required=kind is CREATES)
-    key = cell_text(cells.get(kind.key))
+    key = cell_text(cells.get(kind.key_column))
     if kind is RELEASES:
         _check(flaws, lambda: parse_id(key or ""))
     elif key or service.live:
@@ -118,7 +118,7 @@ def list_misspelled(kind: RowKind, columns: Iterable[str]) -> list[tuple[str, st
     return [(name, known) for name, known in folded if known in kind.used and name != known]
 
 
-def request_row(kind: RowKind, row: RowContent, service: Service, *, found: Located | None = None) -> WriteRequest:
+def request_row(kind: RowKind, row: RowContent, service: Service, *, found: KnownFields | None = None) -> WriteRequest:
     """Return the request of a row. `found` is the record to release, if it was read."""
     body = _read_object(row.body)
     if kind is RELEASES:
@@ -130,7 +130,7 @@ def request_row(kind: RowKind, row: RowContent, service: Service, *, found: Loca
     return request_create(row.money, service, body, options)
 
 
-def list_differences(row: RowContent, entry: Entry, service: Service) -> list[str]:
+def list_body_differences(row: RowContent, entry: Entry, service: Service) -> list[str]:
     """Return the names of body fields that differ between a sent create and a row. Equal numbers do not differ."""
     sent = _normalise_fields(_read_object(entry.intent.body))
     wanted = _normalise_fields(_read_object(request_row(CREATES, row, service).recorded_body))
@@ -154,7 +154,7 @@ def content_of(entry: Entry) -> RowContent:
 
 def cells_of(kind: RowKind, row: RowContent, *, flat: bool = True) -> dict[str, JsonValue]:
     """Return the cells of a row by column. `flat`: each field inside an object of the body has its own cell."""
-    named = {kind.key: row.key, "amount": Number(row.amount) if row.amount else None, "currency": row.currency}
+    named = {kind.key_column: row.key, "amount": Number(row.amount) if row.amount else None, "currency": row.currency}
     known: dict[str, JsonValue] = {name: value for name, value in named.items() if value is not None}
     body = _read_object(row.body)
     fields = dict(_flatten(body, _BODY)) if flat else {f"{_BODY}{name}": item for name, item in body.items()}

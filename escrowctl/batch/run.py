@@ -20,11 +20,11 @@ from escrowctl.batch.worker import Job, JobResult
 from escrowctl.client.http import THROTTLED
 from escrowctl.client.retry import ATTEMPTS
 from escrowctl.config.service import Service
-from escrowctl.contract.record import Located
+from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal.guards import busy_elsewhere
+from escrowctl.journal.guards import lock_wait_expired
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import LOST_IN_FLIGHT, Entry, Settlement, State, settled_by_reading
+from escrowctl.journal.model import LOST_IN_FLIGHT, Entry, Settlement, State, confirm_by_read
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.create import correct_shared_id
@@ -63,7 +63,7 @@ class Run:
         self.defect = ""
         """The traceback of the first internal error at a row."""
 
-    def go(self, rows: Iterator[RowToSend]) -> None:
+    def send_rows(self, rows: Iterator[RowToSend]) -> None:
         """Send rows until none is left, or the run ends early; call it inside `signals.held()`.
 
         Raises EscrowctlError if the journal cannot be used. `counts` then has the rows that ended before.
@@ -201,12 +201,12 @@ class Run:
     def _choose_rows(self, ready: int) -> list[PendingRow]:
         """Return the rows to begin now, next to `ready` others. Rows to read first are submitted here instead."""
         now = self.runtime.monotonic()
-        room = min(self._max_at_senders - len(self._in_flight.at_senders) - ready, self.pace.room(now))
+        room = min(self._max_at_senders - len(self._in_flight.at_senders) - ready, self.pace.count_allowed(now))
         admitted: list[PendingRow] = []
         while not self._is_ending and len(admitted) < room and (row := self._take_next(now)) is not None:
             admitted.append(row)
         self.pace.note_sent(len(admitted), now)
-        if not self.batch.kind.operation.once_only:
+        if not self.batch.kind.operation.is_once_only:
             return admitted
         for row in admitted:
             row.sent_at = now
@@ -291,9 +291,9 @@ class Run:
         if row.retry_delay is None:
             self._halts.check_outcome(row.line, row.begun_entry._replace(settlement=settlement))
 
-    def _settle_as_read(self, row: PendingRow, record: Located) -> None:
+    def _settle_as_read(self, row: PendingRow, record: KnownFields) -> None:
         """Record that a read proves a row with an unknown attempt. The row is not sent again."""
-        settlement = settled_by_reading(row.begun_entry, f"the service reported {record.status}")
+        settlement = confirm_by_read(row.begun_entry, f"the service reported {record.status}")
         try:
             row.entry = self.journal.settle_later(row.begun_entry, settlement)
         except EscrowctlError as error:
@@ -315,7 +315,7 @@ class Run:
     def _end_or_delay_unread(self, row: PendingRow, error: EscrowctlError) -> None:
         """End a row that cannot be read before it is sent. If the read was throttled, the row waits instead."""
         if error.code is ErrorCode.RATE_LIMITED and not self._is_ending:
-            self.pace.note_refused(self.runtime.monotonic(), sent=row.sent_at, asked=None)
+            self.pace.note_refused(self.runtime.monotonic(), sent=row.sent_at, requested_wait=None)
             if not self.pace.is_hopeless:
                 self._postpone(row, 0.0)
                 return
@@ -340,14 +340,14 @@ class Run:
 
         A create needs no lock: the guards of its commit refuse an identical create.
         """
-        if not self.batch.kind.operation.once_only:
+        if not self.batch.kind.operation.is_once_only:
             return True
-        names = [f"{name}\n{lock}" for name in self.service.names for lock in row.request.locks]
+        names = [f"{name}\n{lock}" for name in self.service.journal_names for lock in row.request.locks]
         for name in dict.fromkeys(names):
             if not self.journal.locks.hold(name):
                 row.lock_waits += 1
                 if row.lock_waits > _MAX_LOCK_WAITS:
-                    self._end_unsent(row, busy_elsewhere(_MAX_LOCK_WAITS * _FIRST_RETRY_DELAY))
+                    self._end_unsent(row, lock_wait_expired(_MAX_LOCK_WAITS * _FIRST_RETRY_DELAY))
                 else:
                     self._postpone(row, _FIRST_RETRY_DELAY)
                 return False
@@ -360,7 +360,7 @@ class Run:
 
     def _handle_signals(self) -> None:
         """End the run at the first signal, and the requests in progress at the second."""
-        code = self.signals.take()
+        code = self.signals.take_pending()
         if code is None:
             return
         if self.stopped is None:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
-from escrowctl.contract.json import Broken, JsonValue, Number, read_reply
+from escrowctl.contract.json import JsonValue, Number, UnreadableReply, read_reply
 
 _MAX_LINE_LENGTH = 1024 * 1024
 _DELIMITERS = ",;\t|"
@@ -67,7 +67,7 @@ class Table:
                 yield Flaw(self._line_number, flaw)
             elif text.strip():
                 reply = read_reply(text.encode())
-                if isinstance(reply, Broken):
+                if isinstance(reply, UnreadableReply):
                     yield Flaw(self._line_number, reply.defect.value)
                 elif not isinstance(reply.value, dict):
                     yield Flaw(self._line_number, "is JSON, but not an object")

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from escrowctl.client.connection import Connection
 from escrowctl.client.http import Evidence, Exchange, Fault
 from escrowctl.client.reader import Reader
-from escrowctl.client.retry import Retry, asked_wait
+from escrowctl.client.retry import Retry, find_asked_wait
 from escrowctl.config.service import Service
-from escrowctl.contract.record import Located
+from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.model import Entry, Settlement, State
 from escrowctl.runtime import Runtime
@@ -33,7 +33,7 @@ class Job(NamedTuple):
     request: WriteRequest
     options: RecordOptions
     entry: Entry | None = None
-    before: Located | None = None
+    before: KnownFields | None = None
     may_be_applied: bool = False
     is_last: bool = False
 
@@ -48,7 +48,7 @@ class JobResult(NamedTuple):
     """
 
     line: int
-    record: Located | None = None
+    record: KnownFields | None = None
     failure: tuple[ErrorCode, str] | None = None
     settlement: Settlement | None = None
     may_go_again: bool = False
@@ -96,19 +96,23 @@ class Worker:
         result = self._sender.judge(entry, job.request, exchange, may_be_applied=job.may_be_applied)
         found = JobResult(
             job.line,
-            settlement=result.sent.settlement,
+            settlement=result.sent_entry.settlement,
             may_go_again=self._sender.may_send_again(exchange),
             is_misdirected=exchange.fault is Fault.MISDIRECTED,
-            asked=asked_wait(exchange.answer, now=self._runtime.now()),
+            asked=find_asked_wait(exchange.answer, now=self._runtime.now()),
         )
         if found.may_go_again and not job.is_last:
             return found
-        if job.request.operation.once_only:
+        if job.request.operation.is_once_only:
             return self._read_back(job, found, result._replace(before=job.before))
         # A create that was only accepted (202) is read.
-        stored = judge_stored(self._service, result.sent) if result.sent.state is State.UNKNOWN else None
-        proof = prove_create(result.sent, stored, self._service, self._reader) if stored and stored.result_id else None
-        return found._replace(settlement=proof.sent.settlement) if proof else found
+        stored = judge_stored(self._service, result.sent_entry) if result.sent_entry.state is State.UNKNOWN else None
+        proof = (
+            prove_create(result.sent_entry, stored, self._service, self._reader)
+            if stored and stored.result_id
+            else None
+        )
+        return found._replace(settlement=proof.sent_entry.settlement) if proof else found
 
     def _send(self, entry: Entry, request: WriteRequest) -> Exchange:
         evidence = Evidence()
@@ -120,7 +124,7 @@ class Worker:
 
     def _read_back(self, job: Job, found: JobResult, result: WriteResult) -> JobResult:
         """Settle a write on a record by reading that record afterwards."""
-        settlement = result.sent.settlement
+        settlement = result.sent_entry.settlement
 
         def settle_later(entry: Entry, found: Settlement) -> Entry:
             nonlocal settlement
@@ -132,7 +136,7 @@ class Worker:
         )
         try:
             concluded = read_back.conclude(result)
-            settlement = concluded.sent.settlement
+            settlement = concluded.sent_entry.settlement
             if concluded.verified is False:
                 status = concluded.status_after
                 settlement = settlement._replace(detail=f"{settlement.detail}; the service then reported {status}")

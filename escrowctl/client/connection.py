@@ -91,9 +91,9 @@ class Connection:
         try:
             with closing(self._client.send(outgoing, stream=True)) as response:
                 encoding = response.headers.get("Content-Encoding", "")
-                body, defect = collect(response.iter_raw(), limit=limit, encoding=encoding)
+                body, defect = read_body(response.iter_raw(), limit=limit, encoding=encoding)
             headers = tuple(response.headers.multi_items())
-            answer = Answer(response.status_code, headers, body, defect).without(self._key)
+            answer = Answer(response.status_code, headers, body, defect).without_key(self._key)
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:
             fault, detail = self._describe_error(error, sent=evidence.sent)
         peer, is_shared = self._transport.peer, self._transport.is_shared
@@ -195,7 +195,7 @@ def _make_proxy(url: str | None, context: ssl.SSLContext) -> httpcore.Proxy | No
     return httpcore.Proxy(str(bare), auth=auth, ssl_context=context if parsed.scheme == "https" else None)
 
 
-def collect(chunks: Iterable[bytes], *, limit: int, encoding: str) -> tuple[bytes, Defect | None]:
+def read_body(chunks: Iterable[bytes], *, limit: int, encoding: str) -> tuple[bytes, Defect | None]:
     """Return the decoded body, of at most `limit` bytes. If it cannot be used, return its beginning and the defect.
 
     The request accepts no encoding but identity. A single gzip or deflate layer is still decoded, in bounded steps. Its

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from escrowctl import __version__
-from escrowctl.contract.json import Broken, Defect, Reply, encode, make_excerpt, read_reply
+from escrowctl.contract.json import Defect, Reply, UnreadableReply, encode, make_excerpt, read_reply
 from escrowctl.contract.redaction import STARS, hide_secrets, holds_key, is_private, star, star_value
 
 JSON_TYPE = "application/json"
@@ -24,7 +24,7 @@ SUCCESS = range(200, 300)
 THROTTLED = frozenset({425, 429})
 """Statuses of throttled requests: too early (RFC 8470 section 5.2), too many (RFC 6585 section 4)."""
 
-KEY_SHOWN = ("Authorization", f"Bearer {STARS}")
+STARRED_KEY_HEADER = ("Authorization", f"Bearer {STARS}")
 """The header with the key, as it may be shown."""
 
 _PRIVATE_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
@@ -81,11 +81,11 @@ class Answer:
         self.body = body
         self.defect = defect
 
-    def header(self, name: str) -> str | None:
+    def find_header(self, name: str) -> str | None:
         """Return the first header of that name; case does not matter."""
         return next((value for key, value in self.headers if key.lower() == name.lower()), None)
 
-    def without(self, key: str) -> "Answer":
+    def without_key(self, key: str) -> "Answer":
         """Return the answer with stars for every echo of the API key. Only this answer is ever shown or stored.
 
         A JSON body stays JSON. If any other body has the key encoded, stars replace the complete body.
@@ -93,7 +93,7 @@ class Answer:
         headers = tuple((star(name, key), star(value, key)) for name, value in self.headers)
         if not holds_key(self.body, key):
             return Answer(self.status, headers, self.body, self.defect)
-        if isinstance(self.reply, Broken):
+        if isinstance(self.reply, UnreadableReply):
             body = star(self.body.decode("utf-8", errors="replace"), key)
             return Answer(self.status, headers, body.encode(), self.reply.defect)
         return Answer(self.status, headers, encode(star_value(self.reply.value, key)).encode(), self.defect)
@@ -101,8 +101,12 @@ class Answer:
     @cached_property
     def reply(self) -> Reply:
         """The body, read strictly and once: a document, or the defect that makes it unreadable."""
-        reply = Broken(self.defect, make_excerpt(self.body)) if self.defect is not None else read_reply(self.body)
-        return Broken(reply.defect, hide_secrets(reply.excerpt)) if isinstance(reply, Broken) else reply
+        reply = (
+            UnreadableReply(self.defect, make_excerpt(self.body)) if self.defect is not None else read_reply(self.body)
+        )
+        return (
+            UnreadableReply(reply.defect, hide_secrets(reply.excerpt)) if isinstance(reply, UnreadableReply) else reply
+        )
 
 
 class Tls(NamedTuple):

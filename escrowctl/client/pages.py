@@ -5,36 +5,36 @@ from typing import NamedTuple
 
 from escrowctl.client.reader import Reader
 from escrowctl.contract.operations import Operation
-from escrowctl.contract.pages import find_next
+from escrowctl.contract.pages import find_next_page
 from escrowctl.contract.record import Record
 
 
 class Page(NamedTuple):
     """The items of one page that no earlier page had.
 
-    `has_more`: the service reports more items. `leads_on`: the next page can be read.
+    `has_more`: the service reports more items. `has_readable_next`: the next page can be read.
     """
 
     items: list[Record]
     has_more: bool
-    leads_on: bool
+    has_readable_next: bool
 
 
-def read_pages(reader: Reader, operation: Operation, *, decides: bool = False) -> Iterator[Page]:
+def read_pages(reader: Reader, operation: Operation, *, for_write: bool = False) -> Iterator[Page]:
     """Yield the pages of a list, each read when the caller takes it. Raises EscrowctlError if one cannot be read.
 
-    `decides`: a write depends on the list. A link back to an earlier page ends the list, because the service then
+    `for_write`: a write depends on the list. A link back to an earlier page ends the list, because the service then
     ignores which page is asked for.
     """
     query, asked, known = "", {""}, set[str]()
     while True:
-        found = reader.read_list(operation, query=query, decides=decides)
-        last_id = found.items[-1].located.id if found.items else None
-        has_more, following = find_next(found.document, last_id)
+        found = reader.read_list(operation, query=query, for_write=for_write)
+        last_id = found.items[-1].known.id if found.items else None
+        has_more, following = find_next_page(found.document, last_id)
         leads_on = following is not None and following not in asked
-        yield Page([item for item in found.items if item.located.id not in known], has_more, leads_on)
+        yield Page([item for item in found.items if item.known.id not in known], has_more, leads_on)
         if not leads_on or following is None:
             return
-        known |= {item.located.id for item in found.items if item.located.id is not None}
+        known |= {item.known.id for item in found.items if item.known.id is not None}
         asked.add(following)
         query = following

@@ -34,18 +34,18 @@ class PollInterval:
         self._start = runtime.monotonic()
 
     @property
-    def passed(self) -> float:
+    def elapsed(self) -> float:
         """The seconds since this interval was created."""
         return self._runtime.monotonic() - self._start
 
     def wait(self) -> bool:
         """Wait until the next read and return True, or return False if the time is over. Signals may end it."""
-        if self._seconds is not None and self.passed >= self._seconds:
+        if self._seconds is not None and self.elapsed >= self._seconds:
             return False
-        left = self._every if self._seconds is None else min(self._every, self._seconds - self.passed)
+        left = self._every if self._seconds is None else min(self._every, self._seconds - self.elapsed)
         while left > 0:
             with self._signals.let_through():
                 self._runtime.sleep(min(left, _TICK_SECONDS))
             left -= _TICK_SECONDS
-            self._tick(self.passed)
+            self._tick(self.elapsed)
         return True

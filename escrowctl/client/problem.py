@@ -6,7 +6,7 @@ from itertools import islice
 
 from escrowctl.client.http import Answer, Fault
 from escrowctl.config.service import Service
-from escrowctl.contract.json import Broken, Defect, Document, JsonValue, Number, fold_name, make_excerpt
+from escrowctl.contract.json import Defect, Document, JsonValue, Number, UnreadableReply, fold_name, make_excerpt
 from escrowctl.contract.redaction import hide_in_text, hide_unknown, hide_values
 from escrowctl.errors import ErrorCode, Hint, command
 
@@ -54,7 +54,7 @@ def describe_refusal(answer: Answer) -> str:
     """
     text = describe_document(answer.reply.value) if isinstance(answer.reply, Document) else None
     message = text or _one_line(make_excerpt(answer.body))
-    location, retry_after = answer.header("location"), answer.header("retry-after")
+    location, retry_after = answer.find_header("location"), answer.find_header("retry-after")
     if answer.status in REDIRECTS and location:
         says = f', a redirect to "{hide_in_text(location[:_MOST_HEADER_CHARS])}"'
     else:
@@ -71,7 +71,7 @@ def describe_document(document: JsonValue) -> str | None:
     return _one_line("; ".join(sentence.rstrip(". ") for sentence in sentences)) or None
 
 
-def reply_facts(answer: Answer, own_id: str, *, may_hold_secret: bool = False) -> dict[str, object]:
+def list_reply_facts(answer: Answer, own_id: str, *, may_hold_secret: bool = False) -> dict[str, object]:
     """Return the facts of a reply that a log needs: `body` (a document, or a text), and `service_request_id`.
 
     `own_id` is the request id that was sent: it is no id of the service, even if the reply repeats it. With
@@ -88,7 +88,7 @@ def reply_facts(answer: Answer, own_id: str, *, may_hold_secret: bool = False) -
     return facts | ({"service_request_id": found} if found else {})
 
 
-def refusal_hint(service: Service, status: int, answer: Answer | None = None) -> tuple[Hint, ...]:
+def advise_refusal(service: Service, status: int, answer: Answer | None = None) -> tuple[Hint, ...]:
     """Return the hints after a refusal; often none. `answer` is None if an earlier command was refused."""
     match status:
         case 401:
@@ -103,10 +103,10 @@ def refusal_hint(service: Service, status: int, answer: Answer | None = None) ->
 
 def is_web_page(answer: Answer) -> bool:
     """Whether a reply is a web page: HTML."""
-    return isinstance(answer.reply, Broken) and answer.reply.defect is Defect.HTML
+    return isinstance(answer.reply, UnreadableReply) and answer.reply.defect is Defect.HTML
 
 
-def connection_hint(service: Service, why: str) -> Hint:
+def advise_connection(service: Service, why: str) -> Hint:
     """Return the hint after a failed connection. `why` is `Exchange.why`."""
     if Fault.PROXY.value in why and _NEEDS_LOGIN in why:
         return Hint("put the proxy's user and password into HTTPS_PROXY: http://USER:PASSWORD@HOST:PORT")
@@ -173,7 +173,7 @@ def _find_field(error: Mapping[str, JsonValue]) -> str | None:
 def list_request_ids(answer: Answer) -> Iterator[str]:
     """Yield the request ids that a reply names, in its headers or its body."""
     for header in _REQUEST_ID_HEADERS:
-        if value := answer.header(header):
+        if value := answer.find_header(header):
             yield value[:_MOST_HEADER_CHARS]
     document = answer.reply.value if isinstance(answer.reply, Document) else None
     places = [document, *document.values()] if isinstance(document, dict) else []

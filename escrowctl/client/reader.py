@@ -6,16 +6,16 @@ from escrowctl.client.connection import Connection
 from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Request, make_headers
 from escrowctl.client.problem import (
     REFUSAL_CODES,
-    connection_hint,
+    advise_connection,
+    advise_refusal,
     describe_document,
     describe_refusal,
-    refusal_hint,
-    reply_facts,
+    list_reply_facts,
 )
-from escrowctl.client.retry import Retry, after_attempts, may_read_again
+from escrowctl.client.retry import Retry, describe_attempts, may_read_again
 from escrowctl.config.service import LIST_LIMIT, REPLY_LIMIT, Service
-from escrowctl.contract.error_reply import CODES, find_error
-from escrowctl.contract.json import Broken, Defect, JsonValue
+from escrowctl.contract.error_reply import CODE_NAMES, find_error
+from escrowctl.contract.json import Defect, JsonValue, UnreadableReply
 from escrowctl.contract.operations import GET_TRANSACTION, Operation
 from escrowctl.contract.readable import require_escrow
 from escrowctl.contract.record import Record, Records, find_items, make_item, make_record, unwrap
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _NO_CACHE = ("Cache-Control", "no-cache")
 """Asks caches on the way not to answer with a stored reply (RFC 9111 section 5.2.1.4)."""
 
-_DATA_NAMES = CODES | {"message", "msg"}
+_DATA_NAMES = CODE_NAMES | {"message", "msg"}
 """Names of fields that are data in a record, and no sign of an error."""
 
 _PARTIAL, _REQUEST_TIMEOUT, _SERVER_ERROR = 206, 408, 500
@@ -49,17 +49,17 @@ class _Reading(NamedTuple):
         call = " ".join((*self.operation.name.split("_"), *([self.resource_id] if self.resource_id else [])))
         facts = {"request_id": self.request_id, "http_status": self.answer.status}
         facts |= {"id": self.resource_id} if self.resource_id else {}
-        facts |= reply_facts(self.answer, self.request_id)
+        facts |= list_reply_facts(self.answer, self.request_id)
         return EscrowctlError(code, f"{call}: {problem}.", hint=hint, outcome=outcome, facts=facts)
 
     def require_document(self, *, decides: bool = False) -> JsonValue:
         """Return the reply's document. Raises `ErrorCode.UNREADABLE_REPLY` if there is none.
 
-        `decides`: a write depends on it. Then raises `ErrorCode.READ_FAILED` if the answer may be from a cache: its
+        `for_write`: a write depends on it. Then raises `ErrorCode.READ_FAILED` if the answer may be from a cache: its
         Age (RFC 9111 section 5.1) is not 0, or not a number.
         """
         answer, reply = self.answer, self.answer.reply
-        if isinstance(reply, Broken):
+        if isinstance(reply, UnreadableReply):
             excerpt = f': "{" ".join(reply.excerpt.split())[:80]}"' if reply.excerpt else ""
             problem = f"the service replied {answer.status}, but the reply {reply.defect.value}{excerpt}"
             raise self.make_error(ErrorCode.UNREADABLE_REPLY, problem)
@@ -75,7 +75,7 @@ class _Reading(NamedTuple):
         return self.make_error(
             ErrorCode.READ_FAILED,
             f"the service replied {self.answer.status}, {says}",
-            hint=command(f"api GET {self.operation.fill(self.resource_id)}", "to see the complete reply"),
+            hint=command(f"api GET {self.operation.fill_path(self.resource_id)}", "to see the complete reply"),
         )
 
 
@@ -96,18 +96,18 @@ class Reader:
         """The exchange of the last request that was sent; None before the first."""
         return self._connection.last
 
-    def read(self, operation: Operation, resource_id: str, *, decides: bool = False) -> Record:
-        """Return one record. `decides`: a write depends on it, so that an answer from a cache is an error.
+    def read(self, operation: Operation, resource_id: str, *, for_write: bool = False) -> Record:
+        """Return one record. `for_write`: a write depends on it, so that an answer from a cache is an error.
 
         Raises EscrowctlError: for a refusal, the error code of its status; `ErrorCode.READ_FAILED` or
         `UNREADABLE_REPLY` if the service failed or its reply cannot be read; `NO_CONNECTION` if nothing was sent.
         """
-        record = self._read(operation, resource_id, decides=decides)
-        found_id = (record.located.id or "").casefold()
+        record = self._read(operation, resource_id, decides=for_write)
+        found_id = (record.known.id or "").casefold()
         if found_id != resource_id.casefold() and self.last is not None and self.last.is_shared:
             # A reply on a shared connection may belong to an earlier read.
             self._connection.close()
-            return self._read(operation, resource_id, decides=decides)
+            return self._read(operation, resource_id, decides=for_write)
         return record
 
     def _read(self, operation: Operation, resource_id: str, *, decides: bool) -> Record:
@@ -115,23 +115,23 @@ class Reader:
         document = reading.require_document(decides=decides)
         record = make_record(document, pointers=self._service.pointers, noun=operation.noun)
         # A record may well have a field `error`; an error has no id.
-        if record.located.id is None and _says_failure(document, record.value):
+        if record.known.id is None and _says_failure(document, record.value):
             raise reading.make_denied_error(document)
         return record
 
     def read_escrow(self, resource_id: str) -> Record:
         """Return the escrow that a write depends on. Raises EscrowctlError if the reply is not that escrow."""
-        record = self.read(GET_TRANSACTION, resource_id, decides=True)
+        record = self.read(GET_TRANSACTION, resource_id, for_write=True)
         require_escrow(resource_id, record)
         return record
 
-    def read_list(self, operation: Operation, *, query: str = "", decides: bool = False) -> Records:
-        """Return the items of a list. `query` asks for a page other than the first; `decides` is as in `read`.
+    def read_list(self, operation: Operation, *, query: str = "", for_write: bool = False) -> Records:
+        """Return the items of a list. `query` asks for a page other than the first; `for_write` is as in `read`.
 
         Raises EscrowctlError if the list cannot be read.
         """
         reading = self._send_read(operation, None, limit=LIST_LIMIT, query=query)
-        document = reading.require_document(decides=decides)
+        document = reading.require_document(decides=for_write)
         if _says_failure(document, unwrap(document, noun=operation.noun)):
             raise reading.make_denied_error(document)
         items = find_items(document, noun=operation.noun)
@@ -145,7 +145,7 @@ class Reader:
         """Check that the reply to an operation without an id is JSON or empty. Raises EscrowctlError if not."""
         reading = self._send_read(operation, None, limit=LIST_LIMIT)
         reply = reading.answer.reply
-        is_empty = isinstance(reply, Broken) and reply.defect is Defect.EMPTY
+        is_empty = isinstance(reply, UnreadableReply) and reply.defect is Defect.EMPTY
         if not is_empty and _says_failure(document := reading.require_document()):
             raise reading.make_denied_error(document)
 
@@ -155,7 +155,7 @@ class Reader:
         Raises EscrowctlError for a refusal, a failed read, or an incomplete body.
         """
         reading = self._send_read(call.operation, call.resource_id, query=call.query, limit=LIST_LIMIT)
-        if isinstance(reading.answer.reply, Broken) and reading.answer.defect is None:
+        if isinstance(reading.answer.reply, UnreadableReply) and reading.answer.defect is None:
             return reading.answer.body
         return reading.require_document()
 
@@ -164,25 +164,25 @@ class Reader:
         service, request_id = self._service, self._runtime.new_request_id()
         request = Request(
             operation.method,
-            service.url(operation.fill(resource_id)) + (f"?{query}" if query else ""),
+            service.url(operation.fill_path(resource_id)) + (f"?{query}" if query else ""),
             (*make_headers(request_id=request_id, has_body=False), _NO_CACHE),
             may_hold_secret=operation.is_confidential,
         )
-        attempts = self._retry.attempts(service.read_timeout)
+        attempts = self._retry.count_attempts(service.read_timeout)
         while True:
             attempts.start()
             with self._signals.let_through():
                 exchange = self._connection.exchange(
                     request, evidence=Evidence(), seconds=service.read_timeout, limit=limit
                 )
-            if not attempts.again(exchange, allowed=may_read_again(exchange)):
+            if not attempts.wait_to_repeat(exchange, allowed=may_read_again(exchange)):
                 break
         if exchange.answer is None:
             facts = {"request_id": request_id}
-            message = f"{service.origin}: {exchange.why}{after_attempts(attempts.count)}."
+            message = f"{service.origin}: {exchange.why}{describe_attempts(attempts.count)}."
             if exchange.sent:
                 raise EscrowctlError(ErrorCode.READ_FAILED, message, effect=Effect.ONLY_READ, facts=facts)
-            raise not_sent(ErrorCode.NO_CONNECTION, message, hint=connection_hint(service, exchange.why), facts=facts)
+            raise not_sent(ErrorCode.NO_CONNECTION, message, hint=advise_connection(service, exchange.why), facts=facts)
         reading = _Reading(operation, resource_id, request_id, exchange.answer)
         status = exchange.answer.status
         if status in SUCCESS and status != _PARTIAL:
@@ -190,12 +190,12 @@ class Reader:
         is_failure = status >= _SERVER_ERROR or status in (_PARTIAL, _REQUEST_TIMEOUT)
         raise reading.make_error(
             ErrorCode.READ_FAILED if is_failure else REFUSAL_CODES.get(status, ErrorCode.REFUSED),
-            f"the service replied {describe_refusal(exchange.answer)}{after_attempts(attempts.count)}",
-            hint=refusal_hint(service, status, exchange.answer),
+            f"the service replied {describe_refusal(exchange.answer)}{describe_attempts(attempts.count)}",
+            hint=advise_refusal(service, status, exchange.answer),
             outcome=None if is_failure else Outcome.REFUSED,
         )
 
 
 def _says_failure(*documents: JsonValue) -> bool:
     # A document that is no object says nothing about success: it is shown unchanged.
-    return any(isinstance(document, dict) and find_error(document, data=_DATA_NAMES) for document in documents)
+    return any(isinstance(document, dict) and find_error(document, data_names=_DATA_NAMES) for document in documents)

@@ -44,7 +44,7 @@ class Retry:
         self.report = report
         self._tokens = _MAX_TOKENS
 
-    def attempts(self, seconds: float) -> "Attempts":
+    def count_attempts(self, seconds: float) -> "Attempts":
         """Return a counter for the attempts of one request. No attempt begins after `seconds` in total."""
         return Attempts(self, self._runtime.monotonic, seconds)
 
@@ -53,7 +53,7 @@ class Retry:
 
         Signals may end the wait: raises `Stopped`.
         """
-        asked = asked_wait(exchange.answer, now=self._runtime.now())
+        asked = find_asked_wait(exchange.answer, now=self._runtime.now())
         if (asked or 0.0) > LONGEST_ASKED_WAIT or self._tokens < 1:
             return False
         self._tokens -= 1
@@ -88,7 +88,7 @@ class Attempts:
         self.count += 1
         self._start = self._monotonic()
 
-    def again(self, exchange: Exchange, *, allowed: bool) -> bool:
+    def wait_to_repeat(self, exchange: Exchange, *, allowed: bool) -> bool:
         """Return whether to send the request once more. If so, it waits first."""
         self._left -= self._monotonic() - self._start
         if not allowed:
@@ -98,7 +98,7 @@ class Attempts:
         return self.count < ATTEMPTS and self._left > 0 and self._retry.pause(self.count, exchange)
 
 
-def after_attempts(count: int) -> str:
+def describe_attempts(count: int) -> str:
     """Return ` after 3 attempts`; nothing for one."""
     return f" after {count} attempts" if count > 1 else ""
 
@@ -114,7 +114,7 @@ def may_read_again(exchange: Exchange) -> bool:
 def may_write_again(exchange: Exchange, *, refused_for_now: bool, deduplicated: bool) -> bool:
     """Whether a write may be sent again: it was never sent, was refused before processing, or is deduplicated.
 
-    `refused_for_now`: the profile allows a retry after 425 or 429 (`Service.repeats_throttled`). `deduplicated`: the
+    `refused_for_now`: the profile allows a retry after 425 or 429 (`Service.may_repeat_throttled`). `deduplicated`: the
     profile's service recognises a key (`idempotency = "header"`); a 409 then says that the first request is still in
     progress.
     """
@@ -132,19 +132,19 @@ def _failed_for_now(answer: Answer) -> bool:
     return failed or answer.status == _REQUEST_TIMEOUT or answer.defect is Defect.CUT_SHORT
 
 
-def asked_wait(answer: Answer | None, *, now: datetime) -> float | None:
+def find_asked_wait(answer: Answer | None, *, now: datetime) -> float | None:
     """Return the seconds that Retry-After asks for (RFC 9110 section 10.2.3); None if it asks for nothing.
 
     A date is compared with the reply's Date, so that this machine's clock does not matter; with `now` if the reply has
     no Date.
     """
-    text = (answer.header("Retry-After") or "").strip() if answer else ""
+    text = (answer.find_header("Retry-After") or "").strip() if answer else ""
     if text.isascii() and text.isdigit():
         return float(text.lstrip("0")[:12] or 0)
     until = parse_date(text)
     if answer is None or until is None:
         return None
-    return max(0.0, (until - (parse_date(answer.header("Date") or "") or now)).total_seconds())
+    return max(0.0, (until - (parse_date(answer.find_header("Date") or "") or now)).total_seconds())
 
 
 def parse_date(text: str) -> datetime | None:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from escrowctl.client.http import KEY_SHOWN, Exchange, Request, redact_headers
+from escrowctl.client.http import STARRED_KEY_HEADER, Exchange, Request, redact_headers
 from escrowctl.contract.json import Document, Reply, encode, read_reply
 from escrowctl.contract.redaction import hide_in_text, hide_unknown, hide_values
 from escrowctl.runtime import timestamp
@@ -14,14 +14,14 @@ _MAX_BODY_CHARS = 64 * 1024
 
 
 class Trace:
-    """Shows each exchange; `whole` adds its headers and bodies, with stars for secrets.
+    """Shows each exchange; `with_bodies` adds its headers and bodies, with stars for secrets.
 
     `trace` is called with each line; `now` returns the current time.
     """
 
-    def __init__(self, trace: Callable[[str], None], *, whole: bool, now: Callable[[], datetime]) -> None:
+    def __init__(self, trace: Callable[[str], None], *, with_bodies: bool, now: Callable[[], datetime]) -> None:
         self._trace = trace
-        self._whole = whole
+        self._whole = with_bodies
         self._now = now
         self._attempts: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -40,7 +40,7 @@ class Trace:
             peer = f", to {exchange.peer.address}" if exchange.peer else ""
             proxy = f", through the proxy {exchange.proxy}" if exchange.proxy else ""
             self._write(f"* attempt {self._count_attempt(request)}{peer}{proxy}")
-            for name, value in (KEY_SHOWN, *redact_headers(request.headers)):
+            for name, value in (STARRED_KEY_HEADER, *redact_headers(request.headers)):
                 self._write(f"> {name}: {value}")
             if request.body is not None:
                 self._show_body(">", read_reply(request.body), request.body, may_hold_secret=may_hold_secret)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from escrowctl.client.http import THROTTLED
-from escrowctl.config.advice import advise_not_pending, advise_pending, advise_proving, advise_setting
+from escrowctl.config.advice import advise_not_pending, advise_pending, advise_proving_status, advise_setting
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.errors import EscrowctlError, Hint, command
@@ -15,7 +15,7 @@ from escrowctl.session import Session
 Facts = Mapping[str, object]
 _MAX_HINTS = 2
 
-FROM_EXPORT = command("journal init --from NEWEST_EXPORT --yes", "to create a new journal from an export")
+INIT_FROM_EXPORT = command("journal init --from NEWEST_EXPORT --yes", "to create a new journal from an export")
 """The hint if escrowctl refuses to use a journal. `journal export` can still read such a journal."""
 
 _VERIFY = command("journal verify", "to see what is wrong")
@@ -29,23 +29,23 @@ _ANOTHER_KEY = Hint("use another --idempotency-key", "for another request")
 _ALLOW_UNREADABLE = Hint("repeat the command with --allow-unreadable", "to send it without reading the escrow first")
 
 _HINTS: Mapping[str, tuple[Hint, ...]] = {
-    Reason.CLOSED: (FROM_EXPORT._replace(label="if the new journal is missing"),),
-    Reason.DAMAGED: (_VERIFY, FROM_EXPORT),
+    Reason.CLOSED: (INIT_FROM_EXPORT._replace(label="if the new journal is missing"),),
+    Reason.DAMAGED: (_VERIFY, INIT_FROM_EXPORT),
     Reason.DISK_FAILED: (command("journal verify", "once the disk works again, to check the journal"),),
     Reason.DISK_FULL: (Hint("make space in {folder}, then repeat the command"),),
     Reason.EXPORT_OF_ANOTHER: (command("journal import EXPORT", "to add the writes of the export to this journal"),),
     Reason.FILE_MISSING: (
-        FROM_EXPORT,
+        INIT_FROM_EXPORT,
         Hint("mv {folder}/journal.head {folder}/journal.head.old", "or, to start a journal without the earlier writes"),
     ),
     Reason.FILE_UNUSABLE: (Hint("ls -ld {folder}", "check that the folder exists and is writable"),),
     Reason.LOCKED: (Hint("repeat the command"),),
-    Reason.OLDER_FORMAT: (FROM_EXPORT,),
+    Reason.OLDER_FORMAT: (INIT_FROM_EXPORT,),
     Reason.PINNED_ELSEWHERE: (
         command("config path", "to see where this journal is"),
         Hint("set ESCROWCTL_HOME to its folder", "to use the required journal"),
     ),
-    Reason.PINNED_MISSING: (command("config path", "to see where this journal is"), FROM_EXPORT),
+    Reason.PINNED_MISSING: (command("config path", "to see where this journal is"), INIT_FROM_EXPORT),
     Reason.BUSY: (command("journal list", "to see its result before you repeat the command"),),
     Reason.CAPPED: (
         command("journal list --since {day} --operation {operation}", "to see the writes that count", bare=True),
@@ -59,7 +59,7 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
             bare=True,
         ),
     ),
-    Reason.ID_WRITTEN_OTHERWISE: (
+    Reason.ID_SPELLED_DIFFERENTLY: (
         _GET,
         Hint("repeat the command with --allow-duplicate {entry}", "if both are separate escrows"),
     ),
@@ -73,7 +73,7 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
         command("journal list", "to see both attempts"),
         Hint("always use the same path to the journal's folder: locks may not work across two paths"),
     ),
-    Reason.CREATED_OTHERWISE: (command("tx get {id}"),),
+    Reason.CREATED_DIFFERENTLY: (command("tx get {id}"),),
     Reason.FIELD_NOT_FOUND: (_FIND_FIELD,),
     Reason.ID_MISREAD: (
         command("journal resolve {entry}", "to read {named} and record it as the id"),
@@ -185,6 +185,6 @@ _HINT_MAKERS: Mapping[str, Callable[[Service, Facts], tuple[Hint, ...]]] = {
     ),
     Reason.NOT_CONFIRMED: _advise_not_confirmed,
     Reason.REFUSED: lambda service, facts: advise_throttled(service) if facts.get("http_status") in THROTTLED else (),
-    Reason.SEEMS_DONE: lambda service, _: advise_proving(service, RELEASE_TRANSACTION.done),
+    Reason.SEEMS_DONE: lambda service, _: advise_proving_status(service, RELEASE_TRANSACTION.done),
 }
 """Reason -> function that makes the hints. These hints depend on the service or on several facts."""

@@ -13,12 +13,12 @@ from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import GET_TRANSACTION, LIST_WEBHOOKS
 from escrowctl.doctor import network
-from escrowctl.doctor.answers import ask, check_access, check_clock
-from escrowctl.doctor.finding import Finding, Verdict, fail
+from escrowctl.doctor.answers import check_access, check_clock, request_list
+from escrowctl.doctor.finding import Finding, Verdict, make_failure
 from escrowctl.doctor.journal import check_journal, check_locks
-from escrowctl.doctor.record import FIELDS, Examination, find_sent
+from escrowctl.doctor.record import FIELDS, RecordCheck, find_sent_money
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
-from escrowctl.output.errors import hint_lines
+from escrowctl.output.errors import format_hint_lines
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
 
@@ -102,7 +102,7 @@ class _Checkup:
         try:
             self.service = self._session.service
         except EscrowctlError as error:
-            yield fail("base_url", error)
+            yield make_failure("base_url", error)
             return
         is_here = self._session.connector.is_in_process(self.service)
         where = "the sandbox, in this process" if is_here else self.service.origin.base_url
@@ -122,9 +122,9 @@ class _Checkup:
         except EscrowctlError as error:
             if error.code is ErrorCode.NOT_CONFIGURED:
                 error.hints = _LOGIN_OR_SANDBOX
-            yield fail(name, error)
+            yield make_failure(name, error)
             return
-        self._session.keys.keep(key.key)
+        self._session.keys.remember(key.key)
         yield Finding("key", Verdict.OK, f"from {key.source}")
         try:
             name = "proxy"
@@ -133,7 +133,7 @@ class _Checkup:
             service = resolver.build_service(choice, key)
             service.refuse_key_in_names()
         except EscrowctlError as error:
-            yield fail(name, error)
+            yield make_failure(name, error)
             return
         self.service = service
         if service.live and not service.released:
@@ -144,18 +144,18 @@ class _Checkup:
         """Check the connection to the service, and its replies. Stop if it cannot be reached."""
         session = self._session
         if not service.sandbox:
-            dns = network.check_name(service, monotonic=session.runtime.monotonic)
+            dns = network.check_host_name(service, monotonic=session.runtime.monotonic)
             yield dns
             if dns.verdict is Verdict.FAILED:
                 return
-        ask_list = partial(ask, session.connector.open_reader, session.runtime.now)
+        ask_list = partial(request_list, session.connector.open_reader, session.runtime.now)
         probe = ask_list(service, LIST_WEBHOOKS)
         if probe.exchange is None and probe.error is not None:
-            yield fail("tls", probe.error)
+            yield make_failure("tls", probe.error)
             return
         if probe.exchange is not None and not session.connector.is_in_process(service):
             hints = probe.error.hints if probe.error else ()
-            for finding in network.check_way(probe.exchange, service, hints=hints, now=probe.at):
+            for finding in network.check_connection(probe.exchange, service, hints=hints, now=probe.at):
                 yield finding
                 if finding.verdict is Verdict.FAILED:
                     return
@@ -177,7 +177,7 @@ class _Checkup:
         except EscrowctlError as error:
             # Another check has reported the wrong setting.
             if error.code not in (ErrorCode.BAD_CONFIG, ErrorCode.BAD_VALUE):
-                found = fail(name, advise(error, session))
+                found = make_failure(name, advise(error, session))
                 yield found._replace(verdict=Verdict.WARNING) if name == "history" else found
 
     def _check_record(self, service: Service, resource_id: str) -> Iterator[Finding]:
@@ -186,11 +186,15 @@ class _Checkup:
                 record = reader.read(GET_TRANSACTION, resource_id)
             entries = self._session.journal_to_read.find_created([resource_id])
         except EscrowctlError as error:
-            yield fail("record", error)
+            yield make_failure("record", error)
             return
-        examination = Examination(record, resource_id, service.pointers, find_sent(entries, service.names))
+        examination = RecordCheck(
+            record, resource_id, service.pointers, find_sent_money(entries, service.journal_names)
+        )
         yield from map(examination.check, FIELDS)
-        self.new_settings |= {field: (f"reply.{field}", pointer) for field, pointer in examination.found.items()}
+        self.new_settings |= {
+            field: (f"reply.{field}", pointer) for field, pointer in examination.found_pointers.items()
+        }
 
 
 def _check_config(resolver: Resolver) -> Finding:
@@ -217,7 +221,7 @@ def _show(session: Session, findings: Sequence[Finding]) -> None:
     session.console.show_listing(Listing(_COLUMNS, views, document))
     if not session.options.json:
         for one in shown:
-            for hint in hint_lines(one.hints, session.invocation):
+            for hint in format_hint_lines(one.hints, session.invocation):
                 session.console.note("hint", f"{one.name}: {hint}", word="hint")
 
 
@@ -226,7 +230,7 @@ def _view(session: Session, finding: Finding) -> View:
     document: dict[str, JsonValue] = {
         "name": finding.name,
         "verdict": finding.verdict.value,
-        "finding": star(finding.finding),
-        "hint": star("\n".join(hint_lines(finding.hints, session.invocation)) or None),
+        "finding": star(finding.description),
+        "hint": star("\n".join(format_hint_lines(finding.hints, session.invocation)) or None),
     }
     return View(document, finding.name, named={"check": finding.name, **document}, record=document)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.config.folders import base_folder
+from escrowctl.config.folders import find_base_folder
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.files import open_regular, replace_quickly
 from escrowctl.session import session_of
@@ -86,12 +86,12 @@ def install(
         raise EscrowctlError(
             ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}."
         ) from error
-    session.console.page(str(path))
+    session.console.write_page(str(path))
     session.console.note("installed", how_to_use)
 
 
 def _print_script(context: typer.Context, shell: str) -> None:
-    session_of(context).console.page(_render(context, shell).rstrip("\n"))
+    session_of(context).console.write_page(_render(context, shell).rstrip("\n"))
 
 
 def _render(context: typer.Context, shell: str) -> str:
@@ -108,16 +108,16 @@ def _locate_script(shell: str, environ: Mapping[str, str]) -> tuple[Path, str]:
     """
     match shell:
         case "bash":
-            folder = base_folder(environ, "XDG_DATA_HOME", ".local/share") / "bash-completion"
+            folder = find_base_folder(environ, "XDG_DATA_HOME", ".local/share") / "bash-completion"
             if environ.get("BASH_COMPLETION_USER_DIR"):
-                folder = base_folder(environ, "BASH_COMPLETION_USER_DIR", "")
+                folder = find_base_folder(environ, "BASH_COMPLETION_USER_DIR", "")
             how_to_use = "open a new shell to use completion; it needs the package bash-completion"
             return folder / "completions" / "escrowctl", how_to_use
         case "fish":
-            folder = base_folder(environ, "XDG_CONFIG_HOME", ".config") / "fish/completions"
+            folder = find_base_folder(environ, "XDG_CONFIG_HOME", ".config") / "fish/completions"
             return folder / "escrowctl.fish", "open a new shell to use completion"
         case _:
-            folder = base_folder(environ, "XDG_DATA_HOME", ".local/share") / "zsh/site-functions"
+            folder = find_base_folder(environ, "XDG_DATA_HOME", ".local/share") / "zsh/site-functions"
             how_to_use = f"if ~/.zshrc lacks this line, add it before compinit: fpath=({folder} $fpath)"
             return folder / "_escrowctl", how_to_use
 

@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from escrowctl.config.credentials import FILE_NAME
-from escrowctl.config.editing import ConfigEditor, find
+from escrowctl.config.editing import ConfigEditor, find_value
 from escrowctl.config.effective import BUILT_IN, Setting, list_sandbox_settings, list_settings, read_setting
-from escrowctl.config.profiles import Value, is_setting, parse_name, parse_value
+from escrowctl.config.profiles import SettingValue, is_setting, parse_setting_name, parse_setting_value
 from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.output.plain import safe
-from escrowctl.output.view import Listing, View, text_of
+from escrowctl.output.view import Listing, View, format_cell
 from escrowctl.session import Session, session_of
 
 _KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="A setting, such as mode or profiles.NAME.mode.")]
@@ -50,7 +50,7 @@ def find_paths(session: Session) -> dict[str, str]:
         "journal": folders.state / JOURNAL,
     }
     session.learn_stored_keys()
-    return {name: text_of(session.keys.star(str(path))) for name, path in found.items()}
+    return {name: format_cell(session.keys.star(str(path))) for name, path in found.items()}
 
 
 def list_all(context: typer.Context) -> None:
@@ -91,9 +91,9 @@ def get(context: typer.Context, key: _KeyArgument) -> None:
     if setting.value in (None, [], {}):
         raise EscrowctlError(ErrorCode.NOT_FOUND, f"{key} is not set.", hint=command("config list"))
     if session.options.json:
-        session.console.document(setting._asdict())
+        session.console.write_json(setting._asdict())
     else:
-        session.console.data(safe(_value_text(setting.value)))
+        session.console.write_data(safe(_value_text(setting.value)))
 
 
 def set_value(
@@ -115,7 +115,7 @@ def set_value(
     """
     session = session_of(context)
     path = _parse_key(session, key)
-    report_saved(session, path, open_editor(session).set(path, parse_value(path, values)))
+    report_saved(session, path, open_editor(session).set(path, parse_setting_value(path, values)))
 
 
 def unset(context: typer.Context, key: _KeyArgument) -> None:
@@ -134,7 +134,7 @@ def unset(context: typer.Context, key: _KeyArgument) -> None:
         )
     editor, path = open_editor(session), tuple(key.split("."))
     # Any full name in the file can be removed, even an unknown one: it may be a typo.
-    if find(editor.read(), path) is None:
+    if find_value(editor.read(), path) is None:
         path = _parse_key(session, key)
     editor.unset(path)
     _report(session, f"{'.'.join(path)} is no longer set in {session.resolver.config_path}")
@@ -152,7 +152,7 @@ def _read_journal_id(session: Session, journal: Path) -> str | None:
     if session.options.sandbox or not os.path.lexists(journal):
         return None
     try:
-        with closing(session.journals.open(reading=True, required=False)) as opened:
+        with closing(session.journals.open(reading=True, check_pins=False)) as opened:
             return opened.storage.journal_id
     except EscrowctlError as error:
         session.console.note("journal_unusable", error.message, important=True)
@@ -162,21 +162,21 @@ def _read_journal_id(session: Session, journal: Path) -> str | None:
 def _list_effective(session: Session) -> list[Setting]:
     if session.options.sandbox:
         return list_sandbox_settings(session.options.timeout)
-    found = list_settings(session.resolver, session.line, session.runtime.environ)
+    found = list_settings(session.resolver, session.line_values, session.runtime.environ)
     session.learn_stored_keys()
     return [_star_keys(session, setting) for setting in found]
 
 
 def _star_keys(session: Session, setting: Setting) -> Setting:
     """Return a setting with `***` for each API key that its value or its origin contains by mistake."""
-    return Setting(setting.setting, session.keys.star(setting.value), text_of(session.keys.star(setting.origin)))
+    return Setting(setting.setting, session.keys.star(setting.value), format_cell(session.keys.star(setting.origin)))
 
 
 def _read_effective(session: Session, key: str) -> Setting:
     settings = {one.setting: one for one in _list_effective(session)}
     if key in settings and key != "api_key":
         return settings[key]
-    parse_name(key, profile="any")
+    parse_setting_name(key, profile="any")
     table, _, name = key.rpartition(".")
     if (found := settings.get(table)) is not None and isinstance(found.value, dict):
         return Setting(key, found.value.get(name), found.origin)
@@ -185,7 +185,7 @@ def _read_effective(session: Session, key: str) -> Setting:
 
 def _read_of_profile(session: Session, key: str) -> Setting:
     _refuse_sandbox(session)
-    path = parse_name(key, profile=None)
+    path = parse_setting_name(key, profile=None)
     name = ".".join(path[2:])
     if not is_setting(path[2:]) and name != "caps":
         raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=command("config list"))
@@ -198,7 +198,7 @@ def _parse_key(session: Session, key: str) -> tuple[str, ...]:
     """Return the path in config.toml of the setting with this short or full name."""
     _refuse_sandbox(session)
     is_full_name = key.startswith("profiles.") or key == "default_profile"
-    return parse_name(key, profile=None if is_full_name else session.resolver.profile_name())
+    return parse_setting_name(key, profile=None if is_full_name else session.resolver.find_profile_name())
 
 
 def _refuse_sandbox(session: Session) -> None:
@@ -213,7 +213,7 @@ def open_editor(session: Session) -> ConfigEditor:
     return ConfigEditor(session.resolver.config_path, session.runtime)
 
 
-def report_saved(session: Session, path: Sequence[str], value: Value) -> None:
+def report_saved(session: Session, path: Sequence[str], value: SettingValue) -> None:
     """Report the new value of a setting. `path` has the words of its name, such as `("profiles", "acme", "mode")`."""
     _report(session, f"{'.'.join(path)} = {encode(as_json(value), spaced=True)} in {session.resolver.config_path}")
 
@@ -227,7 +227,7 @@ def _value_text(value: JsonValue) -> str:
     if value in (None, [], {}):
         return _NOT_SET
     if isinstance(value, list):
-        return ",".join(text_of(item) for item in value)
+        return ",".join(format_cell(item) for item in value)
     if isinstance(value, dict):
-        return ", ".join(f"{name} {text_of(item)}" for name, item in value.items())
-    return text_of(value)
+        return ", ".join(f"{name} {format_cell(item)}" for name, item in value.items())
+    return format_cell(value)

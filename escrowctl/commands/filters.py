@@ -8,25 +8,25 @@ import typer
 
 from escrowctl.commands.api import Method
 from escrowctl.commands.times import parse_moment
-from escrowctl.contract.operations import OPERATIONS, make_foreign
+from escrowctl.contract.operations import OPERATIONS, make_raw_operation
 from escrowctl.contract.record import read_time
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.model import Selection, State
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session
 
-OperationWord = Literal["create", "release", "update", "webhook", "call"]
-StateWord = Literal["in_flight", "done", "refused", "unknown", "not_sent", "not_applied", "unconfirmed"]
+OperationChoice = Literal["create", "release", "update", "webhook", "call"]
+StateChoice = Literal["in_flight", "done", "refused", "unknown", "not_sent", "not_applied", "unconfirmed"]
 
-PAGE = 1000
+PAGE_SIZE = 1000
 """The number of entries read at a time."""
 
 StateOption = Annotated[
-    StateWord | None, typer.Option("--state", metavar="STATE", help=f"Only {', '.join(get_args(StateWord))}.")
+    StateChoice | None, typer.Option("--state", metavar="STATE", help=f"Only {', '.join(get_args(StateChoice))}.")
 ]
 OperationOption = Annotated[
-    OperationWord | None,
-    typer.Option("--operation", metavar="KIND", help=f"Only this kind: {', '.join(get_args(OperationWord))}."),
+    OperationChoice | None,
+    typer.Option("--operation", metavar="KIND", help=f"Only this kind: {', '.join(get_args(OperationChoice))}."),
 ]
 SinceOption = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Since this time: a date, a time, or 24h (ago).")
@@ -42,9 +42,9 @@ StatusOption = Annotated[
 def select(
     session: Session,
     *,
-    page: int = PAGE,
+    page_size: int = PAGE_SIZE,
     states: tuple[State, ...] = (),
-    operation: OperationWord | None = None,
+    operation: OperationChoice | None = None,
     since: str | None,
     until: str | None,
     reference: str | None = None,
@@ -57,7 +57,7 @@ def select(
     if first is not None and end is not None and first >= end:
         raise bad_value(f"--since {since} is not before --until {until}.")
     return Selection(
-        page,
+        page_size,
         states=states,
         profile=_check_profile(session),
         operations=_find_operation_names(operation) if operation is not None else (),
@@ -68,9 +68,9 @@ def select(
     )
 
 
-def _find_operation_names(word: OperationWord) -> tuple[str, ...]:
+def _find_operation_names(word: OperationChoice) -> tuple[str, ...]:
     if word == "call":
-        return tuple(make_foreign(method, "").name for method in get_args(Method))
+        return tuple(make_raw_operation(method, "").name for method in get_args(Method))
     return tuple(one.name for one in OPERATIONS if word in (one.verb, one.noun) and one.is_write)
 
 

@@ -38,7 +38,7 @@ def show(
         text = _find_help(context, words)
     if text is None:
         raise bad_value(f'there is no command or topic "{" ".join(words)}"; topics: {", ".join(TOPICS)}.')
-    session_of(context).console.page(text.rstrip("\n"))
+    session_of(context).console.write_page(text.rstrip("\n"))
 
 
 def _find_help(context: typer.Context, words: Sequence[str]) -> str | None:

@@ -1,11 +1,11 @@
 """The calls of `escrowctl api`: any GET, and the writes that have no command. The reply is shown as JSON."""
 
-from escrowctl.commands.writing import note_replayed, read_data, rehearse
+from escrowctl.commands.writing import note_replayed, read_data, show_dry_run
 from escrowctl.config.service import Service
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.paths import find_known_write, parse_call
-from escrowctl.contract.readable import list_of
+from escrowctl.contract.readable import find_list_items
 from escrowctl.contract.record import make_item, make_record
 from escrowctl.errors import bad_value
 from escrowctl.output.view import View, view_record
@@ -36,7 +36,7 @@ def call_path(
         session.service.refuse_key(operation.path, call.resource_id, call.query)
         reply = session.reader.fetch(call)
         if isinstance(reply, bytes):
-            session.console.text(reply)
+            session.console.write_body(reply)
         else:
             session.show(_view_reply(reply, operation, session.service))
 
@@ -46,7 +46,7 @@ def _send_write(
 ) -> None:
     request = request_call(operation, body, options)
     if dry_run:
-        rehearse(session, request)
+        show_dry_run(session, request)
         return
     require_writable(session.service)
     if not yes:
@@ -63,7 +63,7 @@ def _send_write(
     with session.signals.held():
         result = session.pipeline.run(request)
         note_replayed(session, result)
-        entry = result.sent
+        entry = result.sent_entry
         view = _view_reply(result.record.document if result.record else None, operation, session.service)
         done = f"the service replied {entry.settlement.http_status} to {entry.intent.method} {entry.intent.url}"
         session.show(view._replace(id=view.id or entry.settlement.result_id), done=done, facts=entry.facts)
@@ -75,6 +75,6 @@ def _view_reply(document: JsonValue, operation: Operation, service: Service) -> 
     """Return the view of a complete reply. If the reply is a list, the view has its `items`."""
     noun, pointers = operation.noun, service.pointers
     record = make_record(document, pointers=pointers, noun=noun)
-    items = list_of(record, noun=noun)
+    items = find_list_items(record, noun=noun)
     views = (view_record(make_item(item, pointers=pointers, noun=noun), raw=True) for item in items or ())
-    return view_record(record, raw=True)._replace(whole=True, items=None if items is None else tuple(views))
+    return view_record(record, raw=True)._replace(is_free_form=True, items=None if items is None else tuple(views))

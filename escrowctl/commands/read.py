@@ -8,9 +8,9 @@ import typer
 
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, Operation
-from escrowctl.contract.readable import why_unreadable
-from escrowctl.contract.record import Record, is_another
-from escrowctl.errors import ErrorCode, EscrowctlError, about, bad_value, command
+from escrowctl.contract.readable import explain_unreadable
+from escrowctl.contract.record import Record, has_other_id
+from escrowctl.errors import ErrorCode, EscrowctlError, adding_id, bad_value, command
 from escrowctl.options import IdsArgument
 from escrowctl.output.view import View, view_record
 from escrowctl.session import Session, session_of
@@ -82,20 +82,20 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
         from escrowctl.commands.several import run_several  # noqa: PLC0415 - one id does not need it
 
         run_several(session, wanted, lambda resource_id: _read_one_of_several(session, operation, resource_id))
-        session.remember(operation.noun, dict.fromkeys(wanted))
+        session.remember_ids(operation.noun, dict.fromkeys(wanted))
         return
     record = _read(session, operation, wanted[0])
     view = view_record(record, wanted[0] if operation is GET_USER else None, raw=session.options.raw)
     _require_requested(session, operation, wanted[0], record, show=lambda: session.show(view))
     session.show(view)
-    session.remember(operation.noun, {wanted[0]: view.named["status"]})
+    session.remember_ids(operation.noun, {wanted[0]: view.named["status"]})
 
 
 def _read(session: Session, operation: Operation, resource_id: str) -> Record:
-    with about(resource_id):
+    with adding_id(resource_id):
         record = session.reader.read(operation, resource_id)
-    if operation is GET_USER and is_another(resource_id, record.located):
-        found = record.located.id
+    if operation is GET_USER and has_other_id(resource_id, record.known):
+        found = record.known.id
         session.console.warn("another_id", f"the service answered for {resource_id} with the id {found}")
     return record
 
@@ -103,7 +103,7 @@ def _read(session: Session, operation: Operation, resource_id: str) -> Record:
 def _read_one_of_several(session: Session, operation: Operation, resource_id: str) -> View:
     """Read a record and return its view. Raises EscrowctlError, such as `CHECK_FAILED` for the wrong record."""
     record, options = _read(session, operation, resource_id), session.options
-    view = view_of_several(session, record, resource_id)
+    view = view_one_of_several(session, record, resource_id)
     # Under --json and --raw, `run_several` prints the record with the error.
     show = (lambda: None) if options.json or options.raw else lambda: session.console.show_line(view)
     _require_requested(session, operation, resource_id, record, show=show)
@@ -123,20 +123,20 @@ def _require_requested(
         is_object = isinstance(record.value, dict)
         why = None if is_object else f"the reply for {resource_id} is JSON, but not an object"
     else:
-        why = why_unreadable(resource_id, record)
-        if why is None and prints_ids and record.located.id is None:
+        why = explain_unreadable(resource_id, record)
+        if why is None and prints_ids and record.known.id is None:
             why = f"the record of {resource_id} has no id, so -q has nothing to print"
     if why is None:
         return
     if not prints_ids:
         show()
-    look = command(f"api GET {operation.fill(resource_id)}", "to see the complete reply")
+    look = command(f"api GET {operation.fill_path(resource_id)}", "to see the complete reply")
     raise EscrowctlError(
         ErrorCode.CHECK_FAILED, f"{why}.", hint=look, facts={"id": resource_id, "body": record.document}
     )
 
 
-def view_of_several(session: Session, record: Record, resource_id: str) -> View:
+def view_one_of_several(session: Session, record: Record, resource_id: str) -> View:
     """Return the view of one record of several. Its JSON has the requested id, the outcome and the record."""
     view = view_record(record, resource_id, raw=session.options.raw)
     return view._replace(document={"id": resource_id, "outcome": "read", "record": view.document}, outcome="read")

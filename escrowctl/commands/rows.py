@@ -3,25 +3,25 @@
 import re
 
 from escrowctl.contract.json import JsonValue, Number
-from escrowctl.contract.operations import BY_NAME
+from escrowctl.contract.operations import OPERATIONS_BY_NAME
 from escrowctl.errors import bad_value
-from escrowctl.journal.fields import VIEWED, view
+from escrowctl.journal.fields import VIEW_MEMBERS, view
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, State
-from escrowctl.journal.totals import Group, Sums
+from escrowctl.journal.totals import GroupSum, SumGroup
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
 
 ENTRY_COLUMNS = ("entry", "sent", "operation", "state", "amount", "currency", "id", "reference", "profile")
 """Columns of a list of journal entries."""
 
-REGISTER = ("id", "amount", "currency", "status", "created", "released", "reference", "entry")
+ESCROW_COLUMNS = ("id", "amount", "currency", "status", "created", "released", "reference", "entry")
 """Columns of a list of escrows."""
 
 _OPERATOR_COLUMNS = ("operator", "reason")
 """More columns of such a list, only for CSV and `--fields`."""
 
-SHEET = (
+CSV_COLUMNS = (
     *("entry", "sent_at", "operation", "state", "detail", "amount", "currency", "id", "reference", "reason"),
     *("profile", "service", "method", "url", "idempotency_key", "request_id", "operator", "attempt", "http_status"),
     *("settled_at", "batch", "line", "origin"),
@@ -36,15 +36,17 @@ _DECISIONS = ("applied", "not applied")
 def show_entries(session: Session, entries: list[Entry]) -> None:
     """Show a list of entries."""
     columns = (*ENTRY_COLUMNS, *_OPERATOR_COLUMNS) if session.options.csv else ENTRY_COLUMNS
-    views = tuple(View(view(one, whole=False), one.name, named=row_of(one), record=_document(one)) for one in entries)
+    views = tuple(
+        View(view(one, is_complete=False), one.name, named=read_cells(one), record=_document(one)) for one in entries
+    )
     session.console.show_listing(Listing(columns, views))
 
 
-def show_totals(session: Session, sums: dict[Group, Sums]) -> None:
+def show_totals(session: Session, sums: dict[SumGroup, GroupSum]) -> None:
     """Show the number of writes, and the sum of their amounts, for each group."""
     views = []
     for group, total in sums.items():
-        known = BY_NAME.get(group.operation)
+        known = OPERATIONS_BY_NAME.get(group.operation)
         named: dict[str, JsonValue] = {
             **group._asdict(),
             "operation": known.verb if known else group.operation.replace("_", " "),
@@ -52,13 +54,13 @@ def show_totals(session: Session, sums: dict[Group, Sums]) -> None:
             "amount": Number(f"{total.amount:f}") if group.currency else None,
         }
         views.append(View(named, group.month, named=named, record=named))
-    session.console.show_listing(Listing((*Group._fields, "writes", "amount"), tuple(views), keys=Group._fields))
+    session.console.show_listing(Listing((*SumGroup._fields, "writes", "amount"), tuple(views), keys=SumGroup._fields))
 
 
 def view_entry(entry: Entry) -> View:
     """Return the view of an entry with everything that is stored about it."""
     document = _document(entry)
-    return View(document, entry.name, document, named=row_of(entry) | document, record=document)
+    return View(document, entry.name, document, named=read_cells(entry) | document, record=document)
 
 
 def view_resolved(entry: Entry) -> View:
@@ -66,7 +68,7 @@ def view_resolved(entry: Entry) -> View:
     document, money = _document(entry), entry.intent.money
     parts = (entry.name, entry.intent.verb, str(money or ""), entry.record_id or "", describe_state(entry))
     line = "   ".join(part for part in parts if part)
-    return View(document, entry.name, document, line=line, named=row_of(entry), record=document)
+    return View(document, entry.name, document, line=line, named=read_cells(entry), record=document)
 
 
 def describe_state(entry: Entry) -> str:
@@ -80,7 +82,7 @@ def describe_state(entry: Entry) -> str:
     return f"{state}, {detail}" if detail else state
 
 
-def row_of(entry: Entry) -> dict[str, JsonValue]:
+def read_cells(entry: Entry) -> dict[str, JsonValue]:
     """Return the values of an entry by column: those of a list of entries, and `operator` and `reason`."""
     intent, money = entry.intent, entry.intent.money
     values = (
@@ -102,22 +104,24 @@ def row_of(entry: Entry) -> dict[str, JsonValue]:
 def _document(entry: Entry) -> dict[str, JsonValue]:
     """Return everything that is stored about an entry as JSON."""
     history: JsonValue = [{"at": one.at, "state": one.state.value, "detail": one.detail} for one in entry.history]
-    return view(entry, whole=True) | {"history": history}
+    return view(entry, is_complete=True) | {"history": history}
 
 
 def check_fields(session: Session) -> None:
     """Raise `ErrorCode.BAD_VALUE` if `--fields` names a field that no entry has."""
-    names, pointers = [*ENTRY_COLUMNS, *_OPERATOR_COLUMNS], [f"/{name}" for name in VIEWED]
+    names, pointers = [*ENTRY_COLUMNS, *_OPERATOR_COLUMNS], [f"/{name}" for name in VIEW_MEMBERS]
     for name in session.options.fields:
         if name not in names + pointers and not re.fullmatch(_HISTORY_POINTER, name):
             other_pointers = (one for one in pointers if one[1:] not in names)
             raise bad_value(f'--fields "{name}" is not one of {", ".join((*names, *other_pointers, "/history"))}.')
 
 
-def journal_to_list(session: Session) -> Journal:
+def open_journal_to_read(session: Session) -> Journal:
     """Return the journal to read. Print a note if there is none. Raises `JOURNAL_UNUSABLE` if it is incomplete."""
     journal = session.journal_to_read
     journal.require_complete()
-    if not journal.storage.is_there:
-        session.console.note("no_journal", f"there is no journal yet: the first write creates {journal.storage.where}")
+    if not journal.storage.exists:
+        session.console.note(
+            "no_journal", f"there is no journal yet: the first write creates {journal.storage.location}"
+        )
     return journal

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from escrowctl.commands.advice import advise
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, OutputClosedError, Stopped, printing_result
-from escrowctl.output.errors import error_document
+from escrowctl.output.errors import make_error_document
 from escrowctl.output.view import View
 from escrowctl.session import Session
 
@@ -61,9 +61,9 @@ def _show_failure(session: Session, resource_id: str, error: EscrowctlError, ver
         error.subject = resource_id
     session.console.error(advise(error, session), session.invocation)
     if session.options.json or session.options.raw:
-        document = error_document(error, session.invocation)
+        document = make_error_document(error, session.invocation)
         outcome = error.outcome.value if error.outcome else Outcome.NOT_SENT.value if verb else "failed"
-        session.console.document({"id": resource_id, "outcome": outcome, **document})
+        session.console.write_json({"id": resource_id, "outcome": outcome, **document})
 
 
 def _describe_counts(shown: int, failures: list[EscrowctlError], total: int, verb: str | None) -> str:

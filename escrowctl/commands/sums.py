@@ -7,7 +7,7 @@ from escrowctl.batch.check import Sum
 from escrowctl.contract.money import Money
 
 
-def count_escrows(count: int) -> str:
+def describe_escrow_count(count: int) -> str:
     """Return `1 escrow` or `5,000 escrows`."""
     return "1 escrow" if count == 1 else f"{count:,} escrows"
 

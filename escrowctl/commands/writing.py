@@ -5,18 +5,18 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from escrowctl.client.http import KEY_SHOWN, redact_headers
+from escrowctl.client.http import STARRED_KEY_HEADER, redact_headers
 from escrowctl.contract.identifiers import fold_reference
-from escrowctl.contract.json import Broken, Defect, JsonValue, read_reply
+from escrowctl.contract.json import Defect, JsonValue, UnreadableReply, read_reply
 from escrowctl.contract.money import may_be_listed, parse_currency
 from escrowctl.contract.operations import Operation
-from escrowctl.contract.record import Located, Record, describe_money
+from escrowctl.contract.record import KnownFields, Record, describe_money
 from escrowctl.contract.redaction import hide_in_text
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, bad_value, command
 from escrowctl.files import NotRegularError, TooLargeError, read_regular
 from escrowctl.journal.model import State, parse_entry_name
 from escrowctl.output.view import View
-from escrowctl.runtime import ago
+from escrowctl.runtime import describe_age
 from escrowctl.session import Session
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import WriteOptions
@@ -68,7 +68,7 @@ def read_data(value: str | None, stdin: TextIO) -> dict[str, JsonValue]:
     is_file = value.startswith("@")
     body = read_input(value[1:], stdin, prefix="--data @") if is_file else value.encode("utf-8", "surrogateescape")
     reply = read_reply(body)
-    if isinstance(reply, Broken):
+    if isinstance(reply, UnreadableReply):
         position = _describe_position(body, reply.defect)
         raise bad_value(f'--data {reply.defect.value}{position}: give a JSON object, such as \'{{"note": "x"}}\'.')
     if not isinstance(reply.value, dict):
@@ -126,22 +126,22 @@ def check_currency(session: Session, text: str, *, name: str = "--currency") -> 
         raise
 
 
-def rehearse(session: Session, request: "WriteRequest") -> None:
+def show_dry_run(session: Session, request: "WriteRequest") -> None:
     """Make the local checks of a write, and show its request. Send nothing. Raises the error of a failed check."""
     # A request does not have the fields of a record, so --fields must not select among them.
-    session.show(view_rehearsed(session, request)._replace(named={}))
+    session.show(view_dry_run(session, request)._replace(named={}))
 
 
-def view_rehearsed(session: Session, request: "WriteRequest") -> View:
+def view_dry_run(session: Session, request: "WriteRequest") -> View:
     """Return the view of a dry run: the request, or the done entry that it repeats. Raises the error of a check."""
     from escrowctl.writes.result import write_failure  # noqa: PLC0415 - help does not pay for HTTP
 
     earlier = session.writer.rehearse(request)
     if earlier is not None:
-        if earlier.sent.state is not State.DONE:
+        if earlier.sent_entry.state is not State.DONE:
             raise write_failure(session.service, earlier)
         note_replayed(session, earlier)
-        name = earlier.sent.name
+        name = earlier.sent_entry.name
         return View({"dry_run": True, "replays": name}, None, {"replays": name}, named={"id": request.resource_id})
     if session.service.caps and request.is_capped and request.money is None:
         session.console.note("caps", "caps were not checked: a dry run does not read the amount from the service")
@@ -151,7 +151,7 @@ def view_rehearsed(session: Session, request: "WriteRequest") -> View:
     )
     session.console.note("dry_run", message)
     outgoing = session.writer.preview(request, placeholder=_PLACEHOLDER)
-    headers = (KEY_SHOWN, *redact_headers(outgoing.headers))
+    headers = (STARRED_KEY_HEADER, *redact_headers(outgoing.headers))
     body = hide_in_text(outgoing.body.decode()) if outgoing.body is not None else None
     document: JsonValue = {
         "dry_run": True,
@@ -164,7 +164,7 @@ def view_rehearsed(session: Session, request: "WriteRequest") -> View:
     return View(document, None, shown, named={"id": request.resource_id, "url": outgoing.url})
 
 
-def ask_on_record(session: Session, operation: Operation, body: str | None, *, yes: bool) -> "Confirm":
+def make_confirm(session: Session, operation: Operation, body: str | None, *, yes: bool) -> "Confirm":
     """Return a function that asks the operator to confirm a write to a record. It returns whether it asked.
 
     The operator types the id of the record, or the amount for a release at a live service. The question shows
@@ -172,7 +172,7 @@ def ask_on_record(session: Session, operation: Operation, body: str | None, *, y
     """
     verb, kind = operation.verb, kind_of(operation.name)
 
-    def confirm(resource_id: str, found: Located | None) -> bool:
+    def confirm(resource_id: str, found: KnownFields | None) -> bool:
         if yes:
             return False
         service, amount = session.service, describe_money(found) or "an unknown amount"
@@ -195,20 +195,20 @@ def ask_on_record(session: Session, operation: Operation, body: str | None, *, y
     return confirm
 
 
-def confirm_repetition(session: Session, request: "WriteRequest", *, yes: bool, rehearsed: bool = False) -> None:
+def confirm_duplicate(session: Session, request: "WriteRequest", *, yes: bool, dry_run: bool = False) -> None:
     """Ask before a create that repeats a recent identical one. For a test service, only print a note.
 
-    `rehearsed`: print the note instead of asking. Raises EscrowctlError: `DECLINED` if the operator does not
+    `dry_run`: print the note instead of asking. Raises EscrowctlError: `DECLINED` if the operator does not
     confirm; `CONFIRMATION_NEEDED` if no question can be asked and the create has no reference.
     """
     done = session.writer.find_done_lately(request)
     if done is None or done.number in request.options.allowed_duplicates:
         return
-    when = ago(done.settled_at or done.sent_at, session.runtime.now())
+    when = describe_age(done.settled_at or done.sent_at, session.runtime.now())
     names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
     repeated = f"an identical create ({done.intent.money}) was done {when} ({names})"
     has_reference, live = request.options.reference is not None, session.service.live
-    if yes or not live or (rehearsed if session.prompt.obstacle is None else has_reference):
+    if yes or not live or (dry_run if session.prompt.obstacle is None else has_reference):
         session.console.note("identical", repeated, important=live)
         return
     # Checks that refuse the create in any case come before the question.
@@ -228,8 +228,8 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
     Raises EscrowctlError: `ID_UNKNOWN` if `-q` needs the id and none was found,
     `CHECK_FAILED` if the record differs from the request.
     """
-    entry = result.sent
-    done, status = entry.intent.done, entry.settlement.http_status
+    entry = result.sent_entry
+    done, status = entry.intent.past_participle, entry.settlement.http_status
     note_replayed(session, result)
     if view.id is None:
         _note_missing_id(session, result)
@@ -248,9 +248,9 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
     """Print a note if this command sent nothing because an earlier one used the same idempotency key."""
     if not result.replayed:
         return
-    entry = result.sent
+    entry = result.sent_entry
     is_done = result.verified or entry.settlement.verified or not entry.intent.is_once_only
-    how = entry.intent.done if is_done else "accepted"
+    how = entry.intent.past_participle if is_done else "accepted"
     is_reply_lost = entry.settlement.reply is None and result.record is not None
     no_reply = " The journal has no copy of the reply." if is_reply_lost else ""
     session.console.note(
@@ -262,7 +262,7 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
 
 def _note_missing_id(session: Session, result: "WriteResult") -> None:
     """Report that escrowctl found no id in the reply. Raises `ErrorCode.ID_UNKNOWN` if `-q` must print the id."""
-    entry, options = result.sent, session.options
+    entry, options = result.sent_entry, session.options
     status = entry.settlement.http_status
     if options.quiet and (not options.fields or "id" in options.fields):
         raise EscrowctlError(

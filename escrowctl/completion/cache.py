@@ -35,7 +35,7 @@ _SCOPE = re.compile(r"[A-Za-z0-9_-]{1,64}|@default|@sandbox", re.ASCII)
 _MAX_BYTES = _MAX_NAMES * 129
 
 
-class Names:
+class CompletionCache:
     """Adds names to the cache, for the shells to offer. If the cache cannot be written, nothing is raised.
 
     `find_folder` returns the cache folder, or raises EscrowctlError. `sandbox`: this run uses the sandbox.
@@ -57,7 +57,7 @@ class Names:
         """Add names of received events as the newest. `profile` is the profile of their service, or None."""
         self._add(self._scope(profile), "event", names)
 
-    def add_in_journal(self, kind: str, names: Iterable[str | None]) -> None:
+    def add_journal_names(self, kind: str, names: Iterable[str | None]) -> None:
         """Add names of journal entries (`kind` is `entry`) or of batches (`batch`) as the newest."""
         self._add(_SANDBOX_SCOPE if self._sandbox else _DEFAULT_SCOPE, kind, names)
 

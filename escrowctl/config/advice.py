@@ -26,7 +26,7 @@ def advise_setting(service: Service, name: str, value: str, goal: str) -> tuple[
     )
 
 
-def advise_proving(service: Service, done: str) -> tuple[Hint, ...]:
+def advise_proving_status(service: Service, done: str) -> tuple[Hint, ...]:
     """Return hints on setting the status that means `done`. They suggest none: a wrong one fakes success."""
     goal = f"to set which status means {done}"
     if service.profile is None and not service.sandbox:

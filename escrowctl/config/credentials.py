@@ -42,7 +42,7 @@ class StoredKey(NamedTuple):
     key: Secret | None
 
     @property
-    def in_keyring(self) -> bool:
+    def is_in_keyring(self) -> bool:
         """Whether the key is in the system's keyring."""
         return self.key is None
 
@@ -59,7 +59,7 @@ class Credentials:
         self.path = folder / FILE_NAME
         self._environ = environ
 
-    def names(self) -> tuple[str, ...]:
+    def list_profiles(self) -> tuple[str, ...]:
         """Return the names of the profiles with a stored key, sorted."""
         return tuple(sorted(self.read()))
 
@@ -107,7 +107,7 @@ class Credentials:
 
         Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if the keyring cannot be used. The file is then unchanged.
         """
-        if stored.in_keyring:
+        if stored.is_in_keyring:
             remove_from_keyring(stored.profile, stored.origin, self._environ)
         with locked(self.path.parent, runtime):
             self.write({name: entry for name, entry in self.read().items() if name != stored.profile})

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from escrowctl.config.file import locked, parse_toml, read_text, validate_config
-from escrowctl.config.profiles import ConfigFile, Value
+from escrowctl.config.profiles import ConfigFile, SettingValue
 from escrowctl.config.service import PENDING
 from escrowctl.errors import EscrowctlError, bad_config, command
 from escrowctl.files import replace_durably
 from escrowctl.runtime import Runtime
 
 _PENDING_PATH = ("status", "pending")
-Change = tuple[Sequence[str], Value | None]
+Change = tuple[Sequence[str], SettingValue | None]
 """The path of a setting, and its new value; None removes it."""
 
 
@@ -36,34 +36,34 @@ class ConfigEditor:
         self.folder = self._path.parent
         self._runtime = runtime
 
-    def set(self, path: Sequence[str], value: Value) -> Value:
+    def set(self, path: Sequence[str], value: SettingValue) -> SettingValue:
         """Set one setting, add the tables that are missing, and return the setting's new value.
 
         A list for `status.pending` is added to the list in the file, or to the built-in list if the file has none.
         """
         with locked(self.folder, self._runtime):
             if tuple(path[2:]) == _PENDING_PATH and isinstance(value, list):
-                listed = find(self.read(), path)
+                listed = find_value(self.read(), path)
                 value = list(dict.fromkeys([*(PENDING if listed is None else listed), *value]))
-            self.change([(path, value)])
+            self.write_changes([(path, value)])
         return value
 
     def unset(self, path: Sequence[str]) -> None:
         """Remove one setting, or a complete profile. Also raises `ErrorCode.BAD_CONFIG` if it is not set."""
         with locked(self.folder, self._runtime):
-            if find(self.read(), path) is None:
+            if find_value(self.read(), path) is None:
                 raise bad_config(f"{self._link}: {'.'.join(path)} is not set.")
-            self.change([(path, None)])
+            self.write_changes([(path, None)])
 
     def read(self) -> dict[str, Any]:
         """Return the tables of the file as it is now; empty if there is no file."""
         return parse_toml(self._link, read_text(self._path) or "")
 
-    def change(self, changes: Sequence[Change]) -> None:
+    def write_changes(self, changes: Sequence[Change]) -> None:
         """Write several changes, or none if the result is not valid. The caller must hold the lock of `folder`."""
-        replace_durably(self._path, self.plan(changes))
+        replace_durably(self._path, self.render_changes(changes))
 
-    def plan(self, changes: Sequence[Change]) -> str:
+    def render_changes(self, changes: Sequence[Change]) -> str:
         """Return the valid text that the file would have after the changes. Writes nothing.
 
         The base URL of a profile with a key file must keep its origin: the key belongs to that origin.
@@ -109,7 +109,7 @@ class ConfigEditor:
         return text if text.endswith("\n") or not text else f"{text}\n"
 
 
-def find(tables: dict[str, Any], path: Sequence[str]) -> Any:
+def find_value(tables: dict[str, Any], path: Sequence[str]) -> Any:
     """Return the value at a path in nested tables; None if there is none."""
     value: Any = tables
     for part in path:

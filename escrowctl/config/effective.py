@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from escrowctl.config.editing import find
-from escrowctl.config.origin import find_network, find_proxy_name, hide_userinfo
+from escrowctl.config.editing import find_value
+from escrowctl.config.origin import find_network, find_proxy_variable, hide_userinfo
 from escrowctl.config.profiles import SETTINGS, Profile, find_default
 from escrowctl.config.service import READ_TIMEOUT, RELEASED_ENV, WRITE_TIMEOUT
-from escrowctl.config.settings import Choice, LineValues, Resolver, check_timeout
+from escrowctl.config.settings import Choice, Resolver, ServiceOptions, check_timeout
 from escrowctl.contract.json import JsonValue, as_json
 from escrowctl.contract.redaction import STARS
 from escrowctl.errors import EscrowctlError
@@ -33,7 +33,7 @@ class Setting(NamedTuple):
     origin: str
 
 
-def list_settings(resolver: Resolver, line: LineValues, environ: Mapping[str, str]) -> list[Setting]:
+def list_settings(resolver: Resolver, line: ServiceOptions, environ: Mapping[str, str]) -> list[Setting]:
     """Return all settings, those without a value too. The first is the name of the profile.
 
     Raises EscrowctlError `ErrorCode.BAD_CONFIG` for an unusable config file, and for contradicting settings.
@@ -52,7 +52,7 @@ def list_settings(resolver: Resolver, line: LineValues, environ: Mapping[str, st
         if network.ca_bundle:
             found["ca_bundle"] = str(network.ca_bundle), "ESCROWCTL_CA_BUNDLE"
         if network.proxy:
-            found["proxy"] = hide_userinfo(network.proxy), find_proxy_name(environ) or ""
+            found["proxy"] = hide_userinfo(network.proxy), find_proxy_variable(environ) or ""
     timeout_source = "--timeout" if line.timeout is not None else in_file if "timeout" in found else BUILT_IN
     found["timeout"] = _encode_timeouts(resolver.find_timeouts(profile)), timeout_source
     if resolver.config is not None and resolver.config.default_profile:
@@ -98,7 +98,7 @@ def _find_service_settings(resolver: Resolver, choice: Choice, in_file: str) -> 
 
 def read_setting(profile: Profile | None, name: str) -> tuple[JsonValue, bool]:
     """Return a setting's value in the profile, else its built-in value; and whether the profile sets it."""
-    value = find(profile.model_dump(exclude_unset=True), name.split(".")) if profile else None
+    value = find_value(profile.model_dump(exclude_unset=True), name.split(".")) if profile else None
     return (as_json(find_default(name)), False) if value is None else (as_json(value), True)
 
 

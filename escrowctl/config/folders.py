@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.files import OWN_FOLDER, refuse_shared_folder
+from escrowctl.files import OWN_FOLDER_HINT, refuse_shared_folder
 
 APP_NAME = "escrowctl"
 HOME_VARIABLE = "ESCROWCTL_HOME"
@@ -42,21 +42,21 @@ class Folders:
     def require_safe_home(self) -> None:
         """Raise EscrowctlError (`ErrorCode.STATE_UNUSABLE`) if others can replace files in ESCROWCTL_HOME."""
         if self._environ.get(HOME_VARIABLE):
-            refuse_shared_folder(self.config, sticky=True)
+            refuse_shared_folder(self.config, allow_sticky=True)
 
     def _find_folder(self, kind: str) -> Path:
         if home := self._environ.get(HOME_VARIABLE):
             root = _require_absolute(home, HOME_VARIABLE)
             return root if kind == "config" else root / kind
         # Called for its check: depending on the version, platformdirs uses a relative folder, ignores it or fails.
-        base_folder(self._environ, FOLDER_VARIABLES[kind], "")
+        find_base_folder(self._environ, FOLDER_VARIABLES[kind], "")
         # platformdirs costs a tenth of a command's start-up, and is needed only without ESCROWCTL_HOME.
         import platformdirs  # noqa: PLC0415
 
         return Path(getattr(platformdirs, f"user_{kind}_path")(APP_NAME))
 
 
-def base_folder(environ: Mapping[str, str], variable: str, default: str) -> Path:
+def find_base_folder(environ: Mapping[str, str], variable: str, default: str) -> Path:
     """Return the folder that a variable names, else `default` in the home folder. Raises `ErrorCode.STATE_UNUSABLE`."""
     if named := environ.get(variable):
         return _require_absolute(named, variable)
@@ -75,7 +75,7 @@ def find_home(environ: Mapping[str, str]) -> Path:
     try:
         return _require_absolute(pwd.getpwuid(os.getuid()).pw_dir, "the home folder in the passwd entry")
     except KeyError:
-        raise _bad_folder(f"HOME is not set, and user {os.getuid()} has no passwd entry.", OWN_FOLDER) from None
+        raise _bad_folder(f"HOME is not set, and user {os.getuid()} has no passwd entry.", OWN_FOLDER_HINT) from None
 
 
 def _require_absolute(text: str, source: str) -> Path:

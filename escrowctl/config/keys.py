@@ -11,7 +11,7 @@ from escrowctl.config.file import parse_toml, read_text
 from escrowctl.config.folders import FOLDER_VARIABLES
 from escrowctl.config.origin import PROXY_VARIABLES
 from escrowctl.contract.identifiers import UUID
-from escrowctl.contract.redaction import Secret, hide_secrets, holds_key, shown
+from escrowctl.contract.redaction import Secret, hide_secrets, holds_key, star_possible_key
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent
 from escrowctl.files import OTHERS_ACCESS, find_flaw, read_regular
 from escrowctl.runtime import forbid_core_dumps
@@ -19,7 +19,7 @@ from escrowctl.runtime import forbid_core_dumps
 if TYPE_CHECKING:
     from escrowctl.contract.json import JsonValue
 
-KEYS = ("ESCROWCTL_API_KEY", "ESCROWCTL_API_KEY_FILE")
+KEY_VARIABLES = ("ESCROWCTL_API_KEY", "ESCROWCTL_API_KEY_FILE")
 """The variables for a key, and for the path of a key file."""
 
 _KEY_PATTERN = re.compile(r"[\x21-\x7e]+", re.ASCII)
@@ -82,11 +82,11 @@ def read_private_text(path: Path, *, source: str) -> str:
     """
     try:
         content, status = read_regular(path, limit=_MAX_FILE_BYTES)
-        if flaw := find_flaw(status, path, refused=OTHERS_ACCESS):
+        if flaw := find_flaw(status, path, forbidden_bits=OTHERS_ACCESS):
             raise bad_config(f"{source}: {path} {flaw.reason}.", hint=flaw.fix)
         return content.decode("utf-8")
     except FileNotFoundError as error:
-        raise bad_config(f"{source}: there is no file {shown(str(path))}.") from error
+        raise bad_config(f"{source}: there is no file {star_possible_key(str(path))}.") from error
     except UnicodeDecodeError as error:
         raise bad_config(f"{source}: {path} is not text.") from error
     except OSError as error:
@@ -124,7 +124,7 @@ class KnownKeys:
     def __iter__(self) -> Iterator[str]:
         return iter((*self._keys, *self._suspects))
 
-    def keep(self, key: Secret) -> None:
+    def remember(self, key: Secret) -> None:
         """Remember the key that this run uses, and forbid core dumps, which would contain it.
 
         Raises EscrowctlError: `BAD_VALUE` if it is on the command line, `BAD_CONFIG` if in a variable not for keys.
@@ -139,7 +139,7 @@ class KnownKeys:
 
     def learn_environment(self) -> None:
         """Remember ESCROWCTL_API_KEY, and the key in the file of ESCROWCTL_API_KEY_FILE if it can be read."""
-        key, path = self._environ.get(KEYS[0], "").strip(), self._environ.get(KEYS[1])
+        key, path = self._environ.get(KEY_VARIABLES[0], "").strip(), self._environ.get(KEY_VARIABLES[1])
         self.learn([key])
         self.learn(_find_file_key(Path(path)) if path else [])
 
@@ -162,7 +162,9 @@ class KnownKeys:
                 )
             for name, value in self._environ.items():
                 if _is_nonkey(name) and len(value) >= MIN_KEY_CHARS and holds_key(value, key):
-                    raise bad_config(f"{name} holds the API key: it belongs in {KEYS[0]} only.", hint=f"unset {name}")
+                    raise bad_config(
+                        f"{name} holds the API key: it belongs in {KEY_VARIABLES[0]} only.", hint=f"unset {name}"
+                    )
 
     def star(self, value: "JsonValue") -> "JsonValue":
         """Return a value with stars for each known key and each suspect."""
@@ -197,10 +199,13 @@ def _as_table(value: Any) -> dict[str, Any]:
 
 def _is_nonkey(name: str) -> bool:
     """Whether escrowctl reads this variable, but not for an API key: a key in it is a mistake."""
-    return (name.startswith("ESCROWCTL_") and name != KEYS[0]) or name in (*PROXY_VARIABLES, *FOLDER_VARIABLES.values())
+    return (name.startswith("ESCROWCTL_") and name != KEY_VARIABLES[0]) or name in (
+        *PROXY_VARIABLES,
+        *FOLDER_VARIABLES.values(),
+    )
 
 
 def _is_suspect(name: str, value: str) -> bool:
     """Whether a variable's value may be a secret by mistake: it looks like one, and is not the path of a file."""
     may_be_quoted = name in _QUOTED_VARIABLES or re.fullmatch(UUID, value) or len(value) < MIN_KEY_CHARS
-    return not may_be_quoted and shown(hide_secrets(value)) != value and not os.path.lexists(value)
+    return not may_be_quoted and star_possible_key(hide_secrets(value)) != value and not os.path.lexists(value)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from escrowctl.contract.redaction import STARS, shown
+from escrowctl.contract.redaction import STARS, star_possible_key
 from escrowctl.errors import bad_config
 
 PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
@@ -95,14 +95,14 @@ def parse_base_url(text: str, *, source: str) -> Origin:
     return origin
 
 
-def ends_in(origin: Origin, api_prefix: str) -> bool:
+def ends_with_prefix(origin: Origin, api_prefix: str) -> bool:
     """Whether the base URL's path already ends in the API prefix. Case does not matter."""
     return bool(api_prefix) and origin.path.casefold().endswith(api_prefix.casefold())
 
 
-def refuse_prefix(origin: Origin, api_prefix: str, *, source: str) -> Origin:
+def refuse_double_prefix(origin: Origin, api_prefix: str, *, source: str) -> Origin:
     """Return the origin. Raises EscrowctlError `ErrorCode.BAD_CONFIG` if the prefix would be in the URL twice."""
-    if ends_in(origin, api_prefix):
+    if ends_with_prefix(origin, api_prefix):
         corrected = f"{origin}{origin.path[: -len(api_prefix)]}"
         raise bad_config(f'{source} "{origin.base_url}" already ends in {api_prefix}: leave it out, write {corrected}.')
     return origin
@@ -119,7 +119,7 @@ def find_network(origin: Origin, environ: Mapping[str, str]) -> Network:
     return Network(bundle, find_proxy(origin, environ))
 
 
-def find_proxy_name(environ: Mapping[str, str]) -> str | None:
+def find_proxy_variable(environ: Mapping[str, str]) -> str | None:
     """Return the name of the first variable that is set to a proxy; None if none is set."""
     return next((name for name in PROXY_VARIABLES if environ.get(name)), None)
 
@@ -134,7 +134,7 @@ def hide_userinfo(proxy: str) -> str:
 def _quote_url(text: str) -> str:
     """Return a URL for a message, without query and fragment. If the rest may hold a secret, return stars."""
     head = text.partition("?")[0].partition("#")[0]
-    return STARS if "@" in head else shown(head)
+    return STARS if "@" in head else star_possible_key(head)
 
 
 def _normalise_host(parts: SplitResult) -> str:
@@ -147,7 +147,7 @@ def _normalise_host(parts: SplitResult) -> str:
 
 def find_proxy(origin: Origin, environ: Mapping[str, str]) -> str | None:
     """Return the URL of the proxy to an origin; None for a direct connection. Raises `ErrorCode.BAD_CONFIG`."""
-    name = find_proxy_name(environ)
+    name = find_proxy_variable(environ)
     if name is None or origin.is_loopback or _is_in_no_proxy(origin, environ):
         return None
     proxy = environ[name]

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.fields import FieldInfo
 
-from escrowctl.config.origin import Origin, parse_base_url, refuse_prefix
+from escrowctl.config.origin import Origin, parse_base_url, refuse_double_prefix
 from escrowctl.config.service import FAILED, MAX_TIMEOUT, PENDING
 from escrowctl.contract.identifiers import UUID
 from escrowctl.contract.money import check_minor_digits, parse_amount, parse_currency
@@ -21,7 +21,7 @@ from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.redaction import is_private
 from escrowctl.errors import EscrowctlError, bad_value, command
 
-Value = str | int | float | bool | list[str]
+SettingValue = str | int | float | bool | list[str]
 
 SECRET_NAMES = frozenset({"api_key", "apikey", "api-key", "key", "token", "secret", "password", "bearer"})
 """Names that people try for an API key. config.toml never holds a key."""
@@ -139,7 +139,7 @@ class Profile(_StrictModel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         try:
-            refuse_prefix(self.origin, self.api_prefix, source="base_url")
+            refuse_double_prefix(self.origin, self.api_prefix, source="base_url")
             for currency, cap in self.caps.items():
                 listed, name = frozenset(self.currencies), f"caps.{currency}"
                 code = parse_currency(currency, listed=listed, name=name)
@@ -196,7 +196,7 @@ def describe_setting(parts: Sequence[str]) -> tuple[str, str]:
     return f"profiles.{parts[1]}.{name}", known[name].description or ""
 
 
-def parse_name(text: str, *, profile: str | None) -> tuple[str, ...]:
+def parse_setting_name(text: str, *, profile: str | None) -> tuple[str, ...]:
     """Return the path in config.toml for a typed setting name. A short name means a setting of `profile`.
 
     Raises EscrowctlError `ErrorCode.BAD_VALUE` for an unknown name, for a name in SECRET_NAMES, and for a short
@@ -227,7 +227,7 @@ def is_setting(rest: Sequence[str]) -> bool:
     return rest[:-1] == ("caps",) or (".".join(rest) in SETTINGS and rest != ("caps",))
 
 
-def parse_value(path: Sequence[str], words: Sequence[str]) -> Value:
+def parse_setting_value(path: Sequence[str], words: Sequence[str]) -> SettingValue:
     """Return the typed value: a number, true or false if the setting takes one, else text without TOML's quotes.
 
     A list may be typed as a TOML list, or as items in several words or with commas. Raises EscrowctlError

@@ -9,7 +9,7 @@ from escrowctl.config.origin import Network, Origin, parse_base_url
 from escrowctl.contract.json import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers, fold_status
-from escrowctl.contract.redaction import Secret, holds_key, shown
+from escrowctl.contract.redaction import Secret, holds_key, star_possible_key
 from escrowctl.errors import bad_value
 
 READ_TIMEOUT = 30.0
@@ -98,7 +98,7 @@ class Service(NamedTuple):
         return str(self.origin._replace(host="localhost")) if self.origin.is_loopback else str(self.origin)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def journal_names(self) -> tuple[str, ...]:
         """The names under which the journal looks for the service's writes, so that a `service_id` hides none."""
         return tuple(dict.fromkeys((self.identity, self.site or self.identity)))
 
@@ -112,7 +112,7 @@ class Service(NamedTuple):
         return self.idempotency == "header"
 
     @property
-    def repeats_throttled(self) -> bool:
+    def may_repeat_throttled(self) -> bool:
         """Whether a write answered with 425 or 429 may be sent again under the same idempotency key."""
         return self.retry_throttled or self.deduplicates
 
@@ -153,11 +153,13 @@ def read_released(environ: Mapping[str, str]) -> list[str] | None:
         return None
     statuses = [status.strip() for status in text.split(",")]
     if not all(statuses):
-        raise bad_value(f'{RELEASED_ENV} "{shown(text)}" has an empty item: write statuses, such as released,paid_out.')
+        raise bad_value(
+            f'{RELEASED_ENV} "{star_possible_key(text)}" has an empty item: write statuses, such as released,paid_out.'
+        )
     return statuses
 
 
-def describe_sandbox(timeout: float | None, *, identity: str, key: str, served_at: str | None) -> Service:
+def make_sandbox_service(timeout: float | None, *, identity: str, key: str, served_at: str | None) -> Service:
     """Return the embedded sandbox as a service. No variable and no file changes its address.
 
     `served_at` is the URL of the `sandbox serve` that holds the store; None if this process holds it.

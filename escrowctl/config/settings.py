@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from escrowctl.config.file import CONFIG_NAME, parse_toml, read_text, require_trusted, validate_config
 from escrowctl.config.folders import Folders
-from escrowctl.config.keys import KEYS, FoundKey, read_environ_key, read_key_file, refuse_in_base_url
-from escrowctl.config.origin import Origin, find_network, parse_base_url, refuse_prefix
+from escrowctl.config.keys import KEY_VARIABLES, FoundKey, read_environ_key, read_key_file, refuse_in_base_url
+from escrowctl.config.origin import Origin, find_network, parse_base_url, refuse_double_prefix
 from escrowctl.config.service import MAX_TIMEOUT, READ_TIMEOUT, WRITE_TIMEOUT, Service, WebhookSettings, read_released
 from escrowctl.contract.json import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
-from escrowctl.contract.redaction import shown
+from escrowctl.contract.redaction import star_possible_key
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, bad_value, command, not_sent
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Choice(NamedTuple):
         return named or ("test" if self.origin.is_loopback else "live")
 
 
-class LineValues(NamedTuple):
+class ServiceOptions(NamedTuple):
     """The values of the shared options that choose and reach the service; None if an option is not given."""
 
     profile: str | None = None
@@ -73,7 +73,7 @@ class Resolver:
     fits, `BAD_CONFIG` or `BAD_VALUE` for wrong or contradictory values, `STATE_UNUSABLE` for unusable folders.
     """
 
-    def __init__(self, line: LineValues, environ: Mapping[str, str], folders: Folders) -> None:
+    def __init__(self, line: ServiceOptions, environ: Mapping[str, str], folders: Folders) -> None:
         self._line = line
         self._environ = environ
         self._folders = folders
@@ -178,7 +178,7 @@ class Resolver:
         if self.config is not None and self.config.default_profile:
             name = self.config.default_profile
             return self.choose_profile(name, level=DEFAULT, source=f"default profile {name}")
-        has_key = any(name in environ for name in KEYS)
+        has_key = any(name in environ for name in KEY_VARIABLES)
         message = (
             "an API key is set, but no base URL: set ESCROWCTL_BASE_URL to the URL of the key's service."
             if has_key
@@ -189,7 +189,7 @@ class Resolver:
     def _choose_by_url(self, level: str, url: str, source: str, profile_name: str | None) -> Choice:
         profile = self._require_profile(profile_name) if profile_name is not None else None
         prefix = profile.api_prefix if profile else DEFAULT_API_PREFIX
-        origin = refuse_prefix(parse_base_url(url, source=source), prefix, source=source)
+        origin = refuse_double_prefix(parse_base_url(url, source=source), prefix, source=source)
         if profile is not None and str(profile.origin) != str(origin):
             raise bad_config(
                 f"{source} points to {origin}, but profile {profile_name} has the base URL {profile.origin}: "
@@ -198,7 +198,7 @@ class Resolver:
             )
         return Choice(level, origin, source, profile_name, profile)
 
-    def profile_name(self) -> str | None:
+    def find_profile_name(self) -> str | None:
         """Return the name of the profile that the line, the environment or config.toml gives. It may not exist."""
         if self._line.profile is not None:
             return self._line.profile
@@ -209,7 +209,7 @@ class Resolver:
         profile = self._require_profile(name)
         return Choice(level, profile.origin, source or f"--profile {name}", name, profile)
 
-    def find_pins(self) -> tuple[tuple[str, str], ...]:
+    def find_required_journals(self) -> tuple[tuple[str, str], ...]:
         """Return the ids that the journal must have, each with its source. All apply; none for a test service."""
         name = self._line.profile
         was_removed = name is not None and name not in self.profiles
@@ -235,7 +235,7 @@ class Resolver:
         if found is None:
             url = choice.origin.base_url
             service_option = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {url}"
-            unused_variable = next((name for name in KEYS if self._environ.get(name)), None)
+            unused_variable = next((name for name in KEY_VARIABLES if self._environ.get(name)), None)
             stored = self.credentials.find(choice.profile_name) if choice.profile_name else None
             elsewhere = f"; the stored key is for {stored.origin}" if stored else ""
             raise not_sent(
@@ -269,7 +269,7 @@ class Resolver:
         stored = self.credentials.find(choice.profile_name)
         if stored is None or stored.origin != str(choice.origin):
             return None
-        source = "the keyring" if stored.in_keyring else str(self.credentials.path)
+        source = "the keyring" if stored.is_in_keyring else str(self.credentials.path)
         return FoundKey(self.credentials.reveal(stored), source)
 
     def _find_environ_key(self, choice: Choice) -> FoundKey | None:
@@ -310,7 +310,7 @@ class Resolver:
         if name in self.profiles:
             return self.profiles[name]
         listing = f"the profiles are: {', '.join(sorted(self.profiles))}" if self.profiles else "it has no profiles"
-        raise bad_config(f'there is no profile "{shown(name)}" in {self.config_path} ({listing}).')
+        raise bad_config(f'there is no profile "{star_possible_key(name)}" in {self.config_path} ({listing}).')
 
     def find_timeouts(self, profile: "Profile | None") -> tuple[float, float]:
         """Return the seconds for one attempt to read and to write."""
@@ -329,11 +329,11 @@ def check_timeout(seconds: float) -> float:
 def check_mode(text: str, *, name: str) -> str:
     """Return the mode. Raises `ErrorCode.BAD_VALUE`, which quotes `name`, if it is neither test nor live."""
     if text not in MODES:
-        raise bad_value(f'{name} "{shown(text)}" is neither test nor live.')
+        raise bad_value(f'{name} "{star_possible_key(text)}" is neither test nor live.')
     return text
 
 
-def refuse_other_service(line: LineValues) -> None:
+def refuse_other_service(line: ServiceOptions) -> None:
     """Raise EscrowctlError `ErrorCode.BAD_VALUE` for options that `--sandbox` excludes, or a bad time-out."""
     for name, value in (("--profile", line.profile), ("--base-url", line.base_url)):
         if value is not None:
@@ -357,11 +357,11 @@ def _apply_profile(service: Service, profile: "Profile") -> Service:
         released=_fold_all(profile.status.released),
         failed=_fold_all(profile.status.failed),
         pending=_fold_all(profile.status.pending),
-        webhooks=find_webhooks(profile),
+        webhooks=find_webhook_settings(profile),
     )
 
 
-def find_webhooks(profile: "Profile | None") -> WebhookSettings:
+def find_webhook_settings(profile: "Profile | None") -> WebhookSettings:
     """Return a profile's settings for webhooks; without a profile, the built-in values."""
     return WebhookSettings(**profile.webhook.model_dump()) if profile else WebhookSettings()
 

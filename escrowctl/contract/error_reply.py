@@ -9,8 +9,8 @@ import re
 from escrowctl.contract.json import JsonValue, Number, fold_name
 from escrowctl.contract.record import as_text, unwrap_text
 
-CODES = frozenset({"code", "errcode", "responsecode"})
-STATUS_CODES = frozenset({"status", "statuscode"})
+CODE_NAMES = frozenset({"code", "errcode", "responsecode"})
+STATUS_CODE_NAMES = frozenset({"status", "statuscode"})
 
 _ERROR_WORDS = frozenset({"error", "fail", "failed", "failure", "rejected", "declined"})
 _OUTCOME_NAMES = frozenset({"status", "state", "type", "object", "result", "outcome"})
@@ -19,26 +19,32 @@ _OK_CODE = r"2[0-9]{2}"
 _HTTP_ERROR = r"[45][0-9]{2}"
 
 
-def find_error(document: JsonValue, *, sent: JsonValue = None, data: frozenset[str] = frozenset()) -> str | None:
+def find_error(
+    document: JsonValue, *, sent_document: JsonValue = None, data_names: frozenset[str] = frozenset()
+) -> str | None:
     """Return the part of a 2xx reply that says that the call failed, such as `field "error"`; None if no part does.
 
-    A field that only echoes its value in `sent` is ignored. `data` names fields that are data in this reply: a
+    A field that only echoes its value in `sent_document` is ignored. `data_names` names fields that are data in this reply: a
     code, a numeric status or a message in one of them is ignored too.
     """
     if isinstance(document, list):
-        found = (find_error(item, sent=sent, data=data) for item in document if not isinstance(item, bool))
+        found = (
+            find_error(item, sent_document=sent_document, data_names=data_names)
+            for item in document
+            if not isinstance(item, bool)
+        )
         return next(filter(None, found), None)
     if not isinstance(document, dict):
         says_error = isinstance(document, str) and _ERROR_WORDS & set(re.findall(r"[a-z]+", document.casefold()))
         return "its text" if says_error or document is False else None
-    echoed = sent if isinstance(sent, dict) else {}
+    echoed = sent_document if isinstance(sent_document, dict) else {}
     fields = [(name, value) for name, value in document.items() if name not in echoed or echoed[name] != value]
     named = {fold_name(name) for name, value in fields if not _means_no_error(value)}
     # The message of a problem document (RFC 9457 section 3.1), and a message that is the only field.
     message_names = {"detail"} if {"title", "detail"} <= named else set()
     message_names |= {"message", "msg"} if len(document) == 1 else set()
     for name, value in fields:
-        if fold_name(name) in (message_names & named) - data or _says_failure(name, value, data):
+        if fold_name(name) in (message_names & named) - data_names or _says_failure(name, value, data_names):
             return f'field "{name[:40]}"'
     return None
 
@@ -46,10 +52,10 @@ def find_error(document: JsonValue, *, sent: JsonValue = None, data: frozenset[s
 def _says_failure(field: str, value: JsonValue, data: frozenset[str]) -> bool:
     name = fold_name(field)
     # With its separators: a `response_code` is often the number of an approval.
-    if field.casefold() in CODES:
+    if field.casefold() in CODE_NAMES:
         is_success = re.fullmatch(_OK_CODE, (as_text(value) or "").strip())
         return name not in data and not _means_no_error(value) and not is_success
-    if name in STATUS_CODES and name not in data and re.fullmatch(_HTTP_ERROR, as_text(value) or ""):
+    if name in STATUS_CODE_NAMES and name not in data and re.fullmatch(_HTTP_ERROR, as_text(value) or ""):
         return True
     if name in _OUTCOME_NAMES:
         word = (unwrap_text(value) or "").strip().casefold()

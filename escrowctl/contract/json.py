@@ -158,14 +158,14 @@ class Document(NamedTuple):
     value: JsonValue
 
 
-class Broken(NamedTuple):
+class UnreadableReply(NamedTuple):
     """A reply that could not be read, and its first characters for a person to look at."""
 
     defect: Defect
     excerpt: str = ""
 
 
-Reply = Document | Broken
+Reply = Document | UnreadableReply
 
 
 class _DefectError(Exception):
@@ -252,15 +252,15 @@ def read_reply(body: bytes) -> Reply:
     # Each value follows a comma or an opening bracket, and each key precedes a value: two counts bound everything.
     # They include commas and brackets inside texts, which only makes the limit stricter.
     if body.count(b",") >= MAX_VALUES or body.count(b"{") + body.count(b"[") > MAX_VALUES:
-        return Broken(Defect.TOO_MANY, make_excerpt(body))
+        return UnreadableReply(Defect.TOO_MANY, make_excerpt(body))
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
-        return Broken(Defect.NOT_UTF8, make_excerpt(body))
+        return UnreadableReply(Defect.NOT_UTF8, make_excerpt(body))
     try:
         return Document(_parse(text))
     except _DefectError as found:
-        return Broken(found.defect, make_excerpt(body))
+        return UnreadableReply(found.defect, make_excerpt(body))
 
 
 def fold_name(name: str) -> str:
@@ -268,15 +268,15 @@ def fold_name(name: str) -> str:
     return re.sub(r"[\W_]", "", name).casefold()
 
 
-def carries(value: JsonValue, text: str) -> bool:
+def contains_text(value: JsonValue, text: str) -> bool:
     """Whether a record contains this text as a value, at any depth."""
     match value:
         case str():
             return value == text
         case dict():
-            return any(carries(item, text) for item in value.values())
+            return any(contains_text(item, text) for item in value.values())
         case list():
-            return any(carries(item, text) for item in value)
+            return any(contains_text(item, text) for item in value)
         case _:
             return False
 

@@ -15,7 +15,7 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import NamedTuple
 
 from escrowctl.contract.json import Number
-from escrowctl.contract.record import Located
+from escrowctl.contract.record import KnownFields
 from escrowctl.errors import bad_value, command
 
 _CODES_BY_MINOR_DIGITS = {
@@ -70,7 +70,7 @@ class Money(NamedTuple):
         return f"{self.amount} {self.currency}"
 
 
-def money_of(located: Located | None) -> Money | None:
+def find_money(located: KnownFields | None) -> Money | None:
     """Return a record's money; None if its amount or its currency is not known."""
     if located is None or located.amount is None or located.currency is None:
         return None

@@ -34,8 +34,8 @@ class Operation(NamedTuple):
     path: str
     noun: str
     done: str = ""
-    standing: Provenance = Provenance.PUBLISHED
-    once_only: bool = False
+    provenance: Provenance = Provenance.PUBLISHED
+    is_once_only: bool = False
     """Whether it is always wrong to repeat it for one record. An identical create or update may be intended."""
 
     @property
@@ -44,16 +44,16 @@ class Operation(NamedTuple):
         return self.method not in READING_METHODS
 
     @property
-    def makes_record(self) -> bool:
+    def creates_record(self) -> bool:
         """Whether it creates a record whose id only the reply has."""
         return self.name.startswith("create_")
 
     @property
     def is_confidential(self) -> bool:
         """Whether its bodies may hold a secret. Bodies about transactions and users hold none."""
-        return self.standing is Provenance.RAW or self.noun == "webhook"
+        return self.provenance is Provenance.RAW or self.noun == "webhook"
 
-    def fill(self, resource_id: str | None = None) -> str:
+    def fill_path(self, resource_id: str | None = None) -> str:
         """Return the path with the id filled in. The id must have passed `contract.identifiers.parse_id`."""
         if "{id}" not in self.path:
             return self.path
@@ -65,10 +65,10 @@ class Operation(NamedTuple):
 CREATE_TRANSACTION = Operation("create_transaction", "create", "POST", "/transactions", "transaction", "created")
 GET_TRANSACTION = Operation("get_transaction", "get", "GET", "/transactions/{id}", "transaction")
 RELEASE_TRANSACTION = Operation(
-    "release_transaction", "release", "PUT", "/transactions/{id}/release", "transaction", "released", once_only=True
+    "release_transaction", "release", "PUT", "/transactions/{id}/release", "transaction", "released", is_once_only=True
 )
 LIST_TRANSACTIONS = Operation(
-    "list_transactions", "list", "GET", "/transactions", "transaction", standing=Provenance.OBSERVED
+    "list_transactions", "list", "GET", "/transactions", "transaction", provenance=Provenance.OBSERVED
 )
 UPDATE_TRANSACTION = Operation(
     "update_transaction", "update", "PUT", "/transactions/{id}", "transaction", "updated", Provenance.OBSERVED
@@ -89,12 +89,12 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 
 
-def make_foreign(method: str, path: str) -> Operation:
+def make_raw_operation(method: str, path: str) -> Operation:
     """Return the operation of a call that is not in the interface. Its `path` is complete and has no `{id}`."""
-    return Operation(f"call_{method.lower()}", "call", method, path, "record", standing=Provenance.RAW)
+    return Operation(f"call_{method.lower()}", "call", method, path, "record", provenance=Provenance.RAW)
 
 
-BY_NAME = {operation.name: operation for operation in OPERATIONS}
+OPERATIONS_BY_NAME = {operation.name: operation for operation in OPERATIONS}
 """Name -> operation. Raw operations are not in it."""
 
 DEFAULT_API_PREFIX = "/api/v1"

@@ -22,7 +22,7 @@ class NextPage(NamedTuple):
     query: str | None = None
 
 
-def find_next(document: JsonValue, last_id: str | None) -> NextPage:
+def find_next_page(document: JsonValue, last_id: str | None) -> NextPage:
     """Return the next page that a reply names. `last_id` is the id of the last item in that reply."""
     fields = dict(_list_fields(document))
     has_more = fields.get("hasmore", fields.get("hasnextpage"))

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from escrowctl.contract.operations import OPERATIONS, READING_METHODS, Operation, make_foreign
+from escrowctl.contract.operations import OPERATIONS, READING_METHODS, Operation, make_raw_operation
 from escrowctl.errors import bad_value
 
 _SEGMENT = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]*", re.ASCII)
@@ -46,7 +46,7 @@ def parse_call(method: str, text: str, *, prefix: str) -> Call:
         found = re.fullmatch(operation.path.replace("{id}", "([^/]+)"), path)
         if found and method == operation.method and not operation.is_write:
             return Call(operation, found[1] if found.lastindex else None, query)
-    return Call(make_foreign(method, path), query=query)
+    return Call(make_raw_operation(method, path), query=query)
 
 
 def find_known_write(path: str) -> str | None:

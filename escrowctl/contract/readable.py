@@ -2,20 +2,20 @@
 
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import GET_TRANSACTION
-from escrowctl.contract.record import Record, find_items, is_another
+from escrowctl.contract.record import Record, find_items, has_other_id
 from escrowctl.errors import ErrorCode, EscrowctlError, command
 
 
-def why_unreadable(resource_id: str, record: Record) -> str | None:
+def explain_unreadable(resource_id: str, record: Record) -> str | None:
     """Return why a reply is not the escrow with this id, as a clause; None if it is.
 
     A reply is not the escrow if it has another id, is a list, or has no id, no status and no amount. A record
     without an id counts as the escrow if it has a status or an amount.
     """
-    located = record.located
-    if is_another(resource_id, located):
+    located = record.known
+    if has_other_id(resource_id, located):
         return f"the service answered for {resource_id} with the id {located.id}, which may be another escrow"
-    if list_of(record, noun=GET_TRANSACTION.noun) is not None:
+    if find_list_items(record, noun=GET_TRANSACTION.noun) is not None:
         return f"the service answered for {resource_id} with a list"
     if located.id is None and located.status is None and located.amount is None:
         return f"the service answered for {resource_id} with JSON that has no id, no status and no amount"
@@ -24,16 +24,16 @@ def why_unreadable(resource_id: str, record: Record) -> str | None:
 
 def require_escrow(resource_id: str, record: Record) -> None:
     """Raise `ErrorCode.UNREADABLE_REPLY` if a reply is not the escrow with this id."""
-    if (why := why_unreadable(resource_id, record)) is not None:
+    if (why := explain_unreadable(resource_id, record)) is not None:
         find = command(f"doctor --tx {resource_id}", "to find its fields")
         facts = {"id": resource_id, "body": record.document}
         raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, f"{why}.", hint=find, facts=facts)
 
 
-def list_of(record: Record, *, noun: str) -> list[JsonValue] | None:
+def find_list_items(record: Record, *, noun: str) -> list[JsonValue] | None:
     """Return the items of a reply that is a list and not a record; None for any other reply."""
     value = record.value
-    if record.located.id is not None or record.located.amount is not None:
+    if record.known.id is not None or record.known.amount is not None:
         return None
     if isinstance(value, dict) and len(value) > 1:
         # An array next to other fields may be a part of a record: it is a list only if it has a usual name.

@@ -51,7 +51,7 @@ class Pointers(NamedTuple):
 NO_POINTERS = Pointers()
 
 
-class Located(NamedTuple):
+class KnownFields(NamedTuple):
     """The fields of a record that escrowctl understands. A field that was not found is None.
 
     `unreadable` has the reasons why an amount or currency is unknown, such as `its amount "1,000" cannot be read`.
@@ -65,7 +65,7 @@ class Located(NamedTuple):
     unreadable: tuple[str, ...] = ()
 
 
-LOCATED = ("id", "status", "amount", "currency", "created")
+KNOWN_FIELD_NAMES = ("id", "status", "amount", "currency", "created")
 """The fields by name, in the order in which they are shown."""
 
 
@@ -74,7 +74,7 @@ class Record(NamedTuple):
 
     document: JsonValue
     value: JsonValue
-    located: Located
+    known: KnownFields
 
 
 class Records(NamedTuple):
@@ -87,31 +87,31 @@ class Records(NamedTuple):
 def make_record(document: JsonValue, *, pointers: Pointers, noun: str) -> Record:
     """Return the record inside a reply's envelope, with the fields that escrowctl understands."""
     value = unwrap(document, noun=noun, pointers=pointers)
-    return Record(document, value, locate(value, noun=noun, pointers=pointers, document=document))
+    return Record(document, value, find_known_fields(value, noun=noun, pointers=pointers, document=document))
 
 
 def make_item(item: JsonValue, *, pointers: Pointers, noun: str) -> Record:
     """Return an item of a list, with its known fields. If its only field is an object, this is the record."""
     only = next(iter(item.values())) if isinstance(item, dict) and len(item) == 1 else None
     value = only if isinstance(only, dict) else item
-    return Record(item, value, locate(value, noun=noun, pointers=pointers, document=item))
+    return Record(item, value, find_known_fields(value, noun=noun, pointers=pointers, document=item))
 
 
-def describe(located: Located | None) -> str:
+def describe_record(located: KnownFields | None) -> str:
     """Return a record in a few words, such as `held 100 USD`; `unreadable` without a record."""
     if located is None:
         return "unreadable"
     return " ".join(part for part in (located.status, describe_money(located)) if part) or "no status or amount found"
 
 
-def describe_money(located: Located | None) -> str:
+def describe_money(located: KnownFields | None) -> str:
     """Return `100 USD`, or the part of it that is known."""
     if located is None or located.amount is None:
         return ""
     return f"{located.amount} {located.currency or ''}".rstrip()
 
 
-def is_another(resource_id: str, located: Located) -> bool:
+def has_other_id(resource_id: str, located: KnownFields) -> bool:
     """Whether a record has another id than the one under which it was read. Case does not matter."""
     return located.id is not None and located.id.casefold() != resource_id.casefold()
 
@@ -173,9 +173,9 @@ def _find_array(document: JsonValue, names: tuple[str, ...], *, envelopes: int) 
     return _find_array(only, names, envelopes=envelopes - 1) if isinstance(only, dict) else None
 
 
-def locate(
+def find_known_fields(
     record: JsonValue, *, noun: str, pointers: Pointers | None = None, document: JsonValue = None, any_case: bool = True
-) -> Located:
+) -> KnownFields:
     """Return the id, status, amount, currency and time of creation of a record, as far as they can be found.
 
     An id may be text or a number; an amount may be a number, digits in text, or an object that holds both amount and
@@ -184,7 +184,7 @@ def locate(
     for a request, because a service may not know `Amount`.
     """
     if not isinstance(record, dict):
-        return Located()
+        return KnownFields()
     paths = pointers or Pointers()
     fields = _fold_names(record) if any_case else record
 
@@ -205,7 +205,7 @@ def locate(
         return [value for name, value in record.items() if (name.casefold() if any_case else name) == usual]
 
     amount, currency, unreadable = _find_money(find_all(paths.amount, "amount"), find_all(paths.currency, "currency"))
-    return Located(
+    return KnownFields(
         id=find_text_at(paths.id, _id_names(noun), as_text),
         status=find_text_at(paths.status, _status_names(noun), unwrap_text),
         amount=amount,
@@ -231,15 +231,15 @@ def find_id_pointers(record: JsonValue, *, noun: str) -> list[str]:
         for name, value in record.items():
             if name.casefold() == usual and is_id(as_text(value)):
                 return [f"/{_escape_pointer(name)}"]
-    texts = ((pointer, value) for pointer, value in walk(record) if isinstance(value, str))
+    texts = ((pointer, value) for pointer, value in walk_values(record) if isinstance(value, str))
     return [pointer for pointer, text in texts if re.fullmatch(_LIKE_AN_ID, text) and not re.match(_DATE, text)]
 
 
-def walk(value: JsonValue, prefix: str = "") -> Iterator[tuple[str, JsonValue]]:
+def walk_values(value: JsonValue, prefix: str = "") -> Iterator[tuple[str, JsonValue]]:
     """Yield the JSON Pointer and the value of each field that is not an object, at any depth. Arrays are values."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from walk(inner, f"{prefix}/{_escape_pointer(name)}")
+            yield from walk_values(inner, f"{prefix}/{_escape_pointer(name)}")
     else:
         yield prefix, value
 
@@ -250,8 +250,8 @@ def find_text(document: JsonValue, name: str) -> str | None:
     return next((as_text(value) for field, value in fields if fold_name(field) == fold_name(name)), None)
 
 
-def find_usual(record: JsonValue, field: str, *, noun: str) -> str | None:
-    """Return the JSON Pointer to the usual name under which `locate` finds `field` (such as `id`), or None."""
+def find_usual_name(record: JsonValue, field: str, *, noun: str) -> str | None:
+    """Return the JSON Pointer to the usual name under which `find_known_fields` finds `field` (such as `id`), or None."""
     names = {"id": _id_names, "status": _status_names}.get(field, lambda _: (field,))(noun)
     fields = record.items() if isinstance(record, dict) else ()
     spelled = {name.casefold(): name for name, value in fields if value is not None}

@@ -97,7 +97,7 @@ class Secret:
         return self._text
 
     @property
-    def end(self) -> str | None:
+    def last_four(self) -> str | None:
         """The last four characters, to tell keys apart; None for a key with fewer than 16."""
         return self._text[-4:] if len(self._text) >= 16 else None
 
@@ -142,7 +142,7 @@ _star_short = lru_cache(maxsize=256)(_star)
 """Cached, because replies repeat the same names and values of headers."""
 
 
-def shown(value: str) -> str:
+def star_possible_key(value: str) -> str:
     """Return a typed value for a message: stars if it could be an API key, else the value.
 
     A key typed in the wrong place is not a known key. So each value of 16 or more visible characters with letters

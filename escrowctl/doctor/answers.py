@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from escrowctl.client.http import Exchange
-from escrowctl.client.problem import REDIRECTS, connection_hint
+from escrowctl.client.problem import REDIRECTS, advise_connection
 from escrowctl.client.reader import Reader
 from escrowctl.client.retry import parse_date
-from escrowctl.config.origin import ends_in
+from escrowctl.config.origin import ends_with_prefix
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import API_PREFIXES, LIST_TRANSACTIONS, LIST_WEBHOOKS, Operation
 from escrowctl.doctor.finding import Finding, Verdict
@@ -49,7 +49,7 @@ class Probe(NamedTuple):
 Ask = Callable[[Service, Operation], Probe]
 
 
-def ask(
+def request_list(
     open_reader: Callable[[Service], AbstractContextManager[Reader]],
     now: Callable[[], datetime],
     service: Service,
@@ -91,13 +91,13 @@ def check_access(service: Service, probe: Probe, ask_again: Ask) -> tuple[Findin
 def _check_other_prefixes(service: Service, probe: Probe, ask_again: Ask) -> tuple[Finding, str | None]:
     assert probe.error is not None, "the path is absent"
     for prefix in API_PREFIXES:
-        if prefix == service.api_prefix or ends_in(service.origin, prefix):
+        if prefix == service.api_prefix or ends_with_prefix(service.origin, prefix):
             continue
         other = ask_again(service._replace(api_prefix=prefix), LIST_WEBHOOKS)
         if other.error is None or other.error.code in _DENIED_CODES:
             finding = Finding("access", Verdict.FAILED, f"{probe}; {other}", (_hint_at_prefix(service, prefix),))
             return finding, prefix if other.error is None else None
-    return Finding("access", Verdict.FAILED, probe.error.message, (connection_hint(service, ""),)), None
+    return Finding("access", Verdict.FAILED, probe.error.message, (advise_connection(service, ""),)), None
 
 
 def _hint_at_prefix(service: Service, prefix: str) -> Hint:
@@ -110,10 +110,10 @@ def _hint_at_prefix(service: Service, prefix: str) -> Hint:
 def check_clock(probe: Probe) -> Finding:
     """Compare this machine's clock with the Date header of an answer (RFC 9110 section 6.6.1)."""
     answer = probe.exchange.answer if probe.exchange else None
-    date = parse_date(answer.header("Date") or "") if answer else None
+    date = parse_date(answer.find_header("Date") or "") if answer else None
     if answer is None or date is None:
         return Finding("clock", Verdict.SKIPPED, "the service sent no date")
-    if (answer.header("Age") or "0").strip("0"):
+    if (answer.find_header("Age") or "0").strip("0"):
         return Finding("clock", Verdict.SKIPPED, "a cache answered in place of the service")
     seconds = round((probe.at - date).total_seconds())
     if abs(seconds) <= _MAX_CLOCK_SECONDS:

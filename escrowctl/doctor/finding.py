@@ -26,10 +26,10 @@ class Finding(NamedTuple):
 
     name: str
     verdict: Verdict
-    finding: str
+    description: str
     hints: tuple[Hint, ...] = ()
 
 
-def fail(name: str, error: EscrowctlError) -> Finding:
+def make_failure(name: str, error: EscrowctlError) -> Finding:
     """Return the finding of a check that failed with this error."""
     return Finding(name, Verdict.FAILED, error.message, error.hints)

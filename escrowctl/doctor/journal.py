@@ -28,7 +28,7 @@ def check_journal(journal: Journal, clock: Callable[[], float]) -> Iterator[Find
     yield verified
     if verified.verdict is Verdict.FAILED:
         return
-    names = [entry.name for entry in journal.all(Selection(_PAGE, states=(State.UNKNOWN,)))]
+    names = [entry.name for entry in journal.select_all(Selection(_PAGE, states=(State.UNKNOWN,)))]
     if not names:
         yield Finding("unknown", Verdict.OK, "no write has an unknown outcome")
         return
@@ -39,15 +39,15 @@ def check_journal(journal: Journal, clock: Callable[[], float]) -> Iterator[Find
 
 def _verify_journal(journal: Journal, clock: Callable[[], float]) -> Finding:
     storage = journal.storage
-    if not storage.is_there:
-        return Finding("journal", Verdict.SKIPPED, f"there is no {storage.where}: the first write creates it")
+    if not storage.exists:
+        return Finding("journal", Verdict.SKIPPED, f"there is no {storage.location}: the first write creates it")
     end = clock() + _CHAIN_SECONDS
-    found = verify(storage, is_late=lambda: clock() > end)
+    found = verify(storage, is_time_over=lambda: clock() > end)
     hints = (command("journal verify", "to verify it all", bare=True),) if found.problem or found.is_partial else ()
     if found.problem is not None:
-        return Finding("journal", Verdict.FAILED, f"{storage.where}: {found.problem}", hints)
+        return Finding("journal", Verdict.FAILED, f"{storage.location}: {found.problem}", hints)
     extent = f"the first {found.records} are verified" if found.is_partial else "verified"
-    described = f"{storage.where}: id {storage.journal_id}, {head_of(storage).sequence} records, {extent}"
+    described = f"{storage.location}: id {storage.journal_id}, {head_of(storage).sequence} records, {extent}"
     return Finding("journal", Verdict.OK, described, hints)
 
 

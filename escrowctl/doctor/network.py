@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from escrowctl.client.http import Exchange, Fault
 from escrowctl.client.transport import resolve_name
-from escrowctl.config.origin import Origin, find_proxy, find_proxy_name, hide_userinfo
+from escrowctl.config.origin import Origin, find_proxy, find_proxy_variable, hide_userinfo
 from escrowctl.config.service import Service
 from escrowctl.doctor.finding import Finding, Verdict
 from escrowctl.errors import Hint
@@ -21,14 +21,14 @@ _MAX_ADDRESSES = 3
 
 def check_proxy(origin: Origin, environ: Mapping[str, str]) -> Finding:
     """Report the proxy for requests to `origin`. Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a bad one."""
-    proxy, name = find_proxy(origin, environ), find_proxy_name(environ)
+    proxy, name = find_proxy(origin, environ), find_proxy_variable(environ)
     if proxy is not None:
         return Finding("proxy", Verdict.OK, f"{hide_userinfo(proxy)} (from {name})")
     why = f"; {name} does not apply: {origin.host} is loopback or in NO_PROXY" if name else ""
     return Finding("proxy", Verdict.OK, f"none{why}")
 
 
-def check_name(service: Service, *, monotonic: Callable[[], float]) -> Finding:
+def check_host_name(service: Service, *, monotonic: Callable[[], float]) -> Finding:
     """Check that the first host to connect to, the proxy or else the service, has an IP address."""
     proxy = service.network.proxy
     host = (urlsplit(proxy).hostname if proxy else None) or service.origin.host
@@ -44,7 +44,9 @@ def check_name(service: Service, *, monotonic: Callable[[], float]) -> Finding:
     return Finding("dns", Verdict.OK, f"{host}: {', '.join(addresses[:_MAX_ADDRESSES])}{more}{whose}")
 
 
-def check_way(exchange: Exchange, service: Service, *, hints: tuple[Hint, ...], now: datetime) -> Iterator[Finding]:
+def check_connection(
+    exchange: Exchange, service: Service, *, hints: tuple[Hint, ...], now: datetime
+) -> Iterator[Finding]:
     """Check the TCP and TLS connection of a request, until the first failure, which gets the `hints`."""
     peer, proxy = exchange.peer, exchange.proxy
     reason = f"{(exchange.fault or Fault.BROKEN_OFF).value}{f' ({exchange.detail})' if exchange.detail else ''}"

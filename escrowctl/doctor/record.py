@@ -8,17 +8,17 @@ from typing import NamedTuple
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.money import MINOR_DIGITS, Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
-from escrowctl.contract.readable import why_unreadable
+from escrowctl.contract.readable import explain_unreadable
 from escrowctl.contract.record import (
     Pointers,
     Record,
     as_amount,
     as_text,
-    find_usual,
-    is_another,
+    find_usual_name,
+    has_other_id,
     make_record,
     resolve_pointer,
-    walk,
+    walk_values,
 )
 from escrowctl.doctor.finding import Finding, Verdict
 from escrowctl.errors import Hint, command
@@ -49,7 +49,7 @@ class SentMoney(NamedTuple):
     money: Money
 
 
-def find_sent(entries: Sequence[Entry], names: Sequence[str]) -> SentMoney | None:
+def find_sent_money(entries: Sequence[Entry], names: Sequence[str]) -> SentMoney | None:
     """Return the money in the done creates of an escrow; None if no entry has it, or if entries differ.
 
     `entries` are the writes that created the escrow. `names` are those of its service.
@@ -65,20 +65,20 @@ def find_sent(entries: Sequence[Entry], names: Sequence[str]) -> SentMoney | Non
     return own[0] if len({one.money for one in own}) == 1 else None
 
 
-class Examination:
-    """The checks of one record, read by its id. `found` maps a field to its JSON Pointer if that is certain."""
+class RecordCheck:
+    """The checks of one record, read by its id. `found_pointers` maps a field to its JSON Pointer if that is certain."""
 
     def __init__(self, record: Record, resource_id: str, pointers: Pointers, sent: SentMoney | None) -> None:
         self._document = record.document
         self._id = resource_id
         self._pointers = pointers
         self._sent = sent
-        self.found: dict[str, str] = {}
+        self.found_pointers: dict[str, str] = {}
 
     def check(self, field: str) -> Finding:
         """Check one of `FIELDS`. Check them in order: the id decides which part of the reply is the record."""
         record, pointer, expected = self._read_record(), getattr(self._pointers, field), self._find_expected(field)
-        if (value := getattr(record.located, field)) is not None:
+        if (value := getattr(record.known, field)) is not None:
             return self._compare(field, value)
         candidates = self._find_candidates(field)
         if pointer is not None:
@@ -89,23 +89,23 @@ class Examination:
         fitting = [one for one in candidates if field == "id" or _NAME_PATTERNS[field].search(one)]
         shown = " or ".join(self._describe_candidate(one) for one in candidates[:_MAX_SHOWN])
         if expected is not None and len(candidates) == 1 and fitting:
-            self.found[field] = candidates[0]
+            self.found_pointers[field] = candidates[0]
             source = f"as sent ({self._sent.entry})" if self._sent and field != "id" else "the requested id"
             return Finding(field, Verdict.FOUND, f"{shown}, {source}", _hint_to_store(field, candidates))
         if not candidates:
             shown = f"no field looks like the {field}" if expected is None else f"no field has the value {expected}"
-        look = command(f"api GET {GET_TRANSACTION.fill(self._id)}", "to see the complete reply")
-        is_another_reply = field == "id" and not candidates and why_unreadable(self._id, record) is not None
+        look = command(f"api GET {GET_TRANSACTION.fill_path(self._id)}", "to see the complete reply")
+        is_another_reply = field == "id" and not candidates and explain_unreadable(self._id, record) is not None
         verdict = Verdict.FAILED if is_another_reply else Verdict.UNCLEAR
         return Finding(field, verdict, shown, _hint_to_store(field, fitting, f"if it is the {field}") or (look,))
 
     def _compare(self, field: str, value: object) -> Finding:
         """Compare the value of a field that was found with the expected value, if that is known."""
         record, expected = self._read_record(), self._find_expected(field)
-        place = getattr(self._pointers, field) or find_usual(record.value, field, noun=_NOUN) or "in the amount:"
+        place = getattr(self._pointers, field) or find_usual_name(record.value, field, noun=_NOUN) or "in the amount:"
         shown = f"{place} {_shorten(str(value))}"
         if field == "id":
-            if not is_another(self._id, record.located):
+            if not has_other_id(self._id, record.known):
                 return Finding(field, Verdict.OK, shown)
             hints = _hint_to_store(field, self._find_candidates(field))
             return Finding(field, Verdict.FAILED, f"{shown}, but {self._id} was requested", hints)
@@ -116,7 +116,7 @@ class Examination:
         return Finding(field, Verdict.WARNING, f"{shown}, but {expected} was sent ({self._sent.entry})")
 
     def _read_record(self, **changed: str) -> Record:
-        pointers = self._pointers._replace(**self.found)._replace(**changed)
+        pointers = self._pointers._replace(**self.found_pointers)._replace(**changed)
         return make_record(self._document, pointers=pointers, noun=_NOUN)
 
     def _find_expected(self, field: str) -> object:
@@ -130,11 +130,13 @@ class Examination:
         expected = self._find_expected(field)
         for place in (self._read_record().value, self._document):
             found = [
-                pointer for pointer, value in walk(place) if pointer and self._may_hold_field(field, pointer, value)
+                pointer
+                for pointer, value in walk_values(place)
+                if pointer and self._may_hold_field(field, pointer, value)
             ]
             if expected is not None:
                 # With this pointer stored, another part of the reply may be the record.
-                found = [one for one in found if getattr(self._read_record(**{field: one}).located, field) == expected]
+                found = [one for one in found if getattr(self._read_record(**{field: one}).known, field) == expected]
             if found:
                 return found
         return []

@@ -32,7 +32,7 @@ class Account:
         return hash((self.name, self.fingerprint))
 
     @cached_property
-    def of_entry(self) -> "Account":
+    def as_stored(self) -> "Account":
         """This account as an entry stores it: with a new fingerprint of the key, but without the key."""
         salt = os.urandom(_SALT_BYTES).hex()
         return Account(self.name, _fingerprint(salt, self.key) if self.key else self.fingerprint)

@@ -12,7 +12,7 @@ from decimal import ROUND_UP, Decimal, localcontext
 from escrowctl.contract.money import sum_exactly
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.journal.fold import Folded
+from escrowctl.journal.fold import StoredEntry
 from escrowctl.journal.model import POSSIBLE_STATES, Caps, Entry, Intent
 from escrowctl.journal.reasons import Reason
 from escrowctl.journal.storage import TotalKey, Transaction
@@ -44,8 +44,8 @@ def check_caps(
         raise _capped(intent, f"the profile {profile} has caps, but none for {currency}, so {currency} is refused.")
 
     def read_amounts(currency: str) -> list[Decimal]:
-        totals = transaction.totals(intent.operation, currency, since=today)
-        return [amount for key, amount in totals.items() if {*intent.names} & {key.service, key.site}]
+        totals = transaction.read_totals(intent.operation, currency, since=today)
+        return [amount for key, amount in totals.items() if {*intent.service_names} & {key.service, key.site}]
 
     spent, unknown = read_amounts(currency), read_amounts(_NO_CURRENCY)
     if earlier is not None and earlier.counted_on >= today:
@@ -91,7 +91,7 @@ def count_in_total(entry: Entry) -> Decimal:
     return counted_amount(entry)
 
 
-def change_totals(before: Folded | None, after: Folded) -> dict[TotalKey, Decimal]:
+def compare_totals(before: StoredEntry | None, after: StoredEntry) -> dict[TotalKey, Decimal]:
     """Return the changes of the totals when one more record changes an entry from `before` to `after`."""
     was, now = (count_in_total(folded.entry) if folded else Decimal(0) for folded in (before, after))
     key = total_key(after.entry)

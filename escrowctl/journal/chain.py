@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
 
 JOURNAL_KINDS = (Kind.OPENING, Kind.REASON, Kind.CLOSING)
-JOURNAL = 0
+NO_ENTRY = 0
 """The entry number of all records about the journal itself."""
 
 
@@ -53,7 +53,7 @@ class Head(NamedTuple):
     digest: str
 
 
-EMPTY = Head(0, GENESIS)
+EMPTY_HEAD = Head(0, GENESIS)
 """The head of a chain without records."""
 
 

@@ -12,7 +12,7 @@ from escrowctl.journal.model import (
     DECIDED_RESEND,
     LOST_IN_FLIGHT,
     UNSETTLED,
-    Begin,
+    AttemptRequest,
     Caps,
     Entry,
     Intent,
@@ -44,7 +44,7 @@ class Commit:
         for number in self._held:
             self._locks.free(number)
 
-    def begin_or_refuse(self, begin: Begin) -> Entry | EscrowctlError:
+    def begin_or_refuse(self, begin: AttemptRequest) -> Entry | EscrowctlError:
         """Record one intent, and return its entry in flight.
 
         If the intent was sent before, return the earlier entry. If it is refused, return the error. Raises
@@ -63,12 +63,12 @@ class Commit:
         facts = facts_of_settlement(settlement)
         if now is not None and (now.request_id, now.state) == (entry.request_id, State.IN_FLIGHT):
             return self.transaction.append(entry.number, Kind.SETTLEMENT, facts, at=at)
-        if now is None or entry.request_id not in now.requests:
+        if now is None or entry.request_id not in now.request_ids:
             number = self.transaction.next_number()
             intent = facts_of_intent(entry.intent, attempt=1, request_id=entry.request_id)
             self.transaction.append(number, Kind.INTENT, intent, at=at)
             self.transaction.append(number, Kind.SETTLEMENT, facts, at=at)
-        return guards.taken_over(entry, settlement)
+        return guards.entry_taken_over(entry, settlement)
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
         """Record an outcome that was found later. Raises `ErrorCode.BUSY` if the entry has changed."""
@@ -84,7 +84,7 @@ class Commit:
         self._require_unchanged(entry)
         return self._record_decision(entry, settlement, decision)
 
-    def find_known(self, intent: Intent, *, resend_throttled: bool) -> tuple[Entry | None, Entry | None]:
+    def find_repeated(self, intent: Intent, *, resend_throttled: bool) -> tuple[Entry | None, Entry | None]:
         """Return (the entry that an intent repeats, the entry that it may send again); at most one is not None.
 
         The idempotency key finds both. Raises the error if a key, fingerprint or reference forbids the intent.
@@ -106,16 +106,16 @@ class Commit:
     def find_duplicates(self, intent: Intent, *, exclude: int | None = None) -> list[Entry]:
         """Return the current entries with a duplicate key of an intent. Other services and accounts are left out."""
         return [
-            read_now(entry, self._storage, self._locks)
+            refresh_entry(entry, self._storage, self._locks)
             for entry in self.transaction.find_by_keys(keys_to_check(intent))
             if entry.number != exclude and intent.may_share_account(entry.intent)
         ]
 
-    def _begin(self, begin: Begin) -> Entry:
+    def _begin(self, begin: AttemptRequest) -> Entry:
         if begin.again is not None:
             return self._begin_again(begin, begin.again)
         intent = begin.intent
-        sent, earlier = self.find_known(intent, resend_throttled=begin.resend_throttled)
+        sent, earlier = self.find_repeated(intent, resend_throttled=begin.resend_throttled)
         if sent is not None:
             return sent
         self.check_caps(intent, begin.caps, earlier=earlier)
@@ -124,7 +124,7 @@ class Commit:
             self.transaction.unplan(*begin.planned)
         return begun
 
-    def _begin_again(self, begin: Begin, entry: Entry) -> Entry:
+    def _begin_again(self, begin: AttemptRequest, entry: Entry) -> Entry:
         self._require_unchanged(entry)
         intent = begin.intent
         self._check_duplicates(self.find_duplicates(intent, exclude=entry.number), intent)
@@ -162,17 +162,17 @@ class Commit:
     def _require_unchanged(self, entry: Entry) -> None:
         """Raise `ErrorCode.BUSY` if an entry has changed since it was read."""
         stored = self.transaction.find(entry.number)
-        now = read_now(stored, self._storage, self._locks) if stored else None
+        now = refresh_entry(stored, self._storage, self._locks) if stored else None
         if now is None or (now.settlement, now.attempt) != (entry.settlement, entry.attempt):
             raise guards.entry_changed(entry)
 
 
-def read_now(entry: Entry, storage: Storage, locks: Locks) -> Entry:
+def refresh_entry(entry: Entry, storage: Storage, locks: Locks) -> Entry:
     """Return an entry in its current state. If its process ended while it was in flight, it is unknown."""
     if entry.state is not State.IN_FLIGHT or locks.is_held(entry.number):
         return entry
     # Its process may have settled it and freed the lock since it was read: then the stored entry counts.
-    now = next(iter(storage.entries([entry.number])), entry)
+    now = next(iter(storage.read_entries([entry.number])), entry)
     if now.state is not State.IN_FLIGHT or now.attempt != entry.attempt:
         return now
     return entry._replace(settlement=UNSETTLED._replace(outcome=Outcome.UNKNOWN, detail=LOST_IN_FLIGHT))

@@ -24,10 +24,12 @@ class Duplicate(NamedTuple):
 def list_duplicates(journal: Journal) -> list[Duplicate]:
     """Return all pairs of duplicates in a journal."""
     numbers: defaultdict[int, list[int]] = defaultdict(list)
-    for entry in journal.all(Selection(_PAGE, states=(State.DONE,))):
+    for entry in journal.select_all(Selection(_PAGE, states=(State.DONE,))):
         for key in duplicate_keys(entry):
             numbers[key].append(entry.number)
-    return find_pairs(journal.storage.entries({number for some in numbers.values() if some[1:] for number in some}))
+    return find_pairs(
+        journal.storage.read_entries({number for some in numbers.values() if some[1:] for number in some})
+    )
 
 
 def find_pairs(entries: Iterable[Entry]) -> list[Duplicate]:

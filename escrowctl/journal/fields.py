@@ -76,8 +76,8 @@ FIELDS = (
     Field("idempotency_key", "intent.idempotency_key", _INTENT, shown=True),
     Field("likeness", "intent.fingerprint", _INTENT),
     Field("despite", "intent.allowed_duplicates", _INTENT, pattern=_NUMBER_LIST, decode=_parse_numbers),
-    Field("account", "intent.account.of_entry.name", _INTENT, nullable=True),
-    Field("key_fingerprint", "intent.account.of_entry.fingerprint", _INTENT, nullable=True, pattern=_FINGERPRINT),
+    Field("account", "intent.account.as_stored.name", _INTENT, nullable=True),
+    Field("key_fingerprint", "intent.account.as_stored.fingerprint", _INTENT, nullable=True, pattern=_FINGERPRINT),
     Field("request_id", "request_id", _INTENT, shown=True),
     Field("operator", "intent.operator", _INTENT, listed=True),
     Field("attempt", "attempt", _INTENT, int, shown=True),
@@ -94,10 +94,10 @@ FIELDS = (
     Field("run_key", "intent.run_key", _INTENT, nullable=True),
     Field("origin", "origin", _IMPORT, nullable=True, pattern=_ORIGIN, queried=True, shown=True),
 )
-QUERIED = tuple(field.name for field in FIELDS if field.queried)
+QUERIED_FIELDS = tuple(field.name for field in FIELDS if field.queried)
 """The names of the fields that are columns of an entry's row."""
 
-VIEWED = ("entry", *(field.name.replace("resource_id", "id") for field in FIELDS if field.listed or field.shown))
+VIEW_MEMBERS = ("entry", *(field.name.replace("resource_id", "id") for field in FIELDS if field.listed or field.shown))
 """The names of the members in the view of a complete entry."""
 
 # To write records: the fields of each kind of record, and their paths in an Entry.
@@ -169,7 +169,7 @@ def entry_of(
     facts: Facts,
     *,
     history: tuple[Event, ...] = (),
-    requests: frozenset[str] = frozenset(),
+    request_ids: frozenset[str] = frozenset(),
     resends: int = 0,
     counted_on: str = "",
 ) -> Entry:
@@ -184,7 +184,7 @@ def entry_of(
         account=Account(facts["account"], facts["key_fingerprint"]),
     )
     settlement = settlement_of(facts)
-    parts[""] |= {"history": history, "requests": requests, "resends": resends, "counted_on": counted_on}
+    parts[""] |= {"history": history, "request_ids": request_ids, "resends": resends, "counted_on": counted_on}
     return Entry(number, intent, settlement, **parts[""])
 
 
@@ -208,18 +208,18 @@ def event_of(kind: str, at: str, facts: Mapping[str, Any]) -> Event:
             return Event(at, State(facts["state"]), facts["detail"])
 
 
-def view(entry: Entry, *, whole: bool) -> dict[str, JsonValue]:
-    """Return an entry as a JSON object without its history: the fields for lists, or if `whole` all of `VIEWED`."""
+def view(entry: Entry, *, is_complete: bool) -> dict[str, JsonValue]:
+    """Return an entry as a JSON object without its history: the fields for lists, or if `is_complete` all of `VIEW_MEMBERS`."""
     document: dict[str, JsonValue] = {"entry": entry.name}
     for field in FIELDS:
         if field.name == "resource_id":
             document["id"] = entry.record_id
-        elif field.listed or (whole and field.shown):
+        elif field.listed or (is_complete and field.shown):
             value = entry.shown_state if field.name == "state" else _read_path(entry, field.attribute.split("."))
             document[field.name] = Number(str(value)) if isinstance(value, int) else value
     if entry.state is State.NOT_SENT:
         document["sent_at"] = None
-    if whole and entry.is_open:
+    if is_complete and entry.is_open:
         document["settled_at"] = None
     return document
 

@@ -23,7 +23,7 @@ of many writes then changes few pages of a table ordered by key. SQLite's positi
 
 
 class StoredRow(NamedTuple):
-    """The row that is stored for an entry in addition to its records. `values` are the fields `QUERIED`.
+    """The row that is stored for an entry in addition to its records. `values` are the fields `QUERIED_FIELDS`.
 
     `records` is how many records the entry has, `latest` the latest date in the journal up to its last record.
     """
@@ -34,7 +34,7 @@ class StoredRow(NamedTuple):
     latest: str
 
 
-class Folded(NamedTuple):
+class StoredEntry(NamedTuple):
     """An entry built from its records, with its stored values (`facts`), its row and its duplicate keys."""
 
     entry: Entry
@@ -49,7 +49,7 @@ def next_link(head: Head, number: int, kind: Kind, facts: Facts, *, at: str) -> 
     return Link(record, record.digest(head.digest))
 
 
-def extend(before: Folded | None, link: Link, *, latest: str, facts: Facts | None = None) -> Folded:
+def add_record(before: StoredEntry | None, link: Link, *, latest: str, facts: Facts | None = None) -> StoredEntry:
     """Return an entry after one more record. Raises one of `fields.DECODING_ERRORS` if the record is not valid.
 
     `before` is None for a new entry. `latest` is the latest date of all earlier records in the journal. `facts` are
@@ -71,30 +71,32 @@ def extend(before: Folded | None, link: Link, *, latest: str, facts: Facts | Non
     else:
         counted_on = now[:10] if record.kind == Kind.INTENT else max(counted_on, facts["sent_at"][:10])
         history, requests, resends = (
-            (before.entry.history, before.entry.requests, before.entry.resends) if before else ((), frozenset[str](), 0)
+            (before.entry.history, before.entry.request_ids, before.entry.resends)
+            if before
+            else ((), frozenset[str](), 0)
         )
         entry = fields.entry_of(
             record.entry,
             facts,
             history=(*history, event),
-            requests=requests | {new["request_id"]},
+            request_ids=requests | {new["request_id"]},
             resends=max(resends, new.get("resends", 0)),
             counted_on=counted_on,
         )
-    row = StoredRow(tuple(facts[name] for name in fields.QUERIED), records + 1, counted_on, now)
-    return Folded(entry, facts, row, duplicate_keys(entry))
+    row = StoredRow(tuple(facts[name] for name in fields.QUERIED_FIELDS), records + 1, counted_on, now)
+    return StoredEntry(entry, facts, row, duplicate_keys(entry))
 
 
-def build(row: StoredRow, links: Iterable[tuple[Link, str]]) -> Folded:
+def rebuild_entry(row: StoredRow, links: Iterable[tuple[Link, str]]) -> StoredEntry:
     """Return an entry from its stored row and its records. Each record comes with the digest before it.
 
     Raises one of `fields.DECODING_ERRORS`: ValueError if a record was changed or does not match the row.
     """
-    found: Folded | None = None
+    found: StoredEntry | None = None
     for link, previous in links:
         if link.digest != link.record.digest(previous):
             raise ValueError(link.record.sequence)
-        found = extend(found, link, latest="")
+        found = add_record(found, link, latest="")
     # The dates in a row depend on other entries' records: `journal verify` compares them.
     if found is None or (found.row.values, found.row.records) != (row.values, row.records):
         raise ValueError(row)

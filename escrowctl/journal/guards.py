@@ -7,7 +7,7 @@ from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, bad_val
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, Intent, Settlement, State
 from escrowctl.journal.reasons import Reason
-from escrowctl.runtime import ago
+from escrowctl.runtime import describe_age
 
 
 def check_duplicates(
@@ -89,7 +89,7 @@ def check_reference(same_reference: list[Entry], intent: Intent, *, now: datetim
             )
 
 
-def busy_elsewhere(seconds: float) -> EscrowctlError:
+def lock_wait_expired(seconds: float) -> EscrowctlError:
     """Return the error for a write that waited too long for a lock that another process holds."""
     return _busy(f"escrowctl waited {seconds:g} s for another process that works on the same write.")
 
@@ -104,12 +104,12 @@ def entry_changed(entry: Entry) -> EscrowctlError:
     return refusal(ErrorCode.BUSY, f"another process changed {entry.name} since this command read it.", entry)
 
 
-def taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
+def entry_taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
     """Return the error for an attempt if another process changed its entry while the attempt was being sent."""
     verb = entry.intent.verb
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"the {verb} of this command is {settlement.described}, but another process changed {entry.name} meanwhile and "
+        f"the {verb} of this command is {settlement.description}, but another process changed {entry.name} meanwhile and "
         f"may have sent the same {verb}. Do not repeat the command.",
         outcome=Outcome.UNKNOWN,
         facts={**entry.facts, "http_status": settlement.http_status, "result_id": settlement.result_id},
@@ -132,23 +132,23 @@ def _similar_id(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
     typed_id, earlier_id = intent.resource_id, entry.intent.resource_id
     return refusal(
         ErrorCode.CONFLICT,
-        f"{earlier_id} {_describe_result(entry)} {ago(entry.settled_at or entry.sent_at, now)} ({entry.name}). "
+        f"{earlier_id} {_describe_result(entry)} {describe_age(entry.settled_at or entry.sent_at, now)} ({entry.name}). "
         f"{typed_id} differs only in case or Unicode form: some services treat both as the same escrow.",
         entry,
-        Reason.ID_WRITTEN_OTHERWISE,
+        Reason.ID_SPELLED_DIFFERENTLY,
         id=typed_id,
     )
 
 
 def _describe_result(entry: Entry) -> str:
     if entry.state is State.DONE and entry.settlement.verified:
-        return f"was {entry.intent.done}"
-    return f"may have been {entry.intent.done}"
+        return f"was {entry.intent.past_participle}"
+    return f"may have been {entry.intent.past_participle}"
 
 
 def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
     imported = f", imported from journal {entry.origin}" if entry.origin else ""
-    when = f"{ago(entry.settled_at or entry.sent_at, now)} ({entry.name}{imported})"
+    when = f"{describe_age(entry.settled_at or entry.sent_at, now)} ({entry.name}{imported})"
     typed_id, earlier_id = intent.resource_id, entry.intent.resource_id
     write = f"the {intent.verb} of {typed_id}"
     if not intent.account.is_same(entry.intent.account):
@@ -161,7 +161,7 @@ def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError
             id=typed_id,
         )
     sentence = (
-        f"escrowctl already {intent.done} {typed_id} {when}."
+        f"escrowctl already {intent.past_participle} {typed_id} {when}."
         if entry.settlement.verified
         else f"{when} an operator recorded that {write} was applied."
         if entry.settlement.detail == DECIDED_APPLIED
@@ -175,7 +175,7 @@ def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError
 def _unknown_duplicate(entry: Entry, earlier_write: str, now: datetime, *, to_allow: list[int]) -> EscrowctlError:
     """Return the error for a write that may repeat an unknown one. To pass, it must allow `to_allow`."""
     facts = [str(entry.intent.money)] if entry.intent.money else []
-    facts += [ago(entry.sent_at, now), entry.name]
+    facts += [describe_age(entry.sent_at, now), entry.name]
     return earlier_unknown(
         entry,
         f"{earlier_write} ({', '.join(facts)}) still has an unknown outcome.",

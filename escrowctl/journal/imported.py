@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from escrowctl.contract.identifiers import UUID
 from escrowctl.contract.json import Number
 from escrowctl.journal import fields
-from escrowctl.journal.chain import JOURNAL, JOURNAL_KINDS, Kind
+from escrowctl.journal.chain import JOURNAL_KINDS, NO_ENTRY, Kind
 from escrowctl.journal.model import State
 
 _MAX_INTEGER = 2**63 - 1
@@ -62,19 +62,19 @@ class FirstLine(_StrictModel):
     journal_id: Annotated[str, _require_pattern(UUID)]
 
 
-class Line(_StrictModel):
+class RecordLine(_StrictModel):
     """A line of an export that contains one record of the chain."""
 
     sequence: int
-    entry: Annotated[int, Field(ge=JOURNAL, le=_MAX_ENTRY)]
+    entry: Annotated[int, Field(ge=NO_ENTRY, le=_MAX_ENTRY)]
     kind: Kind = Field(strict=False)
     at: Time
     facts: dict[str, Any]
     digest: str
 
     @model_validator(mode="after")
-    def _check_facts(self) -> "Line":
-        if self.entry == JOURNAL:
+    def _check_facts(self) -> "RecordLine":
+        if self.entry == NO_ENTRY:
             if self.kind not in JOURNAL_KINDS or not all(isinstance(value, str) for value in self.facts.values()):
                 raise ValueError(self.kind)
         else:

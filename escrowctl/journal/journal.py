@@ -10,11 +10,11 @@ from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal import guards
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.chain import Kind
-from escrowctl.journal.commit import Commit, read_now
+from escrowctl.journal.commit import Commit, refresh_entry
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
 from escrowctl.journal.model import (
     NO_CAPS,
-    Begin,
+    AttemptRequest,
     Caps,
     Entry,
     Intent,
@@ -53,9 +53,9 @@ class Journal:
 
     def begin(self, intent: Intent, *, request_id: str, caps: Caps = NO_CAPS, resend_throttled: bool = False) -> Entry:
         """Store one intent durably, and return its entry. Raises the error that `begin_all` returns."""
-        return _return_or_raise(self.begin_all([Begin(intent, request_id, caps, resend_throttled)]))
+        return _return_or_raise(self.begin_all([AttemptRequest(intent, request_id, caps, resend_throttled)]))
 
-    def begin_all(self, attempts: Sequence[Begin]) -> list[Entry | EscrowctlError]:
+    def begin_all(self, attempts: Sequence[AttemptRequest]) -> list[Entry | EscrowctlError]:
         """Store intents durably in one commit. Return the entry of each intent, or the error that refuses it.
 
         The caller sends only entries in flight. If the same request was sent before with the same idempotency key,
@@ -89,7 +89,7 @@ class Journal:
         return [entry._replace(settlement=settlement, settled_at=at) for entry, settlement in settlements]
 
     def write_all(
-        self, attempts: Sequence[Begin], settlements: Sequence[tuple[Entry, Settlement]]
+        self, attempts: Sequence[AttemptRequest], settlements: Sequence[tuple[Entry, Settlement]]
     ) -> tuple[list[Entry | EscrowctlError], list[Entry | EscrowctlError]]:
         """Do `settle_all`, then `begin_all`, in one commit. Return (results of `begin_all`, of `settle_all`)."""
         with self._begin_commit() as commit:
@@ -116,7 +116,9 @@ class Journal:
         has changed the entry since it was read, or another error of `begin_all`, except KEY_REUSED.
         """
         intent = entry.intent._replace(account=account)
-        return _return_or_raise(self.begin_all([Begin(intent, request_id, caps, again=entry, decision=decision)]))
+        return _return_or_raise(
+            self.begin_all([AttemptRequest(intent, request_id, caps, again=entry, decision=decision)])
+        )
 
     def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         """Record an operator's decision on an entry's outcome. Raises `ErrorCode.BUSY` if the entry has changed."""
@@ -140,17 +142,17 @@ class Journal:
 
     def next_batch(self) -> str:
         """Return the name that a new batch would get now: `b41`."""
-        return f"b{max((int(row.batch[1:]) for row in self.storage.batches()), default=0) + 1}"
+        return f"b{max((int(row.batch[1:]) for row in self.storage.list_batches()), default=0) + 1}"
 
-    def in_batch(self, batch: str, *, after: int, limit: int) -> list[Entry]:
+    def read_batch(self, batch: str, *, after: int, limit: int) -> list[Entry]:
         """Return up to `limit` entries of a batch, in order, with lines above `after`, in their current state."""
-        return [self._read_now(entry) for entry in self.storage.in_batch(batch, after=after, limit=limit)]
+        return [self._read_now(entry) for entry in self.storage.read_batch(batch, after=after, limit=limit)]
 
     def find_created(self, result_ids: Collection[str]) -> list[Entry]:
         """Return the entries in this journal whose writes created one of these ids."""
-        return self.storage.created(result_ids) if result_ids else []
+        return self.storage.find_created(result_ids) if result_ids else []
 
-    def replan(self, rows: Iterable[PlanRow]) -> None:
+    def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         """Store rows of a batch's plan again. A row that is already stored is replaced."""
         with self._checked_commit() as commit:
             commit.transaction.plan(rows)
@@ -169,7 +171,7 @@ class Journal:
             for intent, wanted in zip(intents, keys, strict=True)
         ]
 
-    def find_done_lately(self, intent: Intent, *, since: str) -> Entry | None:
+    def find_recent_done(self, intent: Intent, *, since: str) -> Entry | None:
         """Return the newest done write with the same body that was sent at `since` or later, or None.
 
         Two writes that both have a reference differ: an intent with a reference finds only entries without one.
@@ -180,18 +182,18 @@ class Journal:
             operations=(intent.operation,),
             since=since,
             fingerprint=intent.fingerprint,
-            unnamed=intent.reference is not None,
+            without_reference=intent.reference is not None,
         )
-        return next((one for one in self.all(same) if intent.may_share_account(one.intent)), None)
+        return next((one for one in self.select_all(same) if intent.may_share_account(one.intent)), None)
 
-    def refuse_over_caps(self, intents: Iterable[Intent], limits: Caps) -> None:
+    def check_caps(self, intents: Iterable[Intent], limits: Caps) -> None:
         """Raise `ErrorCode.CAPPED` if an intent exceeds the caps. Each is the sum of all writes in one currency."""
         with self._checked_commit() as commit:
             for intent in intents:
                 commit.check_caps(intent, limits)
 
     @contextlib.contextmanager
-    def exclusive(
+    def hold_locks(
         self, names: Iterable[str], *, monotonic: Callable[[], float], sleep: Callable[[float], None], timeout: float
     ) -> Iterator[bool]:
         """Hold the locks of these names during the `with` block. Yield whether another process had one before.
@@ -206,7 +208,7 @@ class Journal:
                 while not self.locks.hold(name):
                     waited = True
                     if monotonic() - start > timeout:
-                        raise guards.busy_elsewhere(timeout)
+                        raise guards.lock_wait_expired(timeout)
                     sleep(_POLL_SECONDS)
                 held.append(name)
             yield waited
@@ -214,45 +216,45 @@ class Journal:
             for name in held:
                 self.locks.free(name)
 
-    def find_known(self, intent: Intent, *, resend_throttled: bool) -> Entry | None:
+    def find_repeated(self, intent: Intent, *, resend_throttled: bool) -> Entry | None:
         """Return the entry that this intent would repeat by its idempotency key, or None. Record nothing.
 
         Raises an error that `begin_all` returns, except CAPPED.
         """
         with self._checked_commit() as commit:
-            return commit.find_known(intent, resend_throttled=resend_throttled)[0]
+            return commit.find_repeated(intent, resend_throttled=resend_throttled)[0]
 
-    def asks_reason(self) -> bool:
+    def needs_reason(self) -> bool:
         """Whether live creates need a reason: it was made from an export, and no reason was recorded since."""
-        return self.storage.last_note() is Kind.OPENING
+        return self.storage.read_last_note() is Kind.OPENING
 
-    def give_reason(self, decision: OperatorDecision) -> None:
+    def record_reason(self, decision: OperatorDecision) -> None:
         """Record why live creates may be sent although the export of this journal may lack writes."""
         with self._checked_commit() as commit:
-            commit.transaction.note(Kind.REASON, decision._asdict(), at=timestamp(self._now()))
+            commit.transaction.append_note(Kind.REASON, decision._asdict(), at=timestamp(self._now()))
 
     def find(self, number: int) -> Entry | None:
         """Return the entry with this number and its history, in its current state, or None."""
-        found = self.storage.entries([number])
+        found = self.storage.read_entries([number])
         return self._read_now(found[0]) if found else None
 
     def require_complete(self) -> None:
         """Raise `ErrorCode.JOURNAL_UNUSABLE` if records are missing; see `Storage.require_complete`."""
         self.storage.require_complete()
 
-    def require_written(self) -> None:
+    def require_exists(self) -> None:
         """Raise `ErrorCode.NOT_FOUND` if no journal was ever created here, `JOURNAL_UNUSABLE` if it was lost."""
-        if not self.storage.is_there:
+        if not self.storage.exists:
             self.require_complete()
             raise EscrowctlError(
-                ErrorCode.NOT_FOUND, f"there is no journal yet: the first write creates {self.storage.where}."
+                ErrorCode.NOT_FOUND, f"there is no journal yet: the first write creates {self.storage.location}."
             )
 
     def select(self, selection: Selection) -> list[Entry]:
         """Return the selected entries, newest first. An entry in flight whose process has ended is unknown."""
-        return list(islice(self.all(selection), selection.limit))
+        return list(islice(self.select_all(selection), selection.limit))
 
-    def all(self, selection: Selection) -> Iterator[Entry]:
+    def select_all(self, selection: Selection) -> Iterator[Entry]:
         """Yield every entry that matches a selection, newest first. The selection's limit is only the page size.
 
         Each page is read completely before its entries are yielded: an open read would block writers.
@@ -291,15 +293,17 @@ class Journal:
     def _are_stored(self, settlements: Sequence[tuple[Entry, Settlement]]) -> bool:
         """Open the journal again, and return whether these outcomes are stored in it."""
         try:
-            with self.storage.reopened() as storage:
-                found = {entry.number: entry for entry in storage.entries([entry.number for entry, _ in settlements])}
+            with self.storage.reopen() as storage:
+                found = {
+                    entry.number: entry for entry in storage.read_entries([entry.number for entry, _ in settlements])
+                }
         except EscrowctlError:
             return False
         stored = {number: (entry.attempt, entry.settlement) for number, entry in found.items()}
         return all(stored.get(entry.number) == (entry.attempt, settlement) for entry, settlement in settlements)
 
     def _read_now(self, entry: Entry) -> Entry:
-        return read_now(entry, self.storage, self.locks)
+        return refresh_entry(entry, self.storage, self.locks)
 
 
 def _return_or_raise(results: Sequence[_T | EscrowctlError]) -> _T:

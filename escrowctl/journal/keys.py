@@ -3,7 +3,7 @@
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.fold import idempotency_keys
 from escrowctl.journal.guards import busy, earlier_unknown, refusal
-from escrowctl.journal.model import KEY_REFUSED, Entry, Intent, State
+from escrowctl.journal.model import KEY_REFUSED_STATUSES, Entry, Intent, State
 from escrowctl.journal.reasons import Reason
 
 
@@ -34,7 +34,7 @@ def find_by_key(
 
 def _may_be_sent_again(entry: Entry, *, resend_throttled: bool) -> bool:
     settlement = entry.settlement
-    refused_for_now = settlement.http_status in KEY_REFUSED or (resend_throttled and settlement.may_repeat)
+    refused_for_now = settlement.http_status in KEY_REFUSED_STATUSES or (resend_throttled and settlement.may_repeat)
     return entry.state in (State.NOT_SENT, State.NOT_APPLIED) or (entry.state is State.REFUSED and refused_for_now)
 
 

@@ -17,14 +17,14 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from escrowctl.contract.money import Money
-from escrowctl.contract.operations import BY_NAME
+from escrowctl.contract.operations import OPERATIONS_BY_NAME
 from escrowctl.errors import Outcome, bad_value
 from escrowctl.journal.accounts import NO_ACCOUNT, Account
 
 DECIDED_APPLIED = "applied, on an operator's word"
 """The stored detail of an operator's decision that an unknown write was applied. Never reword it."""
 
-KEY_REFUSED = (401, 403)
+KEY_REFUSED_STATUSES = (401, 403)
 """HTTP statuses that refuse the API key, not the write: it may be sent again under its idempotency key."""
 
 DECIDED_RESEND = "to be sent again, on an operator's word"
@@ -104,7 +104,7 @@ class Intent(NamedTuple):
     run_key: str | None = None
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def service_names(self) -> tuple[str, ...]:
         """The names of its service in the journal: `service` and `site`."""
         return tuple(dict.fromkeys((self.service, self.site or self.service)))
 
@@ -117,12 +117,14 @@ class Intent(NamedTuple):
     @property
     def verb(self) -> str:
         """The write as a noun for messages: `create`, `release`, or `DELETE call` for a raw call."""
-        return BY_NAME[self.operation].verb if self.operation in BY_NAME else f"{self.method} call"
+        return (
+            OPERATIONS_BY_NAME[self.operation].verb if self.operation in OPERATIONS_BY_NAME else f"{self.method} call"
+        )
 
     @property
-    def done(self) -> str:
+    def past_participle(self) -> str:
         """The word for messages after "it was": `created`, `released`, or `called` for a raw call."""
-        return BY_NAME[self.operation].done if self.operation in BY_NAME else "called"
+        return OPERATIONS_BY_NAME[self.operation].done if self.operation in OPERATIONS_BY_NAME else "called"
 
     @property
     def has_no_id(self) -> bool:
@@ -132,15 +134,15 @@ class Intent(NamedTuple):
     @property
     def is_once_only(self) -> bool:
         """Whether doing it twice is always wrong, as for a release. An identical create or update may be intended."""
-        return self.operation in BY_NAME and BY_NAME[self.operation].once_only
+        return self.operation in OPERATIONS_BY_NAME and OPERATIONS_BY_NAME[self.operation].is_once_only
 
     def is_known_as(self, names: Iterable[str]) -> bool:
         """Whether its service has one of these names."""
-        return not set(self.names).isdisjoint(names)
+        return not set(self.service_names).isdisjoint(names)
 
     def shares_service(self, other: "Intent") -> bool:
         """Whether both writes go to the same service, under any of its names."""
-        return self.is_known_as(other.names)
+        return self.is_known_as(other.service_names)
 
     def may_share_account(self, earlier: "Intent") -> bool:
         """Whether both writes go to the same service and may belong to the same account there."""
@@ -177,7 +179,7 @@ class Settlement(NamedTuple):
         return State.IN_FLIGHT if self.outcome is None else State(self.outcome.value)
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """The state, its detail and the id of the created record, as text for messages."""
         created_id = f", id {self.result_id}" if self.result_id else ""
         return f"{self.state.value.replace('_', ' ')} ({self.detail}{created_id})"
@@ -203,7 +205,7 @@ class Entry(NamedTuple):
     """One write as the journal knows it now. Times are RFC 3339 in UTC.
 
     `origin` names the journal and entry that it was imported from (None: it was written here).
-    `requests` are the request ids of all its attempts. `resends` counts the attempts that an operator
+    `request_ids` are the request ids of all its attempts. `resends` counts the attempts that an operator
     requested while an earlier one was unknown. `counted_on` is the UTC day on which caps count it: the latest
     day in the journal when it was last sent. If the clock is set back, it still counts on that day.
     """
@@ -217,7 +219,7 @@ class Entry(NamedTuple):
     settled_at: str | None = None
     origin: str | None = None
     history: tuple[Event, ...] = ()
-    requests: frozenset[str] = frozenset()
+    request_ids: frozenset[str] = frozenset()
     resends: int = 0
     counted_on: str = ""
 
@@ -269,7 +271,7 @@ class Entry(NamedTuple):
         return self.state in OPEN_STATES
 
 
-def settled_by_reading(entry: Entry, detail: str) -> Settlement:
+def confirm_by_read(entry: Entry, detail: str) -> Settlement:
     """Return the new settlement of an entry after a read showed that its write is done."""
     known = entry.settlement
     # Only the reply to a write that was known to be done shows the result.
@@ -294,7 +296,7 @@ class PlanRow(NamedTuple):
     content: str
 
 
-class Begin(NamedTuple):
+class AttemptRequest(NamedTuple):
     """A request to record an attempt of a write before it is sent.
 
     `caps` limit its amount. `resend_throttled`: it may follow an attempt that got a 425 or 429. `planned` is
@@ -318,7 +320,7 @@ class Selection(NamedTuple):
     They were sent at `since` or later and before `until` (timestamps). `resource_id` finds writes to that id and
     creates that returned it; `result_id` finds only the creates. `origin` is the journal and entry of an import.
     `batch` is a batch of this journal. `fingerprint` needs `since`; it finds no rows of a batch that have a
-    reference. `unnamed`: only entries without a reference.
+    reference. `without_reference`: only entries without a reference.
     """
 
     limit: int
@@ -333,7 +335,7 @@ class Selection(NamedTuple):
     origin: str | None = None
     batch: str | None = None
     fingerprint: str | None = None
-    unnamed: bool = False
+    without_reference: bool = False
 
 
 def parse_entry_name(text: str) -> int:

@@ -8,7 +8,7 @@ from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.reasons import Reason
 from escrowctl.journal.signing_secrets import SigningSecrets
-from escrowctl.journal.sqlite.connection import find_id
+from escrowctl.journal.sqlite.connection import find_journal_id
 from escrowctl.journal.sqlite.locks import LockFile, ReadLockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import Locks, Storage
@@ -17,21 +17,21 @@ FILE_NAME = "journal.db"
 
 
 def open_journal(
-    folder: Path, *, now: Callable[[], datetime], reading: bool = False, pins: Collection[tuple[str, str]] = ()
+    folder: Path, *, now: Callable[[], datetime], read_only: bool = False, pins: Collection[tuple[str, str]] = ()
 ) -> Journal:
     """Return the journal in a folder. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
 
-    `reading`: nothing is created, and the files may be read-only. `pins` are pairs of the required journal's id and
+    `read_only`: nothing is created, and the files may be read-only. `pins` are pairs of the required journal's id and
     the setting with that id. If they require another journal, the error is raised before a journal is created.
     """
     if pins:
         _require_pinned(folder / FILE_NAME, pins)
-    storage, locks = open_storage(folder, reading=reading)
+    storage, locks = open_storage(folder, reading=read_only)
     return Journal(storage, locks, now=now, secrets=SigningSecrets(folder))
 
 
 def _require_pinned(path: Path, pins: Iterable[tuple[str, str]]) -> None:
-    journal_id = find_id(path)
+    journal_id = find_journal_id(path)
     actual = f"{path} does not exist" if journal_id is None else f"this journal is {journal_id}"
     for required_id, setting in pins:
         if not required_id:

@@ -24,7 +24,7 @@ class Reason:
     CAPPED = "capped"
     EARLIER_UNKNOWN = "earlier_unknown"
     ID_OF_ANOTHER_ACCOUNT = "id_of_another_account"
-    ID_WRITTEN_OTHERWISE = "id_written_otherwise"
+    ID_SPELLED_DIFFERENTLY = "id_written_otherwise"
     KEY_OF_ANOTHER_ACCOUNT = "key_of_another_account"
     KEY_OF_ANOTHER_REQUEST = "key_of_another_request"
     KEY_OF_BATCH = "key_of_batch"
@@ -33,7 +33,7 @@ class Reason:
     REFERENCE_REUSED = "reference_reused"
     TAKEN_OVER = "taken_over"
     # The write that was refused, or its result
-    CREATED_OTHERWISE = "created_otherwise"
+    CREATED_DIFFERENTLY = "created_otherwise"
     FIELD_NOT_FOUND = "field_not_found"
     ID_MISREAD = "id_misread"
     ID_NOT_RECOGNISED = "id_not_recognised"

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import NamedTuple, Protocol
 
 from escrowctl.errors import ErrorCode, not_sent
-from escrowctl.journal.chain import EMPTY, Head, Kind, Link
+from escrowctl.journal.chain import EMPTY_HEAD, Head, Kind, Link
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.model import Entry, PlanRow, Selection, State
 from escrowctl.journal.reasons import Reason
@@ -82,7 +82,7 @@ class Transaction(Protocol):
         Raises `ErrorCode.JOURNAL_UNUSABLE` if the index of the keys does not match the entries.
         """
 
-    def totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
+    def read_totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
         """Return the exact running totals of an operation and currency for the UTC day `since` and later days."""
 
     def next_number(self) -> int:
@@ -92,10 +92,10 @@ class Transaction(Protocol):
         """Append a record about an entry to the chain, with its time, and return the updated entry."""
 
     @property
-    def successor(self) -> str | None:
+    def successor_id(self) -> str | None:
         """The id of the journal that replaced this one, from the closing record. None: this journal is not closed."""
 
-    def note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
+    def append_note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
         """Append a record about the journal itself. A closing record does not change the saved head."""
 
     def plan(self, rows: Iterable[PlanRow]) -> None:
@@ -113,11 +113,11 @@ class Storage(Protocol):
         """The journal's id, a UUID."""
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         """The location of the journal, for messages."""
 
     @property
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Whether the journal exists. The first write creates it."""
 
     def transaction(self) -> AbstractContextManager[Transaction]:
@@ -126,43 +126,43 @@ class Storage(Protocol):
         If a commit fails for any reason other than a lock, all later commits of this object fail too.
         """
 
-    def last(self) -> Link | None:
+    def read_last(self) -> Link | None:
         """Return the last record, or None. Raises `ErrorCode.JOURNAL_UNUSABLE` if it is damaged."""
 
-    def last_note(self) -> Kind | None:
+    def read_last_note(self) -> Kind | None:
         """Return the kind of the last record about the journal itself, or None if there is none."""
 
-    def records(self, *, after: int, limit: int) -> list[Link]:
+    def read_records(self, *, after: int, limit: int) -> list[Link]:
         """Return up to `limit` records, in order, with sequence numbers above `after`."""
 
-    def entries(self, numbers: Collection[int]) -> list[Entry]:
+    def read_entries(self, numbers: Collection[int]) -> list[Entry]:
         """Return the existing entries among these numbers, in order, with their history."""
 
     def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
         """Return the selected entries, newest first. `before`: only entries with a lower number than this."""
 
-    def planned(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
+    def read_plan(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
         """Return up to `limit` rows of a batch's plan, in order, with row numbers above `after`."""
 
-    def batches(self) -> list[PlanRow]:
+    def list_batches(self) -> list[PlanRow]:
         """Return row 0 of each batch, oldest batch first. Its content is "" if the batch's plan was lost."""
 
-    def in_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
+    def read_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
         """Return up to `limit` entries of a batch, in order, with lines above `after`, but no imported ones."""
 
-    def created(self, result_ids: Collection[str]) -> list[Entry]:
+    def find_created(self, result_ids: Collection[str]) -> list[Entry]:
         """Return the entries whose result id is one of these ids, including imported entries."""
 
     def add_up(self, batch: str) -> list[BatchSum]:
         """Return the counts and sums of a batch's entries, grouped by the fields of `BatchSum`."""
 
-    def reopened(self) -> AbstractContextManager["Storage"]:
+    def reopen(self) -> AbstractContextManager["Storage"]:
         """Open the journal a second time, for reading: for example to see whether a failed commit was stored."""
 
     def snapshot(self) -> AbstractContextManager["Storage"]:
         """Return a copy of the journal, taken at one moment, including any damage, for checks."""
 
-    def contradiction(self, head: Head) -> str | None:
+    def find_mismatch(self, head: Head) -> str | None:
         """Return the problem if the chain does not contain a head that it once had. None: it contains the head."""
 
     def find_lost(self) -> str | None:
@@ -182,10 +182,10 @@ class Storage(Protocol):
 def write_transaction(storage: Storage) -> Iterator[Transaction]:
     """Open a transaction for writing. Raises `ErrorCode.JOURNAL_UNUSABLE` if another journal replaced this one."""
     with storage.transaction() as transaction:
-        if transaction.successor is not None:
+        if transaction.successor_id is not None:
             raise not_sent(
                 ErrorCode.JOURNAL_UNUSABLE,
-                f"the journal {storage.where} is closed: journal {transaction.successor} took its place.",
+                f"the journal {storage.location} is closed: journal {transaction.successor_id} took its place.",
                 reason=Reason.CLOSED,
             )
         yield transaction
@@ -193,5 +193,5 @@ def write_transaction(storage: Storage) -> Iterator[Transaction]:
 
 def head_of(storage: Storage) -> Head:
     """Return the head of a storage's chain."""
-    last = storage.last()
-    return last.head if last else EMPTY
+    last = storage.read_last()
+    return last.head if last else EMPTY_HEAD

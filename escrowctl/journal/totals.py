@@ -8,7 +8,7 @@ from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.model import Entry, State
 
 
-class Group(NamedTuple):
+class SumGroup(NamedTuple):
     """The values that all writes in a sum share.
 
     `month` is the UTC month of the last attempt, such as 2026-11. `state` is `Entry.shown_state`, but a write in
@@ -22,23 +22,23 @@ class Group(NamedTuple):
     state: str
 
 
-class Sums(NamedTuple):
+class GroupSum(NamedTuple):
     """The number of writes in a group, and the exact sum of their known amounts."""
 
     writes: int = 0
     amount: Decimal = Decimal(0)
 
 
-def add_up(entries: Iterable[Entry]) -> dict[Group, Sums]:
+def add_up(entries: Iterable[Entry]) -> dict[SumGroup, GroupSum]:
     """Return the sums by group, sorted by group. Writes that were refused, not sent or not applied do not count."""
-    found: dict[Group, Sums] = {}
+    found: dict[SumGroup, GroupSum] = {}
     for entry in entries:
         if not (entry.is_open or entry.state is State.DONE):
             continue
         intent, money = entry.intent, entry.intent.money
         state = State.UNKNOWN.value if entry.is_open else entry.shown_state
-        group = Group(entry.sent_at[:7], intent.profile, intent.operation, money.currency if money else "", state)
-        known = found.get(group, Sums())
+        group = SumGroup(entry.sent_at[:7], intent.profile, intent.operation, money.currency if money else "", state)
+        known = found.get(group, GroupSum())
         amount = sum_exactly((known.amount, money.amount)) if money else known.amount
-        found[group] = Sums(known.writes + 1, amount)
+        found[group] = GroupSum(known.writes + 1, amount)
     return dict(sorted(found.items()))

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, bad_value, not_sent
-from escrowctl.journal.chain import EMPTY, JOURNAL, ChainRecord, Head, Kind, Link, canonical_json
+from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, ChainRecord, Head, Kind, Link, canonical_json
 from escrowctl.journal.duplicates import Duplicate, find_pairs
 from escrowctl.journal.fields import DECODING_ERRORS, Facts
-from escrowctl.journal.fold import Folded, duplicate_keys, extend
+from escrowctl.journal.fold import StoredEntry, add_record, duplicate_keys
 from escrowctl.journal.model import OPEN_STATES, WHILE_EXPORTED, Entry, Selection, State
 from escrowctl.journal.storage import Storage, Transaction, write_transaction
 
@@ -35,7 +35,7 @@ class Archive(NamedTuple):
     @property
     def head(self) -> Head:
         """The end of the archive's chain."""
-        return self.links[-1].head if self.links else EMPTY
+        return self.links[-1].head if self.links else EMPTY_HEAD
 
     @property
     def record_count(self) -> int:
@@ -43,7 +43,7 @@ class Archive(NamedTuple):
         return sum(link.record.kind != Kind.CLOSING for link in self.links)
 
 
-class Imported(NamedTuple):
+class ImportResult(NamedTuple):
     """How many entries an import added, updated or already knew. `duplicates` contain an added or updated entry."""
 
     added: int = 0
@@ -55,7 +55,7 @@ class Imported(NamedTuple):
 def read_chain(storage: Storage) -> Iterator[Link]:
     """Yield every record of the chain in order. Each page is read completely before its records are yielded."""
     after = 0
-    while page := storage.records(after=after, limit=_PAGE):
+    while page := storage.read_records(after=after, limit=_PAGE):
         yield from page
         after = page[-1].record.sequence
 
@@ -63,7 +63,7 @@ def read_chain(storage: Storage) -> Iterator[Link]:
 def write_archive(storage: Storage, report: Callable[[str], None]) -> Iterator[str]:
     """Yield the lines of an export, without line ends. If the chain is broken, report it and skip the rest."""
     yield json.dumps({"escrowctl_journal": FORMAT, "journal_id": storage.journal_id})
-    head = EMPTY
+    head = EMPTY_HEAD
     try:
         for link in read_chain(storage):
             if not link.follows(head):
@@ -84,9 +84,9 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
     was changed, or if the records of an entry contradict each other. The message names the line or entry.
     """
     # Only an import needs these models, which take long to load.
-    from escrowctl.journal.imported import FirstLine, Line  # noqa: PLC0415
+    from escrowctl.journal.imported import FirstLine, RecordLine  # noqa: PLC0415
 
-    journal_id, found, head = "", list[Link](), EMPTY
+    journal_id, found, head = "", list[Link](), EMPTY_HEAD
     is_complete = False
     for number, line in enumerate(lines, start=1):
         try:
@@ -97,7 +97,7 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
                 is_complete = document["head"] == head._asdict()
                 break
             else:
-                one = Line.model_validate(document)
+                one = RecordLine.model_validate(document)
                 record = ChainRecord(one.sequence, one.entry, one.kind.value, one.at, canonical_json(one.facts))
                 link = Link(record, one.digest)
                 if not link.follows(head):
@@ -117,7 +117,7 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
 def _group_by_entry(found: list[Link], source: str) -> dict[int, list[Link]]:
     by_entry: dict[int, list[Link]] = {}
     for link in found:
-        if link.record.entry != JOURNAL:
+        if link.record.entry != NO_ENTRY:
             by_entry.setdefault(link.record.entry, []).append(link)
     for number, records in by_entry.items():
         try:
@@ -128,10 +128,10 @@ def _group_by_entry(found: list[Link], source: str) -> dict[int, list[Link]]:
     return by_entry
 
 
-def _fold_records(records: list[Link]) -> Folded:
-    folded: Folded | None = None
+def _fold_records(records: list[Link]) -> StoredEntry:
+    folded: StoredEntry | None = None
     for link in records:
-        folded = extend(folded, link, latest="")
+        folded = add_record(folded, link, latest="")
     assert folded is not None, "an entry has records"
     return folded
 
@@ -140,7 +140,7 @@ def _bad_line(source: str, number: int, problem: str) -> EscrowctlError:
     return bad_value(f"line {number} of {source} {problem}.", effect=Effect.NOTHING_IMPORTED)
 
 
-def merge(storage: Storage, archive: Archive, *, at: str) -> Imported:
+def import_archive(storage: Storage, archive: Archive, *, at: str) -> ImportResult:
     """Import an archive's entries in one commit. Importing twice is safe.
 
     Two entries are the same write if one of them has the last attempt of the other. The same idempotency key
@@ -172,7 +172,7 @@ def merge(storage: Storage, archive: Archive, *, at: str) -> Imported:
             else:
                 known += 1
         duplicates = _find_duplicates(transaction, changed)
-    return Imported(added, updated, known, duplicates)
+    return ImportResult(added, updated, known, duplicates)
 
 
 def _find_duplicates(transaction: Transaction, changed: list[Entry]) -> tuple[Duplicate, ...]:
@@ -183,15 +183,15 @@ def _find_duplicates(transaction: Transaction, changed: list[Entry]) -> tuple[Du
     return tuple(pair for pair in find_pairs(near.values()) if numbers & {pair.first.number, pair.second.number})
 
 
-def _check_own_export(storage: Storage, archive: Archive) -> Imported:
-    if mismatch := storage.contradiction(archive.head):
+def _check_own_export(storage: Storage, archive: Archive) -> ImportResult:
+    if mismatch := storage.find_mismatch(archive.head):
         raise not_sent(
             ErrorCode.CONFLICT,
             f"the export comes from this journal but does not match it: {mismatch}. Two copies of this journal were "
             "used: ask the service about the writes that only the export contains.",
             effect=Effect.NOTHING_IMPORTED,
         )
-    return Imported(known=len(archive.by_entry))
+    return ImportResult(known=len(archive.by_entry))
 
 
 def _find_relatives(storage: Storage, transaction: Transaction, theirs: Entry, origin: str) -> list[Entry]:
@@ -204,13 +204,13 @@ def _find_relatives(storage: Storage, transaction: Transaction, theirs: Entry, o
     found = [one for name in dict.fromkeys((first, origin)) for one in storage.select(Selection(-1, origin=name))]
     if _is_own_origin(storage, first) and (own := transaction.find(int(first.partition(" j")[2]))) is not None:
         found.append(own)
-    return [one for one in found if one.requests & theirs.requests]
+    return [one for one in found if one.request_ids & theirs.request_ids]
 
 
 def _find_same(relatives: list[Entry], theirs: Entry) -> Entry | None:
     """Return the entry that is the same write as `theirs`, or None, for example if both journals sent it again."""
     return next(
-        (one for one in relatives if theirs.request_id in one.requests or one.request_id in theirs.requests), None
+        (one for one in relatives if theirs.request_id in one.request_ids or one.request_id in theirs.request_ids), None
     )
 
 
@@ -226,14 +226,14 @@ def _must_replace(theirs: Entry, ours: Entry) -> bool:
     or done stays so. Any other entry becomes done, or open if this journal does not have the open attempt.
     """
     if ours.is_open:
-        return not theirs.is_open and ours.state is not State.IN_FLIGHT and ours.request_id in theirs.requests
+        return not theirs.is_open and ours.state is not State.IN_FLIGHT and ours.request_id in theirs.request_ids
     if ours.state is State.DONE:
         return False
-    may_have_happened = theirs.state in OPEN_STATES and theirs.request_id not in ours.requests
+    may_have_happened = theirs.state in OPEN_STATES and theirs.request_id not in ours.request_ids
     return theirs.state is State.DONE or may_have_happened
 
 
-def _facts_to_import(theirs: Folded, *, origin: str) -> Facts:
+def _facts_to_import(theirs: StoredEntry, *, origin: str) -> Facts:
     """Return the facts with which this journal records another journal's entry.
 
     An entry that was in flight there is unknown here. Its allowed duplicates are numbers of the other journal, so

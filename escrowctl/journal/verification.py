@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from escrowctl.errors import EscrowctlError
-from escrowctl.journal.chain import EMPTY, JOURNAL, Head
+from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, Head
 from escrowctl.journal.storage import Storage
 from escrowctl.journal.transfer import read_chain
 
@@ -27,35 +27,35 @@ class Verification(NamedTuple):
 
 
 def verify(
-    storage: Storage, *, expected: Head | None = None, is_late: Callable[[], bool] = lambda: False
+    storage: Storage, *, expected: Head | None = None, is_time_over: Callable[[], bool] = lambda: False
 ) -> Verification:
     """Check a copy of the journal, taken at one moment: other processes can write while it is checked.
 
-    `expected` is a head that the journal must still contain. When `is_late` returns True, the check ends early.
+    `expected` is a head that the journal must still contain. When `is_time_over` returns True, the check ends early.
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if the journal cannot be read at all.
     """
     # Check the saved head before copying: records written in between only put the chain ahead of it.
     lost = storage.find_lost()
     with storage.snapshot() as frozen:
-        head, entries, problem = _walk_chain(frozen, is_late)
-        is_partial = is_late()
+        head, entries, problem = _walk_chain(frozen, is_time_over)
+        is_partial = is_time_over()
         if problem is None:
-            problem = lost or (frozen.contradiction(expected) if expected else None)
+            problem = lost or (frozen.find_mismatch(expected) if expected else None)
         if problem is None and not is_partial:
             problem = _find_damage(frozen)
     return Verification(head.sequence, entries, head, problem, is_partial)
 
 
 def _walk_chain(storage: Storage, is_late: Callable[[], bool]) -> tuple[Head, int, str | None]:
-    head, entries = EMPTY, set[int]()
+    head, entries = EMPTY_HEAD, set[int]()
     for link in read_chain(storage):
         if is_late():
             break
         if not link.follows(head):
-            return head, len(entries - {JOURNAL}), f"record {head.sequence + 1} is missing or was changed"
+            return head, len(entries - {NO_ENTRY}), f"record {head.sequence + 1} is missing or was changed"
         head = link.head
         entries.add(link.record.entry)
-    return head, len(entries - {JOURNAL}), None
+    return head, len(entries - {NO_ENTRY}), None
 
 
 def _find_damage(storage: Storage) -> str | None:

@@ -69,7 +69,7 @@ class Console:
         elif self._options.quiet:
             self._show_ids((view,))
         else:
-            self._show_one(view.only(fields) if fields and view.named else view)
+            self._show_one(view.select_fields(fields) if fields and view.named else view)
 
     def show_listing(self, listing: "Listing") -> None:
         """Show several views as a JSON array, CSV, a table, or lines."""
@@ -88,14 +88,14 @@ class Console:
                 self.note("none", "nothing was found")
         elif self._has_tables:
             text, hidden = self._render_listing(listing, color=self._is_colored(self._stdout))
-            self.data(text)
+            self.write_data(text)
             if hidden:
                 names = ", ".join(hidden)
                 self.note("hidden", f"the terminal is too narrow for: {names}. Use --fields, --csv or --json")
         else:
-            self.data(render_rows(view.row(listing.columns) for view in listing.views))
+            self.write_data(render_rows(view.row(listing.columns) for view in listing.views))
 
-    def table_lines(self, listing: "Listing") -> list[str]:
+    def render_table_lines(self, listing: "Listing") -> list[str]:
         """Return the lines of a table of several views, for use in a question."""
         return self._render_listing(listing, color=False)[0].splitlines()
 
@@ -109,44 +109,44 @@ class Console:
             self._show_ids((view,))
             return
         if self._options.fields:
-            view = view.only(self._options.fields)
+            view = view.select_fields(self._options.fields)
         if self._options.json or self._options.raw:
-            self.document(view.document)
+            self.write_json(view.document)
         elif self._options.csv:
             self._show_csv(tuple(view.named), (view,))
         elif not self._has_tables:
-            self.data(render_rows([view.row(tuple(view.named))]))
+            self.write_data(render_rows([view.row(tuple(view.named))]))
         elif view.line is not None:
-            self.data(fold(safe(view.line), self._width))
+            self.write_data(fold(safe(view.line), self._width))
         else:
             from escrowctl.output.terminal import render_row
 
             colors = self._is_colored(self._stdout)
             header, row, self._widths = render_row(view, self._widths, self._now(), color=colors)
-            self.data(f"{header}\n{row}" if header else row)
+            self.write_data(f"{header}\n{row}" if header else row)
 
-    def document(self, document: "JsonValue") -> None:
+    def write_json(self, document: "JsonValue") -> None:
         """Write a document as one line of JSON."""
-        self.data(_encode_json(document))
+        self.write_data(_encode_json(document))
 
-    def page(self, text: str) -> None:
+    def write_page(self, text: str) -> None:
         """Write a text by escrowctl itself, such as help; under `--json` as a JSON string."""
         if self._options.json:
-            self.document(text)
+            self.write_json(text)
         else:
-            self.data(text)
+            self.write_data(text)
 
-    def text(self, body: bytes) -> None:
+    def write_body(self, body: bytes) -> None:
         """Write a reply that is not JSON: unchanged to a pipe, with invisible characters as codes to a terminal."""
         text = body.decode("utf-8", errors="replace")
         if self._options.json:
-            self.document(text)
+            self.write_json(text)
         elif self._stdout.isatty():
-            self.data("\n".join(safe(line) for line in text.splitlines()))
+            self.write_data("\n".join(safe(line) for line in text.splitlines()))
         else:
-            self.data(text.removesuffix("\n"))
+            self.write_data(text.removesuffix("\n"))
 
-    def data(self, text: str) -> None:
+    def write_data(self, text: str) -> None:
         """Write text and a line end to stdout, and flush."""
         self._erase_drawn_text()
         try:
@@ -221,13 +221,13 @@ class Console:
 
     def error(self, error: EscrowctlError, invocation: Invocation) -> None:
         """Write an error and its hints. Commands in the hints start with `invocation`."""
-        from escrowctl.output.errors import error_document, format_error, star_error
+        from escrowctl.output.errors import format_error, make_error_document, star_error
 
         for key in self._keys():
             error = star_error(error, key)
         invocation = Invocation(*map(self._star_keys, invocation))
         if self._options.json:
-            self._write_message(_encode_json(error_document(error, invocation)))
+            self._write_message(_encode_json(make_error_document(error, invocation)))
             return
         first, *others = format_error(error, invocation, raw=self._options.raw, width=self._error_width)
         word, _, rest = first.partition(":")
@@ -255,19 +255,21 @@ class Console:
 
     def _show_one(self, view: "View") -> None:
         options = self._options
-        if options.json or options.raw or (view.whole and not (options.table or options.csv)):
+        if options.json or options.raw or (view.is_free_form and not (options.table or options.csv)):
             self._show_document(view.document)
         elif options.csv:
             names, values = zip(*view.fields, strict=True)
-            self.data("\n".join(render_csv(names, [values])))
+            self.write_data("\n".join(render_csv(names, [values])))
         elif not self._has_tables:
-            self.data(render_rows(view.fields))
+            self.write_data(render_rows(view.fields))
         elif view.line is not None:
-            self.data(safe(view.line))
+            self.write_data(safe(view.line))
         else:
             from escrowctl.output.terminal import render_fields
 
-            self.data(render_fields(view, now=self._now(), width=self._width, color=self._is_colored(self._stdout)))
+            self.write_data(
+                render_fields(view, now=self._now(), width=self._width, color=self._is_colored(self._stdout))
+            )
 
     def _render_listing(self, listing: "Listing", *, color: bool) -> tuple[str, tuple[str, ...]]:
         from escrowctl.output.terminal import render_listing
@@ -277,14 +279,14 @@ class Console:
     def _show_document(self, document: "JsonValue") -> None:
         """Write JSON on one line; at a terminal without `--json`, on several lines."""
         if self._stdout.isatty() and not self._options.json:
-            self.data(_encode_json(document, indent=0))
+            self.write_data(_encode_json(document, indent=0))
         else:
-            self.document(document)
+            self.write_json(document)
 
     def _show_csv(self, columns: tuple[str, ...], views: "tuple[View, ...]") -> None:
         """Write views as rows of CSV. The first call also writes the header."""
         lines = list(render_csv(columns, (view.row(columns) for view in views)))
-        self.data("\n".join(lines[self._has_csv_header :]))
+        self.write_data("\n".join(lines[self._has_csv_header :]))
         self._has_csv_header = True
 
     @property
@@ -297,10 +299,12 @@ class Console:
         rows = [
             row
             for view in views
-            for row in ([view.only(fields).row(fields)] if fields and view.named else [(each,) for each in view.ids])
+            for row in (
+                [view.select_fields(fields).row(fields)] if fields and view.named else [(each,) for each in view.ids]
+            )
         ]
         if rows:
-            self.data(render_rows(rows))
+            self.write_data(render_rows(rows))
 
     def _star_keys(self, text: str) -> str:
         from escrowctl.contract.redaction import star
@@ -321,11 +325,11 @@ class Console:
         if not (self._options.json or hints):
             self._write_message(f"{word}: {safe(message)}" if word else safe(message))
             return
-        from escrowctl.output.errors import format_hints, note_document
+        from escrowctl.output.errors import format_hints, make_note_document
 
         hints = tuple(hint._replace(text=self._star_keys(hint.text)) for hint in hints)
         if self._options.json:
-            self._write_message(_encode_json(note_document(code, message, hints, invocation)))
+            self._write_message(_encode_json(make_note_document(code, message, hints, invocation)))
         else:
             self._write_message(
                 "\n".join([f"{word}: {safe(message)}", *format_hints(hints, invocation, self._error_width)])

@@ -27,11 +27,11 @@ def format_error(error: EscrowctlError, invocation: Invocation, *, raw: bool, wi
 
 def format_hints(hints: tuple[Hint, ...], invocation: Invocation, width: int | None) -> list[str]:
     """Return hints as lines for a person, the first after `hint: `. `width` is the terminal's, if any."""
-    lines = hint_lines(hints, invocation, width=width)
+    lines = format_hint_lines(hints, invocation, width=width)
     return [f"{' ' * _INDENT if number else 'hint: '}{safe(line)}" for number, line in enumerate(lines)]
 
 
-def hint_lines(hints: tuple[Hint, ...], invocation: Invocation, *, width: int | None = None) -> list[str]:
+def format_hint_lines(hints: tuple[Hint, ...], invocation: Invocation, *, width: int | None = None) -> list[str]:
     """Return hints as lines, each with its label before its text. The texts of several hints are aligned.
 
     If a line is too long for a terminal of this `width`, each text is on the line below its label. Otherwise
@@ -67,7 +67,7 @@ def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
     return starred
 
 
-def error_document(error: EscrowctlError, invocation: Invocation) -> dict[str, JsonValue]:
+def make_error_document(error: EscrowctlError, invocation: Invocation) -> dict[str, JsonValue]:
     """Return an error as `{"error": {...}}`: the code, the message, the hints, and every fact."""
     body: dict[str, object] = {
         "code": error.code.value,
@@ -91,14 +91,14 @@ def _make_message(error: EscrowctlError) -> str:
     return f"{message} {error.effect}{for_id}."
 
 
-def note_document(code: str, message: str, hints: tuple[Hint, ...], invocation: Invocation) -> JsonValue:
+def make_note_document(code: str, message: str, hints: tuple[Hint, ...], invocation: Invocation) -> JsonValue:
     """Return a note as `{"note": {...}}`, the form of all stderr lines under `--json` that are no errors."""
     hint = _join_hints(hints, invocation)
     return {"note": {"code": code, "message": message, **({"hint": hint} if hint else {})}}
 
 
 def _join_hints(hints: tuple[Hint, ...], invocation: Invocation) -> str | None:
-    return "\n".join(hint_lines(hints, invocation)) or None
+    return "\n".join(format_hint_lines(hints, invocation)) or None
 
 
 def _list_reply(error: EscrowctlError, *, raw: bool, short: bool) -> list[str]:

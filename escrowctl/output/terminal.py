@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.output.plain import safe
-from escrowctl.output.view import Listing, View, list_fields, text_of
-from escrowctl.runtime import ago
+from escrowctl.output.view import Listing, View, format_cell, list_fields
+from escrowctl.runtime import describe_age
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -175,16 +175,16 @@ def _find_key_columns(columns: list[_Column], names: tuple[str, ...]) -> tuple[s
 
 
 def _format_value(value: JsonValue) -> str:
-    """Return a value as text for a person. Commas separate plain values of an array; else the text is `text_of`."""
+    """Return a value as text for a person. Commas separate plain values of an array; else the text is `format_cell`."""
     if isinstance(value, list) and value and not any(isinstance(item, dict | list) for item in value):
-        return ", ".join(text_of(item) for item in value)
-    return text_of(value)
+        return ", ".join(format_cell(item) for item in value)
+    return format_cell(value)
 
 
 def _describe_age(text: str, now: datetime) -> str | None:
     """Return the age of a timestamp as text, or None if `text` is no timestamp."""
     try:
-        return ago(text, now) if _TIMESTAMP.fullmatch(text) else None
+        return describe_age(text, now) if _TIMESTAMP.fullmatch(text) else None
     except ValueError:
         # It has the form of a time, but there is no such day.
         return None

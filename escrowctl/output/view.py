@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from escrowctl.contract.json import JsonValue, Number, encode
-from escrowctl.contract.record import LOCATED, Record, resolve_pointer
+from escrowctl.contract.record import KNOWN_FIELD_NAMES, Record, resolve_pointer
 from escrowctl.output.plain import safe
 
 _MAX_NAME_CHARS = 200
@@ -21,7 +21,7 @@ class View(NamedTuple):
     `--json` prints `document`. `-q` prints `id`, or nothing if it is None. A pipe and a terminal get the names and
     values in `shown`; a terminal gets `line` instead, if it is not None. `named` has the fields for columns and for
     `--fields`, whose JSON Pointers point into `record`. Under `--fields`, JSON also has `outcome`, if the command has
-    several ids. `whole`: the document may have any shape, and is printed as JSON unless a table or CSV is requested. If
+    several ids. `is_free_form`: the document may have any shape, and is printed as JSON unless a table or CSV is requested. If
     it is a list, `items` are its elements. `has_chosen_fields`: `named` has the fields of `--fields`.
     """
 
@@ -32,7 +32,7 @@ class View(NamedTuple):
     named: Mapping[str, JsonValue] = MappingProxyType({})
     record: JsonValue = None
     outcome: str | None = None
-    whole: bool = False
+    is_free_form: bool = False
     items: "tuple[View, ...] | None" = None
     has_chosen_fields: bool = False
 
@@ -40,7 +40,7 @@ class View(NamedTuple):
     def fields(self) -> tuple[tuple[str, str], ...]:
         """The names and values as text, for a pipe or CSV."""
         if self.has_chosen_fields:
-            return tuple((name, text_of(value)) for name, value in self.named.items())
+            return tuple((name, format_cell(value)) for name, value in self.named.items())
         return flatten(self.shown)
 
     @property
@@ -53,7 +53,7 @@ class View(NamedTuple):
         """Whether a JSON Pointer in `names` points to a value in `record` that is not null."""
         return any(self._find(name) is not None for name in names if name.startswith("/"))
 
-    def only(self, names: tuple[str, ...]) -> "View":
+    def select_fields(self, names: tuple[str, ...]) -> "View":
         """Return a view with these fields only. A missing field is null."""
         chosen = {name: self._find(name) for name in names}
         outcome = {"outcome": self.outcome} if self.outcome is not None else {}
@@ -61,7 +61,7 @@ class View(NamedTuple):
 
     def row(self, columns: tuple[str, ...]) -> tuple[str, ...]:
         """Return the texts of the cells in these columns."""
-        return tuple(text_of(self.named.get(column)) for column in columns)
+        return tuple(format_cell(self.named.get(column)) for column in columns)
 
     def _find(self, name: str) -> JsonValue:
         if not name.startswith("/"):
@@ -85,7 +85,7 @@ class Listing(NamedTuple):
 
     def only(self, names: tuple[str, ...]) -> "Listing":
         """Return a listing with these fields only."""
-        return Listing(names, tuple(view.only(names) for view in self.views), has_chosen_fields=True)
+        return Listing(names, tuple(view.select_fields(names) for view in self.views), has_chosen_fields=True)
 
 
 def view_record(record: Record, resource_id: str | None = None, *, raw: bool) -> View:
@@ -93,10 +93,14 @@ def view_record(record: Record, resource_id: str | None = None, *, raw: bool) ->
 
     `resource_id` is the id of the view if the record has none.
     """
-    named = record.located._replace(id=record.located.id or resource_id)
+    named = record.known._replace(id=record.known.id or resource_id)
     document = record.document if raw else record.value
     return View(
-        document, named.id, document, named={name: getattr(named, name) for name in LOCATED}, record=record.value
+        document,
+        named.id,
+        document,
+        named={name: getattr(named, name) for name in KNOWN_FIELD_NAMES},
+        record=record.value,
     )
 
 
@@ -109,7 +113,7 @@ def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:
     return tuple(_walk_fields("", value))
 
 
-def text_of(value: JsonValue) -> str:
+def format_cell(value: JsonValue) -> str:
     """Return a value as the text of a cell. Strings and numbers are unchanged, null is empty, others are JSON."""
     match value:
         case str():
@@ -128,7 +132,7 @@ def _walk_fields(prefix: str, value: JsonValue) -> Iterator[tuple[str, str]]:
         for name, item in items:
             yield from _walk_fields(f"{prefix}.{name}" if prefix else name, item)
     else:
-        yield prefix or "value", text_of(value)
+        yield prefix or "value", format_cell(value)
 
 
 def list_fields(value: JsonValue) -> list[tuple[str, JsonValue]]:

@@ -103,7 +103,7 @@ def find_first_delivery(connection: sqlite3.Connection) -> Delivery | None:
     return Delivery(*row) if row else None
 
 
-def settle(connection: sqlite3.Connection, delivery: Delivery, attempt: Attempt, *, at: str) -> None:
+def record_attempt(connection: sqlite3.Connection, delivery: Delivery, attempt: Attempt, *, at: str) -> None:
     """Store an attempt that began at `at`, and the new state of its delivery. Only a 2xx status is a success."""
     connection.execute(ADD_ATTEMPT, (delivery.position, at, *attempt))
     state, failures, next_at = DeliveryState.DEAD, delivery.failures, None

@@ -1,7 +1,7 @@
 """Faults that the operator sets to rehearse them: broken connections and broken replies.
 
 A WSGI application cannot close a connection. So a fault raises ConnectionAbortedError to close it without a reply
-or in the middle of a reply, and ConnectionResetError to reset it. A `LateAnswer` is delayed. `carry_out` applies
+or in the middle of a reply, and ConnectionResetError to reset it. A `LateAnswer` is delayed. `apply_faults` applies
 all three to a server's sockets; in-process, the client's transport acts as if there were a socket. A request with a
 reset or a 429 has no effect; with any other fault its effect is stored before the fault happens.
 """
@@ -94,17 +94,17 @@ class RehearsalApp:
         return make_problem_answer(ProblemKind.INTERNAL, {}) if fault.kind is FaultKind.FAILED else answer
 
 
-def carry_out(app: "WSGIApplication", server: "LoopbackServer") -> "WSGIApplication":
+def apply_faults(app: "WSGIApplication", server: "LoopbackServer") -> "WSGIApplication":
     """Return an application for this server: it calls `app`, and applies faults to the server's sockets."""
 
     def respond(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         try:
             answer = app(environ, start_response)
         except ConnectionResetError:
-            server.reset()
+            server.reset_connection()
             raise
         if isinstance(answer, LateAnswer):
-            server.hold(answer.seconds)
+            server.delay_answer(answer.seconds)
             return answer.chunks
         return answer
 

@@ -15,7 +15,7 @@ from escrowctl.sandbox.records import HOLD, IN_ESCROW, TRANSITIONS, Move, Transa
 
 DECIMALS = 4
 
-INSERT = """
+ADD_ENTRY = """
     INSERT INTO ledger_entries (transaction_id, move, account, currency, units, posted_at)
     VALUES (?, ?, ?, ?, ?, ?)
 """
@@ -26,13 +26,13 @@ _ENTRIES = """
 """
 
 
-def units(amount: str) -> int:
+def to_ten_thousandths(amount: str) -> int:
     """Return an amount in ten-thousandths: `12.5` -> 125000. The text matches `requests.AMOUNT`."""
     whole, _, fraction = amount.partition(".")
     return int(whole + fraction.ljust(DECIMALS, "0"))
 
 
-def post(connection: sqlite3.Connection, transaction: Transaction, *, move: Move, at: str) -> None:
+def post_entries(connection: sqlite3.Connection, transaction: Transaction, *, move: Move, at: str) -> None:
     """Write the two entries of a move, or none if it moves no money.
 
     Raises sqlite3.IntegrityError if the transaction has this move already, or if its money has left the hold.
@@ -41,9 +41,9 @@ def post(connection: sqlite3.Connection, transaction: Transaction, *, move: Move
     if accounts is None:
         return
     source, destination = (account.format(payer=transaction.payer, payee=transaction.payee) for account in accounts)
-    amount = units(transaction.amount)
+    amount = to_ten_thousandths(transaction.amount)
     connection.executemany(
-        INSERT,
+        ADD_ENTRY,
         [
             (transaction.id, move, source, transaction.currency, -amount, at),
             (transaction.id, move, destination, transaction.currency, amount, at),
@@ -65,12 +65,12 @@ class Balance(NamedTuple):
     held: int
 
     @property
-    def consistent(self) -> bool:
+    def is_consistent(self) -> bool:
         """Whether no money was created or lost, and the ledger agrees with the transactions."""
         return self.total == 0 and self.hold == self.held >= 0
 
 
-def check_ledger(connection: sqlite3.Connection) -> tuple[Balance, ...]:
+def calculate_balances(connection: sqlite3.Connection) -> tuple[Balance, ...]:
     """Return one balance per currency, in alphabetical order. Call it inside a read transaction."""
     entries: Counter[str] = Counter()
     totals: Counter[str] = Counter()
@@ -84,7 +84,7 @@ def check_ledger(connection: sqlite3.Connection) -> tuple[Balance, ...]:
             holds[currency] += amount
     for currency, status, amount in connection.execute("SELECT currency, status, amount FROM transactions"):
         if status in IN_ESCROW:
-            held[currency] += units(amount)
+            held[currency] += to_ten_thousandths(amount)
     return tuple(
         Balance(currency, entries[currency], totals[currency], holds[currency], held[currency])
         for currency in sorted(totals.keys() | held.keys())
@@ -108,9 +108,9 @@ def describe_ledger(connection: sqlite3.Connection) -> JsonObject:
             "entries": one.entries,
             "sum": format_amount(one.total),
             "held": format_amount(one.held),
-            "balanced": one.consistent,
+            "balanced": one.is_consistent,
         }
-        for one in check_ledger(connection)
+        for one in calculate_balances(connection)
     ]
     entries = [{**dict(row), "amount": format_amount(row["amount"])} for row in connection.execute(_ENTRIES)]
     return {"entries": entries, "currencies": currencies}

@@ -43,7 +43,7 @@ def perform_move(connection: sqlite3.Connection, transaction_id: str, move: Move
 
 def record_move(connection: sqlite3.Connection, transaction: Transaction, move: Move, *, at: str) -> None:
     """Write the ledger entries and the event of a move. `transaction` has the new state already."""
-    ledger.post(connection, transaction, move=move, at=at)
+    ledger.post_entries(connection, transaction, move=move, at=at)
     add_event(connection, EVENT_KINDS.get(move, EventKind.TRANSACTION_UPDATED), transaction, at=at)
 
 

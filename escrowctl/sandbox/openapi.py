@@ -272,7 +272,7 @@ def _describe_operation(operation: Operation, description: CallDescription) -> J
     described: dict[str, JsonValue] = {
         "operationId": operation.name,
         "summary": description.summary,
-        "description": f"{operation.standing.capitalize()}.",
+        "description": f"{operation.provenance.capitalize()}.",
         "parameters": _list_parameters(operation),
     }
     if description.body_model:

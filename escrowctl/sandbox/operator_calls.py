@@ -89,8 +89,8 @@ class OperatorCalls:
         with self._store.reading() as connection:
             (webhooks,) = connection.execute("SELECT count(*) FROM webhook_endpoints").fetchone()
             balances = [
-                {"currency": one.currency, "held": ledger.format_amount(one.held).text, "balanced": one.consistent}
-                for one in ledger.check_ledger(connection)
+                {"currency": one.currency, "held": ledger.format_amount(one.held).text, "balanced": one.is_consistent}
+                for one in ledger.calculate_balances(connection)
             ]
             return {
                 "identity": self._store.identity,

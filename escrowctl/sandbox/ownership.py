@@ -45,7 +45,7 @@ class Claim:
         self._path = path
 
     @contextmanager
-    def announced(self, served: ServedSandbox) -> Iterator[None]:
+    def announce_server(self, served: ServedSandbox) -> Iterator[None]:
         """Show the server's address to other processes during the block. Only for an exclusive claim.
 
         Raises `ErrorCode.STATE_UNUSABLE` if the address cannot be written.
@@ -65,8 +65,8 @@ class Claim:
             self._handle = None
 
 
-def claim_store(folder: Path, *, alone: bool = False, timeout: float = TIMEOUT_SECONDS) -> Claim:
-    """Lock the store, and return the lock: shared for a command, exclusive if `alone`.
+def claim_store(folder: Path, *, exclusive: bool = False, timeout: float = TIMEOUT_SECONDS) -> Claim:
+    """Lock the store, and return the lock: shared for a command, exclusive if `exclusive`.
 
     If the lock is not free, wait for running commands, and for a server that starts or ends. Raises
     `ErrorCode.BUSY` if a server has the store, or after `timeout` seconds.
@@ -74,8 +74,8 @@ def claim_store(folder: Path, *, alone: bool = False, timeout: float = TIMEOUT_S
     handle = _open_lock(folder, LOCK_NAME)
     try:
         for _ in _attempts(timeout):
-            if _try_lock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH):
-                if alone:
+            if _try_lock(handle, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH):
+                if exclusive:
                     _write(handle, folder / LOCK_NAME, "")
                 return Claim(handle, folder / LOCK_NAME)
             if served := find_server(folder):
@@ -87,7 +87,7 @@ def claim_store(folder: Path, *, alone: bool = False, timeout: float = TIMEOUT_S
 
 
 @contextmanager
-def delivery_turn(folder: Path, timeout: float) -> Iterator[bool]:
+def lock_deliveries(folder: Path, timeout: float) -> Iterator[bool]:
     """Lock the delivery of events during the block: one process delivers at a time.
 
     Yields True, or False if the lock is not free within `timeout` seconds.
@@ -155,7 +155,7 @@ def _attempts(seconds: float) -> Iterator[None]:
         yield
 
 
-def unusable(path: Path, reason: str, *, hint: Hints = files.OWN_FOLDER) -> EscrowctlError:
+def unusable(path: Path, reason: str, *, hint: Hints = files.OWN_FOLDER_HINT) -> EscrowctlError:
     """Return the error for a sandbox file that cannot be used. `reason` ends its message."""
     message = f"the sandbox cannot use {path}: {reason}."
     return not_sent(ErrorCode.STATE_UNUSABLE, message, hint=hint)
@@ -171,11 +171,11 @@ def require_private_file(path: Path) -> None:
     # An existing file is never opened here: closing any descriptor of it would drop the locks
     # that SQLite holds on it in this process (POSIX advisory locks).
     try:
-        files.make_file(path)
-        flaw = files.find_flaw(files.check_regular(path), path, refused=files.OTHERS_ACCESS)
+        files.create_empty_file(path)
+        flaw = files.find_flaw(files.check_regular(path), path, forbidden_bits=files.OTHERS_ACCESS)
     except files.NotRegularError as error:
         raise unusable(path, f"it {error.strerror}") from error
     except OSError as error:
         raise unusable(path, error.strerror or "it cannot be opened") from error
     if flaw is not None:
-        raise unusable(path, f"it {flaw.reason}", hint=flaw.fix or files.OWN_FOLDER)
+        raise unusable(path, f"it {flaw.reason}", hint=flaw.fix or files.OWN_FOLDER_HINT)

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from escrowctl.post_once import PostError, parse_target, post_once
-from escrowctl.sandbox.events import Attempt, Delivery, find_first_delivery, settle
+from escrowctl.sandbox.events import Attempt, Delivery, find_first_delivery, record_attempt
 from escrowctl.sandbox.moves import Timer, find_first_timer, fire_timer
-from escrowctl.sandbox.ownership import delivery_turn
+from escrowctl.sandbox.ownership import lock_deliveries
 from escrowctl.sandbox.records import add_duration
 from escrowctl.sandbox.store import Store
 
@@ -65,7 +65,7 @@ class Sender:
             self._work_locked(seconds=_COMMAND_SECONDS)
 
     def _work_locked(self, *, seconds: float | None = None) -> None:
-        with delivery_turn(self._store.folder, _COMMAND_SECONDS) as is_locked:
+        with lock_deliveries(self._store.folder, _COMMAND_SECONDS) as is_locked:
             # Without the lock, another process is delivering: do not send its events a second time.
             if is_locked:
                 self.work(seconds=seconds)
@@ -101,7 +101,7 @@ class Sender:
         return None
 
     @contextmanager
-    def working(self) -> Iterator[None]:
+    def working_in_background(self) -> Iterator[None]:
         """Do due jobs in a background thread during the block. Its end waits at most 1 s for an attempt."""
         thread = threading.Thread(target=self._work_repeatedly, name="sender", daemon=True)
         self._is_in_background = True
@@ -112,7 +112,7 @@ class Sender:
             self._stopping.set()
             thread.join(_WAIT_SECONDS)
 
-    def require_working(self) -> None:
+    def raise_background_error(self) -> None:
         """Raise the error that ended the background thread, if one did."""
         if self._error is not None:
             raise self._error
@@ -124,7 +124,7 @@ class Sender:
             except sqlite3.Error:
                 # The disk may be full: waiting events are in the store, and are tried again.
                 self._stopping.wait(_WAIT_SECONDS)
-            except Exception as error:  # noqa: BLE001 - `require_working` raises it in the thread that reports it
+            except Exception as error:  # noqa: BLE001 - `raise_background_error` raises it in the thread that reports it
                 self._error = error
 
     def _do_job(self, at: str, job: Timer | Delivery, *, seconds: float) -> None:
@@ -134,11 +134,11 @@ class Sender:
             with self._store.writing() as connection:
                 fire_timer(connection, job)
             return
-        attempt = self._attempt(job, seconds=seconds)
+        attempt = self._send_once(job, seconds=seconds)
         with self._store.writing() as connection:
-            settle(connection, job, attempt, at=at)
+            record_attempt(connection, job, attempt, at=at)
 
-    def _attempt(self, delivery: Delivery, *, seconds: float) -> Attempt:
+    def _send_once(self, delivery: Delivery, *, seconds: float) -> Attempt:
         start, stamp = time.monotonic(), int(self._store.machine_time().timestamp())
         body, status, error = delivery.body.encode(), None, None
         signed = sign(delivery.secret, message_id=delivery.message_id, timestamp=stamp, body=body)

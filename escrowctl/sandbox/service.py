@@ -62,22 +62,22 @@ def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
     if (folder / f"{FILE_NAME}-wal").exists():
         # A killed server left its write-ahead log. Commands cannot share it: open once exclusively to remove it.
         claim.release()
-        open_sandbox_alone(folder, now=now).close()
+        open_sandbox_exclusively(folder, now=now).close()
         claim = claim_store(folder)
     return _open(folder, claim, now=now)
 
 
-def open_sandbox_alone(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
+def open_sandbox_exclusively(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
     """Open the sandbox for one process alone, until `close`. Raises `ErrorCode.BUSY` or `STATE_UNUSABLE`."""
-    return _open(folder, claim_store(folder, alone=True), now=now, alone=True)
+    return _open(folder, claim_store(folder, exclusive=True), now=now, alone=True)
 
 
-def empty_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None = None) -> None:
+def reset_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None = None) -> None:
     """Replace the store by a new one, with another identity and key. A `seed` determines ids and random faults.
 
     Raises `ErrorCode.BUSY` while another process has the store open, and `ErrorCode.STATE_UNUSABLE`.
     """
-    claim = claim_store(folder, alone=True)
+    claim = claim_store(folder, exclusive=True)
     try:
         for ending in ("", "-journal", "-wal", "-shm"):
             (folder / f"{FILE_NAME}{ending}").unlink(missing_ok=True)

@@ -146,7 +146,7 @@ def find_variant(settings: Settings, name: str) -> str:
     return str(settings.get(VARIANT_PREFIX + name, VARIANTS[name][0]))
 
 
-def read_texts(typed: Iterable[str]) -> dict[str, str]:
+def read_settings(typed: Iterable[str]) -> dict[str, str]:
     """Check `NAME=VALUE` texts, and return the values by name. Raises EscrowctlError `ErrorCode.BAD_VALUE`."""
     texts: dict[str, str] = {}
     for text in typed:

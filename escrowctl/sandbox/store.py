@@ -20,7 +20,7 @@ from escrowctl.sandbox.ownership import require_private_file, unusable
 from escrowctl.sandbox.records import timestamp
 from escrowctl.sandbox.schema import FORMAT, TABLES
 from escrowctl.sandbox.seed import draw_letters
-from escrowctl.sqlite import BUSY_SECONDS, connect, prepare, primary_code, sync_every_commit, transaction
+from escrowctl.sqlite import BUSY_SECONDS, connect, create_tables_once, primary_code, sync_every_commit, transaction
 
 FILE_NAME = "sandbox.db"
 
@@ -52,7 +52,7 @@ class Store:
         self.folder = folder
         self._alone = alone
         self._lock = threading.RLock()
-        self._grouped = False
+        self._is_grouped = False
         self.machine_time = now
         self.identity = identity
         self.key = key
@@ -93,13 +93,13 @@ class Store:
         Raises sqlite3.Error if the commit fails; then nothing is changed.
         """
         with self._lock:
-            self._grouped = True
+            self._is_grouped = True
             try:
                 with transaction(self._connection, "BEGIN IMMEDIATE"):
                     yield
                     self._require_group()
             finally:
-                self._grouped = False
+                self._is_grouped = False
 
     def close(self) -> None:
         """Close the file. No thread may be using it. A second call does nothing."""
@@ -111,7 +111,7 @@ class Store:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._savepoint() if self._grouped else transaction(self._connection, begin):
+        with self._lock, self._savepoint() if self._is_grouped else transaction(self._connection, begin):
             yield self._connection
 
     @contextmanager
@@ -167,7 +167,7 @@ def _open(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datet
     else:
         sync_every_commit(connection)
     connection.execute("PRAGMA foreign_keys = ON")
-    version = prepare(connection, FORMAT, lambda new: _create_tables(new, at=timestamp(now())))
+    version = create_tables_once(connection, FORMAT, lambda new: _create_tables(new, at=timestamp(now())))
     if version != FORMAT:
         raise unusable(path, f"its format is {version}, and this escrowctl reads {FORMAT}", hint=_RESET)
     identity, key = connection.execute("SELECT identity, api_key FROM sandbox").fetchone()

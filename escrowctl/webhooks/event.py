@@ -7,8 +7,8 @@ and a value that it does not find is None.
 from datetime import datetime
 from typing import NamedTuple
 
-from escrowctl.contract.json import Broken, JsonValue, read_reply
-from escrowctl.contract.record import as_text, locate
+from escrowctl.contract.json import JsonValue, UnreadableReply, read_reply
+from escrowctl.contract.record import as_text, find_known_fields
 from escrowctl.webhooks.signing import Delivery
 
 _KIND_NAMES = ("type", "event", "event_type", "eventtype", "topic")
@@ -44,7 +44,7 @@ class Event(NamedTuple):
     def document(self) -> JsonValue:
         """The body as JSON; None if it is not JSON."""
         reply = read_reply(self.delivery.body)
-        return None if isinstance(reply, Broken) else reply.value
+        return None if isinstance(reply, UnreadableReply) else reply.value
 
     def describe(self) -> tuple[str | None, str | None, str | None]:
         """Return the event's kind and its record's id and status, each None if not found."""
@@ -52,7 +52,7 @@ class Event(NamedTuple):
         kind = next((text for name in _KIND_NAMES if (text := as_text(fields.get(name)))), None)
         # At the top, `id` may be the id of the event.
         record = _find_record(fields) or {name: value for name, value in fields.items() if name != "id"}
-        found = locate(record, noun=_NOUN)
+        found = find_known_fields(record, noun=_NOUN)
         return kind, found.id, found.status
 
 

@@ -15,9 +15,9 @@ from escrowctl.post_once import PostError, Target, parse_target, post_once
 from escrowctl.runtime import Runtime
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Delivery
-from escrowctl.webhooks.spool import ForwardState, Spool, Waiting, open_spool
+from escrowctl.webhooks.spool import ForwardState, Spool, WaitingEvent, open_spool
 
-SECONDS = 15.0
+ATTEMPT_SECONDS = 15.0
 """The limit for one attempt, in total."""
 MAX_REFUSALS = 10
 """After this many answers other than 2xx an event has failed, and the next event is sent."""
@@ -69,7 +69,7 @@ def send(target: Target, delivery: Delivery, *, monotonic: Callable[[], float]) 
     headers = [(name, value) for name, value in delivery.headers if name.casefold() not in _CONNECTION_HEADERS]
     start = monotonic()
     try:
-        status = post_once(target, headers, delivery.body, seconds=SECONDS, monotonic=monotonic)
+        status = post_once(target, headers, delivery.body, seconds=ATTEMPT_SECONDS, monotonic=monotonic)
     except PostError as error:
         return Reply(None, monotonic() - start, str(error))
     return Reply(status, monotonic() - start)
@@ -134,7 +134,7 @@ class Forwarder:
                 if not self._stopping.is_set():
                     self._runtime.sleep(_SLEEP_SECONDS)
 
-    def _forward_once(self, spool: Spool, waiting: Waiting) -> Attempt:
+    def _forward_once(self, spool: Spool, waiting: WaitingEvent) -> Attempt:
         reply = send(self.target, waiting.event.delivery, monotonic=self._runtime.monotonic)
         tried = waiting._replace(attempts=waiting.attempts + 1, refusals=waiting.refusals + (reply.status is not None))
         state = ForwardState.FAILED if tried.refusals >= MAX_REFUSALS else ForwardState.WAITING

@@ -29,13 +29,13 @@ _UNAVAILABLE = "503 Service Unavailable"
 
 
 class Arrival(NamedTuple):
-    """A request that arrived, and its event. `queued`: the event will be forwarded.
+    """A request that arrived, and its event. `is_queued`: the event will be forwarded.
 
     If the request was refused, `event` is None, `refusal` is "refused with 403" or similar, `reason` is the cause.
     """
 
     event: Event | None = None
-    queued: bool = False
+    is_queued: bool = False
     refusal: str = ""
     reason: str = ""
 
@@ -118,7 +118,7 @@ class Receiver:
         ignore_id = verified and not self._verifier.signs_id
         event = self._spool.store(delivery, verified=verified, at=at, ignore_id=ignore_id)
         forwards = self._target is not None and (verified or self._forwards_unverified)
-        self._arrived.append(Arrival(event, queued=forwards and self._spool.queue(event, str(self._target))))
+        self._arrived.append(Arrival(event, is_queued=forwards and self._spool.queue(event, str(self._target))))
 
 
 def _read_headers(environ: "WSGIEnvironment") -> tuple[tuple[str, str], ...]:

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Hints, not_sent
-from escrowctl.files import OTHERS_ACCESS, check_regular, find_flaw, make_file, make_private_folder
-from escrowctl.sqlite import connect, prepare, run_script, sync_every_commit, transaction
+from escrowctl.files import OTHERS_ACCESS, check_regular, create_empty_file, find_flaw, make_private_folder
+from escrowctl.sqlite import connect, create_tables_once, run_script, sync_every_commit, transaction
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Delivery
 
@@ -90,7 +90,7 @@ class NoRoomError(Exception):
     """There is no room for an unverified event. The text is a sentence without its full stop."""
 
 
-class Waiting(NamedTuple):
+class WaitingEvent(NamedTuple):
     """An event to forward. `refusals` is how many of its attempts got an answer other than 2xx."""
 
     event: Event
@@ -143,16 +143,16 @@ class Spool:
         values = (event.number, target, ForwardState.WAITING)
         return self._db.execute("INSERT OR IGNORE INTO forwards VALUES (?, ?, ?, 0, 0)", values).rowcount == 1
 
-    def find_next_waiting(self, target: str) -> Waiting | None:
+    def find_next_waiting(self, target: str) -> WaitingEvent | None:
         """Return the oldest event that waits for a target, or None."""
         row = self._db.execute(
             "SELECT event, attempts, refusals FROM forwards JOIN events ON number = event"
             " WHERE target = ? AND state = ? AND service = ? ORDER BY event LIMIT 1",
             (target, ForwardState.WAITING, self._service),
         ).fetchone()
-        return Waiting(self._read_events("WHERE number = ?", row[0])[0], row[1], row[2]) if row else None
+        return WaitingEvent(self._read_events("WHERE number = ?", row[0])[0], row[1], row[2]) if row else None
 
-    def settle(self, waiting: Waiting, target: str, state: ForwardState) -> None:
+    def settle(self, waiting: WaitingEvent, target: str, state: ForwardState) -> None:
         """Store an event's state at a target and its counts after an attempt, durably."""
         values = (waiting.event.number, target, state, waiting.attempts, waiting.refusals)
         self._db.execute("INSERT OR REPLACE INTO forwards VALUES (?, ?, ?, ?, ?)", values)
@@ -252,14 +252,14 @@ def _unusable(path: Path, reason: str, *, hint: Hints = ()) -> EscrowctlError:
 
 def _open_database(path: Path) -> sqlite3.Connection:
     make_private_folder(path.parent)
-    make_file(path)
-    if flaw := find_flaw(check_regular(path), path, refused=OTHERS_ACCESS):
+    create_empty_file(path)
+    if flaw := find_flaw(check_regular(path), path, forbidden_bits=OTHERS_ACCESS):
         raise _unusable(path, f"the file {flaw.reason}")
     database = connect(path, seconds=_BUSY_SECONDS)
     try:
         sync_every_commit(database)
         database.execute("PRAGMA trusted_schema = OFF")
-        version = prepare(database, _VERSION, lambda new: run_script(new, _TABLES))
+        version = create_tables_once(database, _VERSION, lambda new: run_script(new, _TABLES))
         if version != _VERSION:
             quoted = shlex.quote(str(path))
             hint = Hint(f"mv {quoted} {quoted}.old", "to begin with an empty file")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from escrowctl.client.pages import Page
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_WEBHOOK
-from escrowctl.contract.record import Located, Record, describe, read_time
+from escrowctl.contract.record import KnownFields, Record, describe_record, read_time
 from escrowctl.journal.model import Entry
 from escrowctl.writes.create import list_money_differences
 
@@ -51,7 +51,7 @@ class Candidates(NamedTuple):
         """Reasons to doubt that nothing was created, as sentences without their full stop."""
         count = len(self.listed.records)
         unreadable = [f"escrowctl can read no {self.field} in {self.unread} of the {count} records"]
-        matching = [f"{one.located.id} matches: {describe_match(self.entry, one)}" for one in self.matching]
+        matching = [f"{one.known.id} matches: {describe_match(self.entry, one)}" for one in self.matching]
         cut = [f"escrowctl can only read {count} records, and the service has more"]
         return matching + unreadable * bool(self.unread) + cut * self.listed.has_more
 
@@ -64,12 +64,12 @@ def read_listed(entry: Entry, pages: Iterable[Page]) -> ListedRecords:
     for page in islice(pages, MOST_PAGES):
         records += page.items
         for one in page.items:
-            created = read_time(one.located.created)
+            created = read_time(one.known.created)
             # None after the first record that is out of order or has no time.
             oldest = created if created and oldest and created <= oldest else None
-        is_older = bool(page.items) and predates_write(entry, page.items[0].located)
+        is_older = bool(page.items) and predates_write(entry, page.items[0].known)
         # Records of one moment are in any order.
-        if is_older and oldest and oldest != read_time(records[0].located.created):
+        if is_older and oldest and oldest != read_time(records[0].known.created):
             return ListedRecords(records, has_more=False)
         has_more = page.has_more
     return ListedRecords(records, has_more)
@@ -80,17 +80,17 @@ def find_candidates(
 ) -> Candidates:
     """Return the records that a create may have made. `is_taken` returns whether another entry created this id."""
     compared = [(one, _has_equal_value(entry, one, service)) for one in listed.records]
-    matching = [one for one, is_equal in compared if is_equal and not predates_write(entry, one.located)]
+    matching = [one for one, is_equal in compared if is_equal and not predates_write(entry, one.known)]
     return Candidates(
         entry,
         listed,
-        [one for one in matching if one.located.id is None or not is_taken(one.located.id)],
+        [one for one in matching if one.known.id is None or not is_taken(one.known.id)],
         sum(is_equal is None for _, is_equal in compared),
         "URL" if entry.intent.operation == CREATE_WEBHOOK.name else "amount",
     )
 
 
-def predates_write(entry: Entry, located: Located, *, tolerance: timedelta = _CLOCK_TOLERANCE) -> bool:
+def predates_write(entry: Entry, located: KnownFields, *, tolerance: timedelta = _CLOCK_TOLERANCE) -> bool:
     """Whether a record was created before a write was first sent; False if either time is not known."""
     created = read_time(located.created)
     if created is None or (entry.origin is not None and entry.attempt > 1):
@@ -102,7 +102,7 @@ def predates_write(entry: Entry, located: Located, *, tolerance: timedelta = _CL
 
 def describe_match(entry: Entry, record: Record) -> str:
     """Return a short description of a record with its time of creation; it notes if that may be too early."""
-    described, created = describe(record.located), record.located.created
+    described, created = describe_record(record.known), record.known.created
     if created is None:
         return described
     before = f", before {entry.name} was sent (or the clocks differ)" if may_predate_write(entry, record) else ""
@@ -111,12 +111,12 @@ def describe_match(entry: Entry, record: Record) -> str:
 
 def may_predate_write(entry: Entry, record: Record) -> bool:
     """Whether a record was created before a write was first sent, if both clocks are right."""
-    return predates_write(entry, record.located, tolerance=_WHOLE_SECOND)
+    return predates_write(entry, record.known, tolerance=_WHOLE_SECOND)
 
 
 def _has_equal_value(entry: Entry, record: Record, service: Service) -> bool | None:
     """Whether a record has the amount or the URL of a create; None: escrowctl finds no such value in the record."""
-    located, money = record.located, entry.intent.money
+    located, money = record.known, entry.intent.money
     if entry.intent.operation == CREATE_WEBHOOK.name:
         url = record.value.get(service.webhooks.url_field) if isinstance(record.value, dict) else None
         return f'"{url}"' in (entry.intent.body or "") if isinstance(url, str) else None

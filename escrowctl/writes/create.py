@@ -10,11 +10,11 @@ from itertools import islice
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import parse_id
-from escrowctl.contract.json import JsonValue, carries, encode
+from escrowctl.contract.json import JsonValue, contains_text, encode
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
-from escrowctl.contract.readable import list_of
-from escrowctl.contract.record import Located, Record, describe, find_id_pointers, is_another
+from escrowctl.contract.readable import find_list_items
+from escrowctl.contract.record import KnownFields, Record, describe_record, find_id_pointers, has_other_id
 from escrowctl.contract.redaction import STARS
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Stopped, not_sent
 from escrowctl.journal.accounts import Account
@@ -38,17 +38,19 @@ def conclude_create(result: WriteResult, service: Service) -> WriteResult:
 
     Raises EscrowctlError if the create is not done; `CHECK_FAILED` if its stored reply names another id.
     """
-    entry = result.sent
+    entry = result.sent_entry
     if entry.state is not State.DONE:
         raise _create_failure(service, result)
     if not kind_of(entry.intent.operation).needs_id:
         return result._replace(record=result.record or _restore_record(entry))
-    if result.replayed and (reply_id := find_other_id(entry, service)) is not None:
+    if result.replayed and (reply_id := find_misread_id(entry, service)) is not None:
         raise misread_id(entry, reply_id)
-    return result._replace(record=_add_created_id(result) or _restore_record(entry), failure=find_difference(entry))
+    return result._replace(
+        record=_add_created_id(result) or _restore_record(entry), failure=find_difference_error(entry)
+    )
 
 
-def find_other_id(entry: Entry, service: Service) -> str | None:
+def find_misread_id(entry: Entry, service: Service) -> str | None:
     """Return the id that the current profile finds in a create's stored reply, if the journal has another id."""
     settlement = entry.settlement
     if entry.state is not State.DONE or settlement.verified or settlement.result_id is None:
@@ -77,7 +79,7 @@ def read_accepted(
 ) -> WriteResult:
     """Read the escrow of an accepted create (202) once, to settle it. If that fails, the create stays unknown."""
     try:
-        settled = settle_by_reply(result.sent, service=service, reader=reader, journal=journal)
+        settled = settle_by_reply(result.sent_entry, service=service, reader=reader, journal=journal)
     except EscrowctlError:
         return result
     except Stopped as stopped:
@@ -105,7 +107,7 @@ def settle_by_reply(
     proven = prove_create(entry, judged, service, reader, report)
     if proven is None:
         return None
-    return proven._replace(entry=journal.settle_later(entry, proven.sent.settlement))
+    return proven._replace(entry=journal.settle_later(entry, proven.sent_entry.settlement))
 
 
 def prove_create(
@@ -119,7 +121,7 @@ def prove_create(
     settlement = entry.settlement._replace(outcome=Outcome.DONE, result_id=judged.result_id)
     if (record := _read_created(judged.result_id, reader, report)) is None:
         return None
-    detail = f"{settlement.http_status}; the service then reported {record.located.status or judged.result_id}"
+    detail = f"{settlement.http_status}; the service then reported {record.known.status or judged.result_id}"
     remark = describe_differences(service, record, entry.intent.money)
     reply = encode(record.document)
     settlement = settlement._replace(detail=detail, reply=reply, verified=True, remark=remark)
@@ -133,7 +135,7 @@ def find_creator(journal: Journal, entry: Entry, resource_id: str, account: Acco
 
 def find_other_done(journal: Journal, entry: Entry, account: Account, selection: Selection) -> Entry | None:
     """Return another entry of the same operation and service that is done, and may be of the same account."""
-    found = journal.all(selection._replace(states=(State.DONE,), operations=(entry.intent.operation,)))
+    found = journal.select_all(selection._replace(states=(State.DONE,), operations=(entry.intent.operation,)))
     return next((other for other in found if is_other_done(entry, other, account)), None)
 
 
@@ -170,7 +172,7 @@ def correct_shared_id(entry: Entry, settlement: Settlement, others: Iterable[Ent
     return settlement._replace(remark=" and ".join(filter(None, (settlement.remark, f"{other.name} has the same id"))))
 
 
-def find_difference(entry: Entry) -> EscrowctlError | None:
+def find_difference_error(entry: Entry) -> EscrowctlError | None:
     """Return the error `CHECK_FAILED` if the record of a create differs from the request; else None."""
     created_id, remark = entry.settlement.result_id, entry.settlement.remark
     if created_id is None or remark is None or entry.intent.operation != CREATE_TRANSACTION.name:
@@ -180,7 +182,7 @@ def find_difference(entry: Entry) -> EscrowctlError | None:
         f"the service created {created_id}, but {remark}. Do not repeat the create.",
         outcome=Outcome.DONE,
         facts=entry.facts,
-        reason=Reason.CREATED_OTHERWISE,
+        reason=Reason.CREATED_DIFFERENTLY,
     )
 
 
@@ -188,13 +190,13 @@ def describe_differences(service: Service, record: Record | None, sent: Money | 
     """Return a clause with a failed status and other differences of a created record; None if there are none."""
     if record is None:
         return None
-    status = record.located.status
+    status = record.known.status
     failed = [f"its status is {status}"] if service.is_failed(status) else []
-    differences = [*failed, *list_money_differences(record.located, sent)]
+    differences = [*failed, *list_money_differences(record.known, sent)]
     return " and ".join(differences) or None
 
 
-def list_money_differences(found: Located, sent: Money | None) -> list[str]:
+def list_money_differences(found: KnownFields, sent: Money | None) -> list[str]:
     """Return clauses about an amount or currency that differs from the request; case in currencies does not matter.
 
     An amount or currency that cannot be read counts as different.
@@ -210,21 +212,25 @@ def list_money_differences(found: Located, sent: Money | None) -> list[str]:
 def _read_created(created_id: str, reader: Reader, report: Report) -> Record | None:
     """Return the record with this id, as read now; None if it cannot be read, or has another id."""
     try:
-        record = reader.read(GET_TRANSACTION, parse_id(created_id), decides=True)
+        record = reader.read(GET_TRANSACTION, parse_id(created_id), for_write=True)
     except EscrowctlError as error:
         report(f"{created_id} (the id in the reply) could not be read: {error.message}")
         return None
-    located = record.located
+    located = record.known
     # `reply.id` may point into a create's envelope, which the reply to a read does not have.
-    has_id = carries(record.document, created_id) if located.id is None else not is_another(created_id, located)
-    has_id = has_id and list_of(record, noun=GET_TRANSACTION.noun) is None
-    report(f"{created_id}: {describe(located)}" if has_id else f"{created_id} was read, but its record lacks this id")
+    has_id = contains_text(record.document, created_id) if located.id is None else not has_other_id(created_id, located)
+    has_id = has_id and find_list_items(record, noun=GET_TRANSACTION.noun) is None
+    report(
+        f"{created_id}: {describe_record(located)}"
+        if has_id
+        else f"{created_id} was read, but its record lacks this id"
+    )
     return record if has_id else None
 
 
 def _create_failure(service: Service, result: WriteResult) -> EscrowctlError:
     """Return the error of a create that is not done. If its reply proves nothing yet, the facts have that reply."""
-    entry = result.sent
+    entry = result.sent_entry
     failure = write_failure(service, result)
     judged = judge_stored(service, entry) if entry.state is State.UNKNOWN else None
     if judged is None or result.record is None:
@@ -255,13 +261,13 @@ def _would_prove(service: Service, entry: Entry, pointer: str) -> bool:
 
 def _add_created_id(result: WriteResult) -> Record | None:
     """Return the record of a create with the id in the journal: that id may come from a Location header."""
-    record, created_id = result.record, result.sent.settlement.result_id
+    record, created_id = result.record, result.sent_entry.settlement.result_id
     if record is None or created_id is None:
         return record
     value = record.value
-    if record.located.id is None and isinstance(value, dict):
+    if record.known.id is None and isinstance(value, dict):
         value = {"id": created_id, **value}
-    return record._replace(value=value, located=record.located._replace(id=created_id))
+    return record._replace(value=value, known=record.known._replace(id=created_id))
 
 
 def _restore_record(entry: Entry) -> Record:
@@ -274,4 +280,4 @@ def _restore_record(entry: Entry) -> Record:
             facts=entry.facts,
         )
     known: JsonValue = {"id": created_id}
-    return Record(known, known, Located(id=created_id))
+    return Record(known, known, KnownFields(id=created_id))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_TRANSACTION
-from escrowctl.contract.record import Located, describe, describe_money
+from escrowctl.contract.record import KnownFields, describe_money, describe_record
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Selection, State
@@ -15,7 +15,7 @@ from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest
 
-Confirm = Callable[[str, Located | None], bool]
+Confirm = Callable[[str, KnownFields | None], bool]
 """Asks the operator to confirm a write, with the id and the record as read. Returns whether it asked, because that
 takes time. Raises EscrowctlError if the write is not confirmed."""
 
@@ -24,14 +24,14 @@ _UNREADABLE_CODES = (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED, ErrorCod
 """Codes of a record that cannot be read. An API key may be allowed to write and not to read (`FORBIDDEN`)."""
 
 
-def inspect(reader: Reader, service: Service, resource_id: str, options: RecordOptions) -> Located | None:
+def inspect(reader: Reader, service: Service, resource_id: str, options: RecordOptions) -> KnownFields | None:
     """Return a transaction as read now; None if it is unreadable and `options.allow_unreadable` is set.
 
     Raises EscrowctlError if the record cannot be read; `UNREADABLE_REPLY` also if it has no status, but the profile
     relies on the status. `allow_unreadable` allows a record without a status.
     """
     try:
-        located = reader.read_escrow(resource_id).located
+        located = reader.read_escrow(resource_id).known
     except EscrowctlError as error:
         is_unreadable = error.code in _UNREADABLE_CODES
         if is_unreadable and options.allow_unreadable:
@@ -59,7 +59,7 @@ def inspect(reader: Reader, service: Service, resource_id: str, options: RecordO
 
 def inspect_target(
     reader: Reader, service: Service, request: WriteRequest, options: RecordOptions, *, may_be_done: bool = False
-) -> Located | None:
+) -> KnownFields | None:
     """Return the record that a write will change; None if it is unreadable and `options.allow_unreadable` is set.
 
     Raises EscrowctlError if it cannot be read; `EXPECTATION_FAILED` if it has another amount or currency than
@@ -77,7 +77,7 @@ def inspect_target(
             f"{resource_id} is already {found.status}.",
             reason="" if kind.is_proven_by(found.status, service) else Reason.SEEMS_DONE,
         )
-    if operation.once_only and service.is_in_progress(found.status):
+    if operation.is_once_only and service.is_in_progress(found.status):
         raise not_sent(
             ErrorCode.ALREADY_DONE,
             f"the service reports {resource_id} as {found.status}: a {operation.verb} may be in progress.",
@@ -88,7 +88,7 @@ def inspect_target(
 
 
 def require_as_created(
-    journal: Journal, service: Service, resource_id: str, found: Located, options: RecordOptions
+    journal: Journal, service: Service, resource_id: str, found: KnownFields, options: RecordOptions
 ) -> None:
     """Raise `ErrorCode.EXPECTATION_FAILED` if creates from here made this escrow, but none with its current money.
 
@@ -98,8 +98,8 @@ def require_as_created(
     selection = Selection(_PAGE, states=(State.DONE,), operations=(CREATE_TRANSACTION.name,), result_id=resource_id)
     created = [
         entry
-        for entry in journal.all(selection)
-        if entry.intent.is_known_as(service.names) and not account.is_other(entry.intent.account)
+        for entry in journal.select_all(selection)
+        if entry.intent.is_known_as(service.journal_names) and not account.is_other(entry.intent.account)
     ]
     amount = None if options.expected_amount is not None else found.amount
     currency = None if options.expected_currency is not None else found.currency
@@ -122,16 +122,16 @@ def require_as_created(
         )
 
 
-def require_unchanged(resource_id: str, before: Located | None, now: Located | None) -> None:
+def require_unchanged(resource_id: str, before: KnownFields | None, now: KnownFields | None) -> None:
     """Raise `ErrorCode.EXPECTATION_FAILED` if the record has changed since it was shown (None: unreadable)."""
     if now != before:
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
-            f"{resource_id} changed since escrowctl read it: {describe(before)} before, {describe(now)} now.",
+            f"{resource_id} changed since escrowctl read it: {describe_record(before)} before, {describe_record(now)} now.",
         )
 
 
-def require_resendable(service: Service, entry: Entry, found: Located) -> None:
+def require_resendable(service: Service, entry: Entry, found: KnownFields) -> None:
     """Raise `ErrorCode.EXPECTATION_FAILED` if a write must not be sent again.
 
     This is so if the escrow has another amount, or the write seems done. It is also so if the write may be in
@@ -160,13 +160,13 @@ def require_resendable(service: Service, entry: Entry, found: Located) -> None:
         )
 
 
-def describe_pending(entry: Entry, found: Located) -> str:
+def describe_pending(entry: Entry, found: KnownFields) -> str:
     """Return the clause that a write may be in progress, with the status of its escrow."""
     verb, resource_id = entry.intent.verb, entry.intent.resource_id
     return f"the service reports {resource_id} as {found.status}: the {verb} may be in progress"
 
 
-def require_expected(resource_id: str, found: Located | None, options: RecordOptions) -> None:
+def require_expected(resource_id: str, found: KnownFields | None, options: RecordOptions) -> None:
     """Raise `ErrorCode.EXPECTATION_FAILED` if a record does not have the expected amount and currency."""
     amount, currency = options.expected_amount, options.expected_currency
     if found is None and (amount is not None or currency is not None):

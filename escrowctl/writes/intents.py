@@ -33,7 +33,7 @@ def make_intent(service: Service, request: WriteRequest, idempotency_key: str, *
         site=service.site,
         profile=service.name,
         method=request.operation.method,
-        url=service.url(request.operation.fill(request.resource_id)),
+        url=service.url(request.operation.fill_path(request.resource_id)),
         body=request.recorded_body,
         idempotency_key=idempotency_key,
         fingerprint=request.fingerprint,
@@ -59,11 +59,11 @@ def require_history(service: Service, journal: Journal) -> None:
     It is called in live CI jobs. A job that starts with an empty disk has lost the journal, and could repeat
     payments.
     """
-    if any(entry.intent.is_known_as(service.names) for entry in journal.all(_MONEY_WRITES)):
+    if any(entry.intent.is_known_as(service.journal_names) for entry in journal.select_all(_MONEY_WRITES)):
         return
     raise not_sent(
         ErrorCode.JOURNAL_UNUSABLE,
-        f"the variable CI is set, and the journal in {journal.storage.where} has no write to {service.origin}: "
+        f"the variable CI is set, and the journal in {journal.storage.location} has no write to {service.origin}: "
         "escrowctl cannot know which payments were sent before.",
         reason=Reason.NO_HISTORY,
     )
@@ -71,7 +71,7 @@ def require_history(service: Service, journal: Journal) -> None:
 
 def is_reason_needed(service: Service, operation: Operation, journal: Journal) -> bool:
     """Whether this is the first live create in a journal made from an export, which may miss later writes."""
-    return service.live and operation is CREATE_TRANSACTION and journal.asks_reason()
+    return service.live and operation is CREATE_TRANSACTION and journal.needs_reason()
 
 
 def require_reason(service: Service, operation: Operation, journal: Journal, reason: str | None) -> None:

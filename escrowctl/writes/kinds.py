@@ -23,10 +23,10 @@ class WriteKind(NamedTuple):
     unknown_sentence: str
     """The sentence that follows if the outcome is unknown; `{id}` is replaced by the id of the record."""
 
-    twice: str = "do it twice"
+    repeat_risk: str = "do it twice"
     """The risk of sending it again; completes "the service may ..."."""
 
-    answers: tuple[str, str] = ("it was done", "it was not done")
+    support_answers: tuple[str, str] = ("it was done", "it was not done")
     """The two answers of the service's support; each completes "if the service's support says that ..."."""
 
     warning: str = ""
@@ -41,7 +41,7 @@ class WriteKind(NamedTuple):
     done_status: str | None = None
     """The case-folded status that suggests that the write is done. It counts only if no proving status is known."""
 
-    unconfirmed: ErrorCode = ErrorCode.CHECK_FAILED
+    unconfirmed_code: ErrorCode = ErrorCode.CHECK_FAILED
     """The code of the error if the service accepted the write, but its record does not show it."""
 
     needs_id: bool = False
@@ -67,19 +67,19 @@ class WriteKind(NamedTuple):
 KINDS = {
     CREATE_TRANSACTION.name: WriteKind(
         unknown_sentence="The escrow may or may not exist.",
-        twice="hold the money twice",
-        answers=("it exists", "it does not exist"),
+        repeat_risk="hold the money twice",
+        support_answers=("it exists", "it does not exist"),
         needs_id=True,
         listing=LIST_TRANSACTIONS,
     ),
     RELEASE_TRANSACTION.name: WriteKind(
         unknown_sentence="{id} may or may not be released.",
-        answers=("it was released", "it was not released"),
+        support_answers=("it was released", "it was not released"),
         warning="A release cannot be undone.",
         types_amount=True,
         proving_statuses=lambda service: service.released,
         done_status=RELEASE_TRANSACTION.done,
-        unconfirmed=ErrorCode.NOT_RELEASED,
+        unconfirmed_code=ErrorCode.NOT_RELEASED,
     ),
     UPDATE_TRANSACTION.name: WriteKind(
         unknown_sentence="{id} may or may not be updated.",
@@ -88,7 +88,7 @@ KINDS = {
     ),
     CREATE_WEBHOOK.name: WriteKind(
         unknown_sentence="The endpoint may or may not be registered.",
-        answers=("it exists", "it does not exist"),
+        support_answers=("it exists", "it does not exist"),
         listing=LIST_WEBHOOKS,
     ),
 }

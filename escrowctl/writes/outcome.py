@@ -12,9 +12,9 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 from escrowctl.client.http import THROTTLED, Answer, Exchange
 from escrowctl.client.problem import REFUSAL_CODES, describe_refusal, list_request_ids
 from escrowctl.config.service import Service
-from escrowctl.contract.error_reply import CODES, STATUS_CODES, find_error
+from escrowctl.contract.error_reply import CODE_NAMES, STATUS_CODE_NAMES, find_error
 from escrowctl.contract.identifiers import fold_reference
-from escrowctl.contract.json import Broken, Defect, Document, JsonValue, read_reply
+from escrowctl.contract.json import Defect, Document, JsonValue, UnreadableReply, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION, Operation
 from escrowctl.contract.record import (
     NO_POINTERS,
@@ -22,9 +22,9 @@ from escrowctl.contract.record import (
     Record,
     as_text,
     find_ids,
+    find_known_fields,
     find_text,
     is_id,
-    locate,
     make_record,
     resolve_pointer,
     unwrap,
@@ -127,13 +127,13 @@ def _judge_answer(operation: Operation, answer: Answer, sent: SentRequest) -> Ju
 def _judge_success(operation: Operation, answer: Answer, sent: SentRequest, record: Record | None) -> Judgement:
     """Judge a reply of success: done unless the body says otherwise. A create also needs the new id in it."""
     reply = answer.reply
-    is_empty = isinstance(reply, Broken) and reply.defect is Defect.EMPTY
-    if isinstance(reply, Broken) and not is_empty:
+    is_empty = isinstance(reply, UnreadableReply) and reply.defect is Defect.EMPTY
+    if isinstance(reply, UnreadableReply) and not is_empty:
         return _unproven(answer, f"the reply {reply.defect.value}")
     if record is not None and (error := _find_error(operation, record, sent)):
         return _unproven(answer, f"the reply looks like an error ({error})")
     if kind_of(operation.name).needs_id:
-        reply_id = (record.located.id if record else None) or _find_location_id(answer, sent.url)
+        reply_id = (record.known.id if record else None) or _find_location_id(answer, sent.url)
         if is_empty and reply_id is None:
             return _unproven(answer, f"the reply {Defect.EMPTY.value}")
         return _judge_create(answer, reply_id, sent)
@@ -143,14 +143,14 @@ def _judge_success(operation: Operation, answer: Answer, sent: SentRequest, reco
 def _find_error(operation: Operation, record: Record, sent: SentRequest) -> str | None:
     """Return the part of a reply that reports an error; None: there is none, or a failed status next to an id."""
     parts: list[JsonValue] = [record.document, record.value]
-    if is_id(record.located.id) and sent.is_failed(record.located.status):
+    if is_id(record.known.id) and sent.is_failed(record.known.status):
         if kind_of(operation.name).needs_id:
             return None
         parts = [dict(part, status=None, state=None) if isinstance(part, dict) else part for part in parts]
     pointer = sent.pointers.id
     has_pointed = pointer is not None and any(as_text(resolve_pointer(part, pointer)) for part in parts)
-    data = CODES | STATUS_CODES if has_pointed else frozenset[str]()
-    return next(filter(None, (find_error(part, sent=sent.body, data=data) for part in parts)), None)
+    data = CODE_NAMES | STATUS_CODE_NAMES if has_pointed else frozenset[str]()
+    return next(filter(None, (find_error(part, sent_document=sent.body, data_names=data) for part in parts)), None)
 
 
 def _judge_create(answer: Answer, reply_id: str | None, sent: SentRequest) -> Judgement:
@@ -170,7 +170,7 @@ def _judge_create(answer: Answer, reply_id: str | None, sent: SentRequest) -> Ju
 
 def _find_location_id(answer: Answer, url: str) -> str | None:
     """Return the id in a 201's `Location: .../transactions/ID` of the same origin (RFC 9110 section 15.3.2)."""
-    location = answer.header("location") if answer.status == _CREATED else None
+    location = answer.find_header("location") if answer.status == _CREATED else None
     if not location:
         return None
     try:
@@ -200,7 +200,7 @@ def find_other_write(answer: Answer, entry: Entry, body: str | None, service: Se
 
     `body` is the body of this write. A request id that the service made, or of an earlier attempt, does not count.
     """
-    own_ids = entry.requests | {entry.request_id}
+    own_ids = entry.request_ids | {entry.request_id}
     for reply_id in list_request_ids(answer):
         # A proxy may change or add digits. The last 12 are enough to identify a request.
         if are_of_one_run(reply_id, entry.request_id) and not any(own_id[-12:] in reply_id for own_id in own_ids):
@@ -210,7 +210,7 @@ def find_other_write(answer: Answer, entry: Entry, body: str | None, service: Se
         parts = (answer.reply.value, unwrap(answer.reply.value, noun=CREATE_TRANSACTION.noun))
     document = _parse_body(body)
     echoed = find_text(document, "idempotency_key")
-    keys = [answer.header("Idempotency-Key"), *(find_text(part, "idempotency_key") for part in parts)]
+    keys = [answer.find_header("Idempotency-Key"), *(find_text(part, "idempotency_key") for part in parts)]
     keys = [key for key in keys if key != echoed]
     compared: list[tuple[str, str | None, list[str | None]]] = [("idempotency key", entry.intent.idempotency_key, keys)]
     if service.reference_field is not None and entry.intent.has_no_id:
@@ -232,7 +232,7 @@ def make_sent_request(service: Service, entry: Entry) -> SentRequest:
     """Return the request of an entry's last attempt, to compare the reply with it."""
     intent, noun, pointers = entry.intent, CREATE_TRANSACTION.noun, service.pointers
     body = _parse_body(intent.body)
-    pointed_id = locate(body, noun=noun, pointers=pointers).id
+    pointed_id = find_known_fields(body, noun=noun, pointers=pointers).id
     own_ids = (intent.idempotency_key, intent.reference, entry.request_id, pointed_id, *find_ids(body, noun=noun))
     sent_ids = frozenset(name.casefold() for name in own_ids if name)
     return SentRequest(intent.url, body, sent_ids, pointers, service.is_failed)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
-from escrowctl.contract.record import Located
+from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal.model import State, parse_entry_name, settled_by_reading
+from escrowctl.journal.model import State, confirm_by_read, parse_entry_name
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.create import conclude_create, read_accepted
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from escrowctl.writes.inspection import Confirm
     from escrowctl.writes.read_back import ReadBack
 
-MakeRequest = Callable[[Located | None], WriteRequest]
+MakeRequest = Callable[[KnownFields | None], WriteRequest]
 """Returns the request of a write to a record, from that record as read (None: not read)."""
 
 _NO_OPTIONS = RecordOptions()
@@ -51,11 +51,11 @@ class Pipeline:
         with self._writer.hold_locks(request):
             confirm()
             result = self._writer.perform(request)
-            if kind.needs_id and result.sent.state is State.UNKNOWN and not result.replayed:
+            if kind.needs_id and result.sent_entry.state is State.UNKNOWN and not result.replayed:
                 result = read_accepted(result, self._service, self._reader, self._writer.journal, self._signals)
-        if request.operation.makes_record:
+        if request.operation.creates_record:
             return conclude_create(result, self._service)
-        if result.sent.state is not State.DONE:
+        if result.sent_entry.state is not State.DONE:
             raise write_failure(self._service, result)
         return result
 
@@ -97,7 +97,7 @@ class Pipeline:
         name = refused.facts.get("entry")
         entry = self._writer.journal.find(parse_entry_name(name)) if isinstance(name, str) and result.verified else None
         if entry is not None and not entry.settlement.verified:
-            settlement = settled_by_reading(entry, f"the service reported {result.status_after}")
+            settlement = confirm_by_read(entry, f"the service reported {result.status_after}")
             self._writer.journal.settle_later(entry, settlement)
         return result
 
@@ -111,7 +111,7 @@ class Pipeline:
         settle = self._writer.journal.settle_later
         return ReadBack(request, options, self._service, self._reader, settle, self._signals, self._runtime)
 
-    def inspect(self, request: WriteRequest, options: RecordOptions = _NO_OPTIONS) -> Located | None:
+    def inspect(self, request: WriteRequest, options: RecordOptions = _NO_OPTIONS) -> KnownFields | None:
         """Return the record that a write will change, as read now. Sends no write.
 
         Raises EscrowctlError if `run_on_record` would refuse the write before it asks for confirmation.
@@ -128,10 +128,10 @@ class Pipeline:
                 raise
             return None
 
-    def _inspect(self, request: WriteRequest, options: RecordOptions) -> Located | None:
+    def _inspect(self, request: WriteRequest, options: RecordOptions) -> KnownFields | None:
         from escrowctl.writes.inspection import inspect_target, require_as_created  # noqa: PLC0415 - as above
 
         found = inspect_target(self._reader, self._service, request, options)
-        if found is not None and request.operation.once_only:
+        if found is not None and request.operation.is_once_only:
             require_as_created(self._writer.journal, self._service, request.resource_id or "", found, options)
         return found

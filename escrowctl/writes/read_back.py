@@ -11,10 +11,10 @@ from escrowctl.client.polling import PollInterval
 from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
-from escrowctl.contract.record import Located, Record, describe
+from escrowctl.contract.record import KnownFields, Record, describe_record
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
-from escrowctl.journal.guards import taken_over
-from escrowctl.journal.model import Entry, Settlement, State, settled_by_reading
+from escrowctl.journal.guards import entry_taken_over
+from escrowctl.journal.model import Entry, Settlement, State, confirm_by_read
 from escrowctl.journal.reasons import Reason
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
@@ -42,7 +42,7 @@ class ReadBack:
     ) -> None:
         self.resource_id = request.resource_id or ""
         name, self._verb, self._done = request.operation.name, request.operation.verb, request.operation.done
-        self._kind, self._once_only = kind_of(name), request.operation.once_only
+        self._kind, self._once_only = kind_of(name), request.operation.is_once_only
         self._options = options
         self._service = service
         self._reader = reader
@@ -62,20 +62,20 @@ class ReadBack:
         amount or currency than expected; `WAIT_EXPIRED` if the write is still in progress at the end of the wait.
         """
         after, why = self._read()
-        if after is not None and self._options.wait is not None and self._service.is_pending(after.located.status):
+        if after is not None and self._options.wait is not None and self._service.is_pending(after.known.status):
             after = self._poll(after, f"the {self._verb} of {self.resource_id} was accepted earlier", error.facts)
         if after is None:
             error.message = f"{error.message} The escrow could not be read now: {why}"
             raise error
-        require_expected(self.resource_id, after.located, self._options)
-        verified, status = self._is_verified(after), after.located.status
+        require_expected(self.resource_id, after.known, self._options)
+        verified, status = self._is_verified(after), after.known.status
         if self._service.is_failed(status) or (verified is False and not self._service.is_pending(status)):
             raise error
-        return WriteResult(None, before=after.located, after=after, verified=verified)
+        return WriteResult(None, before=after.known, after=after, verified=verified)
 
     def _conclude_other(self, result: WriteResult) -> WriteResult:
         """Read the record of an update if the profile knows released statuses, or the reply has no record."""
-        if result.sent.state is not State.DONE:
+        if result.sent_entry.state is not State.DONE:
             raise write_failure(self._service, result)
         if result.record is not None and (result.replayed or not self._service.released):
             return result
@@ -88,16 +88,16 @@ class ReadBack:
         after, _ = self._read()
         if result.replayed:
             require_expected(self.resource_id, _located_of(after), self._options)
-        if result.sent.state is State.DONE and self._options.wait is not None:
+        if result.sent_entry.state is State.DONE and self._options.wait is not None:
             accepted = f"the service accepted the {self._verb} of {self.resource_id}"
-            accepted = f"{accepted} ({result.sent.settlement.http_status})"
-            after = self._poll(after, accepted, result.sent.facts, before=result.status_before)
+            accepted = f"{accepted} ({result.sent_entry.settlement.http_status})"
+            after = self._poll(after, accepted, result.sent_entry.facts, before=result.status_before)
         result = result._replace(after=after, verified=self._is_verified(after))
-        if result.verified is True and not result.sent.settlement.verified:
+        if result.verified is True and not result.sent_entry.settlement.verified:
             result = result._replace(entry=self._settle_as_read(result))
-        if result.sent.state is not State.DONE:
+        if result.sent_entry.state is not State.DONE:
             raise self._not_done(result)
-        replied = result.record.located.status if result.record else None
+        replied = result.record.known.status if result.record else None
         is_failed = any(map(self._service.is_failed, (replied, result.status_after)))
         is_unknown = not self._kind.proving_statuses(self._service) and not is_failed
         is_open = is_unknown or self._service.is_pending(result.status_after)
@@ -108,12 +108,12 @@ class ReadBack:
 
     def _not_confirmed(self, result: WriteResult) -> EscrowctlError:
         """Return the error of a write that the service accepted, but its record does not show."""
-        entry, status = result.sent, result.status_after
+        entry, status = result.sent_entry, result.status_after
         reads = f"the status is {'still ' * (status == result.status_before)}{status}"
         if status is None:
             reads = result.why_no_status
         return EscrowctlError(
-            self._kind.unconfirmed,
+            self._kind.unconfirmed_code,
             f"the service accepted the {self._verb} of {self.resource_id} ({entry.settlement.http_status}), but "
             f"{reads}. Do not {self._verb} it again.",
             outcome=Outcome.DONE,
@@ -126,27 +126,27 @@ class ReadBack:
 
         A final 409 is a refusal if the status is unchanged. A refusal is unknown if the status has changed.
         """
-        entry, after = result.sent, _located_of(result.after)
+        entry, after = result.sent_entry, _located_of(result.after)
         is_known = result.status_after is not None and result.status_before is not None
         is_unchanged = is_known and result.status_before == result.status_after
         is_conflict, answer = result.code is ErrorCode.CONFLICT, result.answer
         if is_conflict and is_unchanged and answer and entry.state is State.UNKNOWN and self._is_final(answer):
-            detail = f"{describe_refusal(answer)}; the service then reported no change ({describe(after)})"
+            detail = f"{describe_refusal(answer)}; the service then reported no change ({describe_record(after)})"
             result = result._replace(entry=self._correct_outcome(entry, Outcome.REFUSED, detail))
         elif entry.state is State.REFUSED and is_known and not is_unchanged:
             # The record changed: a proxy may have sent the request twice, and only the second was refused.
-            now = f"now it reports {self.resource_id} as {describe(after)} (before: {describe(result.before)})"
+            now = f"now it reports {self.resource_id} as {describe_record(after)} (before: {describe_record(result.before)})"
             detail = f"the service replied {entry.settlement.detail}, but {now}"
             result = result._replace(entry=self._correct_outcome(entry, Outcome.UNKNOWN, detail), code=None)
         failure = write_failure(self._service, result)
         if is_conflict and after is not None and failure.outcome is Outcome.REFUSED:
-            failure.facts = {**failure.facts, "status_after": describe(after)}
+            failure.facts = {**failure.facts, "status_after": describe_record(after)}
             failure.reason = Reason.OTHER_STATUS
         return failure
 
     def _is_final(self, conflict: Answer) -> bool:
         """Whether a 409 is final. Otherwise, an earlier copy of the request may still be in progress."""
-        return not self._service.deduplicates and conflict.header("Retry-After") is None
+        return not self._service.deduplicates and conflict.find_header("Retry-After") is None
 
     def _correct_outcome(self, entry: Entry, outcome: Outcome, detail: str) -> Entry:
         settlement = entry.settlement._replace(outcome=outcome, detail=detail)
@@ -156,10 +156,10 @@ class ReadBack:
             raise _unrecorded_read(entry, settlement, error) from error
 
     def _settle_as_read(self, result: WriteResult) -> Entry:
-        entry = result.sent
+        entry = result.sent_entry
         detail = f"{entry.settlement.detail}; the service then reported {result.status_after}"
         try:
-            return self._settle_later(entry, settled_by_reading(entry, detail))
+            return self._settle_later(entry, confirm_by_read(entry, detail))
         except EscrowctlError as error:
             if entry.state is State.DONE and error.code is not ErrorCode.BUSY:
                 # The journal has it as done already.
@@ -178,7 +178,7 @@ class ReadBack:
         seconds = self._options.wait or 0.0
         pace = PollInterval(self._runtime, self._signals, seconds)
         while self._is_verified(after) is not True:
-            status = after.located.status if after else None
+            status = after.known.status if after else None
             if self._service.is_failed(status) and status != before:
                 return after
             try:
@@ -214,12 +214,12 @@ class ReadBack:
         """Return whether a record proves the write; None without a record, or if no proving status is known."""
         if after is None or not self._kind.proving_statuses(self._service):
             return None
-        return self._kind.is_proven_by(after.located.status, self._service)
+        return self._kind.is_proven_by(after.known.status, self._service)
 
 
 def _is_worth_reading(result: WriteResult) -> bool:
     """Whether a read may show more than the reply: a refusal may be the reply to a proxy's second copy."""
-    state = result.sent.state
+    state = result.sent_entry.state
     may_differ = state is State.UNKNOWN or (state is State.REFUSED and result.code is not ErrorCode.RATE_LIMITED)
     return state is State.DONE or (result.answer is not None and may_differ)
 
@@ -227,9 +227,9 @@ def _is_worth_reading(result: WriteResult) -> bool:
 def _unrecorded_read(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
     """Return the error of a sent write if the journal could not record its settlement after the read."""
     if error.code is ErrorCode.BUSY:
-        return taken_over(entry, settlement)
+        return entry_taken_over(entry, settlement)
     return not_recorded(entry, settlement, error)
 
 
-def _located_of(record: Record | None) -> Located | None:
-    return record.located if record else None
+def _located_of(record: Record | None) -> KnownFields | None:
+    return record.known if record else None

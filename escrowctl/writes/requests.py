@@ -5,9 +5,15 @@ from typing import NamedTuple
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import fold_id, fold_reference
 from escrowctl.contract.json import Document, JsonValue, Number, encode, normalise, read_reply
-from escrowctl.contract.money import Money, money_of
-from escrowctl.contract.operations import BY_NAME, CREATE_TRANSACTION, CREATE_WEBHOOK, UPDATE_TRANSACTION, Operation
-from escrowctl.contract.record import Located, locate
+from escrowctl.contract.money import Money, find_money
+from escrowctl.contract.operations import (
+    CREATE_TRANSACTION,
+    CREATE_WEBHOOK,
+    OPERATIONS_BY_NAME,
+    UPDATE_TRANSACTION,
+    Operation,
+)
+from escrowctl.contract.record import KnownFields, find_known_fields
 from escrowctl.contract.redaction import hash_values, redact
 from escrowctl.errors import bad_value
 from escrowctl.journal.model import Entry
@@ -66,7 +72,7 @@ class WriteRequest(NamedTuple):
     is_capped: bool = True
 
     @property
-    def texts(self) -> tuple[str | None, ...]:
+    def typed_texts(self) -> tuple[str | None, ...]:
         """All texts that the operator may have typed. The API key must not be in any of them."""
         options = self.options
         return (
@@ -110,7 +116,7 @@ def request_create(
 
 
 def request_once_only(
-    operation: Operation, resource_id: str, body: str | None, options: WriteOptions, *, found: Located | None = None
+    operation: Operation, resource_id: str, body: str | None, options: WriteOptions, *, found: KnownFields | None = None
 ) -> WriteRequest:
     """Return the request for a write that an escrow gets only once. `found` is its record, if it was read."""
     # Lock both spellings of the id: as typed, and as the service echoes it.
@@ -123,17 +129,19 @@ def request_once_only(
         options=options,
         recorded_body=encode(hash_values(_parse_body(body))) if body is not None else None,
         resource_id=resource_id,
-        money=money_of(found),
+        money=find_money(found),
     )
 
 
-def request_update(resource_id: str, body: JsonValue, options: WriteOptions, *, found: Located | None) -> WriteRequest:
+def request_update(
+    resource_id: str, body: JsonValue, options: WriteOptions, *, found: KnownFields | None
+) -> WriteRequest:
     """Return the request to update an escrow. It has the same locks as the escrow's release.
 
     Caps apply if the body sets an amount. Under caps, the update is refused if that amount cannot be read.
     """
     echoed = (found.id if found else None) or resource_id
-    in_body = locate(body, noun=UPDATE_TRANSACTION.noun, any_case=False)
+    in_body = find_known_fields(body, noun=UPDATE_TRANSACTION.noun, any_case=False)
     currency = in_body.currency or (found.currency if found else None)
     recorded = hash_values(body)
     return WriteRequest(
@@ -183,7 +191,7 @@ def request_call(operation: Operation, body: JsonValue, options: WriteOptions) -
 def restore_request(entry: Entry) -> WriteRequest | None:
     """Return the request that an entry records; None if the journal may have hashes in place of its texts."""
     intent = entry.intent
-    operation = BY_NAME.get(intent.operation)
+    operation = OPERATIONS_BY_NAME.get(intent.operation)
     body = _parse_body(intent.body) if intent.body is not None else None
     if operation is None or operation.is_confidential or hash_values(body) != body:
         return None

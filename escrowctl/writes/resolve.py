@@ -14,11 +14,11 @@ from escrowctl.client.pages import read_pages
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import UUID
-from escrowctl.contract.json import carries, encode
+from escrowctl.contract.json import contains_text, encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, Operation
-from escrowctl.contract.record import Located, Record, describe, describe_money
+from escrowctl.contract.record import KnownFields, Record, describe_money, describe_record
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, not_sent
-from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement, settled_by_reading
+from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement, confirm_by_read
 from escrowctl.journal.reasons import Reason
 from escrowctl.writes.candidates import (
     Candidates,
@@ -32,8 +32,8 @@ from escrowctl.writes.candidates import (
 from escrowctl.writes.create import (
     describe_differences,
     find_creator,
+    find_misread_id,
     find_other_done,
-    find_other_id,
     list_money_differences,
     misread_id,
     settle_by_reply,
@@ -57,14 +57,14 @@ Report = Callable[[str], None]
 class Resolution(NamedTuple):
     """The result of the attempt to settle an entry by a read. `sentence` says why it is not settled; empty: it is.
 
-    `entry` is the entry as it is now. `likely` is the id of the only record that matches a create; this proves
-    nothing. `is_unread`: the list has records that escrowctl does not understand.
+    `entry` is the entry as it is now. `likely_id` is the id of the only record that matches a create; this proves
+    nothing. `has_unreadable`: the list has records that escrowctl does not understand.
     """
 
     entry: Entry
     sentence: str = ""
-    likely: str | None = None
-    is_unread: bool = False
+    likely_id: str | None = None
+    has_unreadable: bool = False
 
     @property
     def is_settled(self) -> bool:
@@ -85,7 +85,7 @@ class EntryResolver:
         self._announce = announce
         self._report = report
 
-    def look(self, entry: Entry, *, resend: bool = False) -> Resolution:
+    def read_and_settle(self, entry: Entry, *, resend: bool = False) -> Resolution:
         """Read the records that a write may have changed, and settle the write if they prove it. Sends no write.
 
         `resend`: the write will be sent again if nothing is proven. Then raises EscrowctlError if a transaction
@@ -95,7 +95,7 @@ class EntryResolver:
         intent = entry.intent
         if intent.is_once_only:
             return self._look_at_record(entry, resend=resend)
-        if (reply_id := find_other_id(entry, self._service)) is not None:
+        if (reply_id := find_misread_id(entry, self._service)) is not None:
             if (settled := self._settle_by_reply(entry)) is None:
                 raise misread_id(entry, reply_id)
             return settled
@@ -164,17 +164,21 @@ class EntryResolver:
         return request
 
     def send_again(
-        self, entry: Entry, decision: OperatorDecision, *, asked: bool, allow_unreadable: bool
+        self, entry: Entry, decision: OperatorDecision, *, has_asked: bool, allow_unreadable: bool
     ) -> WriteResult:
         """Send an unknown write once more, by an operator's decision; call inside `signals.held()`.
 
-        `asked`: a question was asked after `look`, so time has passed. Raises EscrowctlError if the escrow changed
+        `has_asked`: a question was asked after `read_and_settle`, so time has passed. Raises EscrowctlError if the escrow changed
         or cannot be read, a guard or the profile refuses the write, or the journal cannot record it. Raises
         `Stopped` for a signal before the write can be applied.
         """
         request = self.require_sendable(entry)
         with self._writer.hold_locks(request) as waited:
-            if (asked or waited) and not allow_unreadable and (resolution := self.look(entry, resend=True)).is_settled:
+            if (
+                (has_asked or waited)
+                and not allow_unreadable
+                and (resolution := self.read_and_settle(entry, resend=True)).is_settled
+            ):
                 return WriteResult(resolution.entry)
             try:
                 return self._writer.perform(request, entry_to_repeat=entry, decision=decision)
@@ -186,7 +190,11 @@ class EntryResolver:
 
     def _look_at_record(self, entry: Entry, *, resend: bool) -> Resolution:
         """Settle a write on one record if the status of that record proves it."""
-        resource_id, done, kind = entry.intent.resource_id or "", entry.intent.done, kind_of(entry.intent.operation)
+        resource_id, done, kind = (
+            entry.intent.resource_id or "",
+            entry.intent.past_participle,
+            kind_of(entry.intent.operation),
+        )
         located = self._read(resource_id, resend=resend)
         if located is None:
             return Resolution(entry, f"the service does not show whether {resource_id} was {done}.")
@@ -198,27 +206,27 @@ class EntryResolver:
                 if kind.proving_statuses(self._service)
                 else f"the profile does not say which status means {done} (status.{done})"
             )
-            return Resolution(entry, f"the service reports {resource_id} as {describe(located)}; {why}.")
+            return Resolution(entry, f"the service reports {resource_id} as {describe_record(located)}; {why}.")
         if (other := self._find_same_write(entry)) is not None:
             return Resolution(
                 entry, f"the service reports {resource_id} as {located.status}, but {other.name} may have caused that."
             )
-        settlement = settled_by_reading(entry, f"the service reported {located.status}")
+        settlement = confirm_by_read(entry, f"the service reported {located.status}")
         return Resolution(self._journal.settle_later(entry, settlement))
 
-    def _read(self, resource_id: str, *, resend: bool) -> Located | None:
+    def _read(self, resource_id: str, *, resend: bool) -> KnownFields | None:
         """Return a transaction as read now, and report it; None if it cannot be read."""
         self._announce()
         if resend:
             located = inspect(self._reader, self._service, resource_id, RecordOptions())
-            self._report(f"{resource_id}: {describe(located)}")
+            self._report(f"{resource_id}: {describe_record(located)}")
             return located
         try:
-            located = self._reader.read_escrow(resource_id).located
+            located = self._reader.read_escrow(resource_id).known
         except EscrowctlError as error:
             self._report(f"{resource_id} could not be read: {error.message}")
             return None
-        self._report(f"{resource_id}: {describe(located)}")
+        self._report(f"{resource_id}: {describe_record(located)}")
         return located
 
     def _settle_by_reply(self, entry: Entry) -> Resolution | None:
@@ -231,11 +239,11 @@ class EntryResolver:
         settled = settle_by_reply(
             entry, service=self._service, reader=self._reader, journal=self._journal, report=report
         )
-        return Resolution(settled.sent) if settled else None
+        return Resolution(settled.sent_entry) if settled else None
 
     def _read_list(self, entry: Entry, operation: Operation) -> ListedRecords:
         self._announce()
-        listed = read_listed(entry, read_pages(self._reader, operation, decides=True))
+        listed = read_listed(entry, read_pages(self._reader, operation, for_write=True))
         count = f"{len(listed.records)} {'item' if len(listed.records) == 1 else 'items'}"
         more = (
             "the service has more, but escrowctl cannot read them" if listed.has_more else "the list may be incomplete"
@@ -255,16 +263,16 @@ class EntryResolver:
         found = self._compare(entry, listed)
         matching = found.matching
         for item in matching[:_MAX_SHOWN]:
-            self._report(f"{item.located.id}: {describe_match(entry, item)}")
+            self._report(f"{item.known.id}: {describe_match(entry, item)}")
         if not matching:
             why = "but it may be incomplete"
             if found.unread:
                 why = f"but escrowctl can read no {found.field} in {found.unread} of its {len(listed.records)} records"
-            return Resolution(entry, f"nothing in the list matches, {why}.", is_unread=bool(found.unread))
-        ids = ", ".join(str(item.located.id) for item in matching[:_MAX_SHOWN])
+            return Resolution(entry, f"nothing in the list matches, {why}.", has_unreadable=bool(found.unread))
+        ids = ", ".join(str(item.known.id) for item in matching[:_MAX_SHOWN])
         more = f" and {len(matching) - _MAX_SHOWN} more" if len(matching) > _MAX_SHOWN else ""
         verb = "matches" if len(matching) == 1 else "match"
-        likely = matching[0].located.id if len(matching) == 1 and not may_predate_write(entry, matching[0]) else None
+        likely = matching[0].known.id if len(matching) == 1 and not may_predate_write(entry, matching[0]) else None
         return Resolution(entry, f"{ids}{more} {verb} the request, but an equal {found.field} proves nothing.", likely)
 
     def _find_by_key(self, entry: Entry, items: Sequence[Record]) -> Record | None:
@@ -273,17 +281,17 @@ class EntryResolver:
         A key that is also in the request's body proves nothing: the service may have copied it from there.
         """
         key = entry.intent.idempotency_key
-        with_key = [item for item in items if carries(item.value, key)]
+        with_key = [item for item in items if contains_text(item.value, key)]
         if len(with_key) != 1 or not _GENERATED_KEY.fullmatch(key) or key in (entry.intent.body or ""):
             return None
-        located = with_key[0].located
+        located = with_key[0].known
         is_unusable = located.id is None or self._find_creator(entry, located.id) is not None
         return None if is_unusable or list_money_differences(located, entry.intent.money) else with_key[0]
 
     def _settle_as_created(self, entry: Entry, found: Record) -> Entry:
-        contains_key = f"{found.located.id} contains the idempotency key of this {entry.intent.verb}"
-        self._report(f"the record {contains_key} ({describe(found.located)})")
-        detail, created_id = f"{contains_key} (found in the list)", found.located.id
+        contains_key = f"{found.known.id} contains the idempotency key of this {entry.intent.verb}"
+        self._report(f"the record {contains_key} ({describe_record(found.known)})")
+        detail, created_id = f"{contains_key} (found in the list)", found.known.id
         settlement = entry.settlement._replace(
             outcome=Outcome.DONE, detail=detail, result_id=created_id, reply=None, verified=True
         )
@@ -316,14 +324,14 @@ class EntryResolver:
         if intent.is_once_only:
             resource_id = intent.resource_id or ""
             located = self._require_readable(resource_id)
-            self._report(f"{resource_id}: {describe(located)}")
+            self._report(f"{resource_id}: {describe_record(located)}")
             if kind.is_proven_by(located.status, self._service):
                 return f"the service reports {resource_id} as {located.status}.", []
             if kind.seems_done(located.status, self._service):
                 return None, [f"the service reports {resource_id} as {located.status}"]
             return None, [describe_pending(entry, located)] * self._service.is_pending(located.status)
         if (created_id := entry.settlement.result_id) is not None and intent.operation == CREATE_TRANSACTION.name:
-            return f"{created_id} exists ({describe(self._require_readable(created_id))}).", []
+            return f"{created_id} exists ({describe_record(self._require_readable(created_id))}).", []
         if (listing := kind.listing) is None:
             return None, []
         try:
@@ -334,8 +342,8 @@ class EntryResolver:
         if self._service.reference_field is not None and intent.reference is not None:
             own_texts["reference"] = intent.reference
         for label, text in own_texts.items():
-            if (found := next((item for item in listed.records if carries(item.value, text)), None)) is not None:
-                return f"{found.located.id or 'a record'} contains the {label} of {entry.name}.", []
+            if (found := next((item for item in listed.records if contains_text(item.value, text)), None)) is not None:
+                return f"{found.known.id or 'a record'} contains the {label} of {entry.name}.", []
         return None, self._compare(entry, listed).doubts
 
     def _require_unused_id(self, entry: Entry, resource_id: str) -> None:
@@ -347,10 +355,10 @@ class EntryResolver:
                 effect=Effect.NOTHING_RECORDED,
             )
 
-    def _require_readable(self, resource_id: str) -> Located:
+    def _require_readable(self, resource_id: str) -> KnownFields:
         self._announce()
         try:
-            return self._reader.read_escrow(resource_id).located
+            return self._reader.read_escrow(resource_id).known
         except EscrowctlError as error:
             raise _unreadable_evidence(resource_id, error) from error
 
@@ -369,12 +377,14 @@ class EntryResolver:
         is_proven = kind.is_proven_by(found.status, self._service)
         is_failed = entry.intent.is_once_only and self._service.is_failed(found.status)
         if is_failed or (kind.proving_statuses(self._service) and not is_proven):
-            contradiction = f"the service reports {resource_id} as {describe(found)}, not {entry.intent.done}."
+            contradiction = (
+                f"the service reports {resource_id} as {describe_record(found)}, not {entry.intent.past_participle}."
+            )
             raise _contradicted(entry, "applied", contradiction)
         as_sent = (
             ", as sent" if entry.intent.has_no_id and money is not None and describe_money(found) == str(money) else ""
         )
-        self._report(f"read {resource_id}: {describe(found)}{as_sent}")
+        self._report(f"read {resource_id}: {describe_record(found)}{as_sent}")
         return is_proven and self._find_same_write(entry) is None
 
 

@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 from escrowctl.client.http import SUCCESS, Answer
-from escrowctl.client.problem import REFUSAL_CODES, connection_hint, is_web_page, refusal_hint, reply_facts
-from escrowctl.client.retry import after_attempts
+from escrowctl.client.problem import REFUSAL_CODES, advise_connection, advise_refusal, is_web_page, list_reply_facts
+from escrowctl.client.retry import describe_attempts
 from escrowctl.config.service import Service
-from escrowctl.contract.operations import BY_NAME
-from escrowctl.contract.record import Located, Record
+from escrowctl.contract.operations import OPERATIONS_BY_NAME
+from escrowctl.contract.record import KnownFields, Record
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, not_sent
 from escrowctl.journal.model import LOST_IN_FLIGHT, WHILE_EXPORTED, Entry, Settlement, State
 from escrowctl.journal.reasons import Reason
@@ -34,14 +34,14 @@ class WriteResult(NamedTuple):
     code: ErrorCode | None = None
     replayed: bool = False
     answer: Answer | None = None
-    before: Located | None = None
+    before: KnownFields | None = None
     after: Record | None = None
     why_unread: str | None = None
     verified: bool | None = None
     failure: EscrowctlError | None = None
 
     @property
-    def sent(self) -> Entry:
+    def sent_entry(self) -> Entry:
         """The entry of a write that was sent, now or by an earlier command. A skipped release has none."""
         assert self.entry is not None, "it was sent"
         return self.entry
@@ -54,7 +54,7 @@ class WriteResult(NamedTuple):
     @property
     def status_after(self) -> str | None:
         """The status of the record after the write; None if it was not read."""
-        return self.after.located.status if self.after else None
+        return self.after.known.status if self.after else None
 
     @property
     def why_no_status(self) -> str:
@@ -66,7 +66,7 @@ class WriteResult(NamedTuple):
 
 def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
     """Return the error of a write that is not done, from its entry in the journal."""
-    entry = result.sent
+    entry = result.sent_entry
     verb, settlement, facts = entry.intent.verb, entry.settlement, entry.facts
     if result.answer is not None:
         facts |= _facts_of_reply(entry, result.answer)
@@ -74,18 +74,18 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
         case State.NOT_SENT:
             return not_sent(
                 ErrorCode.NO_CONNECTION,
-                f"the {verb} failed{after_attempts(entry.attempt)}: {settlement.detail}.",
-                hint=connection_hint(service, settlement.detail),
+                f"the {verb} failed{describe_attempts(entry.attempt)}: {settlement.detail}.",
+                hint=advise_connection(service, settlement.detail),
                 facts=facts,
             )
         case State.REFUSED:
             status = settlement.http_status or 0
-            after = "" if result.replayed else after_attempts(entry.attempt)
+            after = "" if result.replayed else describe_attempts(entry.attempt)
             return EscrowctlError(
                 result.code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
                 f"the service refused the {verb}{after}: {settlement.detail}.",
                 effect=Effect.NOTHING_SENT_NOW if result.replayed else None,
-                hint=refusal_hint(service, status, result.answer),
+                hint=advise_refusal(service, status, result.answer),
                 outcome=Outcome.REFUSED,
                 facts=facts,
                 reason=Reason.REFUSED_EARLIER if result.replayed else Reason.REFUSED,
@@ -103,7 +103,7 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
                 ErrorCode.OUTCOME_UNKNOWN,
                 f"{was_sent}, {conjunction} {settlement.detail}. {unknown_sentence}{attempts_sentence}",
                 effect=Effect.NOTHING_SENT_NOW if result.replayed else None,
-                hint=refusal_hint(service, settlement.http_status or 0, result.answer),
+                hint=advise_refusal(service, settlement.http_status or 0, result.answer),
                 outcome=Outcome.UNKNOWN,
                 facts=facts | ({"deduplicates": True} if service.deduplicates else {}),
                 reason=Reason.WEB_PAGE if is_web else Reason.UNKNOWN,
@@ -112,16 +112,16 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
 
 def _facts_of_reply(entry: Entry, answer: Answer) -> dict[str, object]:
     """Return the facts of a reply to a write, without texts that may be secret."""
-    operation = BY_NAME.get(entry.intent.operation)
+    operation = OPERATIONS_BY_NAME.get(entry.intent.operation)
     is_known = operation is not None and not operation.is_confidential
-    return reply_facts(answer, entry.request_id, may_hold_secret=not is_known)
+    return list_reply_facts(answer, entry.request_id, may_hold_secret=not is_known)
 
 
 def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
     """Return the error of a write whose outcome the journal could not store. Only this error reports it."""
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"{entry.intent.method} {entry.intent.url} is {settlement.described}. The journal could not record that: "
+        f"{entry.intent.method} {entry.intent.url} is {settlement.description}. The journal could not record that: "
         f"{error.message} Do not repeat the command until {entry.name} is resolved.",
         outcome=Outcome.UNKNOWN,
         facts={**entry.facts, "http_status": settlement.http_status, "result_id": settlement.result_id},

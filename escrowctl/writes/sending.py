@@ -71,12 +71,14 @@ class Sender:
     def may_send_again(self, exchange: Exchange) -> bool:
         """Whether the write may be sent again without asking after this exchange, under the same key."""
         service = self._service
-        return may_write_again(exchange, refused_for_now=service.repeats_throttled, deduplicated=service.deduplicates)
+        return may_write_again(
+            exchange, refused_for_now=service.may_repeat_throttled, deduplicated=service.deduplicates
+        )
 
     def _make_settlement(self, request: WriteRequest, judged: Judgement, exchange: Exchange) -> Settlement:
         record, result_id, remark = judged.record, None, None
         if judged.outcome is Outcome.DONE:
-            result_id = judged.result_id or (record.located.id if record else None)
+            result_id = judged.result_id or (record.known.id if record else None)
             if request.operation.name == CREATE_TRANSACTION.name:
                 remark = describe_differences(self._service, record, request.money)
         is_timeout = exchange.fault is Fault.TIMEOUT

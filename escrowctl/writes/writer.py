@@ -71,7 +71,7 @@ class Writer:
     def check(self, request: WriteRequest) -> None:
         """Raise EscrowctlError: `READ_ONLY` for a read-only profile, `BAD_VALUE` if the request has the API key."""
         require_writable(self._service)
-        self._service.refuse_key(*request.texts)
+        self._service.refuse_key(*request.typed_texts)
 
     def find_known(self, request: WriteRequest, *, rehearses: bool = False) -> WriteResult | None:
         """Return the stored result if the request repeats an earlier one under its idempotency key; else None.
@@ -82,9 +82,9 @@ class Writer:
         """
         if not rehearses:
             require_writable(self._service)
-        self._service.refuse_key(*request.texts)
+        self._service.refuse_key(*request.typed_texts)
         intent = self._make_intent(request)
-        sent = self.journal.find_known(intent, resend_throttled=self._service.repeats_throttled)
+        sent = self.journal.find_repeated(intent, resend_throttled=self._service.may_repeat_throttled)
         if sent is not None:
             return self._replay(sent, request)
         require_reason(self._service, request.operation, self.journal, request.options.reason)
@@ -99,7 +99,7 @@ class Writer:
         if request.options.idempotency_key is not None:
             return None
         since = timestamp(self._runtime.now() - _LATELY)
-        return self.journal.find_done_lately(self._make_intent(request), since=since)
+        return self.journal.find_recent_done(self._make_intent(request), since=since)
 
     def rehearse(self, request: WriteRequest) -> WriteResult | None:
         """Return the stored result that a request would repeat, or None; for dry runs, also if read-only.
@@ -109,7 +109,7 @@ class Writer:
         """
         known = self.find_known(request, rehearses=True)
         if known is None and (request.money is not None or request.resource_id is None):
-            self.journal.refuse_over_caps([self._make_intent(request)], self._caps_for(request))
+            self.journal.check_caps([self._make_intent(request)], self._caps_for(request))
         return known
 
     @contextmanager
@@ -131,8 +131,8 @@ class Writer:
             with self._signals.let_through():
                 runtime.sleep(seconds)
 
-        names = [f"{name}\n{lock}" for name in self._service.names for lock in request.locks]
-        with self.journal.exclusive(names, monotonic=runtime.monotonic, sleep=wait, timeout=timeout) as waited:
+        names = [f"{name}\n{lock}" for name in self._service.journal_names for lock in request.locks]
+        with self.journal.hold_locks(names, monotonic=runtime.monotonic, sleep=wait, timeout=timeout) as waited:
             yield waited
 
     def perform(
@@ -155,18 +155,18 @@ class Writer:
         else:
             entry = self._begin_again(entry_to_repeat, request, decision)
         may_be_applied = entry_to_repeat is not None
-        attempts = self._retry.attempts(self._service.write_timeout)
+        attempts = self._retry.count_attempts(self._service.write_timeout)
         while True:
             attempts.start()
             exchange = self._send(entry, request, may_be_applied=may_be_applied)
             result = self._settle(entry, request, exchange, may_be_applied=may_be_applied)
-            may_be_applied = result.sent.state is State.UNKNOWN
+            may_be_applied = result.sent_entry.state is State.UNKNOWN
             try:
-                if not attempts.again(exchange, allowed=self._sender.may_send_again(exchange)):
+                if not attempts.wait_to_repeat(exchange, allowed=self._sender.may_send_again(exchange)):
                     return result
-                entry = self._begin_again(result.sent, request)
+                entry = self._begin_again(result.sent_entry, request)
             except (Exception, Stopped) as error:
-                was_refused = result.sent.state is State.REFUSED and isinstance(error, EscrowctlError)
+                was_refused = result.sent_entry.state is State.REFUSED and isinstance(error, EscrowctlError)
                 if not (may_be_applied or was_refused):
                     raise
                 # The outcome matters more than the reason why it was not retried.
@@ -178,8 +178,8 @@ class Writer:
 
     def preview(self, request: WriteRequest, *, placeholder: str) -> Request:
         """Return the HTTP request as it would be sent, with `placeholder` in place of generated ids."""
-        self._service.refuse_key(*request.texts)
-        url = self._service.url(request.operation.fill(request.resource_id))
+        self._service.refuse_key(*request.typed_texts)
+        url = self._service.url(request.operation.fill_path(request.resource_id))
         body = request.body.encode() if request.body is not None else None
         headers = make_headers(
             request_id=placeholder,
@@ -190,12 +190,12 @@ class Writer:
 
     def _begin(self, request: WriteRequest) -> Entry:
         if is_reason_needed(self._service, request.operation, self.journal) and self.find_known(request) is None:
-            self.journal.give_reason(OperatorDecision(operator_name(), request.options.reason or ""))
+            self.journal.record_reason(OperatorDecision(operator_name(), request.options.reason or ""))
         return self.journal.begin(
             self._make_intent(request),
             request_id=self._runtime.new_request_id(),
             caps=self._caps_for(request),
-            resend_throttled=self._service.repeats_throttled,
+            resend_throttled=self._service.may_repeat_throttled,
         )
 
     def _begin_again(self, entry: Entry, request: WriteRequest, decision: OperatorDecision | None = None) -> Entry:
@@ -238,7 +238,7 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - its bytes have left
             self._report_defect(error)
             result = make_unprocessed_result(entry, exchange, error)
-        judged = result.sent.settlement
+        judged = result.sent_entry.settlement
         settlement = self._correct_shared_id(entry, judged)
         recorded = self._record_outcome(entry, settlement)
         # If two processes receive the same id at once, the second one to record it finds the first.
@@ -271,14 +271,14 @@ class Writer:
     def _save_secret(self, entry: Entry, operation: Operation, answer: Answer, record: Record | None) -> None:
         """Store a 2xx reply that may have a signing secret, readable or not: the service sends it only once."""
         if record is None:
-            if operation.makes_record and answer.body:
+            if operation.creates_record and answer.body:
                 self.journal.secrets.store(entry, answer.body.decode("utf-8", errors="replace"), resource_id=None)
             return
         harmless = self._service.webhooks.field_names
         if find_secret(record.document) or (
-            operation.makes_record and may_hold_secret(record.document, harmless=harmless)
+            operation.creates_record and may_hold_secret(record.document, harmless=harmless)
         ):
-            self.journal.secrets.store(entry, record.document, resource_id=record.located.id)
+            self.journal.secrets.store(entry, record.document, resource_id=record.known.id)
 
     def _replay(self, entry: Entry, request: WriteRequest) -> WriteResult:
         """Return the stored result of an entry, with its stored reply."""

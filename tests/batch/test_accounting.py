@@ -19,7 +19,7 @@ from escrowctl.batch.senders import Senders
 from escrowctl.batch.worker import Job, JobResult
 from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Begin, Entry, Selection
+from escrowctl.journal.model import AttemptRequest, Entry, Selection
 from escrowctl.journal.sqlite import storage as sqlite_storage
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.writes.requests import RecordOptions
@@ -85,7 +85,7 @@ def test_row_to_be_sent_again_is_counted_when_the_journal_fails(
     service, run = start(lambda _number, _seen: "503 Busy", deduplicates=True)
     write_all = Journal.write_all
 
-    def fail(self: Journal, begins: Sequence[Begin], settlements: object) -> object:
+    def fail(self: Journal, begins: Sequence[AttemptRequest], settlements: object) -> object:
         if any(begin.again is not None for begin in begins):
             raise FAILS
         return write_all(self, begins, settlements)  # type: ignore[arg-type] # what was given is passed on

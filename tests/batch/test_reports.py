@@ -169,7 +169,7 @@ def test_journal_that_fails_while_rows_are_fetched_accounts_for_all(
 ) -> None:
     service, run = start()
 
-    planned, calls = SqliteStorage.planned, [0]
+    planned, calls = SqliteStorage.read_plan, [0]
 
     def failing(self: SqliteStorage, batch: str, **keywords: int) -> object:
         calls[0] += 1
@@ -243,7 +243,7 @@ def test_results_of_a_running_batch_name_each_row_once(
     service, run = start(lambda number, _seen: "401 No" if number > 1 else "")
     run("create", str(rows(1200)), *RUN, "--concurrency", "1")
     service.answer = as_usual
-    in_batch, moved = Journal.in_batch, [False]
+    in_batch, moved = Journal.read_batch, [False]
     path = tmp_path / "results.jsonl"
 
     def moving(self: Journal, *words: object, **keywords: object) -> object:

@@ -22,7 +22,7 @@ from escrowctl.contract.json import Number
 from escrowctl.contract.money import Money
 from escrowctl.errors import Outcome
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Begin, Entry, Intent, Selection, Settlement
+from escrowctl.journal.model import AttemptRequest, Entry, Intent, Selection, Settlement
 from escrowctl.journal.opening import open_journal
 
 MOST_TIMES, MOST_TIMES_LISTED, MOST_BYTES = 1.2, 1.5, 1500
@@ -32,7 +32,7 @@ REPLY = '{"id":"tx_%08d","status":"held","amount":100,"currency":"USD","payer":"
 _numbers = count(1)
 
 
-def begin_of(number: int) -> Begin:
+def begin_of(number: int) -> AttemptRequest:
     """Return a distinct create."""
     body, url = f'{{"amount":{number},"currency":"USD"}}', "https://escrow.example.com"
     intent = Intent(
@@ -48,7 +48,7 @@ def begin_of(number: int) -> Begin:
         operator="ops",
         site=url,
     )
-    return Begin(intent, f"request-{number}")
+    return AttemptRequest(intent, f"request-{number}")
 
 
 def settlement_of(number: int) -> Settlement:

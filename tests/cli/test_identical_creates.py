@@ -105,7 +105,7 @@ def test_question_is_asked_after_the_wait_for_an_identical_create(
     profile: Profile, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profile('mode = "live"', behave=json_reply(HELD))
-    real = Journal.exclusive
+    real = Journal.hold_locks
 
     @contextmanager
     def exclusive(self: Journal, *given: Any, **named: Any) -> Iterator[bool]:

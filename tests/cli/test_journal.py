@@ -14,7 +14,7 @@ from wire_server import Seen, hang_up
 
 from cli.conftest import DAY, Served
 from cli.replies import HELD, RELEASE, create, json_reply, writes_meet
-from escrowctl.commands.filters import StateWord
+from escrowctl.commands.filters import StateChoice
 from escrowctl.journal.model import UNCONFIRMED, State
 
 
@@ -55,7 +55,7 @@ def test_a_selection_that_cannot_be_meant_is_a_usage_error(run: Run, options: st
 
 
 def test_each_state_of_an_entry_can_be_selected() -> None:
-    assert get_args(StateWord) == (*State, UNCONFIRMED)
+    assert get_args(StateChoice) == (*State, UNCONFIRMED)
 
 
 def test_reading_the_journal_creates_no_files(run: Run, home: Path) -> None:

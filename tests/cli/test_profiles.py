@@ -16,7 +16,7 @@ from cli.test_dry_run import UPDATE, WEBHOOK
 from escrowctl.config.folders import Folders
 from escrowctl.config.origin import Network, Origin
 from escrowctl.config.service import Service, WebhookSettings
-from escrowctl.config.settings import LineValues, Resolver
+from escrowctl.config.settings import Resolver, ServiceOptions
 from escrowctl.contract.json import Number
 from escrowctl.contract.record import Pointers
 from escrowctl.contract.redaction import Secret
@@ -54,7 +54,7 @@ journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
     (home / "acme.key").chmod(0o600)
 
     folders = Folders({"ESCROWCTL_HOME": str(home)})
-    found = Resolver(LineValues(profile="acme"), {}, folders).resolve()
+    found = Resolver(ServiceOptions(profile="acme"), {}, folders).resolve()
 
     assert found == Service(
         name="acme",
@@ -133,8 +133,8 @@ def test_a_live_write_is_refused_on_another_journal(
     assert (result.code, result.out, server.writes) == (17, "", [])
     assert (result.error["code"], result.error["outcome"]) == ("journal_unusable", "not_sent")
     assert all(fact in result.error["message"] for fact in (here, LOST))
-    with closing(open_journal(home / "state", now=lambda: datetime.now(UTC), reading=True)) as journal:
-        assert journal.storage.last() is None
+    with closing(open_journal(home / "state", now=lambda: datetime.now(UTC), read_only=True)) as journal:
+        assert journal.storage.read_last() is None
 
 
 def test_live_write_is_sent_with_the_expected_journal(profile: Profile, run: Run, home: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from conftest import Run, Serve
 from wire_server import Behave, WireServer, answering, http_reply, say_nothing
 
-from escrowctl.sandbox.ownership import delivery_turn
+from escrowctl.sandbox.ownership import lock_deliveries
 
 OK, FAILED = http_reply("200 OK"), http_reply("500 X")
 CREATE = ("--sandbox", "tx", "create", "--amount", "100", "--currency", "USD", "-q")
@@ -68,7 +68,7 @@ def test_defect_of_a_delivery_is_reported_and_changes_no_exit_code(
 @pytest.mark.slow
 def test_command_that_fails_delivers_too(run: Run, register: Register, home: Path) -> None:
     server, _ = register(answering(OK))
-    with delivery_turn(home / "state" / "sandbox", 0):
+    with lock_deliveries(home / "state" / "sandbox", 0):
         create(run)
     assert run("--sandbox", "tx", "get", "tx_00000000").code == 6
 
@@ -168,7 +168,7 @@ def test_triggered_event_is_marked_and_changes_nothing(run: Run, register: Regis
 @pytest.mark.slow
 def test_event_that_another_process_delivers_is_not_sent_twice(run: Run, register: Register, home: Path) -> None:
     server, _ = register(answering(OK))
-    with delivery_turn(home / "state" / "sandbox", 0) as is_theirs:
+    with lock_deliveries(home / "state" / "sandbox", 0) as is_theirs:
         create(run)
         advanced = run("sandbox", "clock", "advance", "1h")
         during = len(server.seen)

@@ -181,7 +181,7 @@ def has_id(value: Any) -> bool:
 
 def names_place(exchange: Exchange) -> bool:
     assert exchange.answer is not None
-    return exchange.answer.status == 201 and "/transactions/" in (exchange.answer.header("location") or "")
+    return exchange.answer.status == 201 and "/transactions/" in (exchange.answer.find_header("location") or "")
 
 
 def examine_read(wire: Connection, operation: Operation, *, to_terminal: bool) -> str:
@@ -208,7 +208,7 @@ def examine_read(wire: Connection, operation: Operation, *, to_terminal: bool) -
 
 
 def view_of(value: Any) -> View:
-    located = make_record(value, pointers=SERVICE.pointers, noun="transaction").located
+    located = make_record(value, pointers=SERVICE.pointers, noun="transaction").known
     named = {"id": located.id, "status": located.status, "amount": located.amount, "currency": located.currency}
     return View(value, located.id, value, named={**named, "created": located.created})
 

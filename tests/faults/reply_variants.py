@@ -70,7 +70,7 @@ def follows_redirects(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None
 
     def obedient(self: Any, request: Any, **keywords: Any) -> Any:
         first = send(self, request, **keywords)
-        place = first.answer.header("location") if first.answer else None
+        place = first.answer.find_header("location") if first.answer else None
         if place is None:
             return first
         reached()

@@ -191,7 +191,7 @@ def test_write_begun_by_another_process_between_reads_is_not_damage(
         monkeypatch.setattr(internals.GUARDING, begun_meanwhile)
         told = None
         try:
-            loser.find_known(INTENT, resend_throttled=False)
+            loser.find_repeated(INTENT, resend_throttled=False)
         except EscrowctlError as refused:
             told = refused.code
         finally:

@@ -15,7 +15,7 @@ from escrowctl.client.http import Answer
 from escrowctl.client.transport import OriginTransport
 from escrowctl.errors import Outcome
 from escrowctl.journal import commit, fields, journal
-from escrowctl.journal.fold import Folded, duplicate_keys, extend
+from escrowctl.journal.fold import StoredEntry, add_record, duplicate_keys
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, UNSETTLED, Entry, Settlement, State
 from escrowctl.journal.sqlite import check, reading
@@ -61,7 +61,7 @@ def intent_after_sending() -> None:
 
 def forgets_what_was_in_flight() -> None:
     """Read an entry whose process is gone as not sent."""
-    read_now = commit.read_now
+    read_now = commit.refresh_entry
 
     def forgetful(entry: Entry, *places: Any) -> Entry:
         found = read_now(entry, *places)
@@ -70,7 +70,7 @@ def forgets_what_was_in_flight() -> None:
         leave_mark()
         return found._replace(settlement=Settlement(Outcome.NOT_SENT, ""))
 
-    commit.read_now = journal.read_now = forgetful  # type: ignore[assignment,attr-defined] # broken on purpose
+    commit.refresh_entry = journal.refresh_entry = forgetful  # type: ignore[assignment,attr-defined] # broken on purpose
 
 
 def speaks_too_soon() -> None:
@@ -93,7 +93,7 @@ def shows_the_key() -> None:
         leave_mark()
         return self
 
-    Answer.without = as_it_came  # type: ignore[method-assign] # as above
+    Answer.without_key = as_it_came  # type: ignore[method-assign] # as above
 
 
 def never_syncs() -> None:
@@ -136,12 +136,12 @@ def checks_caps_outside_the_commit() -> None:
     """Check the cap before the transaction that reserves the amount."""
     begin_all = Journal.begin_all
 
-    def late(self: Any, begins: Any) -> Any:
+    def late(self: Any, attempts: Any) -> Any:
         leave_mark()
-        for begin in begins:
-            self.refuse_over_caps([begin.intent], begin.caps)
+        for begin in attempts:
+            self.check_caps([begin.intent], begin.caps)
         time.sleep(0.3)  # what a slow disk does
-        return begin_all(self, [begin._replace(caps=NO_CAPS) for begin in begins])
+        return begin_all(self, [begin._replace(caps=NO_CAPS) for begin in attempts])
 
     Journal.begin_all = late  # type: ignore[method-assign] # as above
 
@@ -153,13 +153,13 @@ def believes_the_file() -> None:
         leave_mark()
 
     def built(row: Any, links: Any) -> Any:
-        found: Folded | None = None
+        found: StoredEntry | None = None
         for link, _previous in links:
-            found = extend(found, link, latest="")
+            found = add_record(found, link, latest="")
         assert found is not None
-        queried = dict(zip(fields.QUERIED, row.values, strict=True))
+        queried = dict(zip(fields.QUERIED_FIELDS, row.values, strict=True))
         entry = fields.entry_of(found.entry.number, found.facts | queried)
-        return Folded(entry, found.facts | queried, row, duplicate_keys(entry))
+        return StoredEntry(entry, found.facts | queried, row, duplicate_keys(entry))
 
     def indexed(self: Any, keys: Any) -> list[Entry]:
         found = self._read({number for _, number in self._guarding(keys)})
@@ -167,7 +167,7 @@ def believes_the_file() -> None:
 
     SqliteTransaction.check = unchecked  # type: ignore[method-assign] # as above
     SqliteTransaction.find_by_keys = indexed  # type: ignore[method-assign] # as above
-    reading.build = built  # type: ignore[attr-defined] # as above
+    reading.rebuild_entry = built  # type: ignore[attr-defined] # as above
 
 
 def verifies_the_chain_alone() -> None:

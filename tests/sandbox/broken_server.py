@@ -22,7 +22,7 @@ def answers_before_the_commit() -> None:
 
     @contextmanager
     def late(self: store.Store) -> Iterator[None]:
-        self._grouped = True
+        self._is_grouped = True
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
         yield
@@ -35,7 +35,7 @@ def answers_before_the_commit() -> None:
 
 def forgets_half_of_a_release() -> None:
     """Write only the first of a move's two entries in one move of ten."""
-    post = ledger.post
+    post = ledger.post_entries
     seen = [0]
 
     def half(connection: sqlite3.Connection, transaction: Transaction, *, move: Move, at: str) -> None:
@@ -43,21 +43,21 @@ def forgets_half_of_a_release() -> None:
         if seen[0] % 10:
             post(connection, transaction, move=move, at=at)
         else:
-            row = (transaction.id, move, HOLD, transaction.currency, ledger.units(transaction.amount), at)
-            connection.execute(ledger.INSERT, row)
+            row = (transaction.id, move, HOLD, transaction.currency, ledger.to_ten_thousandths(transaction.amount), at)
+            connection.execute(ledger.ADD_ENTRY, row)
 
-    ledger.post = half  # that is the fault
+    ledger.post_entries = half  # that is the fault
 
 
 def settles_before_it_sends() -> None:
     """Record each delivery as done, and then send it, whatever the receiver replies."""
-    attempt = sender.Sender._attempt
+    attempt = sender.Sender._send_once
 
     def early(self: sender.Sender, delivery: Delivery, *, seconds: float) -> Attempt:
         attempt(self, delivery, seconds=seconds)
         return Attempt(0, status=200)
 
-    sender.Sender._attempt = early  # type: ignore[method-assign] # that is the fault
+    sender.Sender._send_once = early  # type: ignore[method-assign] # that is the fault
 
 
 def forgets_an_event() -> None:

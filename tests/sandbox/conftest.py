@@ -13,7 +13,7 @@ import httpx
 import pytest
 from e2e.script import Program, clean_environment
 
-from escrowctl.sandbox.ledger import Balance, check_ledger
+from escrowctl.sandbox.ledger import Balance, calculate_balances
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from sandbox.racer import client_of
 
@@ -33,7 +33,7 @@ def fetch_document(sandbox: Sandbox) -> dict[str, Any]:
 def balances(sandbox: Sandbox) -> tuple[Balance, ...]:
     """Add up the ledger, per currency, at one moment."""
     with sandbox.store.reading() as connection:
-        return check_ledger(connection)
+        return calculate_balances(connection)
 
 
 def rows(sandbox: Sandbox, query: str) -> list[tuple[Any, ...]]:

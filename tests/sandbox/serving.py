@@ -18,9 +18,9 @@ from typing import Any
 from e2e.script import Program
 
 from escrowctl.loopback import HOST, LoopbackServer
-from escrowctl.sandbox.faults import carry_out
+from escrowctl.sandbox.faults import apply_faults
 from escrowctl.sandbox.ownership import ServedSandbox
-from escrowctl.sandbox.service import Sandbox, open_sandbox_alone
+from escrowctl.sandbox.service import Sandbox, open_sandbox_exclusively
 
 SECONDS = 30
 BROKEN = Path(__file__).with_name("broken_server.py")
@@ -85,13 +85,13 @@ def serving_here(home: Path, **settings: str) -> Iterator[ServedSandbox]:
 
     `settings` are variants by name.
     """
-    sandbox = open_sandbox_alone(home / "state" / "sandbox", now=lambda: datetime.now(UTC))
+    sandbox = open_sandbox_exclusively(home / "state" / "sandbox", now=lambda: datetime.now(UTC))
     sandbox.rehearsal.change({f"variant.{name}": value for name, value in settings.items()})
     server = LoopbackServer(0)
     served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
     assert sandbox.claim is not None, "it was opened with one"
     try:
-        with sandbox.claim.announced(served), _running(server, sandbox):
+        with sandbox.claim.announce_server(served), _running(server, sandbox):
             yield served
     finally:
         sandbox.close()
@@ -108,7 +108,7 @@ def serving_sandbox(sandbox: Sandbox) -> Iterator[str]:
 @contextlib.contextmanager
 def _running(server: LoopbackServer, sandbox: Sandbox) -> Iterator[None]:
     stopping = threading.Event()
-    app = carry_out(sandbox.app, server)
+    app = apply_faults(sandbox.app, server)
     thread = threading.Thread(target=server.run, args=(app, stopping.is_set), kwargs={"group": sandbox.store.group})
     thread.start()
     try:

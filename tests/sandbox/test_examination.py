@@ -25,7 +25,7 @@ def assert_nothing_found(examination: Examination, sandbox: Sandbox, *, requests
     assert examination.code == 0, examination.output
     # Fewer requests would mean that it skipped operations.
     assert examination.requests > requests, examination.output
-    assert [balance.currency for balance in balances(sandbox) if not balance.consistent] == []
+    assert [balance.currency for balance in balances(sandbox) if not balance.is_consistent] == []
 
 
 def assert_found(examination: Examination, fault: Fault) -> None:

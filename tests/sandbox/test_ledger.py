@@ -96,12 +96,12 @@ def test_ledger_check_finds_created_or_lost_money(
     sandbox: Sandbox, client: httpx.Client, folder: Path, damage: str
 ) -> None:
     made = create(client, "1")
-    assert [balance.consistent for balance in balances(sandbox)] == [True]
+    assert [balance.is_consistent for balance in balances(sandbox)] == [True]
 
     with closing(sqlite3.connect(folder / "sandbox.db")) as other, other:
         other.execute(damage.format(id=made))
 
-    assert [balance.consistent for balance in balances(sandbox)] == [False]
+    assert [balance.is_consistent for balance in balances(sandbox)] == [False]
 
 
 def test_create_on_a_full_disk_is_rolled_back(sandbox: Sandbox, client: httpx.Client, folder: Path) -> None:
@@ -117,7 +117,7 @@ def test_create_on_a_full_disk_is_rolled_back(sandbox: Sandbox, client: httpx.Cl
 
     connection.execute("PRAGMA max_page_count = 1000000")
     assert len(client.get("/transactions").json()["data"]) == len(statuses)
-    assert {balance.consistent for balance in balances(sandbox)} == {True}
+    assert {balance.is_consistent for balance in balances(sandbox)} == {True}
     assert client.put(f"/transactions/{made}/release").status_code == 200
 
 
@@ -203,7 +203,7 @@ class LedgerMachine(RuleBasedStateMachine):
             is_held = self.states[escrow] in ("held", "releasing", "disputed")
             expected[currency] = expected.get(currency, Decimal(0)) + amount * is_held
         found = balances(self.sandbox)
-        assert all(balance.consistent for balance in found)
+        assert all(balance.is_consistent for balance in found)
         assert {balance.currency: balance.hold * UNIT for balance in found} == expected
 
     def teardown(self) -> None:

@@ -62,7 +62,7 @@ def test_release_by_eight_processes_is_200_once(
     printed = run_all([start("release", folder, made) for _ in range(8)])
 
     assert sorted(printed) == ["200"] + ["409"] * 7
-    assert [(balance.consistent, balance.hold) for balance in balances(sandbox)] == [(True, 0)]
+    assert [(balance.is_consistent, balance.hold) for balance in balances(sandbox)] == [(True, 0)]
 
 
 def test_creates_by_many_threads_are_all_stored(sandbox: Sandbox, client: httpx.Client) -> None:

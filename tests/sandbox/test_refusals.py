@@ -158,7 +158,7 @@ def test_duplicate_id_is_drawn_again(sandbox: Sandbox, client: httpx.Client, mon
     ids = [client.post("/transactions", json={"amount": 1, "currency": "USD"}).json()["id"] for _ in "12"]
 
     assert ids == ["tx_0000000A", "tx_0000000B"]
-    assert [balance.consistent for balance in balances(sandbox)] == [True]
+    assert [balance.is_consistent for balance in balances(sandbox)] == [True]
 
 
 def test_key_of_another_store_is_401(

@@ -82,9 +82,9 @@ def test_commands_share_the_store_and_a_server_waits(folder: Path) -> None:
     first, second = claim_store(folder), claim_store(folder)
     first.release()
     with pytest.raises(EscrowctlError) as raised:
-        claim_store(folder, alone=True, timeout=0)
+        claim_store(folder, exclusive=True, timeout=0)
     second.release()
-    alone = claim_store(folder, alone=True, timeout=0)
+    alone = claim_store(folder, exclusive=True, timeout=0)
     with pytest.raises(EscrowctlError):
         claim_store(folder, timeout=0)
     alone.release()
@@ -95,7 +95,7 @@ def test_commands_share_the_store_and_a_server_waits(folder: Path) -> None:
 @pytest.fixture
 def claim(folder: Path) -> Iterator[Claim]:
     """An exclusive lock on the folder, as a server holds it."""
-    claim = claim_store(folder, alone=True, timeout=0)
+    claim = claim_store(folder, exclusive=True, timeout=0)
     yield claim
     claim.release()
 
@@ -104,7 +104,7 @@ SERVED = ServedSandbox("http://127.0.0.1:4650", "sk_sandbox_0", "sbx_0", os.getp
 
 
 def test_server_is_found_while_it_is_announced(folder: Path, claim: Claim) -> None:
-    with claim.announced(SERVED):
+    with claim.announce_server(SERVED):
         assert find_server(folder) == SERVED
         with pytest.raises(EscrowctlError, match=SERVED.base_url):
             claim_store(folder, timeout=0)
@@ -119,14 +119,14 @@ def test_server_is_found_while_it_is_announced(folder: Path, claim: Claim) -> No
     ],
 )
 def test_server_address_off_this_machine_is_ignored(folder: Path, claim: Claim, base_url: str) -> None:
-    with claim.announced(SERVED._replace(base_url=base_url)):
+    with claim.announce_server(SERVED._replace(base_url=base_url)):
         assert find_server(folder) is None
         with pytest.raises(EscrowctlError):
             claim_store(folder, timeout=0)
 
 
 def test_address_without_a_server_is_ignored(folder: Path, claim: Claim) -> None:
-    with claim.announced(SERVED):
+    with claim.announce_server(SERVED):
         content = (folder / "sandbox.lock").read_bytes()
     claim.release()
     (folder / "sandbox.lock").write_bytes(content)

@@ -157,7 +157,7 @@ def compare(folder: Path, tally: Tally, receiver: Receiver) -> None:
             elif name in tally.releases and stored.json()["status"] != "released":
                 tally.wrong.append(f"{name} was released and is {stored.json()['status']}")
         events = {name: (transaction, kind) for name, transaction, kind in rows(sandbox, _EVENTS)}
-        tally.wrong += [f"{one.currency} does not add up" for one in balances(sandbox) if not one.consistent]
+        tally.wrong += [f"{one.currency} does not add up" for one in balances(sandbox) if not one.is_consistent]
     found = set(events.values())
     wanted = [(name, "transaction.created") for name in tally.creates]
     wanted += [(name, "transaction.released") for name in tally.releases]

@@ -26,7 +26,7 @@ def takes_an_empty_reply_for_released(monkeypatch: pytest.MonkeyPatch, reached: 
     conclude = ReadBack.conclude
 
     def hasty(self: ReadBack, result: WriteResult) -> WriteResult:
-        if result.record is not None or result.sent.state is not State.DONE:
+        if result.record is not None or result.sent_entry.state is not State.DONE:
             return conclude(self, result)
         reached()
         return result._replace(verified=True)

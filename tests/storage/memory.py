@@ -15,10 +15,10 @@ from decimal import Decimal
 from pathlib import Path
 
 from escrowctl.contract.money import sum_exactly
-from escrowctl.journal.caps import change_totals
-from escrowctl.journal.chain import EMPTY, JOURNAL, Head, Kind, Link
+from escrowctl.journal.caps import compare_totals
+from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, Head, Kind, Link
 from escrowctl.journal.fields import Facts
-from escrowctl.journal.fold import Folded, extend, fingerprint_keys, next_link
+from escrowctl.journal.fold import StoredEntry, add_record, fingerprint_keys, next_link
 from escrowctl.journal.model import UNSETTLED, Entry, PlanRow, Selection, State
 from escrowctl.journal.storage import BatchSum, LockKey, TotalKey
 
@@ -29,7 +29,7 @@ class Content:
 
     journal_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     links: list[Link] = field(default_factory=list)
-    folded: dict[int, Folded] = field(default_factory=dict)
+    folded: dict[int, StoredEntry] = field(default_factory=dict)
     totals: dict[TotalKey, Decimal] = field(default_factory=dict)
     plans: dict[tuple[str, int], str] = field(default_factory=dict)
 
@@ -38,7 +38,7 @@ class Content:
 
     @property
     def head(self) -> Head:
-        return self.links[-1].head if self.links else EMPTY
+        return self.links[-1].head if self.links else EMPTY_HEAD
 
 
 class Place:
@@ -121,7 +121,7 @@ class MemoryTransaction:
         found = [folded.entry for folded in self.content.folded.values() if wanted & folded.keys]
         return sorted(found, key=lambda entry: entry.number, reverse=True)
 
-    def totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
+    def read_totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
         return {
             key: amount
             for key, amount in self.content.totals.items()
@@ -135,12 +135,12 @@ class MemoryTransaction:
         return self._add(next_link(self.head, number, kind, facts, at=at)).entry
 
     @property
-    def successor(self) -> str | None:
+    def successor_id(self) -> str | None:
         last = self.content.links[-1].record if self.content.links else None
         return json.loads(last.facts)["successor"] if last is not None and last.kind == Kind.CLOSING else None
 
-    def note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
-        self.content.links.append(next_link(self.head, JOURNAL, kind, dict(facts), at=at))
+    def append_note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
+        self.content.links.append(next_link(self.head, NO_ENTRY, kind, dict(facts), at=at))
 
     def plan(self, rows: Iterable[PlanRow]) -> None:
         self.content.plans |= {(row.batch, row.row): row.content for row in rows}
@@ -148,11 +148,11 @@ class MemoryTransaction:
     def unplan(self, batch: str, row: int) -> None:
         self.content.plans.pop((batch, row), None)
 
-    def _add(self, link: Link) -> Folded:
+    def _add(self, link: Link) -> StoredEntry:
         number = link.record.entry
         before = self.content.folded.get(number)
-        after = extend(before, link, latest=max((one.record.at for one in self.content.links), default=""))
-        for key, change in change_totals(before, after).items():
+        after = add_record(before, link, latest=max((one.record.at for one in self.content.links), default=""))
+        for key, change in compare_totals(before, after).items():
             self.content.totals[key] = sum_exactly((self.content.totals.get(key, Decimal(0)), change))
         self.content.links.append(link)
         self.content.folded[number] = after
@@ -179,11 +179,11 @@ class MemoryStorage:
         return self._content.journal_id
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         return f"memory:{self._folder}"
 
     @property
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         return self._place.content is not None
 
     @contextlib.contextmanager
@@ -196,17 +196,17 @@ class MemoryStorage:
             finally:
                 self._open = None
 
-    def last(self) -> Link | None:
+    def read_last(self) -> Link | None:
         return self._content.links[-1] if self._content.links else None
 
-    def last_note(self) -> Kind | None:
-        notes = [Kind(link.record.kind) for link in self._content.links if link.record.entry == JOURNAL]
+    def read_last_note(self) -> Kind | None:
+        notes = [Kind(link.record.kind) for link in self._content.links if link.record.entry == NO_ENTRY]
         return notes[-1] if notes else None
 
-    def records(self, *, after: int, limit: int) -> list[Link]:
+    def read_records(self, *, after: int, limit: int) -> list[Link]:
         return self._content.links[after : after + limit]
 
-    def entries(self, numbers: Collection[int]) -> list[Entry]:
+    def read_entries(self, numbers: Collection[int]) -> list[Entry]:
         return [self._content.folded[number].entry for number in sorted(numbers) if number in self._content.folded]
 
     def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
@@ -217,21 +217,21 @@ class MemoryStorage:
         ]
         return found if selection.limit < 0 else found[: selection.limit]
 
-    def planned(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
+    def read_plan(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
         rows = sorted((row, content) for (name, row), content in self._content.plans.items() if name == batch)
         return [PlanRow(batch, row, content) for row, content in rows if row > after][:limit]
 
-    def batches(self) -> list[PlanRow]:
+    def list_batches(self) -> list[PlanRow]:
         plans = self._content.plans
         names = {name for name, row in plans if row == 0}
         names |= {entry.intent.batch for entry in self._entries() if entry.intent.batch is not None}
         return [PlanRow(name, 0, plans.get((name, 0), "")) for name in sorted(names, key=lambda name: int(name[1:]))]
 
-    def in_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
+    def read_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
         found = [(entry.intent.line or 0, entry) for entry in self._entries() if entry.intent.batch == batch]
         return [entry for line, entry in sorted(found, key=lambda one: one[0]) if line > after][:limit]
 
-    def created(self, result_ids: Collection[str]) -> list[Entry]:
+    def find_created(self, result_ids: Collection[str]) -> list[Entry]:
         found = (folded.entry for folded in self._content.folded.values())
         return [entry for entry in found if entry.settlement.result_id in result_ids]
 
@@ -251,7 +251,7 @@ class MemoryStorage:
         return [folded.entry for folded in self._content.folded.values() if folded.entry.origin is None]
 
     @contextlib.contextmanager
-    def reopened(self) -> Iterator["MemoryStorage"]:
+    def reopen(self) -> Iterator["MemoryStorage"]:
         yield MemoryStorage(self._folder, self._place)
 
     @contextlib.contextmanager
@@ -260,9 +260,9 @@ class MemoryStorage:
         place.content = self._content.copied()
         yield MemoryStorage(self._folder, place)
 
-    def contradiction(self, head: Head) -> str | None:
+    def find_mismatch(self, head: Head) -> str | None:
         links = self._content.links
-        if head == EMPTY or (head.sequence <= len(links) and links[head.sequence - 1].digest == head.digest):
+        if head == EMPTY_HEAD or (head.sequence <= len(links) and links[head.sequence - 1].digest == head.digest):
             return None
         return f"record {head.sequence} was changed"
 
@@ -288,7 +288,7 @@ def _fits(entry: Entry, selection: Selection) -> bool:
         and (wanted.since is None or entry.sent_at >= wanted.since)
         and (wanted.until is None or entry.sent_at < wanted.until)
         and wanted.reference in (None, intent.reference)
-        and not (wanted.unnamed and intent.reference is not None)
+        and not (wanted.without_reference and intent.reference is not None)
         and wanted.resource_id in (None, intent.resource_id, entry.settlement.result_id)
         and wanted.result_id in (None, entry.settlement.result_id)
         and wanted.origin in (None, entry.origin)

@@ -11,10 +11,10 @@ from escrowctl.contract.json import Number
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.errors import Outcome
-from escrowctl.journal.chain import EMPTY
+from escrowctl.journal.chain import EMPTY_HEAD
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Begin, Entry, PlanRow, Selection, Settlement, State
+from escrowctl.journal.model import AttemptRequest, Entry, PlanRow, Selection, Settlement, State
 from escrowctl.journal.sqlite import reading
 from escrowctl.journal.storage import BatchSum, Storage, head_of
 from storage.conftest import Opener
@@ -30,7 +30,7 @@ def test_commit_is_seen_by_another_reader(opener: Opener) -> None:
     stored = store(first, (create(1), DONE), (create(2), None))
 
     assert second.journal_id == first.journal_id
-    assert second.entries([2, 1, 9]) == stored
+    assert second.read_entries([2, 1, 9]) == stored
     assert [entry.state for entry in stored] == [State.DONE, State.IN_FLIGHT]
     assert [(event.state, event.detail) for event in stored[0].history] == [("in_flight", "attempt 1"), ("done", "200")]
 
@@ -47,9 +47,9 @@ def test_failed_block_commits_nothing(storage: Storage) -> None:
     with pytest.raises(RuntimeError):
         fail()
 
-    assert (storage.entries([2]), storage.planned("b", limit=9), head_of(storage).sequence) == ([], [], 2)
+    assert (storage.read_entries([2]), storage.read_plan("b", limit=9), head_of(storage).sequence) == ([], [], 2)
     with storage.transaction() as transaction:
-        totals = transaction.totals(CREATE_TRANSACTION.name, "USD", since="2026-11-21")
+        totals = transaction.read_totals(CREATE_TRANSACTION.name, "USD", since="2026-11-21")
     assert [*totals.values()] == [1]
 
 
@@ -58,20 +58,20 @@ def test_stored_entry_has_every_value_of_its_intent(storage: Storage) -> None:
 
     (entry,) = store(storage, (intent, DONE._replace(may_repeat=True, verified=True)))
 
-    assert storage.entries([1])[0].intent == intent
+    assert storage.read_entries([1])[0].intent == intent
     assert entry.settlement == DONE._replace(may_repeat=True, verified=True)
 
 
 def test_records_form_one_chain_in_order(storage: Storage) -> None:
     store(storage, (create(1), DONE), (create(2), DONE))
 
-    links = storage.records(after=0, limit=9)
+    links = storage.read_records(after=0, limit=9)
 
     assert [link.record.sequence for link in links] == [1, 2, 3, 4]
-    heads = [EMPTY, *(link.head for link in links)]
+    heads = [EMPTY_HEAD, *(link.head for link in links)]
     assert all(link.follows(head) for head, link in zip(heads, links, strict=False))
-    assert storage.records(after=2, limit=1) == [links[2]]
-    assert (storage.last(), head_of(storage)) == (links[-1], heads[-1])
+    assert storage.read_records(after=2, limit=1) == [links[2]]
+    assert (storage.read_last(), head_of(storage)) == (links[-1], heads[-1])
 
 
 def test_earlier_head_is_contained_and_any_other_contradicts(storage: Storage) -> None:
@@ -79,9 +79,9 @@ def test_earlier_head_is_contained_and_any_other_contradicts(storage: Storage) -
     earlier = head_of(storage)
     store(storage, (create(2), DONE))
 
-    assert [storage.contradiction(head) for head in (EMPTY, earlier, head_of(storage))] == [None] * 3
-    assert storage.contradiction(earlier._replace(digest="0" * 64))
-    assert storage.contradiction(earlier._replace(sequence=99))
+    assert [storage.find_mismatch(head) for head in (EMPTY_HEAD, earlier, head_of(storage))] == [None] * 3
+    assert storage.find_mismatch(earlier._replace(digest="0" * 64))
+    assert storage.find_mismatch(earlier._replace(sequence=99))
     assert storage.find_lost() is None
 
 
@@ -139,7 +139,7 @@ def test_snapshot_does_not_see_later_writes(storage: Storage) -> None:
     with storage.snapshot() as frozen:
         store(storage, (create(2), DONE))
         assert (len(frozen.select(Selection(9))), frozen.find_damage()) == (1, None)
-    with storage.reopened() as again:
+    with storage.reopen() as again:
         assert len(again.select(Selection(9))) == 2
 
 
@@ -148,7 +148,7 @@ def test_another_thread_cannot_use_a_storage(storage: Storage) -> None:
 
     def read() -> None:
         try:
-            storage.last()
+            storage.read_last()
         except Exception as error:  # noqa: BLE001 - any refusal will do
             failures.append(error)
 
@@ -170,7 +170,7 @@ def test_open_and_released_writes_are_found_under_their_keys(storage: Storage) -
         transaction.check()
         identical = transaction.find_by_keys(fingerprint_keys(create(1)))
         released = transaction.find_by_keys(fingerprint_keys(release("TX_1")))
-        under_reference = transaction.find_by_keys(duplicate_keys(storage.entries([5])[0]))
+        under_reference = transaction.find_by_keys(duplicate_keys(storage.read_entries([5])[0]))
         nothing = transaction.find_by_keys(fingerprint_keys(create(77)))
 
     assert [entry.number for entry in identical] == [3, 1]
@@ -189,7 +189,7 @@ def test_totals_follow_what_a_write_counts_for(storage: Storage) -> None:
 
     def sums(since: str) -> dict[str, Decimal]:
         with storage.transaction() as transaction:
-            totals = transaction.totals(CREATE_TRANSACTION.name, "USD", since=since)
+            totals = transaction.read_totals(CREATE_TRANSACTION.name, "USD", since=since)
         services = {key.service for key in totals}
         return {name: sum(amount for key, amount in totals.items() if key.service == name) for name in services}  # type: ignore[misc] # Decimals
 
@@ -201,15 +201,15 @@ def test_totals_follow_what_a_write_counts_for(storage: Storage) -> None:
 def test_plan_row_leaves_in_the_commit_that_begins_it(journal: Journal) -> None:
     name = journal.plan(lambda name: [PlanRow(name, number, f"row {number}") for number in (0, 1, 2, 3)])
     assert (name, journal.next_batch()) == ("b1", "b2")
-    assert [row.content for row in journal.storage.planned("b1", limit=9)] == ["row 1", "row 2", "row 3"]
+    assert [row.content for row in journal.storage.read_plan("b1", limit=9)] == ["row 1", "row 2", "row 3"]
 
-    first = Begin(create(1), "r1", planned=("b1", 1))
-    duplicate = Begin(create(1, key="another"), "r2", planned=("b1", 2))
+    first = AttemptRequest(create(1), "r1", planned=("b1", 1))
+    duplicate = AttemptRequest(create(1, key="another"), "r2", planned=("b1", 2))
     results = journal.begin_all([first, duplicate])
 
     assert [isinstance(result, Entry) for result in results] == [True, False]
-    assert journal.storage.planned("b1", after=2, limit=9) == [PlanRow("b1", 3, "row 3")]
-    assert [row.row for row in journal.storage.planned("b1", limit=9)] == [2, 3]
+    assert journal.storage.read_plan("b1", after=2, limit=9) == [PlanRow("b1", 3, "row 3")]
+    assert [row.row for row in journal.storage.read_plan("b1", limit=9)] == [2, 3]
 
 
 def test_batches_are_listed_in_the_order_of_their_numbers(storage: Storage) -> None:
@@ -217,7 +217,7 @@ def test_batches_are_listed_in_the_order_of_their_numbers(storage: Storage) -> N
         transaction.plan([PlanRow(name, row, f"{name} {row}") for name in ("b10", "b9") for row in (0, 2)])
     store(storage, (create(1, batch="b2", line=2), DONE), (create(2, batch="b9", line=3), None))
 
-    assert storage.batches() == [PlanRow("b2", 0, ""), PlanRow("b9", 0, "b9 0"), PlanRow("b10", 0, "b10 0")]
+    assert storage.list_batches() == [PlanRow("b2", 0, ""), PlanRow("b9", 0, "b9 0"), PlanRow("b10", 0, "b10 0")]
 
 
 def test_row_of_a_plan_is_stored_anew(storage: Storage) -> None:
@@ -226,15 +226,15 @@ def test_row_of_a_plan_is_stored_anew(storage: Storage) -> None:
     with storage.transaction() as transaction:
         transaction.plan([PlanRow("b1", 0, "dropped")])
 
-    assert storage.batches() == [PlanRow("b1", 0, "dropped")]
-    assert storage.planned("b1", limit=9) == [PlanRow("b1", 2, "x")]
+    assert storage.list_batches() == [PlanRow("b1", 0, "dropped")]
+    assert storage.read_plan("b1", limit=9) == [PlanRow("b1", 2, "x")]
 
 
 def test_rows_of_a_batch_are_read_by_line(storage: Storage) -> None:
     store(storage, *[(create(line, batch="b1", line=line), DONE) for line in (7, 3, 5)], (create(9), DONE))
 
-    assert [entry.intent.line for entry in storage.in_batch("b1", limit=2)] == [3, 5]
-    assert [entry.intent.line for entry in storage.in_batch("b1", after=3, limit=9)] == [5, 7]
+    assert [entry.intent.line for entry in storage.read_batch("b1", limit=2)] == [3, 5]
+    assert [entry.intent.line for entry in storage.read_batch("b1", after=3, limit=9)] == [5, 7]
     assert [entry.intent.line for entry in storage.select(Selection(9, batch="b1"))] == [5, 3, 7]
 
 
@@ -242,7 +242,7 @@ def test_entries_are_found_by_what_they_created(storage: Storage) -> None:
     made = [(create(number), DONE._replace(result_id=f"tx_{number}")) for number in range(1, 5)]
     store(storage, *made)
 
-    found = {entry.settlement.result_id for entry in storage.created({"tx_2", "tx_4", "tx_9"})}
+    found = {entry.settlement.result_id for entry in storage.find_created({"tx_2", "tx_4", "tx_9"})}
 
     assert found == {"tx_2", "tx_4"}
 

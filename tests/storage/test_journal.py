@@ -12,7 +12,7 @@ from escrowctl.journal.chain import Kind
 from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.fields import facts_of_settlement
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Begin, Entry, Intent, OperatorDecision, PlanRow, Settlement, State
+from escrowctl.journal.model import AttemptRequest, Entry, Intent, OperatorDecision, PlanRow, Settlement, State
 from escrowctl.journal.storage import head_of
 from escrowctl.journal.verification import verify
 from storage.conftest import Opener, journal_of
@@ -23,7 +23,7 @@ def test_outcome_and_next_intent_share_a_commit(journal: Journal) -> None:
     first = journal.begin(create(1), request_id="r1")
     before = head_of(journal.storage).sequence
 
-    (begun,), (settled,) = journal.write_all([Begin(create(2), "r2")], [(first, DONE)])
+    (begun,), (settled,) = journal.write_all([AttemptRequest(create(2), "r2")], [(first, DONE)])
 
     assert (isinstance(begun, Entry), isinstance(settled, Entry)) == (True, True)
     assert head_of(journal.storage).sequence == before + 2
@@ -32,7 +32,7 @@ def test_outcome_and_next_intent_share_a_commit(journal: Journal) -> None:
 def test_outcome_is_recorded_although_the_next_intent_is_refused(journal: Journal) -> None:
     first = journal.begin(create(1), request_id="r1")
 
-    (refused,), (settled,) = journal.write_all([Begin(create(2, key="key-1"), "r2")], [(first, DONE)])
+    (refused,), (settled,) = journal.write_all([AttemptRequest(create(2, key="key-1"), "r2")], [(first, DONE)])
 
     assert isinstance(refused, EscrowctlError)
     assert (isinstance(settled, Entry), journal.find(1)) == (True, settled)
@@ -42,7 +42,9 @@ def test_next_attempt_and_a_first_one_share_a_commit(journal: Journal) -> None:
     entry = journal.settle(journal.begin(create(1), request_id="r1"), Settlement(Outcome.NOT_SENT, "no"))
     changed = entry._replace(attempt=5)
 
-    begun, stale = journal.begin_all([Begin(entry.intent, "r2", again=entry), Begin(entry.intent, "r3", again=changed)])
+    begun, stale = journal.begin_all(
+        [AttemptRequest(entry.intent, "r2", again=entry), AttemptRequest(entry.intent, "r3", again=changed)]
+    )
 
     assert isinstance(begun, Entry)
     assert (begun.number, begun.attempt) == (1, 2)
@@ -53,36 +55,40 @@ def test_next_attempt_and_a_first_one_share_a_commit(journal: Journal) -> None:
 def test_closed_journal_refuses_every_write_and_names_its_successor(journal: Journal) -> None:
     entry = journal.begin(create(1), request_id="r1")
     with journal.storage.transaction() as transaction:
-        transaction.note(Kind.CLOSING, {"successor": "next"}, at=NOW)
+        transaction.append_note(Kind.CLOSING, {"successor": "next"}, at=NOW)
     writes: list[Callable[[], object]] = [
         lambda: journal.begin(create(2), request_id="r2"),
         lambda: journal.settle(entry, DONE),
         lambda: journal.plan(lambda name: [PlanRow(name, 0, "{}")]),
-        lambda: journal.give_reason(OperatorDecision("anna", "desk")),
+        lambda: journal.record_reason(OperatorDecision("anna", "desk")),
     ]
 
     for write in writes:
         with pytest.raises(EscrowctlError) as refused:
             write()
         assert (refused.value.code, "next" in refused.value.message) == (ErrorCode.JOURNAL_UNUSABLE, True)
-    assert (len(journal.storage.entries([1])), head_of(journal.storage).sequence) == (1, 2)
+    assert (len(journal.storage.read_entries([1])), head_of(journal.storage).sequence) == (1, 2)
 
 
 def test_journal_made_from_an_export_asks_for_a_reason_once(journal: Journal) -> None:
-    asked = [journal.asks_reason()]
+    asked = [journal.needs_reason()]
     with journal.storage.transaction() as transaction:
-        transaction.note(Kind.OPENING, {"journal_id": "old"}, at=NOW)
-    asked.append(journal.asks_reason())
+        transaction.append_note(Kind.OPENING, {"journal_id": "old"}, at=NOW)
+    asked.append(journal.needs_reason())
     journal.begin(create(1), request_id="r1")
 
-    journal.give_reason(OperatorDecision("anna", "desk"))
+    journal.record_reason(OperatorDecision("anna", "desk"))
 
-    assert [*asked, journal.asks_reason()] == [False, True, False]
+    assert [*asked, journal.needs_reason()] == [False, True, False]
     assert verify(journal.storage).problem is None
 
 
 def test_identical_creates_in_one_commit_guard_each_other(journal: Journal) -> None:
-    begins = [Begin(create(1), "r1"), Begin(create(1, key="k2"), "r2"), Begin(create(2), "r3")]
+    begins = [
+        AttemptRequest(create(1), "r1"),
+        AttemptRequest(create(1, key="k2"), "r2"),
+        AttemptRequest(create(2), "r3"),
+    ]
 
     results = journal.begin_all(begins)
 
@@ -98,7 +104,9 @@ def test_commit_repeats_a_reference_of_another_run_only(
     first = journal.settle(journal.begin(row, request_id="r1"), DONE)
     again = row._replace(idempotency_key="k", run_key="december", allowed_duplicates=(first.number,))
 
-    results = journal.begin_all([Begin(again, "r2"), Begin(again._replace(idempotency_key="l", run_key=None), "r3")])
+    results = journal.begin_all(
+        [AttemptRequest(again, "r2"), AttemptRequest(again._replace(idempotency_key="l", run_key=None), "r3")]
+    )
 
     assert [isinstance(result, Entry) for result in results] == [is_begun, False]
 
@@ -125,7 +133,7 @@ def test_writes_that_may_both_be_meant_are_no_duplicates(journal: Journal, secon
 def test_caps_count_the_writes_of_the_same_commit(journal: Journal) -> None:
     caps = {"USD": Decimal(100)}
 
-    results = journal.begin_all([Begin(create(amount), f"r{amount}", caps) for amount in (60, 41, 40)])
+    results = journal.begin_all([AttemptRequest(create(amount), f"r{amount}", caps) for amount in (60, 41, 40)])
 
     assert [getattr(result, "code", "begun") for result in results] == ["begun", ErrorCode.CAPPED, "begun"]
 
@@ -139,7 +147,7 @@ def test_settle_of_an_attempt_that_is_not_current_is_refused(opener: Opener, tmp
     results = mine.settle_all([(first, DONE), (second, DONE)])
 
     assert [getattr(result, "code", "settled") for result in results] == [ErrorCode.OUTCOME_UNKNOWN, "settled"]
-    assert [entry.state for entry in mine.storage.entries([1, 2])] == [State.UNKNOWN, State.DONE]
+    assert [entry.state for entry in mine.storage.read_entries([1, 2])] == [State.UNKNOWN, State.DONE]
 
 
 def test_entry_whose_sender_is_gone_reads_as_unknown(opener: Opener, tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_throttled_write_is_sent_again_if_the_service_allows_it(writer: Writer) 
     results = [writer.send(KEYED, settlement, resend_throttled=True) for settlement in (THROTTLED, DONE, DONE)]
 
     assert results == [SENT, SENT, REPLAYED]
-    assert [(entry.attempt, entry.state) for entry in writer.journal.storage.entries([1, 2])] == [(2, State.DONE)]
+    assert [(entry.attempt, entry.state) for entry in writer.journal.storage.read_entries([1, 2])] == [(2, State.DONE)]
 
 
 # Caps

@@ -8,7 +8,7 @@ from escrowctl.contract.error_reply import find_error
 from escrowctl.contract.json import Document, read_reply
 from escrowctl.contract.money import MINOR_DIGITS
 from escrowctl.contract.operations import CREATE_TRANSACTION, OPERATIONS, RELEASE_TRANSACTION, Operation
-from escrowctl.contract.record import locate, resolve_pointer, unwrap
+from escrowctl.contract.record import find_known_fields, resolve_pointer, unwrap
 from escrowctl.errors import Outcome
 from escrowctl.output.plain import safe
 from escrowctl.writes.outcome import judge_write
@@ -22,7 +22,7 @@ def test_currencies_are_those_of_iso_4217_with_a_minor_unit() -> None:
 
 def test_the_operations_are_the_rows_of_the_interface() -> None:
     """INTERFACE.md section 4, and the two calls of which only the activity listing tells."""
-    assert {(operation.method, operation.path, operation.standing.value) for operation in OPERATIONS} == {
+    assert {(operation.method, operation.path, operation.provenance.value) for operation in OPERATIONS} == {
         ("POST", "/transactions", "published"),
         ("GET", "/transactions/{id}", "published"),
         ("PUT", "/transactions/{id}/release", "published"),
@@ -76,7 +76,7 @@ def test_usual_field_names_are_found_and_others_are_not(body: bytes, located: tu
     reply = read_reply(body)
     assert isinstance(reply, Document)
 
-    found = locate(unwrap(reply.value, noun="transaction"), noun="transaction")
+    found = find_known_fields(unwrap(reply.value, noun="transaction"), noun="transaction")
 
     assert (found.id, found.status, found.amount.text if found.amount else None, found.currency) == located
 
@@ -130,7 +130,7 @@ def test_an_error_field_that_returns_what_was_sent_is_none() -> None:
     reply = read_reply(b'{"error_url":"https://shop.example/failed","type":"error"}')
 
     assert isinstance(reply, Document)
-    assert find_error(reply.value, sent=reply.value) is None
+    assert find_error(reply.value, sent_document=reply.value) is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from escrowctl.client.connection import collect
+from escrowctl.client.connection import read_body
 from escrowctl.contract.json import Defect
 
 BODY = b'{"id":"tx_1","status":"held"}'
@@ -21,7 +21,7 @@ def in_chunks(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def defect_of(data: bytes, encoding: str, *, limit: int = LIMIT, size: int = 7) -> tuple[Defect, bytes]:
-    kept, defect = collect(in_chunks(data, size), limit=limit, encoding=encoding)
+    kept, defect = read_body(in_chunks(data, size), limit=limit, encoding=encoding)
     assert defect is not None
     return defect, kept
 
@@ -40,7 +40,7 @@ def defect_of(data: bytes, encoding: str, *, limit: int = LIMIT, size: int = 7) 
     ids=["empty", "identity", "gzip", "x-gzip", "odd spelling", "deflate"],
 )
 def test_body_is_complete_in_pieces_of_any_size(encoding: str, data: bytes, size: int) -> None:
-    assert collect(in_chunks(data, size), limit=LIMIT, encoding=encoding) == (BODY, None)
+    assert read_body(in_chunks(data, size), limit=LIMIT, encoding=encoding) == (BODY, None)
 
 
 @pytest.mark.parametrize("cut", [1, 8, 12, 20])
@@ -79,7 +79,7 @@ def test_a_gzip_whose_checksum_is_wrong_is_named() -> None:
 def test_the_limit_is_of_the_decoded_body_and_exact(encoding: str, squeeze: type[bytes]) -> None:
     whole, over = squeeze(b"x" * LIMIT), squeeze(b"x" * (LIMIT + 1))
 
-    assert collect(in_chunks(whole, 7), limit=LIMIT, encoding=encoding) == (b"x" * LIMIT, None)
+    assert read_body(in_chunks(whole, 7), limit=LIMIT, encoding=encoding) == (b"x" * LIMIT, None)
     assert defect_of(over, encoding) == (Defect.OVER_LIMIT, b"x" * min(LIMIT, 16 * 1024))
 
 

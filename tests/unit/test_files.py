@@ -26,7 +26,7 @@ def names(folder: Path) -> list[str]:
 @pytest.mark.usefixtures("umask")
 def test_new_file_has_its_mode_whatever_the_umask(tmp_path: Path) -> None:
     os.close(files.create_file(tmp_path / "created"))
-    files.make_file(tmp_path / "made")
+    files.create_empty_file(tmp_path / "made")
     files.write_durably(tmp_path / "durable", b"x")
     files.replace_quickly(tmp_path / "replaced", b"x")
     files.replace_quickly(tmp_path / "script", b"x", 0o644)
@@ -47,7 +47,7 @@ def test_new_file_is_never_written_through_what_exists(tmp_path: Path, kind: str
     with pytest.raises(FileExistsError):
         files.write_durably(place, b"new")
 
-    assert files.make_file(place) is False
+    assert files.create_empty_file(place) is False
     assert precious.read_text() == "do not overwrite"
     assert not (tmp_path / "nowhere").exists()
 

@@ -11,10 +11,10 @@ from conftest import NOW
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
-from escrowctl.journal.imported import Line
+from escrowctl.journal.imported import RecordLine
 from escrowctl.journal.model import Intent, Settlement
 from escrowctl.journal.opening import open_journal
-from escrowctl.journal.sqlite.locks import LockFile, place_of
+from escrowctl.journal.sqlite.locks import LockFile, offset_of
 from escrowctl.journal.sqlite.reading import read_tail
 
 AT, UUID = "2026-11-21T03:12:44.000Z", "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
@@ -94,9 +94,9 @@ def test_import_that_resent_more_often_than_it_was_sent_is_no_record() -> None:
     facts |= {"sent_at": AT, "settled_at": AT, "origin": f"{UUID} j1", "resends": 1}
 
     line = {"sequence": 1, "entry": 1, "kind": "import", "at": AT, "facts": facts, "digest": ""}
-    Line.model_validate(line)
+    RecordLine.model_validate(line)
     with pytest.raises(ValueError, match="resends"):
-        Line.model_validate(line | {"facts": facts | {"resends": 10**14}})
+        RecordLine.model_validate(line | {"facts": facts | {"resends": 10**14}})
 
 
 HOLD = """
@@ -109,7 +109,7 @@ sys.stdin.read()
 
 
 def test_a_lock_dies_with_its_holder_however_it_ends(tmp_path: Path) -> None:
-    path, place = tmp_path / "lock", place_of("tx_1")
+    path, place = tmp_path / "lock", offset_of("tx_1")
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(path), str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:

@@ -45,7 +45,7 @@ map auto_home on /System/Volumes/Data/home (autofs, automounted, nobrowse)
     ],
 )
 def test_the_longest_mount_point_above_a_path_counts(path: str, kind: str) -> None:
-    assert mounts.type_of(path, mounts.parse_mountinfo(MOUNTINFO)) == kind
+    assert mounts.find_type(path, mounts.parse_mountinfo(MOUNTINFO)) == kind
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_longest_mount_point_above_a_path_counts(path: str, kind: str) -> No
     ],
 )
 def test_mounts_of_macos_are_parsed(path: str, kind: str) -> None:
-    assert mounts.type_of(path, mounts.parse_mount(MACOS)) == kind
+    assert mounts.find_type(path, mounts.parse_mount(MACOS)) == kind
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="reads mountinfo")

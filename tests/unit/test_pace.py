@@ -63,10 +63,10 @@ def seconds_for(count: int, take: Take, *, asked: float | None, workers: int = 8
             flying.remove(one)
             if take(now):
                 left -= 1
-                pace.note_taken(now)
+                pace.note_accepted(now)
             else:
-                pace.note_refused(now, sent=one[1], asked=asked)
-        room = min(pace.room(now), workers - len(flying), left - len(flying))
+                pace.note_refused(now, sent=one[1], requested_wait=asked)
+        room = min(pace.count_allowed(now), workers - len(flying), left - len(flying))
         if room > 0:
             pace.note_sent(room, now)
             flying += [(now + LATENCY, now)] * room
@@ -111,14 +111,14 @@ def test_service_that_takes_nothing_is_given_up() -> None:
     for _ in range(MAX_SLOWDOWNS_IN_A_ROW):
         assert not pace.is_hopeless
         now += pace.delay(now) + 0.01
-        pace.note_refused(now, sent=now - 0.005, asked=None)
+        pace.note_refused(now, sent=now - 0.005, requested_wait=None)
 
     assert (pace.is_hopeless, now < 60) == (True, True)
 
 
 def test_wait_of_more_than_a_minute_is_not_waited_for() -> None:
     pace = Pace(None, 0.0)
-    pace.note_refused(1.0, sent=0.5, asked=3600)
+    pace.note_refused(1.0, sent=0.5, requested_wait=3600)
 
     assert (pace.is_hopeless, pace.asked_too_much) == (True, 3600)
 
@@ -126,9 +126,9 @@ def test_wait_of_more_than_a_minute_is_not_waited_for() -> None:
 def test_rows_that_went_out_before_slow_down_once() -> None:
     pace = Pace(None, 0.0)
     for moment in range(100):
-        pace.note_taken(moment / 100)
+        pace.note_accepted(moment / 100)
     for _ in range(8):
-        pace.note_refused(1.0, sent=0.99, asked=None)
+        pace.note_refused(1.0, sent=0.99, requested_wait=None)
 
     rate = pace.rate(1.5)
     assert rate is not None
@@ -139,7 +139,7 @@ def test_no_sequence_lets_more_out_than_the_rate() -> None:
     chance, pace, now, sent = random.Random(draw_seed()), Pace(50, 0.0), 0.0, 0
     for _ in range(2000):
         now += chance.uniform(0, 0.05)
-        room = min(pace.room(now), chance.randrange(9))
+        room = min(pace.count_allowed(now), chance.randrange(9))
         pace.note_sent(room, now)
         sent += room
 

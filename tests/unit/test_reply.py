@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from escrowctl.contract.json import MAX_VALUES, Broken, Defect, Document, Number, encode, normalise, read_reply
+from escrowctl.contract.json import MAX_VALUES, Defect, Document, Number, UnreadableReply, encode, normalise, read_reply
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ from escrowctl.contract.json import MAX_VALUES, Broken, Defect, Document, Number
 def test_a_broken_reply_is_a_typed_result(body: bytes, defect: Defect) -> None:
     reply = read_reply(body)
 
-    assert isinstance(reply, Broken)
+    assert isinstance(reply, UnreadableReply)
     assert reply.defect is defect
 
 
@@ -62,7 +62,7 @@ def test_thirty_two_levels_are_read() -> None:
 def test_nested_values_beyond_the_limit_are_not_read(one: bytes) -> None:
     reply = read_reply(b"[" + b",".join([one] * (MAX_VALUES // 29 + 1)) + b"]")
 
-    assert isinstance(reply, Broken)
+    assert isinstance(reply, UnreadableReply)
     assert reply.defect is Defect.TOO_MANY
 
 
@@ -71,14 +71,14 @@ def test_as_many_values_as_the_limit_are_read() -> None:
     most = b"[" + b",".join([b"[]"] * (MAX_VALUES - 1)) + b"]"
 
     assert isinstance(read_reply(most), Document)
-    assert isinstance(read_reply(most.replace(b"[]", b"[[]]", 1)), Broken)
+    assert isinstance(read_reply(most.replace(b"[]", b"[[]]", 1)), UnreadableReply)
 
 
 @pytest.mark.slow
 @settings(max_examples=400, derandomize=True, deadline=None)
 @given(st.binary(max_size=300))
 def test_no_bytes_at_all_make_the_reader_raise(body: bytes) -> None:
-    assert isinstance(read_reply(body), Document | Broken)
+    assert isinstance(read_reply(body), Document | UnreadableReply)
 
 
 _JSON = st.recursive(
@@ -105,7 +105,7 @@ def test_reply_with_one_changed_byte_does_not_raise(value: object, place: int, b
     body = bytearray(encode(value).encode())  # type: ignore[arg-type] # as above
     body[place % len(body)] = byte
 
-    assert isinstance(read_reply(bytes(body)), Document | Broken)
+    assert isinstance(read_reply(bytes(body)), Document | UnreadableReply)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from typing import NamedTuple, TypeVar
 
 import typer
 
-from escrowctl.config.keys import KEYS
-from escrowctl.config.origin import Origin, parse_base_url, refuse_prefix
+from escrowctl.config.keys import KEY_VARIABLES
+from escrowctl.config.origin import Origin, parse_base_url, refuse_double_prefix
 from escrowctl.config.profiles import API_PREFIX, PROFILE_NAME, Profile
 from escrowctl.config.settings import check_mode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
-from escrowctl.contract.redaction import shown
+from escrowctl.contract.redaction import star_possible_key
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value, command
 from escrowctl.session import Session, session_of
 
@@ -71,7 +71,7 @@ class LoginForm:
         check_profile_name(name)
         profile = self._profiles.get(name)
         prefix = self._pick_prefix(profile)
-        account = LoginAccount(name, refuse_prefix(origin, prefix, source=source), source, mode, prefix)
+        account = LoginAccount(name, refuse_double_prefix(origin, prefix, source=source), source, mode, prefix)
         require_same_account(account, profile)
         return account
 
@@ -84,7 +84,7 @@ class LoginForm:
         prefix = self._pick_prefix(profile)
 
         def read(text: str, source: str) -> tuple[Origin, str]:
-            return refuse_prefix(parse_base_url(text, source=source), prefix, source=source), source
+            return refuse_double_prefix(parse_base_url(text, source=source), prefix, source=source), source
 
         if (typed := self._session.options.base_url) is not None:
             return read(typed, "--base-url")
@@ -159,7 +159,7 @@ def check_profile_name(name: str) -> None:
     """Raise EscrowctlError `ErrorCode.BAD_VALUE` for a name that a profile cannot have."""
     if not re.fullmatch(PROFILE_NAME, name):
         raise bad_value(
-            f'"{shown(name)}" cannot be a profile name: write 1 to 64 letters, digits, hyphens and underscores.'
+            f'"{star_possible_key(name)}" cannot be a profile name: write 1 to 64 letters, digits, hyphens and underscores.'
         )
 
 
@@ -173,6 +173,6 @@ def suggest_profile_name(origin: Origin, mode: str) -> str:
 
 def note_overrides(session: Session) -> None:
     """Write a note if environment variables override the default profile or its key."""
-    names = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)
+    names = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEY_VARIABLES)
     if found := [name for name in names if session.runtime.environ.get(name)]:
         session.console.note("outranked", f"the environment overrides the default profile: {', '.join(found)}")

@@ -18,7 +18,7 @@ from escrowctl.commands.auth.account import (
 )
 from escrowctl.commands.config import open_editor
 from escrowctl.config.credentials import StoredKey, remove_from_keyring, store_in_keyring
-from escrowctl.config.editing import Change, ConfigEditor, find
+from escrowctl.config.editing import Change, ConfigEditor, find_value
 from escrowctl.config.file import locked, require_trusted, validate_config
 from escrowctl.config.keys import MAX_KEY_CHARS, FoundKey, read_key, refuse_in_base_url
 from escrowctl.config.settings import LINE, Choice
@@ -58,7 +58,7 @@ def login(
     account = LoginForm(session, mode, api_prefix).find_account()
     require_trusted(session.resolver.config_path)
     session.resolver.credentials.read()
-    editor.plan(_plan_changes(session, account, editor.read()))
+    editor.render_changes(_plan_changes(session, account, editor.read()))
     key = _obtain_key(session, account, check=not no_check)
     with session.signals.held():
         try:
@@ -75,7 +75,7 @@ def _obtain_key(session: Session, account: LoginAccount, *, check: bool) -> Secr
 
     def accept(text: str) -> Secret:
         key = read_key(text, source="the answer" if session.runtime.stdin.isatty() else "standard input")
-        session.keys.keep(key)
+        session.keys.remember(key)
         refuse_in_base_url(account.origin.base_url, key.reveal(), source=account.url_source)
         if any(holds_key(text, key.reveal()) for text in (account.name, account.api_prefix)):
             raise bad_value("the profile name or the API prefix contains the API key: choose another name or prefix.")
@@ -138,7 +138,7 @@ def _store(
             if keyring:
                 store_in_keyring(name, origin, key, environ)
             credentials.store(StoredKey(name, origin, None if keyring else key))
-            editor.change(changes)
+            editor.write_changes(changes)
         except EscrowctlError:
             if credentials.read() != before:
                 credentials.write(before)
@@ -160,7 +160,7 @@ def _plan_changes(session: Session, account: LoginAccount, tables: dict[str, Any
     if account.api_prefix != (profile.api_prefix if profile else DEFAULT_API_PREFIX):
         wanted["api_prefix"] = account.api_prefix
     paths = {("profiles", account.name, name): value for name, value in wanted.items()}
-    changes: list[Change] = [(path, value) for path, value in paths.items() if find(tables, path) != value]
+    changes: list[Change] = [(path, value) for path, value in paths.items() if find_value(tables, path) != value]
     if "default_profile" not in tables:
         changes.append((_DEFAULT_PROFILE, account.name))
     return changes

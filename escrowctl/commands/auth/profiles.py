@@ -7,8 +7,8 @@ import typer
 
 from escrowctl.commands.auth.account import auth_session, note_overrides, require_prompt
 from escrowctl.config.editing import ConfigEditor
-from escrowctl.config.keys import KEYS, FoundKey
-from escrowctl.config.settings import ENVIRONMENT, Choice, LineValues, Resolver
+from escrowctl.config.keys import KEY_VARIABLES, FoundKey
+from escrowctl.config.settings import ENVIRONMENT, Choice, Resolver, ServiceOptions
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import LIST_WEBHOOKS
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command, not_sent
@@ -80,13 +80,13 @@ def logout(
     session = auth_session(context)
     resolver = session.resolver
     if all_profiles:
-        names = resolver.credentials.names()
+        names = resolver.credentials.list_profiles()
         if session.options.profile is not None:
             raise bad_value("--all removes the keys of all profiles: leave out -p.")
         if not names:
             session.console.note("no_key", "no key is stored, so none was removed")
     else:
-        name = resolver.profile_name()
+        name = resolver.find_profile_name()
         if name is None:
             raise bad_value("no profile is chosen: name one with -p NAME.", hint=command("auth status", bare=True))
         names = (name,)
@@ -99,12 +99,12 @@ def logout(
             session.console.note("no_key", f"no key is stored for profile {name}, so none was removed")
         else:
             resolver.credentials.remove(stored, session.runtime)
-            where = "the keyring" if stored.in_keyring else resolver.credentials.path
+            where = "the keyring" if stored.is_in_keyring else resolver.credentials.path
             removed = f"the key of profile {name} for {stored.origin}, from {where}"
             session.console.note("removed", removed, word="removed")
         if profile is not None and profile.api_key_file is not None:
             session.console.note("key_left", f"profile {name} still reads its key from {profile.api_key_file}")
-    left = [variable for variable in KEYS if variable in session.runtime.environ]
+    left = [variable for variable in KEY_VARIABLES if variable in session.runtime.environ]
     if left:
         session.console.note("key_left", f"still set in the environment: {', '.join(left)}")
 
@@ -148,12 +148,15 @@ def _list_rows(session: Session) -> Iterator[_Row]:
     if chosen is not None:
         yield _make_row(session, chosen)
         return
-    if any(session.runtime.environ.get(variable) for variable in ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)):
+    if any(
+        session.runtime.environ.get(variable)
+        for variable in ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEY_VARIABLES)
+    ):
         yield _make_environment_row(session)
     for name in profiles:
         yield _make_row(session, name)
     try:
-        orphans = [name for name in credentials.names() if name not in profiles]
+        orphans = [name for name in credentials.list_profiles() if name not in profiles]
     except EscrowctlError as error:
         # The row of each profile says the same.
         session.console.warn("keys_unusable", error.message)
@@ -187,7 +190,7 @@ def _make_row(session: Session, name: str) -> _Row:
 
 
 def _make_environment_row(session: Session) -> _Row:
-    resolver = Resolver(LineValues(config=session.options.config), session.runtime.environ, session.folders)
+    resolver = Resolver(ServiceOptions(config=session.options.config), session.runtime.environ, session.folders)
     row = _Row("(environment)", "a key without a base URL: set ESCROWCTL_BASE_URL")
     try:
         choice = resolver.choose()
@@ -197,7 +200,9 @@ def _make_environment_row(session: Session) -> _Row:
         found = resolver.find_key(choice)
     except EscrowctlError as error:
         return row._replace(state=error.message)
-    return row._replace(state="set" if found.source in KEYS else "stored", key_source=found.source, found=found)
+    return row._replace(
+        state="set" if found.source in KEY_VARIABLES else "stored", key_source=found.source, found=found
+    )
 
 
 def _check_row(session: Session, row: _Row) -> _Row:
@@ -220,7 +225,7 @@ def _view_row(session: Session, row: _Row) -> View:
         "base_url": star(row.base_url),
         "mode": row.mode,
         "key_source": star(row.key_source),
-        "key_end": row.found.key.end if row.found else None,
+        "key_end": row.found.key.last_four if row.found else None,
         "state": star(row.state),
     }
     key = f"...{document['key_end']} in {document['key_source']}" if document["key_end"] else document["key_source"]

@@ -9,12 +9,12 @@ from escrowctl.batch.results import list_rejects
 from escrowctl.commands.batch.opening import hold_batch_lock, require_batch
 from escrowctl.commands.batch.summary import count_outcomes, make_report, rejects_hint, save_results, show_summary
 from escrowctl.commands.batch.typed import NameArgument, ResultsOption
-from escrowctl.commands.rows import journal_to_list
+from escrowctl.commands.rows import open_journal_to_read
 from escrowctl.contract.json import JsonValue
 from escrowctl.errors import Effect, ErrorCode, Outcome, not_sent
 from escrowctl.options import YesOption
 from escrowctl.output.view import Listing, View
-from escrowctl.runtime import ago
+from escrowctl.runtime import describe_age
 from escrowctl.session import Session, session_of
 
 _COLUMNS = ("batch", "created", "verb", "source", "profile", "rows", "done", "refused", "unknown", "not_sent", "state")
@@ -29,7 +29,7 @@ def list_all(context: typer.Context) -> None:
       escrowctl --sandbox batch list --fields batch,not_sent
     """
     session = session_of(context)
-    journal = journal_to_list(session)
+    journal = open_journal_to_read(session)
     views = []
     for batch in reversed(list_batches(journal)):
         summary = sum_up(journal, batch)
@@ -43,7 +43,7 @@ def list_all(context: typer.Context) -> None:
         }
         views.append(View(counts | details, batch.name, named=counts | details))
     session.console.show_listing(Listing(_COLUMNS, tuple(views)))
-    session.names.add_in_journal("batch", [view.id for view in views])
+    session.completion_cache.add_journal_names("batch", [view.id for view in views])
 
 
 def _find_state(session: Session, batch: Batch, *, unsent: int) -> str:
@@ -68,7 +68,7 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
     batch = require_batch(journal, name)
     report = make_report(session, journal, batch)
     state = _find_state(session, batch, unsent=report.summary.counts[Outcome.NOT_SENT])
-    when = ago(batch.made_at, session.runtime.now())
+    when = describe_age(batch.made_at, session.runtime.now())
     source = f" from {batch.source}" if batch.source else ""
     run_key = f" with run key {batch.run_key}" if batch.run_key is not None else ""
     session.console.note("batch", f"{name}: batch of {batch.verb}s, created {when}{source}{run_key}; state: {state}")
@@ -94,7 +94,7 @@ def rejects(context: typer.Context, name: NameArgument) -> None:
     journal.require_complete()
     batch = require_batch(journal, name)
     for line in list_rejects(journal, batch, as_json=session.options.json):
-        session.console.data(line)
+        session.console.write_data(line)
 
 
 def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> None:

@@ -28,14 +28,14 @@ def checked_file(session: Session, kind: RowKind, file: str) -> Iterator[Checked
                 check_file(source, checked, name=name)
         except OSError as error:
             raise bad_value(f"{name}: {error.strerror or error}.") from error
-        if checked.flawed:
+        if checked.flawed_rows:
             flaws = sorted(checked.flaws)
             list_flaws(session, flaws)
             listed = len({flaw.line for flaw in flaws})
-            first_flaws = f"; the first {len(flaws)} flaws are listed" if checked.flawed > listed else ""
+            first_flaws = f"; the first {len(flaws)} flaws are listed" if checked.flawed_rows > listed else ""
             raise not_sent(
                 ErrorCode.BAD_VALUE,
-                f"{name}: {checked.flawed:,} of {count_rows(checked.read)} cannot be sent{first_flaws}.",
+                f"{name}: {checked.flawed_rows:,} of {count_rows(checked.rows_read)} cannot be sent{first_flaws}.",
                 facts={"flaws": [flaw._asdict() for flaw in flaws]},
             )
         yield checked

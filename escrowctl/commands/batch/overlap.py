@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from escrowctl.batch.check import MOST_FLAWS, CheckedFile
 from escrowctl.batch.overlaps import Overlaps
-from escrowctl.batch.rows import CREATES, RowContent, RowKind, list_differences
+from escrowctl.batch.rows import CREATES, RowContent, RowKind, list_body_differences
 from escrowctl.batch.table import Flaw
 from escrowctl.commands.batch.opening import list_flaws
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
 from escrowctl.journal.model import Entry, State
-from escrowctl.runtime import ago
+from escrowctl.runtime import describe_age
 from escrowctl.session import Session
 
 _MAX_NAMED_LINES = 5
@@ -30,10 +30,10 @@ def decide_overlaps(
     left_out = {line for line, _ in overlaps.done}
     if left_out and not skip_done:
         line, entry = overlaps.done[0]
-        when = ago(entry.settled_at or entry.sent_at, session.runtime.now())
+        when = describe_age(entry.settled_at or entry.sent_at, session.runtime.now())
         raise not_sent(
             ErrorCode.ALREADY_DONE,
-            f"done already: {len(left_out):,} of these {checked.rows:,} rows (same {checked.kind.key}); "
+            f"done already: {len(left_out):,} of these {checked.rows:,} rows (same {checked.kind.key_column}); "
             f"line {line} was done as {entry.name}, {when}.",
             hint=Hint("repeat the command with --skip-done", "to leave them out"),
             facts={"lines": sorted(left_out)[:_MAX_NAMED_LINES]},
@@ -74,7 +74,7 @@ def _describe_difference(session: Session, kind: RowKind, row: RowContent, entry
     sent, wanted = entry.intent.money, row.money
     if sent is not None and wanted is not None and (sent.amount, sent.currency) != (wanted.amount, wanted.currency):
         return f"{entry.name} is done with {sent}, but the file says {wanted}"
-    fields = list_differences(row, entry, session.service) if kind is CREATES else []
+    fields = list_body_differences(row, entry, session.service) if kind is CREATES else []
     return f"{entry.name} is done, but its body differs from the file in {', '.join(fields)}" if fields else ""
 
 
@@ -84,7 +84,7 @@ def _refuse_conflicting_rows(checked: CheckedFile, overlaps: Overlaps) -> None:
     Raises `EARLIER_UNKNOWN` if the outcome of an earlier write is unknown, `BUSY` if all such writes are in flight,
     and `CONFLICT` if an earlier write may be the same one, or if an unfinished batch has the same row.
     """
-    key = checked.kind.key
+    key = checked.kind.key_column
     same = f"same {key if checked.has_keys else 'row'}"
     if overlaps.unknown:
         line, entry = overlaps.unknown[0]

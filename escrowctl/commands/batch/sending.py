@@ -12,7 +12,7 @@ from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import (
     Batch,
     adopt,
-    find_same,
+    find_same_batch,
     list_unsent,
     lock_name,
     make_batch,
@@ -43,7 +43,7 @@ from escrowctl.commands.batch.typed import (
     parse_totals,
     require_replaceable,
 )
-from escrowctl.commands.sums import count_escrows, sum_lines
+from escrowctl.commands.sums import describe_escrow_count, sum_lines
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import JsonValue, Number
@@ -51,7 +51,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, bad_value, comm
 from escrowctl.journal.accounts import Account
 from escrowctl.options import YesOption
 from escrowctl.prompt import confirmation_needed
-from escrowctl.runtime import ago, timestamp
+from escrowctl.runtime import describe_age, timestamp
 from escrowctl.session import Session, session_of
 from escrowctl.writes.intents import account_of, make_intent, require_reason, require_writable
 from escrowctl.writes.kinds import kind_of
@@ -153,7 +153,7 @@ def _start_or_resume(session: Session, kind: RowKind, file: str, options: SendOp
         if options.run_key is not None and not checked.has_keys:
             raise bad_value(f'--run-key "{options.run_key}" needs a reference in each row, but a row has none.')
         with hold_batch_lock(session, lock_name(checked.digest, options.run_key), "this file"):
-            existing = find_same(session.journal, checked, session.service, options.run_key)
+            existing = find_same_batch(session.journal, checked, session.service, options.run_key)
             if existing is None:
                 _start_new_batch(session, checked, file, options)
             else:
@@ -180,7 +180,7 @@ def _start_new_batch(session: Session, checked: CheckedFile, file: str, options:
     batch = make_batch(journal, checked, service, source=source, sums=sums, run_key=options.run_key, now=now)
     with_amounts = ", with the amounts in the file" if any(sums) else ""
     lines = [
-        f"{batch.name}, new: {batch.verb} {count_escrows(batch.rows)}{with_amounts}",
+        f"{batch.name}, new: {batch.verb} {describe_escrow_count(batch.rows)}{with_amounts}",
         *sum_lines(sums, count_rows),
         *([f"  left out, because done already: {count_rows(len(left_out))}"] if left_out else []),
         *([f"  created by another run, and now created again: {count_rows(len(repeats))}"] if repeats else []),
@@ -193,7 +193,7 @@ def _start_new_batch(session: Session, checked: CheckedFile, file: str, options:
             batch,
             (
                 (line, row._replace(key=key, repeats=repeats.get(line, ())))
-                for line, row, key in checked.with_keys()
+                for line, row, key in checked.iterate_with_keys()
                 if line not in left_out
             ),
         )
@@ -236,7 +236,7 @@ def _resume(session: Session, batch: Batch, options: SendOptions, *, file: Check
             return
         raise already_sent_error(session, report)
     options.require_expected(*((file.rows, file.sums) if file is not None else (count, sums)))
-    when = ago(batch.made_at, session.runtime.now())
+    when = describe_age(batch.made_at, session.runtime.now())
     header = f"{batch.name}, created {when} from {batch.source}; to send: {count_rows(count)}"
     lines = [header, *sum_lines(sums, count_rows)]
     if unknown:
@@ -251,8 +251,8 @@ def _resume(session: Session, batch: Batch, options: SendOptions, *, file: Check
 def _send(session: Session, batch: Batch, options: SendOptions, count: int) -> None:
     """Send `count` unsent rows of a batch, and show the outcomes of all its rows. Raises the error of the batch."""
     runtime, service, journal, shared_options = session.runtime, session.service, session.journal, session.options
-    session.names.add_in_journal("batch", [batch.name])
-    connect, in_process = session.connector.opener(service), session.connector.is_in_process(service)
+    session.completion_cache.add_journal_names("batch", [batch.name])
+    connect, in_process = session.connector.make_opener(service), session.connector.is_in_process(service)
     # With -v or --debug, the sending processes print lines that would break the drawn line.
     draws = session.console.can_draw and not (shared_options.verbose or shared_options.debug)
     progress = Progress(session.console, batch, service, runtime, rows=count, size=options.concurrency, draws=draws)
@@ -264,7 +264,7 @@ def _send(session: Session, batch: Batch, options: SendOptions, count: int) -> N
     pace = Pace(options.rate, runtime.monotonic())
     run = Run(batch, service, journal, senders, pace, options.concurrency, runtime, session.signals, progress)
     try:
-        run.go(list_unsent(journal, batch, service))
+        run.send_rows(list_unsent(journal, batch, service))
         try:
             store_reasons(journal, batch, progress.reasons)
         except EscrowctlError as error:
@@ -294,7 +294,7 @@ def _require_under_caps(session: Session, kind: RowKind, sums: dict[str, Sum]) -
             request = request_row(kind, row, service)._replace(money=row.money)
             # The intent has a batch but no line: it is about all rows together.
             intents.append(make_intent(service, request, "", operator="")._replace(batch="b0"))
-    session.journal.refuse_over_caps(intents, service.caps)
+    session.journal.check_caps(intents, service.caps)
 
 
 def _sum_rows_without(checked: CheckedFile, left_out: set[int]) -> dict[str, Sum]:
@@ -312,7 +312,7 @@ def _note_all_done(session: Session, options: SendOptions, rows: int) -> None:
     if session.options.json:
         counts: dict[str, JsonValue] = {one.value: Number("0") for one in Outcome}
         rest: dict[str, JsonValue] = {"dry_run": True, "totals": {}} if options.dry_run else counts
-        session.console.document({"batch": None, "rows": Number("0"), **rest})
+        session.console.write_json({"batch": None, "rows": Number("0"), **rest})
 
 
 def _confirm(session: Session, options: SendOptions, batch: Batch, sums: dict[str, Sum], lines: list[str]) -> bool:
@@ -321,7 +321,7 @@ def _confirm(session: Session, options: SendOptions, batch: Batch, sums: dict[st
     count = sum(one.rows for one in sums.values())
     if options.dry_run and session.options.json:
         totals: JsonValue = {code: Number(f"{one.amount:f}") for code, one in sums.items() if code}
-        session.console.document({"dry_run": True, "batch": batch.name, "rows": Number(str(count)), "totals": totals})
+        session.console.write_json({"dry_run": True, "batch": batch.name, "rows": Number(str(count)), "totals": totals})
     if not options.dry_run:
         require_writable(session.service)
     if options.dry_run or options.yes:

@@ -12,7 +12,7 @@ from escrowctl.batch.plan import Batch, Summary, outcome_of, sum_up
 from escrowctl.batch.results import write_results
 from escrowctl.commands.advice import advise, advise_throttled
 from escrowctl.commands.batch.typed import require_replaceable
-from escrowctl.config.advice import advise_proving
+from escrowctl.config.advice import advise_proving_status
 from escrowctl.config.service import Service
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.errors import (
@@ -24,14 +24,14 @@ from escrowctl.errors import (
     OutputClosedError,
     Stopped,
     command,
+    explain_print_failure,
     not_sent,
     printing_result,
-    why_unprinted,
 )
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import KEY_REFUSED, OPEN_STATES, Entry, Selection, State
+from escrowctl.journal.model import KEY_REFUSED_STATUSES, OPEN_STATES, Entry, Selection, State
 from escrowctl.output.view import Listing, View
-from escrowctl.runtime import ago
+from escrowctl.runtime import describe_age
 from escrowctl.session import Session
 from escrowctl.writes.kinds import kind_of
 
@@ -61,7 +61,7 @@ def show_summary(session: Session, summary: Summary) -> None:
     currencies = sorted({currency for _, currency in summary.sums if currency})
     views = []
     for outcome in Outcome:
-        named: dict[str, JsonValue] = {"outcome": outcome.words, "rows": document[outcome.value]}
+        named: dict[str, JsonValue] = {"outcome": outcome.label, "rows": document[outcome.value]}
         named |= {code: Number(f"{summary.sums.get((outcome, code), Sum()).amount:f}") for code in currencies}
         views.append(View(named, summary.batch.name, named=named))
     session.console.show_listing(Listing(("outcome", "rows", *currencies), tuple(views), document))
@@ -83,7 +83,7 @@ class Report(NamedTuple):
     def show(self, session: Session) -> None:
         """Write notes on the rows that are not done as requested, or that no read has confirmed."""
         for outcome, text in self.reasons:
-            word = "differs" if outcome is Outcome.DONE else outcome.words
+            word = "differs" if outcome is Outcome.DONE else outcome.label
             session.console.note(outcome.value, text, word=word, important=True)
         if self.summary.unread:
             session.console.note(
@@ -139,7 +139,7 @@ def _showing_results(session: Session, report: Report) -> Iterator[None]:
         if report.error is None:
             error.hints = (save,)
             raise
-        why, invocation = why_unprinted(error), session.invocation
+        why, invocation = explain_print_failure(error), session.invocation
         session.console.note("results", why, word="warning", important=True, hints=(save,), invocation=invocation)
     except OutputClosedError:
         # Nobody reads the table. The error goes to stderr.
@@ -166,7 +166,7 @@ def cut_short_error(session: Session, batch: Batch, counts: Counter[Outcome], er
 def already_sent_error(session: Session, report: Report) -> EscrowctlError:
     """Return the error of a batch without unsent rows: `EARLIER_UNKNOWN` if one is unknown, else `ALREADY_DONE`."""
     batch, counts = report.summary.batch, report.summary.counts
-    when = ago(batch.made_at, session.runtime.now())
+    when = describe_age(batch.made_at, session.runtime.now())
     message = f"already sent as {batch.name} ({when}, from {batch.source}): {_describe_counts(counts)}."
     hints = report.error.hints if report.error else (command(f"batch show {batch.name}", "to see it"),)
     if counts[Outcome.REFUSED] == batch.rows:
@@ -196,7 +196,7 @@ def _find_error(session: Session, journal: Journal, summary: Summary) -> Escrowc
 
 
 def _describe_counts(counts: Counter[Outcome]) -> str:
-    return ", ".join(f"{counts[one]:,} {one.words}" for one in Outcome if counts[one])
+    return ", ".join(f"{counts[one]:,} {one.label}" for one in Outcome if counts[one])
 
 
 def _list_hints(session: Session, journal: Journal, summary: Summary) -> tuple[Hint, ...]:
@@ -228,9 +228,9 @@ def _advise_resuming(session: Session, journal: Journal, batch: Batch) -> tuple[
     refused = [entry.settlement for entry in _list_entries(journal, batch, State.REFUSED)]
     service = _find_service(session)
     first: tuple[Hint, ...] = ()
-    if any(one.http_status in KEY_REFUSED for one in refused):
+    if any(one.http_status in KEY_REFUSED_STATUSES for one in refused):
         first = (command("auth status --check", "to check the API key, first"),)
-    elif service and not service.repeats_throttled and any(one.may_repeat for one in refused):
+    elif service and not service.may_repeat_throttled and any(one.may_repeat for one in refused):
         first = advise_throttled(service)
     resume = command(f"batch resume {batch.name}", f"{'then, ' if first else ''}to send the unsent rows")
     return (*first, resume)[:2] if first else (resume, command(f"batch drop {batch.name}", "or, to give them up"))
@@ -242,7 +242,9 @@ def _advise_reading(session: Session, batch: Batch) -> tuple[Hint, ...]:
     if service is None:
         return ()
     operation = batch.kind.operation
-    settings = () if kind_of(operation.name).proving_statuses(service) else advise_proving(service, operation.done)
+    settings = (
+        () if kind_of(operation.name).proving_statuses(service) else advise_proving_status(service, operation.done)
+    )
     purpose = f"{'then, ' if settings else ''}to read one of them again"
     return (*settings, command("journal resolve ENTRY", purpose))[:2]
 
@@ -271,4 +273,4 @@ def _list_reasons(journal: Journal, summary: Summary) -> Iterator[tuple[Outcome,
 
 
 def _list_entries(journal: Journal, batch: Batch, *states: State) -> Iterator[Entry]:
-    return journal.all(Selection(_PAGE, states=states, batch=batch.name))
+    return journal.select_all(Selection(_PAGE, states=states, batch=batch.name))

@@ -53,7 +53,9 @@ def view_duplicates(pairs: Sequence[Duplicate]) -> dict[str, JsonValue]:
             "id": pair.id,
             "reference": pair.reference,
             "idempotency_key": pair.idempotency_key,
-            "entries": [view(entry, whole=False) | {"origin": entry.origin} for entry in (pair.first, pair.second)],
+            "entries": [
+                view(entry, is_complete=False) | {"origin": entry.origin} for entry in (pair.first, pair.second)
+            ],
         }
         for pair in pairs
     ]

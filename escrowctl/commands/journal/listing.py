@@ -7,7 +7,7 @@ import typer
 
 from escrowctl.commands import filters
 from escrowctl.commands.journal.duplicates import find_pairs_with, report_duplicates
-from escrowctl.commands.rows import check_fields, journal_to_list, show_entries, show_totals, view_entry
+from escrowctl.commands.rows import check_fields, open_journal_to_read, show_entries, show_totals, view_entry
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.model import OPEN_STATES, UNCONFIRMED, Entry, State, parse_entry_name
@@ -40,11 +40,11 @@ def list_entries(
         raise bad_value("use --unknown or --state, not both.")
     check_fields(session)
     shown_states = OPEN_STATES if unknown else (state,) if state is not None else ()
-    journal = journal_to_list(session)
+    journal = open_journal_to_read(session)
     stored_states = tuple(State.DONE if one == UNCONFIRMED else State(one) for one in shown_states)
     selection = filters.select(
         session,
-        page=min(limit, filters.PAGE),
+        page_size=min(limit, filters.PAGE_SIZE),
         states=stored_states,
         operation=operation,
         since=since,
@@ -56,14 +56,14 @@ def list_entries(
     paired_numbers = {entry.number for pair in pairs for entry in (pair.first, pair.second)}
     found = (
         one
-        for one in journal.all(selection)
+        for one in journal.select_all(selection)
         if (not shown_states or one.shown_state in shown_states)
         and operator in (None, one.intent.operator)
         and (not duplicates or one.number in paired_numbers)
     )
     entries = list(islice(found, limit))
     show_entries(session, entries)
-    session.names.add_in_journal("entry", [entry.name for entry in entries])
+    session.completion_cache.add_journal_names("entry", [entry.name for entry in entries])
     if pairs := find_pairs_with(pairs, entries):
         session.console.note("duplicates", report_duplicates(session, pairs), important=True)
     if len(entries) == limit:
@@ -99,9 +99,9 @@ def totals(context: typer.Context, since: filters.SinceOption = None, until: fil
       escrowctl -p acme-live journal totals --since 2026-11-01
     """
     session = session_of(context)
-    journal = journal_to_list(session)
+    journal = open_journal_to_read(session)
     selection = filters.select(session, since=since, until=until)
-    sums = add_up(journal.all(selection))
+    sums = add_up(journal.select_all(selection))
     show_totals(session, sums)
     count = sum(found.writes for found in sums.values())
     noun = "write" if count == 1 else "writes"

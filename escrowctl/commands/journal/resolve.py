@@ -13,7 +13,7 @@ from escrowctl.commands.journal.listing import find_entry
 from escrowctl.commands.rows import describe_state, view_resolved
 from escrowctl.commands.tx.release import note_result
 from escrowctl.commands.writing import check_text
-from escrowctl.config.advice import advise_proving, advise_setting
+from escrowctl.config.advice import advise_proving_status, advise_setting
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, Outcome, Stopped, bad_value, command, not_sent
@@ -115,7 +115,7 @@ def resolve(
     options.check_id(found)
     _require_own_service(session, found, options)
     session.service.refuse_key(options.reason, created_id)
-    from escrowctl.writes.create import find_difference
+    from escrowctl.writes.create import find_difference_error
 
     with session.signals.held():
         try:
@@ -124,7 +124,7 @@ def resolve(
             unchanged = f"{found.name} is still recorded as {found.state.value}. Nothing was sent or recorded."
             raise Stopped(stopped.code, stopped.standing or unchanged) from None
         session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {_spell_state(settled)}")
-        if (difference := find_difference(settled)) is not None:
+        if (difference := find_difference_error(settled)) is not None:
             raise difference
         if found.state is State.NOT_APPLIED:
             # The write may have been sent again meanwhile, as another entry.
@@ -162,7 +162,7 @@ def _settle_entry(session: Session, entry: Entry, options: _Options) -> Entry:
             allow_unreadable=unread,
             confirm=lambda doubts: _confirm_not_applied(session, entry, doubts, yes=options.yes),
         )
-    resolution = None if options.allow_unreadable else resolver.look(entry, resend=options.resend)
+    resolution = None if options.allow_unreadable else resolver.read_and_settle(entry, resend=options.resend)
     if resolution is not None and resolution.is_settled:
         return resolution.entry
     resolution = resolution or Resolution(entry, "nothing was read.")
@@ -194,19 +194,22 @@ def _is_misread(session: Session, entry: Entry, options: _Options) -> bool:
     """Whether a create is recorded with another id than the current profile finds in its reply."""
     if options.not_applied or options.resend or entry.intent.operation != CREATE_TRANSACTION.name:
         return False
-    from escrowctl.writes.create import find_other_id
+    from escrowctl.writes.create import find_misread_id
 
     with suppress(EscrowctlError):
-        return entry.intent.is_known_as(session.service.names) and find_other_id(entry, session.service) is not None
+        return (
+            entry.intent.is_known_as(session.service.journal_names)
+            and find_misread_id(entry, session.service) is not None
+        )
     return False
 
 
 def _unconfirmed_error(session: Session, entry: Entry, sentence: str) -> EscrowctlError:
     hints: Sequence[Hint] = _advise_support(entry)
     if not session.service.released:
-        hints = (*advise_proving(session.service, entry.intent.done), *hints)
+        hints = (*advise_proving_status(session.service, entry.intent.past_participle), *hints)
     return EscrowctlError(
-        kind_of(entry.intent.operation).unconfirmed,
+        kind_of(entry.intent.operation).unconfirmed_code,
         f"the service accepted the {entry.intent.verb} ({entry.name}), but no reading has confirmed it: {sentence}",
         hint=tuple(hints[:2]),
         outcome=Outcome.DONE,
@@ -218,17 +221,19 @@ def _resend(session: Session, resolver: "EntryResolver", entry: Entry, options: 
     from escrowctl.writes.result import write_failure
 
     request = resolver.require_sendable(entry)
-    result = resolver.send_again(entry, _make_decision(options), asked=asked, allow_unreadable=options.allow_unreadable)
-    if request.operation.once_only and not result.sent.settlement.verified:
+    result = resolver.send_again(
+        entry, _make_decision(options), has_asked=asked, allow_unreadable=options.allow_unreadable
+    )
+    if request.operation.is_once_only and not result.sent_entry.settlement.verified:
         result = session.pipeline.read_back(request, result)
         note_result(session, request.resource_id or "", result)
-    if result.sent.state is not State.DONE:
+    if result.sent_entry.state is not State.DONE:
         raise write_failure(session.service, result)
     kind = kind_of(request.operation.name)
-    if kind.needs_id and len(result.sent.requests) > 1 and not session.service.deduplicates:
-        warning = f"an earlier attempt of {entry.name} may have arrived too: the service may {kind.twice}"
+    if kind.needs_id and len(result.sent_entry.request_ids) > 1 and not session.service.deduplicates:
+        warning = f"an earlier attempt of {entry.name} may have arrived too: the service may {kind.repeat_risk}"
         session.console.note("sent_before", warning, important=True)
-    return result.sent
+    return result.sent_entry
 
 
 def _make_decision(options: _Options) -> "OperatorDecision":
@@ -264,7 +269,7 @@ def _confirm_resend(session: Session, entry: Entry, options: _Options) -> bool:
         [
             f"  {entry.name}   {entry.intent.verb}   {money or entry.intent.resource_id or entry.intent.url}"
             f"   sent {entry.sent_at}",
-            f"If {entry.name} is sent again, the service may {kind_of(entry.intent.operation).twice}.",
+            f"If {entry.name} is sent again, the service may {kind_of(entry.intent.operation).repeat_risk}.",
             f"To send it again, type {word}:",
         ],
         word,
@@ -279,7 +284,7 @@ def _require_own_service(session: Session, entry: Entry, options: _Options) -> N
     from escrowctl.writes.intents import account_of
 
     service, intent = session.service, entry.intent
-    if not intent.is_known_as(service.names) or (options.resend and not service.is_at(intent.url)):
+    if not intent.is_known_as(service.journal_names) or (options.resend and not service.is_at(intent.url)):
         raise bad_value(
             f"{entry.name} was sent to {intent.url} (profile {intent.profile}), "
             f"but the chosen service is {service.origin}.",
@@ -318,7 +323,7 @@ def _advise_support(entry: Entry, likely_id: str | None = None) -> tuple[Hint, H
     """Return how to record the answer of the service's support. `likely_id`: of the escrow, for a create."""
     kind, resolve = kind_of(entry.intent.operation), f"journal resolve {entry.name}"
     with_id = f" --id {shlex.quote(likely_id or 'ID')}" if kind.needs_id else ""
-    was_done, was_not_done = kind.answers
+    was_done, was_not_done = kind.support_answers
     return (
         command(f"{resolve} --applied{with_id} --reason TEXT", f"if the service's support says that {was_done}"),
         command(f"{resolve} --not-applied --reason TEXT", f"if the support says that {was_not_done}"),
@@ -328,11 +333,11 @@ def _advise_support(entry: Entry, likely_id: str | None = None) -> tuple[Hint, H
 def _unknown_error(session: Session, resolution: "Resolution") -> EscrowctlError:
     entry = resolution.entry
     status, kind = entry.settlement.http_status, kind_of(entry.intent.operation)
-    hints: Sequence[Hint] = _advise_support(entry, resolution.likely)
+    hints: Sequence[Hint] = _advise_support(entry, resolution.likely_id)
     if kind.needs_id and status in SUCCESS and entry.settlement.reply is not None:
         setting = advise_setting(session.service, "reply.id", "/FIELD", "if a field of the reply has the id")
         hints = (*setting, command(f"journal show {entry.name}", f"the service replied {status}: to see the reply"))
-    elif resolution.is_unread:
+    elif resolution.has_unreadable:
         hints = (command("doctor --tx ID", "to find the fields of a record"), *hints)
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,

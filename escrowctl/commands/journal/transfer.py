@@ -9,9 +9,9 @@ from typing import Annotated, TextIO
 
 import typer
 
-from escrowctl.commands.advice import FROM_EXPORT
+from escrowctl.commands.advice import INIT_FROM_EXPORT
 from escrowctl.commands.journal.duplicates import make_duplicates_error, view_duplicates
-from escrowctl.commands.rows import SHEET, view_entry
+from escrowctl.commands.rows import CSV_COLUMNS, view_entry
 from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.chain import Head
@@ -19,7 +19,7 @@ from escrowctl.journal.model import Selection
 from escrowctl.journal.opening import FILE_NAME
 from escrowctl.journal.sqlite.succession import replace_from_export
 from escrowctl.journal.storage import head_of
-from escrowctl.journal.transfer import merge, read_archive, write_archive
+from escrowctl.journal.transfer import import_archive, read_archive, write_archive
 from escrowctl.journal.verification import verify
 from escrowctl.options import YesOption
 from escrowctl.output.plain import render_csv
@@ -53,11 +53,11 @@ def init(
     if source is not None:
         _init_from(session, source, yes=yes)
         return
-    with closing(session.journals.open(reading=True, required=False)) as journal:
+    with closing(session.journals.open(reading=True, check_pins=False)) as journal:
         journal.require_complete()
-        exists = journal.storage.is_there
-    with closing(session.journals.open(reading=False, required=not exists)) as journal:
-        journal_id, where = journal.storage.journal_id, journal.storage.where
+        exists = journal.storage.exists
+    with closing(session.journals.open(reading=False, check_pins=not exists)) as journal:
+        journal_id, where = journal.storage.journal_id, journal.storage.location
     document = as_json({"journal_id": journal_id, "path": where, "created": not exists})
     if exists:
         session.console.note("exists", "this journal exists already; it was not changed")
@@ -91,7 +91,7 @@ def _init_from(session: Session, file: str, *, yes: bool) -> None:
                 "entries": len(archive.by_entry),
                 "missing_records": missing,
                 "closed": new.was_closed,
-                "old_path": str(new.old) if new.old is not None else None,
+                "old_path": str(new.old_file) if new.old_file is not None else None,
             }
         )
         session.console.note(
@@ -128,14 +128,14 @@ def verify_journal(
       escrowctl journal verify --head last-week.json
     """
     session = session_of(context)
-    session.journal_to_read.require_written()
+    session.journal_to_read.require_exists()
     storage = session.journal_to_read.storage
     found = verify(storage, expected=_read_head(session, head, journal_id=storage.journal_id))
     if found.problem is not None:
         raise EscrowctlError(
             ErrorCode.CHECK_FAILED,
             f"the journal failed its check: {found.problem}.",
-            hint=(command("journal export > EXPORT", "to save what can be read"), FROM_EXPORT),
+            hint=(command("journal export > EXPORT", "to save what can be read"), INIT_FROM_EXPORT),
             facts={"records": found.records, "entries": found.entries},
         )
     counts = {"records": found.records, "entries": found.entries}
@@ -160,17 +160,17 @@ def export(
       escrowctl journal export --head > head.json
     """
     session = session_of(context)
-    session.journal_to_read.require_written()
+    session.journal_to_read.require_exists()
     storage = session.journal_to_read.storage
     problems = list(filter(None, [storage.find_lost()]))
     if head:
         last = head_of(storage)
         document = {"journal_id": storage.journal_id, "sequence": last.sequence, "digest": last.digest}
-        session.console.data(json.dumps(document))
+        session.console.write_data(json.dumps(document))
     else:
-        rows = (view_entry(entry).row(SHEET) for entry in session.journal_to_read.all(Selection(_PAGE)))
-        for line in render_csv(SHEET, rows) if session.options.csv else write_archive(storage, problems.append):
-            session.console.data(line)
+        rows = (view_entry(entry).row(CSV_COLUMNS) for entry in session.journal_to_read.select_all(Selection(_PAGE)))
+        for line in render_csv(CSV_COLUMNS, rows) if session.options.csv else write_archive(storage, problems.append):
+            session.console.write_data(line)
     if problems:
         # It is printed because no better export may be possible. The error tells a script to keep an older export.
         raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"this export is incomplete: {problems[-1]}.")
@@ -195,8 +195,8 @@ def import_file(
     with _open_text(session, file) as stream:
         archive = read_archive(_read_lines(stream), source=_name_source(file))
     at = timestamp(session.runtime.now())
-    with closing(session.journals.open(reading=False, required=False)) as journal:
-        imported = merge(journal.storage, archive, at=at)
+    with closing(session.journals.open(reading=False, check_pins=False)) as journal:
+        imported = import_archive(journal.storage, archive, at=at)
     counts = f"{imported.added} added, {imported.updated} updated, {imported.known} already known"
     shown: dict[str, JsonValue] = {
         "journal_id": archive.journal_id,

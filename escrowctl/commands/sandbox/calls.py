@@ -36,7 +36,7 @@ def call_sandbox(session: Session, method: str, path: str, body: JsonValue = Non
     content = encode(body).encode() if body is not None else None
     headers = make_headers(request_id=session.runtime.new_uuid(), has_body=content is not None)
     request = Request(method, service.url(path), headers, content)
-    connection = session.connector.opener(service)()
+    connection = session.connector.make_opener(service)()
     try:
         exchange = connection.exchange(request, evidence=Evidence(), seconds=service.read_timeout, limit=LIST_LIMIT)
     finally:

@@ -32,9 +32,9 @@ def set_values(
       escrowctl sandbox set --clear
     """
     session = sandbox_session(context)
-    from escrowctl.sandbox.settings import read_texts  # noqa: PLC0415 - help does not need it
+    from escrowctl.sandbox.settings import read_settings  # noqa: PLC0415 - help does not need it
 
-    texts = read_texts(values or [])
+    texts = read_settings(values or [])
     if clear:
         call_sandbox(session, "DELETE", "/sandbox/settings")
     found = call_sandbox(session, "PUT", "/sandbox/settings", as_json(texts))

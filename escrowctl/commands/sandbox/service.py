@@ -43,24 +43,24 @@ def serve(
     """
     session = sandbox_session(context)
     from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - help does not need it
-    from escrowctl.ready_file import announced_in, refuse_other_file  # noqa: PLC0415
+    from escrowctl.ready_file import ready_file_written, refuse_other_file  # noqa: PLC0415
     from escrowctl.sandbox.ownership import ServedSandbox  # noqa: PLC0415
-    from escrowctl.sandbox.service import open_sandbox_alone  # noqa: PLC0415
-    from escrowctl.sandbox.settings import read_texts  # noqa: PLC0415
+    from escrowctl.sandbox.service import open_sandbox_exclusively  # noqa: PLC0415
+    from escrowctl.sandbox.settings import read_settings  # noqa: PLC0415
 
-    texts = read_texts(settings or [])
+    texts = read_settings(settings or [])
     if ready_file is not None:
         ready_file = ready_file.absolute()
         refuse_other_file(ready_file, keys=_READY_KEYS)
     with session.signals.held(), contextlib.ExitStack() as cleanup:
-        sandbox = open_sandbox_alone(session.journals.sandbox_folder, now=session.runtime.now)
+        sandbox = open_sandbox_exclusively(session.journals.sandbox_folder, now=session.runtime.now)
         cleanup.callback(sandbox.close)
         sandbox.rehearsal.change(texts)
         server = LoopbackServer(port)
         cleanup.callback(server.close)
         served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
         assert sandbox.claim is not None, "open_sandbox_alone makes the claim"
-        cleanup.enter_context(sandbox.claim.announced(served))
+        cleanup.enter_context(sandbox.claim.announce_server(served))
         document: dict[str, JsonValue] = {
             "base_url": served.base_url,
             "api_prefix": DEFAULT_API_PREFIX,
@@ -69,10 +69,10 @@ def serve(
             "pid": Number(str(served.pid)),
         }
         if ready_file is not None:
-            cleanup.enter_context(announced_in(ready_file, encode(document) + "\n"))
+            cleanup.enter_context(ready_file_written(ready_file, encode(document) + "\n"))
         _show_served(session, served, document)
-        with sandbox.sender.working():
-            interrupted = _run(session, server, sandbox)
+        with sandbox.sender.working_in_background():
+            interrupted = _serve_until_signal(session, server, sandbox)
     if interrupted:
         session.console.note("stopped", "stopped", word="sandbox")
         raise typer.Exit(ExitCode.INTERRUPTED)
@@ -108,34 +108,34 @@ def reset(
       escrowctl sandbox reset --yes --seed 7
     """
     session = sandbox_session(context)
-    from escrowctl.sandbox.service import empty_sandbox  # noqa: PLC0415 - help does not need it
+    from escrowctl.sandbox.service import reset_sandbox  # noqa: PLC0415 - help does not need it
 
     if not yes:
         folder = session.journals.sandbox_folder
         lines = [f"  {folder}", "This deletes every escrow in the sandbox. To continue, type reset:"]
         session.prompt.confirm(lines, "reset", why="sandbox reset needs confirmation", declined="nothing was deleted")
     with session.signals.held():
-        empty_sandbox(session.journals.sandbox_folder, now=session.runtime.now, seed=seed)
+        reset_sandbox(session.journals.sandbox_folder, now=session.runtime.now, seed=seed)
         session.console.note(
             "reset", "the sandbox is empty now and has a new identity and a new API key", word="sandbox"
         )
         session.show(_view_status(session))
 
 
-def _run(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool:
+def _serve_until_signal(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool:
     """Serve until a signal, which is the normal end of a server. Return whether it was SIGINT (Ctrl-C).
 
     Raises the error that ended the delivery of events: the sandbox is not served without deliveries.
     """
-    from escrowctl.sandbox.faults import carry_out  # noqa: PLC0415 - help does not need it
+    from escrowctl.sandbox.faults import apply_faults  # noqa: PLC0415 - help does not need it
 
     signals = session.signals
 
     def is_over() -> bool:
-        sandbox.sender.require_working()
+        sandbox.sender.raise_background_error()
         return signals.pending is not None
 
-    server.run(carry_out(sandbox.app, server), is_over, group=sandbox.store.group)
+    server.run(apply_faults(sandbox.app, server), is_over, commit_group=sandbox.store.group)
     ended, signals.pending = signals.pending, None
     return ended is ErrorCode.INTERRUPTED
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from escrowctl.commands.sums import add_up, count_escrows, sum_lines
-from escrowctl.contract.money import money_of
+from escrowctl.commands.sums import add_up, describe_escrow_count, sum_lines
+from escrowctl.contract.money import find_money
 from escrowctl.contract.operations import RELEASE_TRANSACTION
-from escrowctl.contract.record import Located
+from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
@@ -29,7 +29,7 @@ def confirm_all(
     that are refused. Raises EscrowctlError `JOURNAL_UNUSABLE`; `DECLINED` or `CONFIRMATION_NEEDED` if the operator
     does not type the number of releases.
     """
-    records: dict[str, Located | None] = {}
+    records: dict[str, KnownFields | None] = {}
     refused: dict[str, EscrowctlError] = {}
     for requested_id, request in requests.items():
         try:
@@ -41,7 +41,7 @@ def confirm_all(
     if records:
         _ask(session, records, refused)
 
-    def confirm(resource_id: str, found: Located | None) -> bool:
+    def confirm(resource_id: str, found: KnownFields | None) -> bool:
         if resource_id not in records:
             message = f"{resource_id} changed after the question: it was not among the escrows to confirm."
             raise not_sent(ErrorCode.EXPECTATION_FAILED, message)
@@ -54,7 +54,7 @@ def confirm_all(
     return confirm, {one: error for one, error in refused.items() if error.code is not skipped}
 
 
-def _ask(session: Session, records: Mapping[str, Located | None], refused: Mapping[str, EscrowctlError]) -> None:
+def _ask(session: Session, records: Mapping[str, KnownFields | None], refused: Mapping[str, EscrowctlError]) -> None:
     count = len(records)
     service, warning = session.service, kind_of(RELEASE_TRANSACTION.name).warning
     target = "" if service.sandbox else f"   profile {service.name}   host {service.origin}"
@@ -64,13 +64,13 @@ def _ask(session: Session, records: Mapping[str, Located | None], refused: Mappi
     )
     session.prompt.confirm(
         [
-            *(f"  {line}" for line in session.console.table_lines(Listing(_COLUMNS, rows))),
+            *(f"  {line}" for line in session.console.render_table_lines(Listing(_COLUMNS, rows))),
             *(f"  left out: {error.message}" for error in refused.values()),
-            f"  release {count_escrows(count)}{target}",
-            *sum_lines(add_up(map(money_of, records.values())), count_escrows),
+            f"  release {describe_escrow_count(count)}{target}",
+            *sum_lines(add_up(map(find_money, records.values())), describe_escrow_count),
             f"{warning} To release {'it' if count == 1 else 'them'}, type {count}:",
         ],
         str(count),
-        why=f"the release of {count_escrows(count)} needs confirmation",
+        why=f"the release of {describe_escrow_count(count)} needs confirmation",
         declined="nothing was released",
     )

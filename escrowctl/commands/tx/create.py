@@ -44,13 +44,13 @@ def create(
     options = writing.check_options(idempotency_key, reason, allow_duplicate, reference=reference)
     request = request_create(money, session.service, extra_fields, options)
     if dry_run:
-        writing.confirm_repetition(session, request, yes=yes, rehearsed=True)
-        writing.rehearse(session, request)
+        writing.confirm_duplicate(session, request, yes=yes, dry_run=True)
+        writing.show_dry_run(session, request)
         return
     with session.signals.held():
-        result = session.pipeline.run(request, lambda: writing.confirm_repetition(session, request, yes=yes))
+        result = session.pipeline.run(request, lambda: writing.confirm_duplicate(session, request, yes=yes))
         view = view_record(writing.record_of(result), raw=session.options.raw)
-        session.remember("transaction", {view.id: view.named["status"]})
+        session.remember_ids("transaction", {view.id: view.named["status"]})
         writing.show_created(session, result, view)
         if view.id is not None and session.service.sandbox:
             session.console.note("next", f"{session.invocation} tx release {view.id}", word="next")

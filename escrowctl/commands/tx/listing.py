@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.filters import PAGE, Filters, ReferenceOption, SinceOption, StatusOption, check_filters
+from escrowctl.commands.filters import PAGE_SIZE, Filters, ReferenceOption, SinceOption, StatusOption, check_filters
 from escrowctl.commands.tx.register import list_own_entries, show_register
 from escrowctl.contract.operations import CREATE_TRANSACTION, LIST_TRANSACTIONS
-from escrowctl.contract.pages import find_next
-from escrowctl.contract.record import LOCATED, Record, Records
+from escrowctl.contract.pages import find_next_page
+from escrowctl.contract.record import KNOWN_FIELD_NAMES, Record, Records
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.model import Selection
 from escrowctl.output.view import Listing, view_record
@@ -56,12 +56,12 @@ def list_transactions(
         if limit is not None or all_pages or filters:
             raise bad_value("--raw shows one page unchanged: leave out --limit, --all and the filters.")
         found = session.reader.read_list(LIST_TRANSACTIONS)
-        _note_undocumented(session, is_cut=find_next(found.document, None).has_more)
+        _note_undocumented(session, is_cut=find_next_page(found.document, None).has_more)
     else:
         found = Records(None, _read_filtered(session, filters, limit, all_pages=all_pages))
     views = tuple(view_record(one, raw=session.options.raw) for one in found.items)
-    session.remember("transaction", {view.id: view.named["status"] for view in views})
-    session.console.show_listing(Listing(LOCATED, views, found.document))
+    session.remember_ids("transaction", {view.id: view.named["status"] for view in views})
+    session.console.show_listing(Listing(KNOWN_FIELD_NAMES, views, found.document))
 
 
 def _read_filtered(session: Session, filters: Filters, limit: int | None, *, all_pages: bool) -> list[Record]:
@@ -80,7 +80,7 @@ def _read_filtered(session: Session, filters: Filters, limit: int | None, *, all
         listed += page.items
         items += filter(passes, page.items)
         has_more = page.has_more
-        if all_pages and has_more and not page.leads_on:
+        if all_pages and has_more and not page.has_readable_next:
             raise EscrowctlError(
                 ErrorCode.UNREADABLE_REPLY,
                 f"the service has more than the {len(items)} listed, but its reply does not lead to the next page.",
@@ -91,8 +91,8 @@ def _read_filtered(session: Session, filters: Filters, limit: int | None, *, all
             break
     is_cut = has_more or (limit is not None and len(items) > limit)
     _note_undocumented(session, is_cut=is_cut, is_filtered=bool(filters))
-    filters.note_left_out(session, [one.located.status for one in listed])
-    if unnamed := sum(one.located.id is None for one in listed):
+    filters.note_left_out(session, [one.known.status for one in listed])
+    if unnamed := sum(one.known.id is None for one in listed):
         find = command("doctor --tx ID", "to find the fields of an escrow")
         message = f"escrowctl finds no id in {unnamed} of the {len(listed)} escrows listed"
         session.console.note("unnamed", message, important=True, hints=(find,), invocation=session.invocation)
@@ -116,11 +116,11 @@ def _make_filter(session: Session, filters: Filters) -> Callable[[Record], bool]
     field = session.service.reference_field
     created_ids = frozenset[str]()
     if filters.reference is not None:
-        selection = Selection(PAGE, operations=(CREATE_TRANSACTION.name,), reference=filters.reference)
+        selection = Selection(PAGE_SIZE, operations=(CREATE_TRANSACTION.name,), reference=filters.reference)
         created_ids = frozenset(one.settlement.result_id or "" for one in list_own_entries(session, selection))
 
     def passes(record: Record) -> bool:
-        located, value = record.located, record.value
+        located, value = record.known, record.value
         reference = value.get(field) if field is not None and isinstance(value, dict) else None
         has_reference = filters.reference is None or reference == filters.reference or located.id in created_ids
         return has_reference and filters.has_status(located.status) and filters.is_recent(located.created)

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from escrowctl.commands.filters import PAGE, Filters
-from escrowctl.commands.rows import REGISTER, journal_to_list, row_of
+from escrowctl.commands.filters import PAGE_SIZE, Filters
+from escrowctl.commands.rows import ESCROW_COLUMNS, open_journal_to_read, read_cells
 from escrowctl.commands.times import parse_duration
-from escrowctl.config.advice import advise_proving
+from escrowctl.config.advice import advise_proving_status
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Document, Number, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
-from escrowctl.contract.record import is_another, make_record
+from escrowctl.contract.record import has_other_id, make_record
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, command
 from escrowctl.journal.model import POSSIBLE_STATES, Entry, Selection
 from escrowctl.output.view import Listing, View
@@ -43,7 +43,7 @@ class Escrow(NamedTuple):
 
     def view(self) -> View:
         """Return its row: the cells of the `first` entry, some of them replaced by the escrow's own values."""
-        row = row_of(self.first) | {
+        row = read_cells(self.first) | {
             "id": self.id,
             "amount": self.amount,
             "currency": self.currency,
@@ -51,14 +51,14 @@ class Escrow(NamedTuple):
             "created": self.first.sent_at if self.first.intent.operation == CREATE_TRANSACTION.name else None,
             "released": self.released,
         }
-        document = {name: row[name] for name in REGISTER}
+        document = {name: row[name] for name in ESCROW_COLUMNS}
         return View(document, self.id, named=row, record=document)
 
 
 def list_own_entries(session: Session, selection: Selection) -> Iterator[Entry]:
     """Yield the selected entries of the chosen service, newest first, without those of another account."""
-    names, account = session.service.names, account_of(session.service)
-    for entry in journal_to_list(session).all(selection):
+    names, account = session.service.journal_names, account_of(session.service)
+    for entry in open_journal_to_read(session).select_all(selection):
         if entry.intent.is_known_as(names) and not account.is_other(entry.intent.account):
             yield entry
 
@@ -72,7 +72,7 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, refr
     now, age = session.runtime.now(), parse_duration(over, name="--over") if over is not None else None
     if age is not None:
         # Without a journal the check would find nothing and pass.
-        session.journal_to_read.require_written()
+        session.journal_to_read.require_exists()
     found = [
         one
         for one in _list_escrows(session)
@@ -86,14 +86,14 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, refr
     filters.note_left_out(session, [one.status for one in found])
     found = [one for one in found if filters.has_status(one.status) and (age is None or one.is_held)]
     views = tuple(one.view() for one in found[:limit])
-    session.console.show_listing(Listing(REGISTER, views))
-    session.remember("transaction", {view.id: view.named["status"] for view in views})
+    session.console.show_listing(Listing(ESCROW_COLUMNS, views))
+    session.remember_ids("transaction", {view.id: view.named["status"] for view in views})
     if over is not None and found:
         hints = []
         if not refresh:
             hints.append(command(f"tx list --local --refresh --over {over}", "to read each escrow at the service"))
         if not session.service.released:
-            hints += advise_proving(session.service, "released")
+            hints += advise_proving_status(session.service, "released")
         if any(one.status == _UNKNOWN for one in found):
             hints.append(command("journal list --unknown", "to see the writes whose outcome is unknown"))
         may_hold = "1 escrow may hold" if len(found) == 1 else f"{len(found)} escrows may hold"
@@ -132,7 +132,7 @@ def _list_escrows(session: Session) -> list[Escrow]:
     """Return every escrow that was or may have been created or released from here, newest first."""
     kinds = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
     writes: dict[str, dict[str, Entry]] = {}
-    for entry in list_own_entries(session, Selection(PAGE, states=POSSIBLE_STATES, operations=kinds)):
+    for entry in list_own_entries(session, Selection(PAGE_SIZE, states=POSSIBLE_STATES, operations=kinds)):
         resource_id = entry.intent.resource_id or entry.settlement.result_id
         key = resource_id if resource_id is not None else f" {entry.name}"
         writes.setdefault(key, {}).setdefault(entry.intent.operation, entry)
@@ -144,7 +144,7 @@ def _refresh(session: Session, escrow: Escrow) -> Escrow:
     """Return an escrow as read now; unchanged if it has no id or is not own. Raises EscrowctlError if unreadable."""
     if escrow.id is None or not escrow.is_own:
         return escrow
-    located = session.reader.read_escrow(escrow.id).located
+    located = session.reader.read_escrow(escrow.id).known
     if located.status is None:
         raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, f"escrowctl finds no status in {escrow.id}.")
     is_held = _may_hold(session.service, escrow.last, located.status)
@@ -184,13 +184,15 @@ def _make_escrow(service: Service, create: Entry | None, release: Entry | None) 
 def _find_status(service: Service, last: Entry) -> str | None:
     """Return the status of an escrow after its newest write, from the stored reply or a proven release."""
     if last.intent.is_once_only and last.settlement.verified:
-        return last.intent.done
+        return last.intent.past_participle
     reply = read_reply((last.settlement.reply or "").encode())
     status = None
     if isinstance(reply, Document):
-        located = make_record(reply.value, pointers=service.pointers, noun=CREATE_TRANSACTION.noun).located
+        located = make_record(reply.value, pointers=service.pointers, noun=CREATE_TRANSACTION.noun).known
         status = (
-            None if is_another(last.intent.resource_id or last.settlement.result_id or "", located) else located.status
+            None
+            if has_other_id(last.intent.resource_id or last.settlement.result_id or "", located)
+            else located.status
         )
     if not last.intent.is_once_only:
         return status

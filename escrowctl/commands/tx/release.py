@@ -10,13 +10,13 @@ from escrowctl.commands import writing
 from escrowctl.commands.read import read_ids
 from escrowctl.commands.several import run_several
 from escrowctl.commands.times import parse_duration
-from escrowctl.config.advice import advise_pending, advise_proving
+from escrowctl.config.advice import advise_pending, advise_proving_status
 from escrowctl.contract.identifiers import refuse_repeated
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import Money, parse_amount
 from escrowctl.contract.operations import RELEASE_TRANSACTION
-from escrowctl.contract.record import Located
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, about, bad_value, command
+from escrowctl.contract.record import KnownFields
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, adding_id, bad_value, command
 from escrowctl.options import (
     AllowDuplicateOption,
     DataOption,
@@ -104,7 +104,7 @@ class Releases(NamedTuple):
     record_options: RecordOptions
     write_options: WriteOptions
 
-    def request(self, resource_id: str, found: Located | None = None) -> WriteRequest:
+    def request(self, resource_id: str, found: KnownFields | None = None) -> WriteRequest:
         """Return the request to release an escrow. `found`: its record (None: not read)."""
         return request_once_only(
             RELEASE_TRANSACTION, resource_id, self.record_options.body, self.write_options, found=found
@@ -121,7 +121,7 @@ class Releases(NamedTuple):
         """Release each escrow, and show its result. Several are confirmed together."""
         session = self.session
         session.service.refuse_key(*self.ids)
-        confirm = writing.ask_on_record(session, RELEASE_TRANSACTION, self.record_options.body, yes=yes)
+        confirm = writing.make_confirm(session, RELEASE_TRANSACTION, self.record_options.body, yes=yes)
         refused: Mapping[str, EscrowctlError] = {}
         if self.several and not yes:
             from escrowctl.commands.tx.confirmation import confirm_all  # noqa: PLC0415 - only several ids need it
@@ -149,8 +149,8 @@ class Releases(NamedTuple):
         amount, currency = self.record_options.expected_amount, self.record_options.expected_currency
         money = Money(amount, currency) if amount is not None and currency is not None else None
         try:
-            with about(resource_id):
-                return writing.view_rehearsed(self.session, self.request(resource_id)._replace(money=money))
+            with adding_id(resource_id):
+                return writing.view_dry_run(self.session, self.request(resource_id)._replace(money=money))
         except EscrowctlError as error:
             if error.code is not ErrorCode.ALREADY_DONE or not self.record_options.skip_done:
                 raise
@@ -159,12 +159,12 @@ class Releases(NamedTuple):
             return View({"id": resource_id, "dry_run": True}, resource_id, {"id": resource_id})
 
     def _release(self, resource_id: str, confirm: "Confirm") -> View:
-        with about(resource_id):
+        with adding_id(resource_id):
             result = self.session.pipeline.run_on_record(
                 lambda found: self.request(resource_id, found), confirm, self.record_options
             )
         note_result(self.session, resource_id, result)
-        self.session.remember("transaction", {resource_id: result.status_after})
+        self.session.remember_ids("transaction", {resource_id: result.status_after})
         status = result.entry.settlement.http_status if result.entry else None
         statuses: dict[str, JsonValue] = {
             "status_before": result.status_before,
@@ -187,7 +187,7 @@ def require_released_statuses(session: Session, *, needed_by: str) -> frozenset[
     service = session.service
     if not service.released:
         in_profile = f" in profile {service.profile}" if service.profile else ""
-        hint = advise_proving(service, RELEASE_TRANSACTION.done)
+        hint = advise_proving_status(service, RELEASE_TRANSACTION.done)
         raise bad_value(f"{needed_by} needs the setting status.released, which is not set{in_profile}.", hint=hint)
     return service.released
 
@@ -240,7 +240,7 @@ def _why_unconfirmed(session: Session, resource_id: str, result: "WriteResult") 
         return result.why_no_status, (again if result.after is None else find,)
     if status == result.status_before:
         return f"the status is still {status}", (again,)
-    hints = advise_proving(session.service, RELEASE_TRANSACTION.done)
+    hints = advise_proving_status(session.service, RELEASE_TRANSACTION.done)
     if result.status_before is not None and session.service.profile is not None:
         hints += advise_pending(session.service, status, RELEASE_TRANSACTION.verb)
     return f"the status is now {status}, and status.released does not name it", hints

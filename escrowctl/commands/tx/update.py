@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escrowctl.commands.writing import ask_on_record, check_options, note_replayed, read_data, rehearse
+from escrowctl.commands.writing import check_options, make_confirm, note_replayed, read_data, show_dry_run
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import encode
 from escrowctl.contract.operations import RELEASE_TRANSACTION, UPDATE_TRANSACTION
-from escrowctl.contract.record import Located
-from escrowctl.errors import about
+from escrowctl.contract.record import KnownFields
+from escrowctl.errors import adding_id
 from escrowctl.options import AllowDuplicateOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.output.view import View, view_record
 from escrowctl.session import Session, session_of
@@ -48,23 +48,23 @@ def update(
     body = read_data(data, session.runtime.stdin)
     options = check_options(idempotency_key, reason, allow_duplicate)
 
-    def make_request(found: Located | None) -> WriteRequest:
+    def make_request(found: KnownFields | None) -> WriteRequest:
         return request_update(resource_id, body, options, found=found)
 
     if dry_run:
-        with about(resource_id):
-            rehearse(session, make_request(None))
+        with adding_id(resource_id):
+            show_dry_run(session, make_request(None))
         return
-    session.service.refuse_key(*make_request(None).texts)
+    session.service.refuse_key(*make_request(None).typed_texts)
     session.console.note("observed", "PUT /transactions/:id is an undocumented call: its effect is not known")
     with session.signals.held():
-        confirm = ask_on_record(session, UPDATE_TRANSACTION, encode(body), yes=yes)
+        confirm = make_confirm(session, UPDATE_TRANSACTION, encode(body), yes=yes)
         reading = RecordOptions(allow_unreadable=allow_unreadable)
-        with about(resource_id):
+        with adding_id(resource_id):
             result = session.pipeline.run_on_record(make_request, confirm, reading)
         note_replayed(session, result)
         if result.record is None:
-            status = result.sent.settlement.http_status
+            status = result.sent_entry.settlement.http_status
             session.console.note(
                 "empty_reply", f"the service accepted the update of {resource_id} ({status}); the reply has no body"
             )
@@ -73,7 +73,7 @@ def update(
                 "not_read_back", f"escrowctl could not read {resource_id} after the update: {result.why_unread}"
             )
         record, kind = result.after or result.record, kind_of(RELEASE_TRANSACTION.name)
-        status_now = record.located.status if record else None
+        status_now = record.known.status if record else None
         was_released, is_released = (
             kind.is_proven_by(status, session.service) for status in (result.status_before, status_now)
         )

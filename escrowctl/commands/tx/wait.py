@@ -7,7 +7,7 @@ import typer
 
 from escrowctl.client.polling import POLL_SECONDS, PollInterval
 from escrowctl.commands.filters import parse_statuses
-from escrowctl.commands.read import read_ids, view_of_several
+from escrowctl.commands.read import read_ids, view_one_of_several
 from escrowctl.commands.times import parse_duration
 from escrowctl.commands.tx.release import require_released_statuses
 from escrowctl.config.advice import advise_setting
@@ -69,10 +69,10 @@ def wait(
         if is_reached:
             poller.stop_reading(change.id)
             if several:
-                session.console.show_line(view_of_several(session, change.record, change.id))
+                session.console.show_line(view_one_of_several(session, change.record, change.id))
             else:
                 session.show(view_record(change.record, change.id, raw=session.options.raw))
-    session.remember("transaction", dict.fromkeys(resource_ids))
+    session.remember_ids("transaction", dict.fromkeys(resource_ids))
     if poller.left:
         raise _deadline_error(session, poller, deadline, goals)
 
@@ -99,7 +99,7 @@ def watch(
     every = parse_duration(interval, name="--interval").total_seconds()
     seconds = parse_duration(deadline, name="--deadline").total_seconds() if deadline is not None else None
     final_statuses = session.service.released | session.service.failed
-    session.remember("transaction", dict.fromkeys(resource_ids))
+    session.remember_ids("transaction", dict.fromkeys(resource_ids))
     poller = _StatusPoller(session, resource_ids, "watching", seconds, every=every)
     for change in poller.read_changes():
         session.console.show_line(change.view(timestamp(session.runtime.now())))
@@ -155,7 +155,7 @@ class _StatusPoller:
         while True:
             for resource_id in [*self.left]:
                 record = self._read(resource_id)
-                status, before = (record.located.status if record else None), self.statuses.get(resource_id)
+                status, before = (record.known.status if record else None), self.statuses.get(resource_id)
                 if record is not None and status is not None and status != before:
                     self.statuses[resource_id] = status
                     yield _StatusChange(resource_id, before, status, record)
@@ -168,20 +168,20 @@ class _StatusPoller:
 
     def describe(self, change: _StatusChange) -> str:
         """Return a change as text: the id, the statuses, and for later changes the time since the start."""
-        after = f" after {describe_duration(self._pace.passed)}" if change.before is not None else ""
+        after = f" after {describe_duration(self._pace.elapsed)}" if change.before is not None else ""
         return f"{change.id}: {change}{after}"
 
     def _read(self, resource_id: str) -> Record | None:
         """Return a record; None, with a note, if the failure may pass. Raises EscrowctlError for any other failure."""
         try:
-            record = self._session.reader.read(GET_TRANSACTION, resource_id, decides=True)
+            record = self._session.reader.read(GET_TRANSACTION, resource_id, for_write=True)
         except EscrowctlError as error:
             if error.code not in _TEMPORARY:
                 raise
             self._session.console.note("not_read", error.message.removesuffix("."))
             return None
         require_escrow(resource_id, record)
-        if record.located.status is None:
+        if record.known.status is None:
             self._session.console.note("no_status", f"escrowctl finds no status in the record of {resource_id}")
         return record
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from escrowctl.commands.writing import check_options, read_data, record_of, rehearse, show_created
+from escrowctl.commands.writing import check_options, read_data, record_of, show_created, show_dry_run
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import LIST_WEBHOOKS
 from escrowctl.contract.record import Record
@@ -14,7 +14,7 @@ from escrowctl.contract.redaction import find_secret, may_hold_secret
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, KeyOption, ReasonOption
 from escrowctl.output.view import Listing, View, view_record
-from escrowctl.runtime import ago
+from escrowctl.runtime import describe_age
 from escrowctl.session import Session, session_of
 from escrowctl.writes.requests import WriteRequest, request_webhook
 
@@ -54,7 +54,7 @@ def create(
     body = make_body(session, url, event or [], read_data(data, session.runtime.stdin))
     request = request_webhook(body, session.service, check_options(idempotency_key, reason, allow_duplicate))
     if dry_run:
-        rehearse(session, request)
+        show_dry_run(session, request)
         return
     with session.signals.held():
         result = _send_request(session, request)
@@ -96,7 +96,7 @@ def find_endpoint(session: Session, url: str) -> View | None:
 def _send_request(session: Session, request: WriteRequest) -> "WriteResult":
     """Send the request for an endpoint, and report which file stores the signing secret."""
     if (done := session.writer.find_done_lately(request)) is not None:
-        when = ago(done.settled_at or done.sent_at, session.runtime.now())
+        when = describe_age(done.settled_at or done.sent_at, session.runtime.now())
         names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
         session.console.note("identical", f"an identical endpoint was registered {when} ({names})", important=True)
     try:
@@ -170,7 +170,7 @@ def _note_secret(session: Session, result: "WriteResult") -> None:
     secret = find_secret(reply)
     if result.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
         return
-    secrets, name = session.journal.secrets, result.sent.name
+    secrets, name = session.journal.secrets, result.sent_entry.name
     path = secrets.path_of(name)
     value = "the signing secret" if secret else "a value in the reply that may be a secret"
     message = f"{value} is stored in {path}; the service shows it only once."

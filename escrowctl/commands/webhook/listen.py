@@ -18,7 +18,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, bad_valu
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.options import PortOption, ReadyFileOption, YesOption
 from escrowctl.post_once import Target
-from escrowctl.ready_file import announced_in, refuse_other_file
+from escrowctl.ready_file import ready_file_written, refuse_other_file
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 from escrowctl.webhooks.forward import Forwarder, read_target
@@ -69,7 +69,7 @@ def listen(
     source = EventSource(session, secret_file)
     if print_secret:
         for text in dict.fromkeys(secret.text for secret in source.require_secrets()):
-            session.console.page(text)
+            session.console.write_page(text)
         return
     with session.signals.held(), contextlib.ExitStack() as cleanup:
         # Check the scheme before registering an endpoint.
@@ -90,13 +90,13 @@ def listen(
         forwarder = _make_forwarder(session, source, target, cleanup) if target else None
         if ready_file is not None:
             ready: JsonValue = {"url": server.base_url, "pid": Number(str(os.getpid()))}
-            cleanup.enter_context(announced_in(ready_file.absolute(), encode(ready) + "\n"))
+            cleanup.enter_context(ready_file_written(ready_file.absolute(), encode(ready) + "\n"))
         _announce(session, server.base_url, url, endpoint, can_verify=verifier.can_verify)
         run = _ListenRun(session, receiver, spool, forwarder, profile=source.profile)
         if forwarder is not None:
             cleanup.callback(forwarder.stop, seconds=_STOP_SECONDS)
             forwarder.start()
-        server.run(receiver, run.show_new, group=receiver.group, report=receiver.refuse)
+        server.run(receiver, run.show_new, commit_group=receiver.group, report=receiver.refuse)
         code = run.finish()
     raise typer.Exit(code)
 
@@ -143,7 +143,7 @@ class _ListenRun:
             self._show_arrival(arrival)
         names = [arrival.event.name for arrival in reversed(arrived) if arrival.event is not None]
         if names and self._session.options.base_url is None:
-            self._session.names.add_events(names, self._profile)
+            self._session.completion_cache.add_events(names, self._profile)
         for attempt in self._forwarder.take() if self._forwarder is not None else ():
             self._counts["forwarded"] += attempt.state is ForwardState.DONE
             self._counts["given up"] += attempt.state is ForwardState.FAILED
@@ -159,7 +159,7 @@ class _ListenRun:
         if self._forwarder is not None:
             self._forwarder.stop(seconds=_STOP_SECONDS)
         self.show_new()
-        code = self._session.signals.take() or ErrorCode.INTERRUPTED
+        code = self._session.signals.take_pending() or ErrorCode.INTERRUPTED
         counts = self._counts
         counts["waiting"] = self._spool.count(str(target), ForwardState.WAITING) if target is not None else 0
         others = ("refused", "forwarded", "not forwarded", "repeated", "given up", "waiting")
@@ -186,7 +186,7 @@ class _ListenRun:
             self._session.console.warn("refused", message)
             return
         self._counts["received"] += 1
-        if self._forwarder is not None and arrival.queued:
+        if self._forwarder is not None and arrival.is_queued:
             self._forwarder.wake()
             return
         if event.arrivals > 1:

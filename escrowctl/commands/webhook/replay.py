@@ -17,7 +17,7 @@ from escrowctl.session import Session, session_of
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.forward import Reply, read_target, send
 from escrowctl.webhooks.signing import TOLERANCE, Delivery, SignatureError, sign_again
-from escrowctl.webhooks.spool import ForwardState, Spool, Waiting
+from escrowctl.webhooks.spool import ForwardState, Spool, WaitingEvent
 
 
 def replay(
@@ -63,7 +63,7 @@ def replay(
                 has_reply = any(reply.status is not None for reply in failures)
                 may_be_too_old |= age > timedelta(seconds=TOLERANCE) and has_reply
             else:
-                spool.settle(Waiting(event, attempts=1, refusals=0), str(target), ForwardState.DONE)
+                spool.settle(WaitingEvent(event, attempts=1, refusals=0), str(target), ForwardState.DONE)
     if not_accepted:
         raise EscrowctlError(
             ErrorCode.NOT_FORWARDED,

@@ -9,7 +9,7 @@ import typer
 
 from escrowctl.config.keys import read_private_text
 from escrowctl.config.service import WebhookSettings
-from escrowctl.config.settings import find_webhooks
+from escrowctl.config.settings import find_webhook_settings
 from escrowctl.errors import ErrorCode, EscrowctlError, Hints, not_sent
 from escrowctl.journal.signing_secrets import SigningSecrets
 from escrowctl.session import Session
@@ -121,7 +121,7 @@ def _find_service(session: Session) -> tuple[str, str | None, WebhookSettings]:
         return session.service.identity, None, session.service.webhooks
     choice = session.resolver.choose_if_configured()
     return (
-        (choice.identity, choice.profile_name, find_webhooks(choice.profile))
+        (choice.identity, choice.profile_name, find_webhook_settings(choice.profile))
         if choice
         else ("", None, WebhookSettings())
     )

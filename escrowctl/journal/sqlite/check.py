@@ -7,9 +7,9 @@ from decimal import Decimal, InvalidOperation
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.caps import count_in_total, total_key
-from escrowctl.journal.chain import JOURNAL, Kind, Link
+from escrowctl.journal.chain import NO_ENTRY, Kind, Link
 from escrowctl.journal.fields import DECODING_ERRORS
-from escrowctl.journal.fold import Folded
+from escrowctl.journal.fold import StoredEntry
 from escrowctl.journal.sqlite.reading import placeholders, read_entries, read_links
 from escrowctl.journal.storage import TotalKey
 
@@ -58,7 +58,7 @@ def _compute_dates(database: sqlite3.Connection) -> dict[int, tuple[str, str]]:
     for link in _links(database):
         record = link.record
         latest = max(latest, record.at)
-        if record.entry == JOURNAL:
+        if record.entry == NO_ENTRY:
             continue
         counted_on = dates[record.entry][0] if record.entry in dates else ""
         if record.kind == Kind.INTENT:
@@ -76,7 +76,7 @@ def _links(database: sqlite3.Connection) -> Iterator[Link]:
         after = page[-1].record.sequence
 
 
-def _read_folded(database: sqlite3.Connection, numbers: list[int]) -> Iterator[tuple[int, Folded | None]]:
+def _read_folded(database: sqlite3.Connection, numbers: list[int]) -> Iterator[tuple[int, StoredEntry | None]]:
     """Yield each number with its entry. A damaged entry is None."""
     try:
         yield from read_entries(database, numbers).items()

@@ -7,19 +7,19 @@ from pathlib import Path
 
 from escrowctl import sqlite
 from escrowctl.errors import ErrorCode, not_sent
-from escrowctl.files import NotRegularError, check_regular, find_flaw, make_file, make_private_folder
+from escrowctl.files import NotRegularError, check_regular, create_empty_file, find_flaw, make_private_folder
 from escrowctl.journal.sqlite.errors import translating_errors
 
 _SUFFIXES = (".db", ".db-journal", ".lock", ".head")
 
 
-def find_id(path: Path) -> str | None:
+def find_journal_id(path: Path) -> str | None:
     """Return the id of the journal in a file of any format. None: there is no journal.
 
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
     """
     with translating_errors(path), contextlib.closing(connect_to_read(path)) as database:
-        return database.execute("SELECT id FROM journal").fetchone()[0] if sqlite.version_of(database) else None
+        return database.execute("SELECT id FROM journal").fetchone()[0] if sqlite.read_version(database) else None
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -29,7 +29,7 @@ def connect(path: Path) -> sqlite3.Connection:
     """
     make_private_folder(path.parent)
     # SQLite would create it with the umask's mode; its own journal gets the mode of this file.
-    make_file(path)
+    create_empty_file(path)
     check_files(path)
     return sqlite.connect(path)
 

@@ -15,7 +15,7 @@ import struct
 import threading
 from pathlib import Path
 
-from escrowctl.files import make_file, open_regular
+from escrowctl.files import create_empty_file, open_regular
 from escrowctl.journal.sqlite.errors import translating_lock_errors
 from escrowctl.journal.storage import LockKey
 
@@ -42,7 +42,7 @@ class LockFile:
 
     def hold(self, key: LockKey) -> bool:
         """Take the lock of a key. Return False if another process, or another thread of this one, has it."""
-        offset = place_of(key)
+        offset = offset_of(key)
         with self._thread_lock, translating_lock_errors(self.path):
             if offset in self._own_offsets or not self._try_to_set(offset, fcntl.F_WRLCK):
                 return False
@@ -51,14 +51,14 @@ class LockFile:
 
     def free(self, key: LockKey) -> None:
         """Free the lock of a key. An error is ignored: the lock ends with the process."""
-        offset = place_of(key)
+        offset = offset_of(key)
         with self._thread_lock, contextlib.suppress(OSError):
             self._own_offsets.discard(offset)
             self._try_to_set(offset, fcntl.F_UNLCK)
 
     def is_held(self, key: LockKey) -> bool:
         """Whether a running process holds the lock of this key."""
-        offset = place_of(key)
+        offset = offset_of(key)
         with self._thread_lock, translating_lock_errors(self.path):
             return offset in self._own_offsets or self._is_held_elsewhere(offset)
 
@@ -69,7 +69,7 @@ class LockFile:
                 os.close(self._handle)
 
     def _open(self) -> int:
-        make_file(self.path)
+        create_empty_file(self.path)
         return open_regular(self.path, os.O_RDWR)
 
     def _is_held_elsewhere(self, offset: int) -> bool:
@@ -119,7 +119,7 @@ def _flock(kind: int, offset: int) -> bytes:
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, offset, 1, 0)
 
 
-def place_of(key: LockKey) -> int:
+def offset_of(key: LockKey) -> int:
     """Return the offset of a lock's byte: an entry's number, or a hash of a name, which is higher.
 
     If two names have the same offset, one only waits for the other.

@@ -7,16 +7,16 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from escrowctl.contract.money import multiply_exactly, sum_exactly
-from escrowctl.journal.chain import EMPTY, GENESIS, ChainRecord, Head, Link, canonical_json
-from escrowctl.journal.fields import QUERIED
-from escrowctl.journal.fold import Folded, StoredRow, build
+from escrowctl.journal.chain import EMPTY_HEAD, GENESIS, ChainRecord, Head, Link, canonical_json
+from escrowctl.journal.fields import QUERIED_FIELDS
+from escrowctl.journal.fold import StoredEntry, StoredRow, rebuild_entry
 from escrowctl.journal.model import Entry, Selection, State
 from escrowctl.journal.storage import BatchSum
 
 _MAX_PER_QUERY = 500
-_STEP = 1000
-_COLUMNS = ", ".join(f"e.{name}" for name in QUERIED)
-_WIDTH = len(QUERIED)
+_SEARCH_STEP = 1000
+_COLUMNS = ", ".join(f"e.{name}" for name in QUERIED_FIELDS)
+_WIDTH = len(QUERIED_FIELDS)
 _RECORD_COLUMNS = "r.sequence, r.entry, r.kind, r.at, r.facts, r.digest"
 _SELECT_ENTRIES = f"""
 SELECT e.number, {_COLUMNS}, e.records, e.counted_on, e.latest, {_RECORD_COLUMNS}, p.digest
@@ -42,7 +42,7 @@ FROM records r LEFT JOIN entries e ON e.number = r.entry ORDER BY r.sequence DES
 _COUNT_IF_NO_RECORDS = "SELECT count(*) FROM entries WHERE NOT EXISTS (SELECT 1 FROM records)"
 
 
-def read_entries(database: sqlite3.Connection, numbers: Collection[int]) -> dict[int, Folded]:
+def read_entries(database: sqlite3.Connection, numbers: Collection[int]) -> dict[int, StoredEntry]:
     """Return the existing entries among these numbers. Raises one of `DECODING_ERRORS` if one is damaged."""
     found: dict[int, list[tuple[object, ...]]] = {}
     wanted = sorted(numbers)
@@ -53,12 +53,12 @@ def read_entries(database: sqlite3.Connection, numbers: Collection[int]) -> dict
     return {number: _build(number, rows) for number, rows in found.items()}
 
 
-def _build(number: int, rows: list[tuple[object, ...]]) -> Folded:
+def _build(number: int, rows: list[tuple[object, ...]]) -> StoredEntry:
     values, (records, counted_on, latest) = rows[0][1 : _WIDTH + 1], rows[0][_WIDTH + 1 : _WIDTH + 4]
     if not (isinstance(records, int) and isinstance(counted_on, str) and isinstance(latest, str)):
         raise TypeError(number)
     links = [(link_of(row[_WIDTH + 4 : -1]), _digest(row[-1]) if row[-1] is not None else GENESIS) for row in rows]
-    return build(StoredRow(values, records, counted_on, latest), links)  # type: ignore[arg-type] # compared, not trusted
+    return rebuild_entry(StoredRow(values, records, counted_on, latest), links)  # type: ignore[arg-type] # compared, not trusted
 
 
 def link_of(row: tuple[object, ...]) -> Link:
@@ -102,12 +102,12 @@ class Tail(NamedTuple):
     @property
     def head(self) -> Head:
         """The head of the chain."""
-        return self.links[0].head if self.links else EMPTY
+        return self.links[0].head if self.links else EMPTY_HEAD
 
     @property
     def damage(self) -> str | None:
         """The problem at the end of the journal. None: no problem."""
-        before = self.links[1].head if len(self.links) > 1 else EMPTY
+        before = self.links[1].head if len(self.links) > 1 else EMPTY_HEAD
         if self.links and not self.links[0].follows(before):
             return f"record {self.head.sequence} does not match the record before it"
         return None if self.tables_match else 'its tables "entries" and "records" have different last entries'
@@ -153,8 +153,8 @@ def _last_before(database: sqlite3.Connection, since: str) -> int:
     last: int
     (last,) = database.execute("SELECT coalesce(max(sequence), 0) FROM records").fetchone()
     between = "SELECT max(at) FROM records WHERE sequence > ? AND sequence <= ?"
-    while last > 0 and (database.execute(between, (last - _STEP, last)).fetchone()[0] or "") >= since:
-        last -= _STEP
+    while last > 0 and (database.execute(between, (last - _SEARCH_STEP, last)).fetchone()[0] or "") >= since:
+        last -= _SEARCH_STEP
     return last
 
 
@@ -198,7 +198,7 @@ def _build_condition(selection: Selection) -> tuple[str, list[object]]:
         ("origin IS NULL AND batch = ?", selection.batch),
     ):
         parts += [(condition, (value,))] if value is not None else []
-    parts += [("reference IS NULL", ())] if selection.unnamed else []
+    parts += [("reference IS NULL", ())] if selection.without_reference else []
     return " AND ".join(condition for condition, _ in parts), [value for _, values in parts for value in values]
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from escrowctl import sqlite
-from escrowctl.journal.chain import EMPTY, JOURNAL, Head, Kind, Link
+from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, Head, Kind, Link
 from escrowctl.journal.model import Entry, PlanRow, Selection
 from escrowctl.journal.reasons import Reason
 from escrowctl.journal.sqlite import schema
@@ -70,12 +70,12 @@ class SqliteStorage:
         return storage
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         """The path of the file, for messages."""
         return str(self.path)
 
     @property
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """See `storage.Storage`."""
         return self.path.exists()
 
@@ -99,7 +99,7 @@ class SqliteStorage:
             self._db.execute("BEGIN IMMEDIATE")
         try:
             with translating_errors(self.path):
-                if sqlite.version_of(self._db) != schema.VERSION:
+                if sqlite.read_version(self._db) != schema.VERSION:
                     raise unusable(self.path, "its format has changed since it was opened", reason="")
                 transaction = SqliteTransaction(self.path, self._db, self.find_lost, self._last_transaction)
             self._last_transaction, self._open_transaction = None, transaction
@@ -116,7 +116,7 @@ class SqliteStorage:
             self._head_file.update(self.journal_id, transaction.head)
 
     @translate_errors
-    def last(self) -> Link | None:
+    def read_last(self) -> Link | None:
         """See `storage.Storage`."""
         tail = read_tail(self._flushed_database)
         if tail.damage:
@@ -124,19 +124,19 @@ class SqliteStorage:
         return tail.links[0] if tail.links else None
 
     @translate_errors
-    def last_note(self) -> Kind | None:
+    def read_last_note(self) -> Kind | None:
         """See `storage.Storage`."""
         query = "SELECT kind FROM records WHERE entry = ? ORDER BY sequence DESC LIMIT 1"
-        row = self._db.execute(query, (JOURNAL,)).fetchone()
+        row = self._db.execute(query, (NO_ENTRY,)).fetchone()
         return Kind(row[0]) if row else None
 
     @translate_errors
-    def records(self, *, after: int, limit: int) -> list[Link]:
+    def read_records(self, *, after: int, limit: int) -> list[Link]:
         """See `storage.Storage`."""
         return read_links(self._flushed_database, after=after, limit=limit)
 
     @translate_errors
-    def entries(self, numbers: Collection[int]) -> list[Entry]:
+    def read_entries(self, numbers: Collection[int]) -> list[Entry]:
         """See `storage.Storage`."""
         return [folded.entry for folded in read_entries(self._flushed_database, numbers).values()]
 
@@ -146,23 +146,23 @@ class SqliteStorage:
         return select_entries(self._flushed_database, selection, before=before)
 
     @translate_errors
-    def planned(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
+    def read_plan(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
         """See `storage.Storage`."""
         query = "SELECT * FROM plans WHERE batch = ? AND row > ? ORDER BY row LIMIT ?"
         return [PlanRow(*row) for row in self._db.execute(query, (batch, after, limit)).fetchall()]
 
     @translate_errors
-    def batches(self) -> list[PlanRow]:
+    def list_batches(self) -> list[PlanRow]:
         """See `storage.Storage`."""
         return [PlanRow(*row) for row in self._db.execute(_BATCHES).fetchall()]
 
     @translate_errors
-    def in_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
+    def read_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
         """See `storage.Storage`."""
         return read_batch(self._flushed_database, batch, after=after, limit=limit)
 
     @translate_errors
-    def created(self, result_ids: Collection[str]) -> list[Entry]:
+    def find_created(self, result_ids: Collection[str]) -> list[Entry]:
         """See `storage.Storage`."""
         return find_created(self._flushed_database, result_ids)
 
@@ -172,7 +172,7 @@ class SqliteStorage:
         return add_up(self._flushed_database, batch)
 
     @contextlib.contextmanager
-    def reopened(self) -> Iterator["SqliteStorage"]:
+    def reopen(self) -> Iterator["SqliteStorage"]:
         """See `storage.Storage`."""
         with contextlib.closing(SqliteStorage.open(self.path, reading=True)) as storage:
             yield storage
@@ -186,9 +186,9 @@ class SqliteStorage:
             yield SqliteStorage(self.path, database)
 
     @translate_errors
-    def contradiction(self, head: Head) -> str | None:
+    def find_mismatch(self, head: Head) -> str | None:
         """See `storage.Storage`."""
-        if head != EMPTY and find_digest(self._db, head.sequence) == head.digest:
+        if head != EMPTY_HEAD and find_digest(self._db, head.sequence) == head.digest:
             return None
         return self._compare_heads(head, self._read_head())
 
@@ -199,13 +199,13 @@ class SqliteStorage:
         try:
             # Read the saved head before the chain: a commit in between then only puts the chain ahead of it.
             saved, last = self._head_file.read(), head or self._read_head()
-            if saved is None and last != EMPTY:
+            if saved is None and last != EMPTY_HEAD:
                 # Another process may have just created both files.
                 saved = self._head_file.read()
         except UnreadableHeadError:
             return f"{name} is damaged, or escrowctl did not write it"
         if saved is None:
-            return None if last == EMPTY else f"{name} is missing"
+            return None if last == EMPTY_HEAD else f"{name} is missing"
         if saved.journal_id != self.journal_id:
             return f"{name} belongs to journal {saved.journal_id}, not to this one"
         return self._compare_heads(saved.head, last)
@@ -215,7 +215,7 @@ class SqliteStorage:
         require_not_lost(self.path)
         if (why := self.find_lost()) is not None:
             raise unusable(self.path, why, reason=Reason.DAMAGED)
-        self.last()
+        self.read_last()
 
     @translate_errors
     def count_records(self) -> int:
@@ -247,14 +247,14 @@ class SqliteStorage:
                 f"the journal has {found} records but had {expected}: an older copy was restored or the file was "
                 "truncated"
             )
-        if head == EMPTY:
+        if head == EMPTY_HEAD:
             return None
         digest = last.digest if head.sequence == last.sequence else find_digest(self._db, head.sequence)
         return None if digest == head.digest else f"record {head.sequence} was changed"
 
     def _prepare(self) -> None:
         sqlite.sync_every_commit(self._db)
-        version = sqlite.prepare(self._db, schema.VERSION, schema.create_tables)
+        version = sqlite.create_tables_once(self._db, schema.VERSION, schema.create_tables)
         if version > schema.VERSION:
             problem = f"it was written by a newer escrowctl (format {version}): upgrade escrowctl"
             raise unusable(self.path, problem, reason="")
@@ -268,8 +268,8 @@ class SqliteStorage:
         if not os.path.lexists(self._head_file.path):
             # In a transaction, so that no record is written in between.
             with self.transaction() as transaction:
-                if transaction.head == EMPTY:
-                    self._head_file.replace(self.journal_id, EMPTY)
+                if transaction.head == EMPTY_HEAD:
+                    self._head_file.replace(self.journal_id, EMPTY_HEAD)
 
     def _commit(self, transaction: SqliteTransaction | None = None) -> None:
         try:

@@ -19,15 +19,15 @@ from typing import NamedTuple
 
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.files import PRIVATE, make_private_folder, sync_folder
-from escrowctl.journal.chain import EMPTY, Kind
+from escrowctl.journal.chain import EMPTY_HEAD, Kind
 from escrowctl.journal.reasons import Reason
-from escrowctl.journal.sqlite.connection import check_files, find_id
+from escrowctl.journal.sqlite.connection import check_files, find_journal_id
 from escrowctl.journal.sqlite.errors import translating_errors
 from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import head_of
-from escrowctl.journal.transfer import Archive, merge
+from escrowctl.journal.transfer import Archive, import_archive
 from escrowctl.journal.verification import verify
 
 _TEMPORARY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
@@ -47,11 +47,11 @@ class _OldJournal(NamedTuple):
 
 
 class Successor(NamedTuple):
-    """The new journal. `was_closed`: the old one has a closing record. `old`: the old file's new path, or None."""
+    """The new journal. `was_closed`: the old one has a closing record. `old_file`: the old file's new path, or None."""
 
     journal_id: str
     was_closed: bool
-    old: Path | None
+    old_file: Path | None
 
 
 def replace_from_export(
@@ -82,8 +82,8 @@ def replace_from_export(
 
     def fill(storage: SqliteStorage) -> None:
         with storage.transaction() as transaction:
-            transaction.note(Kind.OPENING, {"journal_id": archive.journal_id}, at=at)
-        merge(storage, archive, at=at)
+            transaction.append_note(Kind.OPENING, {"journal_id": archive.journal_id}, at=at)
+        import_archive(storage, archive, at=at)
 
     return _replace_journal(path, fill, old_journal, at=at), missing
 
@@ -97,15 +97,15 @@ def _inspect(path: Path, journal_id: str) -> _OldJournal:
     ids, counts, is_valid = set[str](), [0], False
     with contextlib.suppress(UnreadableHeadError), translating_errors(path):
         saved = HeadFile(path.with_suffix(".head")).read()
-        if saved is not None and saved.head != EMPTY:
+        if saved is not None and saved.head != EMPTY_HEAD:
             ids.add(saved.journal_id)
             counts += [saved.head.sequence] if saved.journal_id == journal_id else []
     with _ignore_damage():
-        if (found := find_id(path)) is not None:
+        if (found := find_journal_id(path)) is not None:
             ids.add(found)
     with _ignore_damage(), contextlib.closing(SqliteStorage.open(path, reading=True)) as storage:
         counts += [storage.count_records()] if storage.journal_id == journal_id else []
-        is_valid = storage.is_there and verify(storage).problem is None
+        is_valid = storage.exists and verify(storage).problem is None
     return _OldJournal(frozenset(ids), max(counts), is_valid)
 
 
@@ -132,7 +132,7 @@ def _replace(path: Path, fill: Callable[[SqliteStorage], None], old_journal: _Ol
     saved = HeadFile(path.with_suffix(".head"))
     if not os.path.lexists(saved.path):
         # From now on no other process creates a journal here.
-        saved.replace(journal_id, EMPTY)
+        saved.replace(journal_id, EMPTY_HEAD)
     with translating_errors(path):
         old = _save_old_file(path, draft) if path.exists() else None
         (draft / path.name).replace(path)
@@ -148,7 +148,7 @@ def _close(path: Path, successor: str, old_journal: _OldJournal, *, at: str) -> 
         with contextlib.closing(SqliteStorage.open(path)) as storage, storage.transaction() as transaction:
             if old_journal.is_valid and storage.count_records() != old_journal.records:
                 raise not_sent(ErrorCode.BUSY, "another process has written to the journal: export it again.")
-            transaction.note(Kind.CLOSING, {"successor": successor}, at=at)
+            transaction.append_note(Kind.CLOSING, {"successor": successor}, at=at)
     except EscrowctlError as error:
         _require_damage(error)
         return False

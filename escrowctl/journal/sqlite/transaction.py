@@ -7,17 +7,17 @@ from decimal import Decimal
 from pathlib import Path
 
 from escrowctl.contract.money import sum_exactly
-from escrowctl.journal.caps import change_totals
-from escrowctl.journal.chain import JOURNAL, Head, Kind, Link
-from escrowctl.journal.fields import QUERIED, Facts
-from escrowctl.journal.fold import Folded, extend, next_link
+from escrowctl.journal.caps import compare_totals
+from escrowctl.journal.chain import NO_ENTRY, Head, Kind, Link
+from escrowctl.journal.fields import QUERIED_FIELDS, Facts
+from escrowctl.journal.fold import StoredEntry, add_record, next_link
 from escrowctl.journal.model import Entry, PlanRow
 from escrowctl.journal.reasons import Reason
 from escrowctl.journal.sqlite.errors import damaged, translate_errors, unusable
 from escrowctl.journal.sqlite.reading import placeholders, read_entries, read_tail
 from escrowctl.journal.storage import TotalKey
 
-_COLUMNS = (*QUERIED, "records", "counted_on", "latest")
+_COLUMNS = (*QUERIED_FIELDS, "records", "counted_on", "latest")
 _STORE_ENTRY = (
     f"INSERT INTO entries VALUES (?, {', '.join('?' * len(_COLUMNS))}) ON CONFLICT (number) DO UPDATE SET "
     f"{', '.join(f'{name} = excluded.{name}' for name in _COLUMNS)}"
@@ -45,7 +45,7 @@ class SqliteTransaction:
         self._find_lost = find_lost
         self._tail = read_tail(database)
         self.head, self.latest = self._tail.head, self._tail.latest
-        self.folded: dict[int, Folded] = previous.folded if previous and previous.head == self.head else {}
+        self.folded: dict[int, StoredEntry] = previous.folded if previous and previous.head == self.head else {}
         self._links: list[Link] = []
         self._changed: set[int] = set()
         self._removed_keys: set[tuple[int, int]] = set()
@@ -66,15 +66,15 @@ class SqliteTransaction:
     @translate_errors
     def find(self, number: int) -> Entry | None:
         """See `storage.Transaction`."""
-        found = self._read([number]).get(number)
+        found = self._read_folded([number]).get(number)
         return found.entry if found else None
 
     @translate_errors
     def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
         """See `storage.Transaction`. An entry that the index lists under a key must have that key."""
         added = {(key, number) for key, number in self._added_keys if key in keys}
-        pairs = (self._guarding(keys) - self._removed_keys) | added
-        found = self._read({number for _, number in pairs})
+        pairs = (self._read_index(keys) - self._removed_keys) | added
+        found = self._read_folded({number for _, number in pairs})
         for key, number in pairs:
             if number not in found or key not in found[number].keys:
                 problem = f"its duplicate index lists entry j{number}, which is missing or different"
@@ -82,7 +82,7 @@ class SqliteTransaction:
         return [found[number].entry for number in sorted(found, reverse=True)]
 
     @translate_errors
-    def totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
+    def read_totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
         """See `storage.Transaction`."""
         self.flush()
         return self._read_totals("operation = ? AND currency = ? AND day >= ?", (operation, currency, since))
@@ -98,15 +98,15 @@ class SqliteTransaction:
 
     @property
     @translate_errors
-    def successor(self) -> str | None:
+    def successor_id(self) -> str | None:
         """See `storage.Transaction`."""
         last = self._tail.links[0].record if self._tail.links else None
         return json.loads(last.facts)["successor"] if last is not None and last.kind == Kind.CLOSING else None
 
     @translate_errors
-    def note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
+    def append_note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
         """See `storage.Transaction`."""
-        link = next_link(self.head, JOURNAL, kind, dict(facts), at=max(self.latest, at))
+        link = next_link(self.head, NO_ENTRY, kind, dict(facts), at=max(self.latest, at))
         self._links.append(link)
         self.head, self.latest = link.head, link.record.at
         self.must_save_head = kind is not Kind.CLOSING
@@ -121,16 +121,16 @@ class SqliteTransaction:
         """See `storage.Transaction`."""
         self._unplanned.append((batch, row))
 
-    def append_link(self, link: Link, facts: Facts | None = None) -> Folded:
+    def append_link(self, link: Link, facts: Facts | None = None) -> StoredEntry:
         """Append a record that continues the chain, and update the data derived from it."""
         record = link.record
-        before = self._read([record.entry]).get(record.entry)
-        after = extend(before, link, latest=self.latest, facts=facts)
+        before = self._read_folded([record.entry]).get(record.entry)
+        after = add_record(before, link, latest=self.latest, facts=facts)
         self._links.append(link)
         self._changed.add(record.entry)
         old = before.keys if before else frozenset()
         self._change_duplicate_keys(record.entry, lost=old - after.keys, new=after.keys - old)
-        for key, change in change_totals(before, after).items():
+        for key, change in compare_totals(before, after).items():
             self._total_changes[key] = sum_exactly((self._total_changes.get(key, Decimal(0)), change))
         self.folded[record.entry] = after
         if len(self.folded) > _MAX_CACHED:
@@ -159,13 +159,13 @@ class SqliteTransaction:
         for pending in (self._links, self._changed, self._removed_keys, self._added_keys, self._total_changes):
             pending.clear()
 
-    def _read(self, numbers: Collection[int]) -> dict[int, Folded]:
+    def _read_folded(self, numbers: Collection[int]) -> dict[int, StoredEntry]:
         missing = [number for number in numbers if number not in self.folded and number <= self._last_entry]
         if missing:
             self.folded |= read_entries(self._db, missing)
         return {number: self.folded[number] for number in numbers if number in self.folded}
 
-    def _guarding(self, keys: Collection[int]) -> set[tuple[int, int]]:
+    def _read_index(self, keys: Collection[int]) -> set[tuple[int, int]]:
         query = f"SELECT key, entry FROM keys WHERE key IN ({placeholders(keys)})"
         return {(key, number) for key, number in self._db.execute(query, tuple(keys)).fetchall()}
 

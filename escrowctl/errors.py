@@ -225,7 +225,8 @@ def printing_result(done: str | None, facts: Mapping[str, object] | None = None)
     except Exception as error:
         if done is None:
             raise
-        message = f"{done}, but escrowctl could not print the result: {explain_print_failure(error)} Do not repeat this command."
+        why = explain_print_failure(error)
+        message = f"{done}, but escrowctl could not print the result: {why} Do not repeat this command."
         raise EscrowctlError(ErrorCode.RESULT_NOT_PRINTED, message, outcome=Outcome.DONE, facts=facts or {}) from error
 
 

@@ -36,7 +36,7 @@ _RUN_PREFIX_CHARS = len("01234567-89ab-")
 class Runtime:
     """The environment of one run, which tests replace. `now` is for display and records, `monotonic` for deadlines.
 
-    `random_fraction` returns a random number, 0 <= n < 1. `program_words` has the words of the command line before the arguments.
+    `random_fraction` returns a random number, 0 <= n < 1. `program_words` are the words before the arguments.
     """
 
     def __init__(

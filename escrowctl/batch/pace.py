@@ -81,7 +81,7 @@ class Pace:
             self._due = max(self._due, now - _BURST_SECONDS) + count / rate
 
     def note_reply(self, now: float, status: int | None, *, sent: float, asked: float | None) -> None:
-        """Adjust the rate to the status of a reply. `sent` is when its row was sent, `requested_wait` the requested wait."""
+        """Adjust the rate to the status of a reply. `sent` is when its row was sent, `asked` the requested wait."""
         if status is None:
             return
         if status in THROTTLED or (asked is not None and status >= _SERVER_ERROR):

@@ -53,7 +53,7 @@ KINDS = {kind.operation.verb: kind for kind in (CREATES, RELEASES)}
 class RowContent(NamedTuple):
     """A checked row, as the plan stores it.
 
-    `key_column` is a create's reference (None: it has none) or the id to release. A create sends `amount` and `currency`;
+    `key` is a create's reference (None: it has none) or the id to release. A create sends `amount` and `currency`;
     a release expects them in the record. `body` and `columns` are JSON objects: further fields to send, and cells
     for the results. `repeats` are the entries that the row repeats on purpose. `held` says why the last run did not
     send it.

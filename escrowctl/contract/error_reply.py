@@ -24,8 +24,8 @@ def find_error(
 ) -> str | None:
     """Return the part of a 2xx reply that says that the call failed, such as `field "error"`; None if no part does.
 
-    A field that only echoes its value in `sent_document` is ignored. `data_names` names fields that are data in this reply: a
-    code, a numeric status or a message in one of them is ignored too.
+    A field that only echoes its value in `sent_document` is ignored. `data_names`: fields that are data in this
+    reply. A code, a numeric status or a message in one of them is ignored too.
     """
     if isinstance(document, list):
         found = (

@@ -251,7 +251,7 @@ def find_text(document: JsonValue, name: str) -> str | None:
 
 
 def find_usual_name(record: JsonValue, field: str, *, noun: str) -> str | None:
-    """Return the JSON Pointer to the usual name under which `find_known_fields` finds `field` (such as `id`), or None."""
+    """Return the JSON Pointer to the usual name under which `find_known_fields` finds `field` (`id`), or None."""
     names = {"id": _id_names, "status": _status_names}.get(field, lambda _: (field,))(noun)
     fields = record.items() if isinstance(record, dict) else ()
     spelled = {name.casefold(): name for name, value in fields if value is not None}

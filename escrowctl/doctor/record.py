@@ -66,7 +66,7 @@ def find_sent_money(entries: Sequence[Entry], names: Sequence[str]) -> SentMoney
 
 
 class RecordCheck:
-    """The checks of one record, read by its id. `found_pointers` maps a field to its JSON Pointer if that is certain."""
+    """The checks of one record, read by its id. `found_pointers` maps a field to its certain JSON Pointer."""
 
     def __init__(self, record: Record, resource_id: str, pointers: Pointers, sent: SentMoney | None) -> None:
         self._document = record.document

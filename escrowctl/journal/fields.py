@@ -209,7 +209,7 @@ def event_of(kind: str, at: str, facts: Mapping[str, Any]) -> Event:
 
 
 def view(entry: Entry, *, is_complete: bool) -> dict[str, JsonValue]:
-    """Return an entry as a JSON object without its history: the fields for lists, or if `is_complete` all of `VIEW_MEMBERS`."""
+    """Return an entry as a JSON object without its history: the fields for lists, or all of `VIEW_MEMBERS`."""
     document: dict[str, JsonValue] = {"entry": entry.name}
     for field in FIELDS:
         if field.name == "resource_id":

@@ -109,8 +109,8 @@ def entry_taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
     verb = entry.intent.verb
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"the {verb} of this command is {settlement.description}, but another process changed {entry.name} meanwhile and "
-        f"may have sent the same {verb}. Do not repeat the command.",
+        f"the {verb} of this command is {settlement.description}, but another process changed {entry.name} meanwhile "
+        f"and may have sent the same {verb}. Do not repeat the command.",
         outcome=Outcome.UNKNOWN,
         facts={**entry.facts, "http_status": settlement.http_status, "result_id": settlement.result_id},
         reason=Reason.TAKEN_OVER,
@@ -130,9 +130,10 @@ def _busy(message: str) -> EscrowctlError:
 
 def _similar_id(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
     typed_id, earlier_id = intent.resource_id, entry.intent.resource_id
+    age = describe_age(entry.settled_at or entry.sent_at, now)
     return refusal(
         ErrorCode.CONFLICT,
-        f"{earlier_id} {_describe_result(entry)} {describe_age(entry.settled_at or entry.sent_at, now)} ({entry.name}). "
+        f"{earlier_id} {_describe_result(entry)} {age} ({entry.name}). "
         f"{typed_id} differs only in case or Unicode form: some services treat both as the same escrow.",
         entry,
         Reason.ID_SPELLED_DIFFERENTLY,

@@ -21,8 +21,8 @@ class View(NamedTuple):
     `--json` prints `document`. `-q` prints `id`, or nothing if it is None. A pipe and a terminal get the names and
     values in `shown`; a terminal gets `line` instead, if it is not None. `named` has the fields for columns and for
     `--fields`, whose JSON Pointers point into `record`. Under `--fields`, JSON also has `outcome`, if the command has
-    several ids. `is_free_form`: the document may have any shape, and is printed as JSON unless a table or CSV is requested. If
-    it is a list, `items` are its elements. `has_chosen_fields`: `named` has the fields of `--fields`.
+    several ids. `is_free_form`: the document may have any shape, and is printed as JSON unless a table or CSV is
+    requested. If it is a list, `items` are its elements. `has_chosen_fields`: `named` has the fields of `--fields`.
     """
 
     document: JsonValue

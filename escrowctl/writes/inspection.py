@@ -127,7 +127,7 @@ def require_unchanged(resource_id: str, before: KnownFields | None, now: KnownFi
     if now != before:
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
-            f"{resource_id} changed since escrowctl read it: {describe_record(before)} before, {describe_record(now)} now.",
+            f"{resource_id} changed since escrowctl read it: it was {describe_record(before)}, it is {describe_record(now)}.",
         )
 
 

@@ -135,8 +135,10 @@ class ReadBack:
             result = result._replace(entry=self._correct_outcome(entry, Outcome.REFUSED, detail))
         elif entry.state is State.REFUSED and is_known and not is_unchanged:
             # The record changed: a proxy may have sent the request twice, and only the second was refused.
-            now = f"now it reports {self.resource_id} as {describe_record(after)} (before: {describe_record(result.before)})"
-            detail = f"the service replied {entry.settlement.detail}, but {now}"
+            reports = (
+                f"reports {self.resource_id} as {describe_record(after)}, before as {describe_record(result.before)}"
+            )
+            detail = f"the service replied {entry.settlement.detail}, but now {reports}"
             result = result._replace(entry=self._correct_outcome(entry, Outcome.UNKNOWN, detail), code=None)
         failure = write_failure(self._service, result)
         if is_conflict and after is not None and failure.outcome is Outcome.REFUSED:

@@ -168,17 +168,14 @@ class EntryResolver:
     ) -> WriteResult:
         """Send an unknown write once more, by an operator's decision; call inside `signals.held()`.
 
-        `has_asked`: a question was asked after `read_and_settle`, so time has passed. Raises EscrowctlError if the escrow changed
-        or cannot be read, a guard or the profile refuses the write, or the journal cannot record it. Raises
+        `has_asked`: a question was asked after `read_and_settle`, so time has passed. Raises EscrowctlError if the
+        escrow changed or cannot be read, a guard or the profile refuses the write, or the journal cannot record it. Raises
         `Stopped` for a signal before the write can be applied.
         """
         request = self.require_sendable(entry)
         with self._writer.hold_locks(request) as waited:
-            if (
-                (has_asked or waited)
-                and not allow_unreadable
-                and (resolution := self.read_and_settle(entry, resend=True)).is_settled
-            ):
+            may_have_changed = (has_asked or waited) and not allow_unreadable
+            if may_have_changed and (resolution := self.read_and_settle(entry, resend=True)).is_settled:
                 return WriteResult(resolution.entry)
             try:
                 return self._writer.perform(request, entry_to_repeat=entry, decision=decision)
@@ -190,11 +187,8 @@ class EntryResolver:
 
     def _look_at_record(self, entry: Entry, *, resend: bool) -> Resolution:
         """Settle a write on one record if the status of that record proves it."""
-        resource_id, done, kind = (
-            entry.intent.resource_id or "",
-            entry.intent.past_participle,
-            kind_of(entry.intent.operation),
-        )
+        resource_id, done = entry.intent.resource_id or "", entry.intent.past_participle
+        kind = kind_of(entry.intent.operation)
         located = self._read(resource_id, resend=resend)
         if located is None:
             return Resolution(entry, f"the service does not show whether {resource_id} was {done}.")
@@ -377,9 +371,8 @@ class EntryResolver:
         is_proven = kind.is_proven_by(found.status, self._service)
         is_failed = entry.intent.is_once_only and self._service.is_failed(found.status)
         if is_failed or (kind.proving_statuses(self._service) and not is_proven):
-            contradiction = (
-                f"the service reports {resource_id} as {describe_record(found)}, not {entry.intent.past_participle}."
-            )
+            done = entry.intent.past_participle
+            contradiction = f"the service reports {resource_id} as {describe_record(found)}, not {done}."
             raise _contradicted(entry, "applied", contradiction)
         as_sent = (
             ", as sent" if entry.intent.has_no_id and money is not None and describe_money(found) == str(money) else ""

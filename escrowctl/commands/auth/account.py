@@ -159,7 +159,8 @@ def check_profile_name(name: str) -> None:
     """Raise EscrowctlError `ErrorCode.BAD_VALUE` for a name that a profile cannot have."""
     if not re.fullmatch(PROFILE_NAME, name):
         raise bad_value(
-            f'"{star_possible_key(name)}" cannot be a profile name: write 1 to 64 letters, digits, hyphens and underscores.'
+            f'"{star_possible_key(name)}" cannot be a profile name: '
+            "write 1 to 64 letters, digits, hyphens and underscores."
         )
 
 

@@ -15,9 +15,9 @@ MAX_LINES = "escrowctl.commands.read._MAX_LINES"
 MOUNTINFO = "escrowctl.journal.sqlite.mounts._MOUNTINFO"
 REFUSED_OTHERWISE = "escrowctl.writes.outcome._REFUSED_STATUSES"
 RUN_SERVER = "escrowctl.loopback.LoopbackServer.run"
-RUN_SANDBOX = "escrowctl.commands.sandbox.service._run"
+RUN_SANDBOX = "escrowctl.commands.sandbox.service._serve_until_signal"
 SECONDS_LEFT = "escrowctl.client.transport._Attempt.left"
-GUARDING = "escrowctl.journal.sqlite.transaction.SqliteTransaction._guarding"
+GUARDING = "escrowctl.journal.sqlite.transaction.SqliteTransaction._read_index"
 WATCHED_BACKEND = "escrowctl.client.transport._WatchedBackend"
 
 

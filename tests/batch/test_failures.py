@@ -155,7 +155,7 @@ def test_reasons_that_cannot_be_stored_hide_no_outcome(
     def fail(_journal: Journal, _rows: object) -> None:
         raise not_sent(ErrorCode.JOURNAL_UNUSABLE, "the journal cannot be written: no space left.")
 
-    monkeypatch.setattr(Journal, "replan", fail)
+    monkeypatch.setattr(Journal, "store_plan_rows", fail)
     result = run("release", str(rows(text="id,amount,currency\ntx_1,100,EUR\ntx_2,99,EUR\n")), *RUN)
 
     assert (result.code, counts_of(result), "no space left" in result.err) == (15, (1, 0, 0, 1), True)

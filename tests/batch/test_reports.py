@@ -253,7 +253,7 @@ def test_results_of_a_running_batch_name_each_row_once(
         return in_batch(self, *words, **keywords)  # type: ignore[arg-type] # as it came
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "in_batch", moving)
+        patch.setattr(Journal, "read_batch", moving)
         run("show", "b1", "--results", str(path))
 
     lines = [json.loads(line)["line"] for line in path.read_text().splitlines()]

@@ -110,12 +110,12 @@ def test_question_is_asked_after_the_wait_for_an_identical_create(
     @contextmanager
     def exclusive(self: Journal, *given: Any, **named: Any) -> Iterator[bool]:
         # While this command waits for the lock, another one creates the same escrow.
-        monkeypatch.setattr(Journal, "exclusive", real)
+        monkeypatch.setattr(Journal, "hold_locks", real)
         assert run(*CREATE, now=lambda: NOW).code == 0
         with real(self, *given, **named):
             yield True
 
-    monkeypatch.setattr(Journal, "exclusive", exclusive)
+    monkeypatch.setattr(Journal, "hold_locks", exclusive)
     result = run(*CREATE, terminal=True, stdin="no\n", now=lambda: LATER)
 
     assert (result.code, "an identical create" in result.err) == (3, True)

@@ -173,7 +173,7 @@ def drip(_seen: Seen, connection: socket.socket) -> None:
 def test_application_that_does_not_accept_is_reported(
     behave: Behave | None, said: str, stored: None, run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("escrowctl.webhooks.forward.SECONDS", 0.2)
+    monkeypatch.setattr("escrowctl.webhooks.forward.ATTEMPT_SECONDS", 0.2)
     target = serve(behave).base_url if behave else "http://127.0.0.1:9/"
 
     result = run("webhook", "replay", "msg_1", "--forward-to", target, now=lambda: LATER)

@@ -189,7 +189,7 @@ def test_the_watch_notices_a_key_that_is_handed_on(how: str, where: set[str], tm
 def test_canary_harness_detects_unredacted_keys(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broken variant: without redaction the harness must find the key."""
     key, canary = KEYS[0], Canary(KEYS[0], home)
-    monkeypatch.setattr("escrowctl.client.http.Answer.without", lambda answer, _key: answer)
+    monkeypatch.setattr("escrowctl.client.http.Answer.without_key", lambda answer, _key: answer)
     with serving(lambda _seen, connection: connection.sendall(ECHOES[4](key))) as server:
         environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": key}
         run(*LINES[0], environ=environ)

@@ -162,7 +162,7 @@ def believes_the_file() -> None:
         return StoredEntry(entry, found.facts | queried, row, duplicate_keys(entry))
 
     def indexed(self: Any, keys: Any) -> list[Entry]:
-        found = self._read({number for _, number in self._guarding(keys)})
+        found = self._read_folded({number for _, number in self._read_index(keys)})
         return [folded.entry for folded in found.values()]
 
     SqliteTransaction.check = unchecked  # type: ignore[method-assign] # as above

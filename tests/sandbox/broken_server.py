@@ -78,7 +78,7 @@ def cannot_settle() -> None:
     def fail(*_arguments: Any, **_keywords: Any) -> None:
         raise RuntimeError("nobody expected this")
 
-    vars(sender)["settle"] = fail  # that is the fault
+    vars(sender)["record_attempt"] = fail  # that is the fault
 
 
 FAULTS: dict[str, Callable[[], None]] = {

@@ -62,7 +62,7 @@ def open_storage(folder: Path, *, reading: bool) -> tuple["MemoryStorage", "Memo
     return MemoryStorage(folder, place), MemoryLocks(place)
 
 
-def find_id(path: Path) -> str | None:
+def find_journal_id(path: Path) -> str | None:
     """Take the place of `journal.opening.find_id`."""
     content = _PLACES[path.parent].content
     return content.journal_id if content is not None else None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class _Console(Protocol):
-        def page(self, text: str) -> None: ...
+        def write_page(self, text: str) -> None: ...
 
     class _Session(Protocol):
         options: "SharedOptions"
@@ -122,7 +122,7 @@ def _store_version(context: Any, option: Any, value: Any) -> None:
 
 def _show_help(context: Any, _option: Any, value: Any) -> None:
     if value:
-        _find_session(context).console.page(context.get_help())
+        _find_session(context).console.write_page(context.get_help())
         raise typer.Exit
 
 

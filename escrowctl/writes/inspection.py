@@ -127,7 +127,8 @@ def require_unchanged(resource_id: str, before: KnownFields | None, now: KnownFi
     if now != before:
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
-            f"{resource_id} changed since escrowctl read it: it was {describe_record(before)}, it is {describe_record(now)}.",
+            f"{resource_id} changed since escrowctl read it: "
+            f"it was {describe_record(before)}, it is {describe_record(now)}.",
         )
 
 

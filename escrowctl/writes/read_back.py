@@ -135,9 +135,8 @@ class ReadBack:
             result = result._replace(entry=self._correct_outcome(entry, Outcome.REFUSED, detail))
         elif entry.state is State.REFUSED and is_known and not is_unchanged:
             # The record changed: a proxy may have sent the request twice, and only the second was refused.
-            reports = (
-                f"reports {self.resource_id} as {describe_record(after)}, before as {describe_record(result.before)}"
-            )
+            before = f"(before: {describe_record(result.before)})"
+            reports = f"reports {self.resource_id} as {describe_record(after)} {before}"
             detail = f"the service replied {entry.settlement.detail}, but now {reports}"
             result = result._replace(entry=self._correct_outcome(entry, Outcome.UNKNOWN, detail), code=None)
         failure = write_failure(self._service, result)

@@ -169,8 +169,8 @@ class EntryResolver:
         """Send an unknown write once more, by an operator's decision; call inside `signals.held()`.
 
         `has_asked`: a question was asked after `read_and_settle`, so time has passed. Raises EscrowctlError if the
-        escrow changed or cannot be read, a guard or the profile refuses the write, or the journal cannot record it. Raises
-        `Stopped` for a signal before the write can be applied.
+        escrow changed or cannot be read, a guard or the profile refuses the write, or the journal cannot record it.
+        Raises `Stopped` for a signal before the write can be applied.
         """
         request = self.require_sendable(entry)
         with self._writer.hold_locks(request) as waited:

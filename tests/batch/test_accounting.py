@@ -76,7 +76,7 @@ def test_reasons_that_cannot_be_read_hide_no_outcome(
     result = run("create", str(rows(3)), "--yes")
 
     assert (result.code, len(service.applied)) == (12, 3)
-    assert "the disk failed. Until then, this run of b1 came to: 2 done, 1 unknown." in result.err
+    assert "the disk failed. Outcomes of this run of b1 until then: 2 done, 1 unknown." in result.err
 
 
 def test_row_to_be_sent_again_is_counted_when_the_journal_fails(
@@ -85,10 +85,10 @@ def test_row_to_be_sent_again_is_counted_when_the_journal_fails(
     service, run = start(lambda _number, _seen: "503 Busy", deduplicates=True)
     write_all = Journal.write_all
 
-    def fail(self: Journal, begins: Sequence[AttemptRequest], settlements: object) -> object:
-        if any(begin.again is not None for begin in begins):
+    def fail(self: Journal, attempts: Sequence[AttemptRequest], settlements: object) -> object:
+        if any(one.again is not None for one in attempts):
             raise FAILS
-        return write_all(self, begins, settlements)  # type: ignore[arg-type] # what was given is passed on
+        return write_all(self, attempts, settlements)  # type: ignore[arg-type] # what was given is passed on
 
     monkeypatch.setattr(Journal, "write_all", fail)
     result = run("create", str(rows(1)), "--yes", **Clock().injected)
@@ -101,7 +101,7 @@ def test_outcomes_are_kept_when_earlier_ones_cannot_be_read(
     start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, run = start()
-    fail_after(monkeypatch, "created", 1)
+    fail_after(monkeypatch, "find_created", 1)
 
     run("create", str(rows(1)), *RUN)
     result = run("create", str(rows(2, first=5, name="other.csv")), *RUN, "--concurrency", "1")

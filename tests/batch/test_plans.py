@@ -102,7 +102,7 @@ def test_run_keys_that_look_alike_are_one(start: Start, rows: WriteRows) -> None
     rehearsed, shown = run("create", path, "--run-key", "b", "--dry-run"), run("show", "b1")
 
     assert (again.code, len(service.received)) == (7, 2)
-    assert ("created again: 2 rows" in rehearsed.err, "run key a; ended" in shown.err) == (True, True)
+    assert ("created again: 2 rows" in rehearsed.err, "run key a; state: ended" in shown.err) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_run_keys_that_look_alike_are_one(start: Start, rows: WriteRows) -> None
         ("id,amount,currency\ntx_1,100,\n", "write both amount and currency, or neither"),
         ('{"id":"tx_1","amount":{"value":5}}\n', '"amount" must be text or a number, not an object'),
         ('{"id":"tx_1","amount":true}\n', '"amount" must be text or a number, not true'),
-        ('{"id":"tx_1","Amount":5}\n', '"Amount" is spelled "amount"'),
-        ('{"no":"tx_1"}\n', 'has no "id": it has no'),
+        ('{"id":"tx_1","Amount":5}\n', 'write the name "Amount" as "amount"'),
+        ('{"no":"tx_1"}\n', 'has no "id": its names are no'),
     ],
     ids=["no amount", "no currency", "object", "true", "capital", "no id"],
 )

@@ -140,7 +140,7 @@ def test_five_rows_that_cannot_be_sent_stop_the_run(start: Start, rows: WriteRow
 
     result = run("release", str(rows(text=IDS)), *RUN, "--concurrency", "1")
 
-    assert (result.code, counts_of(result), "ended alike" in result.err) == (15, (0, 0, 0, 30), True)
+    assert (result.code, counts_of(result), "had the same failure" in result.err) == (15, (0, 0, 0, 30), True)
 
 
 @pytest.mark.parametrize("code", [12, 15])
@@ -151,7 +151,7 @@ def test_closed_output_does_not_hide_the_code(start: Start, rows: WriteRows, cod
     with Path("/dev/full").open("w") as full:
         result = run("create", str(rows(3)), "--yes", "--concurrency", "1", stdout=full)
 
-    assert (result.code, "of 3 rows" in result.err) == (code, True)
+    assert (result.code, "has 3 rows" in result.err) == (code, True)
 
 
 def test_unprinted_batch_is_not_said_to_be_unsent(start: Start, rows: WriteRows) -> None:
@@ -190,7 +190,7 @@ def test_journal_that_fails_while_rows_are_fetched_accounts_for_all(
     # Those that were begun, and not sent yet, are unknown too.
     assert ("Nothing was sent" in result.err, done + unknown >= len(service.received) > 0) == (False, True)
     assert result.code == (12 if unknown else 15)
-    assert result.error["message"].startswith("the disk failed. Until then, this run of b1 came to: ")
+    assert result.error["message"].startswith("the disk failed. Outcomes of this run of b1 until then: ")
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ def test_escrow_that_changes_during_the_question_is_not_released(service_and_run
     result = run(*ASK, stdin="3\n", terminal=True)
 
     assert (result.code, released(server)) == (15, ["tx_1", "tx_3"])
-    assert "held 2000.50 USD before, held 9 USD now" in result.err
+    assert "it was held 2000.50 USD, it is held 9 USD" in result.err
 
 
 def test_escrow_that_cannot_be_released_is_named_before_the_question(service_and_run: ServiceAndRun) -> None:
@@ -98,7 +98,7 @@ def test_escrow_that_cannot_be_released_is_named_before_the_question(service_and
 
     asked, _, told = result.err.partition("> ")
     assert (result.code, released(server)) == (15, ["tx_1", "tx_3"])
-    assert "not among them: get transaction tx_2" in asked
+    assert "left out: get transaction tx_2" in asked
     assert "get transaction tx_2" in told
     assert [seen.target[-4:] for seen in server.seen].count("tx_2") == 1
 
@@ -121,7 +121,7 @@ def test_released_escrow_is_left_out_of_the_question_and_no_failure(profile: Pro
     result = run(*ASK, "--skip-released", stdin="2\n", terminal=True)
 
     assert (result.code, released(server)) == (0, ["tx_1", "tx_3"])
-    assert "not among them: tx_2 is already released." in result.err
+    assert "left out: tx_2 is already released." in result.err
 
 
 def test_escrow_that_becomes_held_after_the_question_is_not_released(profile: Profile, run: Run) -> None:
@@ -129,7 +129,7 @@ def test_escrow_that_becomes_held_after_the_question_is_not_released(profile: Pr
 
     result = run(*ASK, "--skip-released", stdin="2\n", terminal=True)
 
-    assert "tx_2 changed since escrowctl asked" in result.err
+    assert "tx_2 changed after the question" in result.err
     assert released(server) == ["tx_1", "tx_3"]
 
 

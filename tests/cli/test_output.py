@@ -10,7 +10,7 @@ from cli.replies import CREATE, json_reply
 
 
 def hint_of(called: tuple[str, ...], folder: Path, run: Run) -> str:
-    return run(*CREATE, called=called, environ={"PATH": str(folder)}).err.splitlines()[1]
+    return run(*CREATE, program_words=called, environ={"PATH": str(folder)}).err.splitlines()[1]
 
 
 def test_hints_start_with_the_program_as_it_was_called(run: Run, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_release_can_wait_until_it_reads_as_released(service_with_profile: Wit
     queued = json_reply(HELD.replace(b"held", b"PAYOUT_QUEUED"))
     reads = in_turn(json_reply(HELD), queued, json_reply(b"oops", "503 Busy"), json_reply(RELEASED))
     server, run = service_with_profile(writes_meet(json_reply(b"", "204 No Content"), reads=reads))
-    clocks: dict[str, Any] = {"sleep": sleep, "monotonic": lambda: clock[0], "chance": lambda: 0.0}
+    clocks: dict[str, Any] = {"sleep": sleep, "monotonic": lambda: clock[0], "random_fraction": lambda: 0.0}
 
     reached = run(*RELEASE, "--wait", "--json", **clocks)
 
@@ -269,7 +269,7 @@ def test_release_is_not_sent_when_the_record_changed_during_confirmation(service
     result = run("tx", "release", "tx_1", terminal=True, stdin="tx_1\n")
 
     assert (result.code, server.writes) == (3, [])
-    assert "held 100 USD before, held 900 USD now" in result.err
+    assert "it was held 100 USD, it is held 900 USD" in result.err
 
 
 def test_release_shows_its_body_before_the_confirmation(service_and_run: ServiceAndRun) -> None:

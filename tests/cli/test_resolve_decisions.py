@@ -175,7 +175,7 @@ def test_release_recorded_as_applied_without_proof_may_be_overturned(
     asked, overturned = (run(*NOT_APPLIED, "--allow-unreadable", *words) for words in ((), ("--yes",)))
 
     assert (applied.code, asked.code, overturned.code) == (0, 3, 0)
-    assert "found: earlier: applied" in asked.err
+    assert "found: recorded earlier: applied" in asked.err
 
 
 def test_not_applied_is_confirmed_where_an_escrow_matches_and_can_be_put_right(

@@ -21,7 +21,11 @@ class Clock:
 
     def __init__(self, chance: float = 0.0) -> None:
         self.slept: list[float] = []
-        self.injected: dict[str, Any] = {"sleep": self.slept.append, "now": lambda: NOW, "chance": lambda: chance}
+        self.injected: dict[str, Any] = {
+            "sleep": self.slept.append,
+            "now": lambda: NOW,
+            "random_fraction": lambda: chance,
+        }
 
 
 def test_read_that_failed_temporarily_is_retried_and_shown(service_and_run: ServiceAndRun) -> None:

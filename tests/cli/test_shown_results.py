@@ -78,7 +78,7 @@ def test_done_write_that_cannot_be_shown_is_reported_as_done(
     def fail(*_args: object, **_named: object) -> object:
         raise ValueError(f"the key is {KEY}")
 
-    monkeypatch.setattr(View, "only", fail)
+    monkeypatch.setattr(View, "select_fields", fail)
     reads = in_turn(json_reply(HELD), json_reply(RELEASED))
     server, run = service_and_run(by_method(GET=reads, POST=json_reply(HELD), PUT=json_reply(HELD)))
 

@@ -63,7 +63,7 @@ NO_MESSAGES = {
     ("app.py", "See and change settings."): "--help",
     ("app.py", "Serve, inspect and empty"): "--help",
     ("app.py", "Print or install completion"): "--help",
-    ("app.py", "List the writes sent"): "--help",
+    ("app.py", "List this machine's writes"): "--help",
     ("options.py", "Shared options ("): "--help",
     ("completion/tree.py", "tx release"): "the name of a command",
     ("completion/tree.py", "webhook replay"): "the name of a command",

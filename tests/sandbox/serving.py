@@ -109,7 +109,9 @@ def serving_sandbox(sandbox: Sandbox) -> Iterator[str]:
 def _running(server: LoopbackServer, sandbox: Sandbox) -> Iterator[None]:
     stopping = threading.Event()
     app = apply_faults(sandbox.app, server)
-    thread = threading.Thread(target=server.run, args=(app, stopping.is_set), kwargs={"group": sandbox.store.group})
+    thread = threading.Thread(
+        target=server.run, args=(app, stopping.is_set), kwargs={"commit_group": sandbox.store.group}
+    )
     thread.start()
     try:
         yield

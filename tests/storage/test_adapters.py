@@ -118,7 +118,7 @@ def test_selection_returns_what_matches_newest_first(
 def test_fingerprint_is_looked_for_among_what_was_sent_lately(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "_STEP", 2)
+    monkeypatch.setattr(reading, "_SEARCH_STEP", 2)
     early = [create(7), create(7, key="b")]
     row = create(7, key="c", reference="A-1", batch="b1", line=2)
     late = [create(7, key="d"), create(8), create(7, key="e", reference="A-2"), row, create(9), create(10)]

@@ -76,7 +76,7 @@ def resolve(
     resend: Annotated[
         bool, typer.Option("--resend", help="Send it once more, under the same idempotency key.")
     ] = False,
-    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why; stored in the journal.")] = None,
+    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="A reason to store in the journal.")] = None,
     allow_unreadable: Annotated[
         bool, typer.Option("--allow-unreadable", help="Record the decision without reading first.")
     ] = False,

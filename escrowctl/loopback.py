@@ -99,7 +99,7 @@ class LoopbackServer:
     ) -> None:
         """Serve until `should_stop`, called a few times a second, returns True. Then finish the open requests.
 
-        `commit_group` returns the commit that the requests of a turn share. If it raises sqlite3.Error, none is answered.
+        `commit_group` returns the commit that the requests of one turn share. On sqlite3.Error none is answered.
         `report` is called inside `commit_group`, for each request that is refused before it reaches the application.
         """
         self._app, self._report = app, report

@@ -94,7 +94,7 @@ def test_row_to_be_sent_again_is_counted_when_the_journal_fails(
     result = run("create", str(rows(1)), "--yes", **Clock().injected)
 
     assert (result.code, sum(service.applied.values())) == (12, 1)
-    assert "this run of b1 came to: 1 unknown." in result.err
+    assert "Outcomes of this run of b1 until then: 1 unknown." in result.err
 
 
 def test_outcomes_are_kept_when_earlier_ones_cannot_be_read(

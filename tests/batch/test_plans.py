@@ -89,7 +89,7 @@ def test_unknown_rows_are_named_before_they_go_again(start: Start, rows: WriteRo
 
     rehearsed = run("resume", "b1", "--dry-run")
 
-    assert (rehearsed.code, "idempotency keys: 2 rows" in rehearsed.err) == (0, True), rehearsed.err
+    assert (rehearsed.code, "under the same idempotency key: 2 rows" in rehearsed.err) == (0, True), rehearsed.err
     assert run("resume", "b1", *RUN).code == 0
 
 

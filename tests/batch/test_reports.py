@@ -182,7 +182,7 @@ def test_journal_that_fails_while_rows_are_fetched_accounts_for_all(
     path = str(rows(600))
     run("create", path, "--dry-run")
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteStorage, "planned", failing)
+        patch.setattr(SqliteStorage, "read_plan", failing)
         result = run("create", path, *RUN)
     shown = run("show", "b1", "--json")
 

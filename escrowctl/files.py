@@ -85,7 +85,7 @@ def refuse_shared_folder(folder: Path, *, allow_sticky: bool = False) -> None:
     """Raise EscrowctlError `ErrorCode.STATE_UNUSABLE` if `folder` exists and `find_folder_flaw` finds a flaw."""
     flaw = None
     with _reporting_unusable(folder), contextlib.suppress(FileNotFoundError):
-        flaw = find_folder_flaw(folder, sticky=allow_sticky)
+        flaw = find_folder_flaw(folder, allow_sticky=allow_sticky)
     if flaw is not None:
         raise not_sent(
             ErrorCode.STATE_UNUSABLE, f"the folder {folder} {flaw.reason}.", hint=flaw.fix or OWN_FOLDER_HINT
@@ -136,8 +136,9 @@ def replace_quickly(path: Path, content: bytes, mode: int = PRIVATE) -> None:
         with os.fdopen(create_file(draft, mode), "wb") as file:
             file.write(content)
         draft.replace(path)
-    finally:
+    except BaseException:
         draft.unlink(missing_ok=True)
+        raise
 
 
 def replace_durably(path: Path, text: str, *, private: bool = False) -> None:
@@ -244,7 +245,7 @@ def find_flaw(status: os.stat_result, path: Path, *, forbidden_bits: int = OTHER
     return FileFlaw(f"{reason} (mode {stat.S_IMODE(status.st_mode):04o})", fix)
 
 
-def find_folder_flaw(folder: Path, *, sticky: bool = False) -> FileFlaw | None:
+def find_folder_flaw(folder: Path, *, allow_sticky: bool = False) -> FileFlaw | None:
     """Return the flaw if `folder` is no folder, or if a user other than this one and root owns it or can change it.
 
     Else return None. Follows links. `allow_sticky`: accept a folder with the sticky bit that others can change, such as
@@ -253,7 +254,7 @@ def find_folder_flaw(folder: Path, *, sticky: bool = False) -> FileFlaw | None:
     status = folder.stat()
     if not stat.S_ISDIR(status.st_mode):
         return FileFlaw(f"is {_KIND_NAMES.get(stat.S_IFMT(status.st_mode), 'a file')}, not a folder")
-    shared = sticky and bool(status.st_mode & stat.S_ISVTX)
+    shared = allow_sticky and bool(status.st_mode & stat.S_ISVTX)
     return find_flaw(status, folder, forbidden_bits=0 if shared else OTHERS_WRITE)
 
 

@@ -40,8 +40,8 @@ class Journals:
     def open(self, *, reading: bool, check_pins: bool = True) -> "Journal":
         """Open the journal; the caller closes it. Raises EscrowctlError `JOURNAL_UNUSABLE`.
 
-        `reading`: nothing is created, and the disk may be read-only. `required=False`: open the journal even if
-        settings require one with another id.
+        `reading`: nothing is created, and the disk may be read-only. Without `check_pins`, the journal is opened
+        even if settings require one with another id.
         """
         from escrowctl.journal.opening import open_journal
 

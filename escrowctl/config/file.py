@@ -45,7 +45,7 @@ def require_trusted(path: Path) -> None:
     for place in dict.fromkeys((path.parent, target.parent, target)):
         try:
             is_folder = place.is_dir()
-            flaw = find_folder_flaw(place, sticky=True) if is_folder else find_flaw(place.stat(), place)
+            flaw = find_folder_flaw(place, allow_sticky=True) if is_folder else find_flaw(place.stat(), place)
         except FileNotFoundError:
             continue
         except OSError as error:

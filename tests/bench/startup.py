@@ -81,7 +81,7 @@ def _commands(options: argparse.Namespace, base_url: str) -> dict[str, list[str]
         "--help": [options.escrowctl, "--help"],
         "minimal_get.py": [options.python, minimal, "tx", "get", _ID, "--json"],
         "tx get ID --json": [options.escrowctl, "tx", "get", _ID, "--json"],
-        "tx create": [options.escrowctl, "tx", "create", "--amount", "100", "--currency", "USD", "--json"],
+        "tx create": [options.escrowctl, "tx", "create", "--amount", "{turn}", "--currency", "USD", "--json"],
     }
     if options.http:
         commands["http GET"] = [options.http, "--ignore-stdin", "GET", f"{base_url}/api/v1/transactions/{_ID}"]
@@ -128,7 +128,8 @@ def _measure(commands: dict[str, list[str]], environ: dict[str, str], runs: int)
     for turn in range(_WARM_UP + runs):
         shift = turn % len(names)
         for name in names[shift:] + names[:shift]:
-            one = _run(name, commands[name], environ)
+            # Another amount each time: an identical create would also show a note about the one before.
+            one = _run(name, [word.replace("{turn}", str(turn + 1)) for word in commands[name]], environ)
             if turn >= _WARM_UP:  # the first runs write byte code and fill the page cache
                 taken[name].append(one)
     return {name: Taken(*map(statistics.median, zip(*all_of, strict=True))) for name, all_of in taken.items()}

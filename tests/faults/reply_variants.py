@@ -86,7 +86,7 @@ def lets_decoding_raise(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> No
         reached()
         return zlib.decompress(b"".join(chunks))
 
-    monkeypatch.setattr(connection, "collect", careless)
+    monkeypatch.setattr(connection, "read_body", careless)
 
 
 def counts_the_tunnel_as_sent(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _ID = "tx_7K2M9QHD"
+_REFERENCE = ("--reference", "order-{turn}", "--json")
 _WARM_UP = 3
 _CANNOT_MEASURE = 2
 _HAS_CLICK = "import importlib.util, sys; sys.exit(importlib.util.find_spec('click') is not None)"
@@ -81,7 +82,7 @@ def _commands(options: argparse.Namespace, base_url: str) -> dict[str, list[str]
         "--help": [options.escrowctl, "--help"],
         "minimal_get.py": [options.python, minimal, "tx", "get", _ID, "--json"],
         "tx get ID --json": [options.escrowctl, "tx", "get", _ID, "--json"],
-        "tx create": [options.escrowctl, "tx", "create", "--amount", "{turn}", "--currency", "USD", "--json"],
+        "tx create": [options.escrowctl, "tx", "create", "--amount", "100", "--currency", "USD", *_REFERENCE],
     }
     if options.http:
         commands["http GET"] = [options.http, "--ignore-stdin", "GET", f"{base_url}/api/v1/transactions/{_ID}"]
@@ -128,7 +129,7 @@ def _measure(commands: dict[str, list[str]], environ: dict[str, str], runs: int)
     for turn in range(_WARM_UP + runs):
         shift = turn % len(names)
         for name in names[shift:] + names[:shift]:
-            # Another amount each time: an identical create would also show a note about the one before.
+            # An identical create would also show a note about the one before.
             one = _run(name, [word.replace("{turn}", str(turn + 1)) for word in commands[name]], environ)
             if turn >= _WARM_UP:  # the first runs write byte code and fill the page cache
                 taken[name].append(one)

@@ -1,6 +1,6 @@
 """The command tree: each command, and the function that carries it out.
 
-The function is imported when its command is first looked up, so that a run does not import the others.
+The function is imported when its command is first looked up. So a run imports only the function of its own command.
 """
 
 import shlex
@@ -121,7 +121,7 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
 _COMMANDS_WITHOUT_NOUN = {"api": "api.call", "doctor": "doctor.examine", "help": "help.show", "version": "version.show"}
 """Maps each command without a noun to the path of its function in `escrowctl.commands`."""
 
-_LISTED_LAST = frozenset({"completion", "help", "version"})
+_LAST_COMMANDS = frozenset({"completion", "help", "version"})
 """Commands about the program itself. Help lists them after all other commands."""
 
 _LOCAL_COMMANDS = (
@@ -130,12 +130,12 @@ _LOCAL_COMMANDS = (
     *(f"journal {verb}" for verb in NOUNS["journal"][1] if verb != "resolve"),
 )
 
-_TRIED_KEY_OPTIONS = frozenset(
+_MISTAKEN_KEY_OPTIONS = frozenset(
     {"--api-key", "--apikey", "--key", "--token", "--with-token", "--secret", "--secret-key", "--password", "--bearer"}
 )
 """Options that people try for the API key. escrowctl has none of them."""
 
-_TRIED_JSON_OPTIONS = frozenset({"--output", "-o", "--format"})
+_MISTAKEN_JSON_OPTIONS = frozenset({"--output", "-o", "--format"})
 """Options of other programs that people try in place of `--json`."""
 
 _KEY_NOT_ACCEPTED = "API keys are not accepted on the command line: they would show in ps and in shell history"
@@ -160,17 +160,17 @@ class _LazyGroup(SharedGroup):
         return found
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command named by `args[0]`, as Typer does. Raises EscrowctlError `USAGE` if there is none."""
+        """Return (name, command, other words) for the command `args[0]`. Raises `USAGE` if there is none."""
         # Typer itself reports an unknown option.
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            raise _no_such_command(ctx.command_path.split()[1:], args)
+            raise _make_unknown_command_error(ctx.command_path.split()[1:], args)
         return super().resolve_command(ctx, args)
 
 
 def _make_command(name: str, function_path: str) -> Any:
-    """Return the command `name`. `function_path` leads to its function in `escrowctl.commands`."""
+    """Return the command `name`. `function_path` names its function, such as `tx.create.create`."""
     module, _, function = function_path.rpartition(".")
-    group = _make_typer("")
+    group = _make_typer_app("")
     group.command(name, cls=SharedCommand, context_settings=_CONTEXT_SETTINGS)(
         getattr(import_module(f"escrowctl.commands.{module}"), function)
     )
@@ -178,9 +178,9 @@ def _make_command(name: str, function_path: str) -> Any:
     return made.commands[name]
 
 
-def _make_group(summary: str, makers: dict[str, partial[Any]]) -> Any:
-    group: Any = typer.main.get_command(_make_typer(summary))
-    group.commands = makers
+def _make_group(summary: str, command_makers: dict[str, partial[Any]]) -> Any:
+    group: Any = typer.main.get_command(_make_typer_app(summary))
+    group.commands = command_makers
     return group
 
 
@@ -191,7 +191,7 @@ def _make_noun_group(noun: str) -> Any:
     return group
 
 
-def _make_typer(summary: str) -> typer.Typer:
+def _make_typer_app(summary: str) -> typer.Typer:
     return typer.Typer(
         cls=_LazyGroup,
         help=summary,
@@ -213,12 +213,12 @@ def make_tree() -> Any:
     """Return the complete command tree as a Typer group."""
     makers = {noun: partial(_make_noun_group, noun) for noun in NOUNS}
     makers |= {name: partial(_make_command, name, path) for name, path in _COMMANDS_WITHOUT_NOUN.items()}
-    return _make_group(_SUMMARY, {name: makers[name] for name in sorted(makers, key=_LISTED_LAST.__contains__)})
+    return _make_group(_SUMMARY, {name: makers[name] for name in sorted(makers, key=_LAST_COMMANDS.__contains__)})
 
 
-def is_local(command: str) -> bool:
+def is_local(command_path: str) -> bool:
     """Whether a command, such as `escrowctl config set`, sends nothing to a service."""
-    return f"{command} ".startswith(tuple(f"escrowctl {one} " for one in _LOCAL_COMMANDS))
+    return f"{command_path} ".startswith(tuple(f"escrowctl {one} " for one in _LOCAL_COMMANDS))
 
 
 def list_known_words() -> frozenset[str]:
@@ -247,7 +247,7 @@ def run(argv: Sequence[str], session: Session) -> int:
     return ended if isinstance(ended, int) else ExitCode.OK
 
 
-def _no_such_command(group: list[str], words: list[str]) -> EscrowctlError:
+def _make_unknown_command_error(group: list[str], words: list[str]) -> EscrowctlError:
     from escrowctl.suggestions import suggest_line  # noqa: PLC0415 - for mistakes only
 
     tree: dict[str, tuple[str, ...]] = {noun: tuple(verbs) for noun, (_, verbs) in NOUNS.items()}
@@ -267,20 +267,20 @@ def _convert_typer_error(error: typer.TyperException, argv: Sequence[str], sessi
     path = context.command_path if context is not None else session.command or "escrowctl"
     hint: Hints = command(f"{path} --help".removeprefix("escrowctl "), bare=True)
     option = getattr(error, "option_name", None)
-    if option in _TRIED_JSON_OPTIONS:
+    if option in _MISTAKEN_JSON_OPTIONS:
         from escrowctl.suggestions import suggest_json  # noqa: PLC0415 - for mistakes only
 
         meant = suggest_json(argv, option)
         hint = command(shlex.join(meant), "did you mean", bare=True) if meant else command("help options", bare=True)
         message = f"there is no option {option}"
-    elif option in _TRIED_KEY_OPTIONS:
-        message, hint = f"there is no {option}. {_KEY_NOT_ACCEPTED}", _KEY_HINTS
+    elif option in _MISTAKEN_KEY_OPTIONS:
+        message, hint = f"there is no option {option}. {_KEY_NOT_ACCEPTED}", _KEY_HINTS
     elif "extra argument" in message and path == "escrowctl auth login":
         # The extra word may be a key: it is not shown again.
         message, hint = f"auth login takes options only. {_KEY_NOT_ACCEPTED}", _KEY_HINTS
     parameter = getattr(error, "param", None)
     if type(error) is typer.BadParameter and parameter is not None:
-        typed_as = parameter.metavar if parameter.param_type_name == "argument" else parameter.opts[0]
-        return bad_value(f"{typed_as} {error.message}", hint=hint)
+        parameter_name = parameter.metavar if parameter.param_type_name == "argument" else parameter.opts[0]
+        return bad_value(f"{parameter_name} {error.message}", hint=hint)
     message = message.strip()
     return not_sent(ErrorCode.USAGE, message if message.endswith((".", "?")) else f"{message}.", hint=hint)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Connector:
-    """Opens connections and readers. Each exchange is shown under `-v` and `--debug`.
+    """Opens connections and readers. Under `-v` and `--debug` each request is shown with its reply.
 
     `find_sandbox_folder` returns the folder of the sandbox's store, or raises EscrowctlError.
     """
@@ -45,36 +45,37 @@ class Connector:
         self._served: ServedSandbox | None = None
         self._sandbox: Sandbox | None = None
 
-    def find_sandbox(self, line_values: ServiceOptions) -> Service:
-        """Return the sandbox that `sandbox serve` runs; if none runs, open the sandbox in this process.
+    def find_sandbox(self, service_options: ServiceOptions) -> Service:
+        """Return the sandbox as a service. If `sandbox serve` does not run, open the sandbox in this process.
 
-        Raises EscrowctlError: `BAD_VALUE` if `line_values` selects a service too; `STATE_UNUSABLE` or `BUSY` if the
-        sandbox's store cannot be opened.
+        Raises EscrowctlError: `BAD_VALUE` if `service_options` select a real service; `STATE_UNUSABLE` or `BUSY` if
+        the sandbox's store cannot be opened.
         """
-        refuse_other_service(line_values)
+        refuse_other_service(service_options)
         sandbox = self._find_or_open_sandbox()
         served_at = self._served.base_url if self._served else None
         return make_sandbox_service(
-            line_values.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at
+            service_options.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at
         )
 
     def is_in_process(self, service: Service) -> bool:
-        """Whether the service is a sandbox that runs in this process."""
+        """Whether the service is the sandbox, and the sandbox runs in this process."""
         if not service.sandbox:
             return False
         self._find_or_open_sandbox()
         return self._sandbox is not None
 
-    def make_opener(self, service: Service, draw: "DrawWait | None" = None) -> "Callable[[], Connection]":
-        """Return a function that opens a connection for one thread. `draw` shows waits; not for several threads."""
+    def make_opener(self, service: Service, draw_wait: "DrawWait | None" = None) -> "Callable[[], Connection]":
+        """Return a function that opens a connection for one thread. Several threads may not share `draw_wait`."""
         from escrowctl.client.connection import connect, connect_in_process, make_service_context
 
         if service.sandbox:
             self._find_or_open_sandbox()
             if self._sandbox is not None:
-                return partial(connect_in_process, self._sandbox.app, service.key, observe=self._observe)
+                return partial(connect_in_process, self._sandbox.app, service.key, observe=self._observe_exchange)
         context = make_service_context(service)
-        return partial(connect, service, context, monotonic=self._runtime.monotonic, observe=self._observe, draw=draw)
+        monotonic, observe = self._runtime.monotonic, self._observe_exchange
+        return partial(connect, service, context, monotonic=monotonic, observe=observe, draw=draw_wait)
 
     @contextmanager
     def open_reader(self, service: Service) -> "Iterator[Reader]":
@@ -97,7 +98,7 @@ class Connector:
             self._sandbox.deliver()
 
     def close(self) -> None:
-        """Close the sandbox, for other processes to use. A later use opens it again."""
+        """Close the sandbox, so that other processes can use it. The next use opens the sandbox again."""
         if self._sandbox is not None:
             self._sandbox.close()
         self._sandbox = self._served = None
@@ -115,7 +116,7 @@ class Connector:
         assert found is not None
         return found
 
-    def _observe(self, request: "Request", exchange: "Exchange", seconds: float) -> None:
+    def _observe_exchange(self, request: "Request", exchange: "Exchange", seconds: float) -> None:
         self._console.erase()
         if self._options.verbose or self._options.debug:
             self._trace.show(request, exchange, seconds)

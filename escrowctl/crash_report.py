@@ -30,14 +30,14 @@ def write_crash_report(
 ) -> Path | None:
     """Write a report on `error` into `folder`/crashes. Return its path, or None if it cannot be written.
 
-    `words` is the command line. The report contains only those of its words that are in `known_words`.
+    `words` is the command line. The report omits each word that is not in `known_words`.
     """
     moment = timestamp(now)
     path = folder / "crashes" / f"{moment.replace(':', '')}-{os.getpid()}.json"
     with contextlib.suppress(OSError, EscrowctlError):
         make_private_folder(path.parent)
         with os.fdopen(create_file(path), "w", encoding="utf-8") as file:
-            json.dump(_describe(words, error, known_words, moment), file, indent=2)
+            json.dump(_make_report(words, error, known_words, moment), file, indent=2)
             file.write("\n")
         for oldest in sorted(path.parent.glob("*.json"))[:-_MAX_REPORTS]:
             oldest.unlink(missing_ok=True)
@@ -45,8 +45,8 @@ def write_crash_report(
     return None
 
 
-def _describe(words: Sequence[str], error: BaseException, known: frozenset[str], moment: str) -> dict[str, object]:
-    """Return the content of a report. `known` are the known words, `moment` is the time of the failure."""
+def _make_report(words: Sequence[str], error: BaseException, known: frozenset[str], moment: str) -> dict[str, object]:
+    """Return the content of a report. `known` are the words that it may contain. `moment` is the current time."""
     return {
         "escrowctl": __version__,
         "python": platform.python_version(),
@@ -55,12 +55,12 @@ def _describe(words: Sequence[str], error: BaseException, known: frozenset[str],
         "line": [name for word in words if (name := word.partition("=")[0]) in known],
         "exceptions": [
             {"type": f"{type(one).__module__}.{type(one).__qualname__}", "frames": _describe_frames(one.__traceback__)}
-            for one in _list_causes(error)
+            for one in _list_exception_chain(error)
         ],
     }
 
 
-def _list_causes(error: BaseException | None) -> list[BaseException]:
+def _list_exception_chain(error: BaseException | None) -> list[BaseException]:
     found: list[BaseException] = []
     while error is not None and error not in found:
         found.append(error)
@@ -69,7 +69,7 @@ def _list_causes(error: BaseException | None) -> list[BaseException]:
 
 
 def _describe_frames(traceback: TracebackType | None) -> list[str]:
-    """Return `file:line function` for the last frames, the innermost last. File paths start at their package."""
+    """Return `file:line function` for each of the last frames, outermost first. A path starts at its package."""
     found = [(frame.f_code, line) for frame, line in walk_tb(traceback)]
     return [f"{_shorten_path(code.co_filename)}:{line} {code.co_qualname}" for code, line in found[-_MAX_FRAMES:]]
 

@@ -44,7 +44,7 @@ class ExitCode(IntEnum):
     UNKNOWN = 12, "the outcome of a write, sent now or earlier, is unknown; or its result could not be printed"
     WAIT_EXPIRED = 13, "a deadline passed; a release with --wait was accepted but not confirmed: do not repeat it"
     SIGNATURE = 14, "invalid signature, or an event was not forwarded"
-    PARTIAL = 15, "several items: some failed, none unknown"
+    PARTIAL = 15, "several items: some failed, but no outcome is unknown"
     CHECK_FAILED = 16, "a check failed; or a write was accepted, but not with the expected result: do not repeat it"
     LOCAL_STATE = 17, "local state unusable (journal, sandbox store, output); nothing was sent"
     INTERRUPTED = 130, "interrupted (Ctrl-C); no write of this command has an unknown outcome"
@@ -66,7 +66,7 @@ class Outcome(StrEnum):
 
 
 class Effect(StrEnum):
-    """A sentence, without its full stop, about the effects that a failed command did not have.
+    """A sentence, without its full stop, that says what a failed command did not do.
 
     `NOTHING_SENT_NOW`: this command sent nothing, but an earlier one may have sent the same write.
     """
@@ -81,7 +81,7 @@ class Effect(StrEnum):
 
 
 class ErrorCode(StrEnum):
-    """All values of `error.code` in JSON errors. Each has an exit code; several share one."""
+    """All values of `error.code` in JSON errors. Each code has an exit code; several codes may share it."""
 
     exit_code: ExitCode
 
@@ -138,8 +138,8 @@ class ErrorCode(StrEnum):
 class Hint(NamedTuple):
     """One line of advice: a sentence, or a command of escrowctl without the program's name.
 
-    When a command is printed, the program and the options for this service precede it. If it is `bare`, only the
-    program does. `label` says when or why to follow the hint.
+    A command is printed after the program and the options for this service; a `bare` command, only after the
+    program. `label` says when or why to follow the hint.
     """
 
     text: str
@@ -171,11 +171,11 @@ class Invocation(NamedTuple):
 
 
 class EscrowctlError(Exception):
-    """An expected failure: what failed, the outcome if it was a write, and hints for the next command.
+    """An expected failure: what failed, and hints for the next command.
 
-    `message` has one or two sentences. `outcome` is set for writes. `effect` says what did not happen; the printer
-    adds it as a sentence. `facts` are further members of the JSON error (`id`, `http_status`, `request_id`, `entry`,
-    ...), with JSON values. `reason` is finer than `code`: `commands.advice` turns it into hints.
+    `message` has one or two sentences. The printer adds `effect` as the last sentence. `outcome` is set if a write
+    failed. `facts` are further members of the JSON error, such as `http_status`. Their values are JSON values.
+    `reason` names a case for which `commands.advice` adds hints.
     """
 
     def __init__(
@@ -218,7 +218,7 @@ class OutputClosedError(Exception):
 def printing_result(done: str | None, facts: Mapping[str, object] | None = None) -> Iterator[None]:
     """Raise `RESULT_NOT_PRINTED` if the block fails to print the result of a write.
 
-    `done` says which write was done; the message begins with it. If it is None, the block's error is not changed.
+    `done` says which write was done: it begins the message. If `done` is None, the block's error is not changed.
     """
     try:
         yield
@@ -252,8 +252,7 @@ def adding_id(resource_id: str) -> Iterator[None]:
 class Stopped(BaseException):
     """SIGINT, SIGTERM or SIGHUP asked the program to end: `code` is INTERRUPTED or TERMINATED.
 
-    `progress` has sentences about the work done before the signal; it is empty if the interrupted code does not
-    know. `effect` says what did not happen.
+    `progress` has sentences about the work done before the signal, or is empty. `effect` says what was not done.
     """
 
     def __init__(self, code: ErrorCode, progress: str = "", effect: Effect | None = None) -> None:
@@ -272,7 +271,7 @@ def not_sent(
     facts: Mapping[str, object] = MappingProxyType({}),
     reason: str = "",
 ) -> EscrowctlError:
-    """Return an error with the outcome `NOT_SENT`, for a failure before anything was sent."""
+    """Return an error with the outcome `NOT_SENT`, for a failure before a request was sent."""
     return EscrowctlError(code, message, hint=hint, outcome=Outcome.NOT_SENT, effect=effect, facts=facts, reason=reason)
 
 

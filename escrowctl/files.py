@@ -1,7 +1,7 @@
 """Create, check, read and replace the user's files and folders.
 
-New ones are private. escrowctl never changes the mode of an existing file: it uses the file as it is, or
-refuses it. Functions raise OSError, unless their docstring names EscrowctlError.
+New files and folders are private. escrowctl never changes the mode of an existing file: it uses the file
+as it is, or refuses it. Functions raise OSError, unless their docstring names EscrowctlError.
 """
 
 import contextlib
@@ -31,21 +31,22 @@ _KIND_NAMES = {
 
 
 class FileFlaw(NamedTuple):
-    """Why a file or folder is refused. In messages `reason` follows its path. `fix` is a command, or empty."""
+    """Why a file or folder is refused. In messages `reason` follows the path. `fix` is a shell command, if any."""
 
     reason: str
     fix: str = ""
 
 
 class NotRegularError(OSError):
-    """A file is not regular: a link, folder, device, pipe or socket. In messages `strerror` follows its path."""
+    """A file is not regular: a link, folder, device, pipe or socket. In messages `strerror` follows the path."""
 
     def __init__(self, mode: int) -> None:
-        super().__init__(errno.EINVAL, f"is {_KIND_NAMES.get(stat.S_IFMT(mode), 'something else')}, not a regular file")
+        kind = _KIND_NAMES.get(stat.S_IFMT(mode), "something else")
+        super().__init__(errno.EINVAL, f"is {kind}, not a regular file")
 
 
 class TooLargeError(OSError):
-    """A file is larger than allowed. In messages `strerror` follows its path."""
+    """A file is larger than allowed. In messages `strerror` follows the path."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(errno.EFBIG, f"is larger than {limit} bytes")
@@ -73,18 +74,17 @@ def make_folder(folder: Path) -> None:
 def make_private_folder(folder: Path) -> None:
     """Create `folder` and its missing parents durably, with mode 0700 under any umask.
 
-    A link is followed. Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if the folder cannot be created, or if
-    another user owns it or can change it.
+    `folder` may be a link. Raises `STATE_UNUSABLE` if this fails, or if `find_folder_flaw` finds a flaw.
     """
-    with _reporting_unusable(folder):
+    with _reporting_unusable_folder(folder):
         make_folder(folder)
     refuse_shared_folder(folder)
 
 
 def refuse_shared_folder(folder: Path, *, allow_sticky: bool = False) -> None:
-    """Raise EscrowctlError `ErrorCode.STATE_UNUSABLE` if `folder` exists and `find_folder_flaw` finds a flaw."""
+    """Raise EscrowctlError `STATE_UNUSABLE` if `find_folder_flaw` finds a flaw. A missing folder is accepted."""
     flaw = None
-    with _reporting_unusable(folder), contextlib.suppress(FileNotFoundError):
+    with _reporting_unusable_folder(folder), contextlib.suppress(FileNotFoundError):
         flaw = find_folder_flaw(folder, allow_sticky=allow_sticky)
     if flaw is not None:
         raise not_sent(
@@ -93,7 +93,7 @@ def refuse_shared_folder(folder: Path, *, allow_sticky: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def _reporting_unusable(folder: Path) -> Iterator[None]:
+def _reporting_unusable_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -104,7 +104,7 @@ def _reporting_unusable(folder: Path) -> Iterator[None]:
 def create_file(path: Path, mode: int = PRIVATE) -> int:
     """Create a file with this mode under any umask. Return a descriptor for reading and writing.
 
-    Raises FileExistsError if anything exists at `path`, even a dangling link; and OSError.
+    Raises OSError: FileExistsError if anything exists at `path`, even a dangling link.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
@@ -125,10 +125,10 @@ def create_empty_file(path: Path) -> bool:
 
 
 def replace_quickly(path: Path, content: bytes, mode: int = PRIVATE) -> None:
-    """Create the file at `path`, or replace it atomically by a new file. Raises OSError.
+    """Create the file at `path`, or replace it atomically by a new file with this mode. Raises OSError.
 
-    Several processes may do this at once: the last one wins. The file is not synced: a power failure may
-    lose it. If `path` is a link, the link is replaced, not its target.
+    Several processes may replace a file at once: the last one wins. The file is not synced: a power failure may
+    lose the content. If `path` is a link, the link is replaced, not its target.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
@@ -144,9 +144,9 @@ def replace_quickly(path: Path, content: bytes, mode: int = PRIVATE) -> None:
 def replace_durably(path: Path, text: str, *, private: bool = False) -> None:
     """Create the file at `path`, or replace it atomically and durably by a new file.
 
-    The caller holds a lock: only one process may do this at a time. The draft of a killed process is removed. The
-    new file has mode 0600; unless `private`, it gets the mode and owner of the file that it replaces. `path` may not
-    be a link. Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if the new file cannot be written.
+    The caller holds a lock: only one process may replace a file at a time. The new file has mode 0600, or unless
+    `private` the mode and owner of the replaced file. `path` may not be a link. Raises EscrowctlError
+    `ErrorCode.STATE_UNUSABLE` if the new file cannot be written.
     """
     draft = path.with_name(f".{path.name}.new")
     try:
@@ -169,9 +169,9 @@ def unwritable_file(path: Path, error: OSError) -> EscrowctlError:
 
 
 def write_durably(path: Path, content: bytes, *, attributes: os.stat_result | None = None) -> None:
-    """Create a file and sync it to the disk. It has mode 0600, or the mode and owner in `attributes`.
+    """Create a file with mode 0600, or with the mode and owner in `attributes`, and sync the file to the disk.
 
-    Raises FileExistsError if anything exists at `path`; and OSError.
+    Raises OSError: FileExistsError if anything exists at `path`.
     """
     handle = create_file(path)
     try:
@@ -193,7 +193,7 @@ def write_durably(path: Path, content: bytes, *, attributes: os.stat_result | No
 def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
     """Open the regular file at `path` with the `flags` of open(2), and return its descriptor. Never waits.
 
-    Raises NotRegularError for any other kind of file, and for a link unless `follow`; and OSError.
+    Raises OSError: NotRegularError if the file is not regular, or is a link and `follow` is false.
     """
     # O_NONBLOCK: opening a pipe would wait for its other end. It changes nothing for a regular file.
     flags |= os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
@@ -211,7 +211,7 @@ def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
 
 
 def check_regular(path: Path) -> os.stat_result:
-    """Return the status of a regular file. Raises NotRegularError for any other file, even a link; and OSError."""
+    """Return the status of a regular file. Raises OSError: NotRegularError if the file is a link or not regular."""
     status = path.lstat()
     _require_regular(status)
     return status
@@ -220,8 +220,8 @@ def check_regular(path: Path) -> os.stat_result:
 def read_regular(path: Path, *, limit: int, follow: bool = True) -> tuple[bytes, os.stat_result]:
     """Return the content of a regular file, and its status.
 
-    Raises TooLargeError for more than `limit` bytes; NotRegularError for any other kind of file, and for a link
-    unless `follow`; and OSError.
+    Raises OSError: TooLargeError for more than `limit` bytes; NotRegularError if the file is not regular, or is a
+    link and `follow` is false.
     """
     with os.fdopen(open_regular(path, os.O_RDONLY, follow=follow), "rb") as file:
         content = file.read(limit + 1)
@@ -231,7 +231,7 @@ def read_regular(path: Path, *, limit: int, follow: bool = True) -> tuple[bytes,
 
 
 def find_flaw(status: os.stat_result, path: Path, *, forbidden_bits: int = OTHERS_WRITE) -> FileFlaw | None:
-    """Return the flaw if a user other than this one and root owns the file or folder, or has access; else None.
+    """Return a flaw if anyone but this user and root owns the file or folder, or has access to it; else None.
 
     `forbidden_bits` has the mode bits that count as access. `path` is used only in the command that fixes the flaw.
     """
@@ -246,20 +246,20 @@ def find_flaw(status: os.stat_result, path: Path, *, forbidden_bits: int = OTHER
 
 
 def find_folder_flaw(folder: Path, *, allow_sticky: bool = False) -> FileFlaw | None:
-    """Return the flaw if `folder` is no folder, or if a user other than this one and root owns it or can change it.
+    """Return a flaw if `folder` is no folder, or if anyone but this user and root owns or can change it; else None.
 
-    Else return None. Follows links. `allow_sticky`: accept a folder with the sticky bit that others can change, such as
-    /tmp. Raises OSError.
+    Follows links. `allow_sticky`: others may change a folder with the sticky bit, such as /tmp. Raises OSError.
     """
     status = folder.stat()
     if not stat.S_ISDIR(status.st_mode):
-        return FileFlaw(f"is {_KIND_NAMES.get(stat.S_IFMT(status.st_mode), 'a file')}, not a folder")
+        kind = _KIND_NAMES.get(stat.S_IFMT(status.st_mode), "a file")
+        return FileFlaw(f"is {kind}, not a folder")
     shared = allow_sticky and bool(status.st_mode & stat.S_ISVTX)
     return find_flaw(status, folder, forbidden_bits=0 if shared else OTHERS_WRITE)
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync a folder to the disk, so that files just created in it survive a power failure."""
+    """Sync a folder to the disk, so that files just created there survive a power failure."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

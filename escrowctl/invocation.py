@@ -1,4 +1,4 @@
-"""How commands in hints start, and which hints are given if nothing is configured."""
+"""The start of commands in hints, and the hints for a run without a configured service."""
 
 import shlex
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from escrowctl.runtime import Runtime
 
 def read_invocation(runtime: Runtime, options: SharedOptions) -> Invocation:
     """Return the program as it was called, with the options and variables that select this journal and service."""
-    program = shlex.join([*runtime.program, *_list_set_options(("--config", options.config))])
+    program = shlex.join([*runtime.program, *_list_given_options(("--config", options.config))])
     service_options = ["--sandbox"] if options.sandbox else []
-    service_options += _list_set_options(("-p", options.profile), ("--base-url", options.base_url))
+    service_options += _list_given_options(("-p", options.profile), ("--base-url", options.base_url))
     # These variables may be set for this command only. Without them, the pasted command would use another journal.
     program = f"{_format_assignments(runtime, 'ESCROWCTL_HOME', 'ESCROWCTL_CONFIG')} {program}".strip()
     # In the shell of a person who reads a CI job's log, the job's variables are not set.
@@ -28,14 +28,14 @@ def read_invocation(runtime: Runtime, options: SharedOptions) -> Invocation:
 def advise_configuring(runtime: Runtime, words: Sequence[str], command_path: str) -> tuple[Hint, ...]:
     """Return hints for a run without a configured service: log in, or repeat the line `words` in the sandbox.
 
-    `journal` commands get no hint for the sandbox, because its journal does not record real money.
+    `journal` commands get only the first hint: the journal of the sandbox records no real money.
     """
     login_hint = command("auth login", "with an account", bare=True)
     sandbox_hint = Hint(shlex.join([*runtime.program, "--sandbox", *words]), "without an account")
     return (login_hint,) if command_path.split()[1:2] == ["journal"] else (login_hint, sandbox_hint)
 
 
-def _list_set_options(*options: tuple[str, str | None]) -> list[str]:
+def _list_given_options(*options: tuple[str, str | None]) -> list[str]:
     return [word for name, value in options if value is not None for word in (name, value)]
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Journals:
-    """Opens the journal of the user on this machine, or if `sandbox` the journal of the sandbox."""
+    """Opens the journal of this run: the sandbox's if `sandbox`, else this user's journal on this machine."""
 
     def __init__(self, runtime: Runtime, folders: Folders, resolver: Resolver, *, sandbox: bool) -> None:
         self._runtime = runtime
@@ -26,7 +26,7 @@ class Journals:
 
     @property
     def folder(self) -> Path:
-        """The folder of the journal. Raises EscrowctlError `STATE_UNUSABLE` if others can change ESCROWCTL_HOME."""
+        """The folder of the journal. Raises `STATE_UNUSABLE` if another user can change ESCROWCTL_HOME."""
         if self._sandbox:
             return self.sandbox_folder
         self._folders.require_safe_home()
@@ -40,18 +40,18 @@ class Journals:
     def open(self, *, reading: bool, check_pins: bool = True) -> "Journal":
         """Open the journal; the caller closes it. Raises EscrowctlError `JOURNAL_UNUSABLE`.
 
-        `reading`: nothing is created, and the disk may be read-only. Without `check_pins`, the journal is opened
-        even if settings require one with another id.
+        `reading`: nothing is created, and the disk may be read-only. `check_pins`: the journal must have the id
+        that settings require.
         """
         from escrowctl.journal.opening import open_journal
 
-        pins = self._pins if check_pins else ()
+        pins = self._required_ids if check_pins else ()
         return open_journal(self.folder, now=self._runtime.now, read_only=reading, pins=pins)
 
     def guard_live_writes(self, service: Service, console: Console) -> None:
-        """Check the journal before writes to a live service. Warn if other machines may not see its locks.
+        """Check the journal before live writes. Warn if other machines may not see the journal's locks.
 
-        Raises EscrowctlError `JOURNAL_UNUSABLE` in a CI job without earlier writes to the service.
+        Raises EscrowctlError `JOURNAL_UNUSABLE` if a CI job's journal has no create or release at the service.
         """
         if not service.live:
             return
@@ -62,11 +62,11 @@ class Journals:
             console.warn("unshared_locks", f"the journal's folder {reason}")
 
     def require_history(self, service: Service) -> None:
-        """Raise `JOURNAL_UNUSABLE` in a CI job without earlier writes to this live service.
+        """Raise `JOURNAL_UNUSABLE` if a CI job's journal has no create or release at this live service.
 
-        If settings require a journal by its id, there is no such check.
+        Nothing is checked if settings require a journal by its id.
         """
-        if not (service.live and self._runtime.environ.get("CI")) or self._pins:
+        if not (service.live and self._runtime.environ.get("CI")) or self._required_ids:
             return
         from escrowctl.writes.intents import require_history
 
@@ -74,6 +74,6 @@ class Journals:
             require_history(service, journal)
 
     @cached_property
-    def _pins(self) -> tuple[tuple[str, str], ...]:
-        """The journal ids that settings require, each with its source. None are required for the sandbox."""
+    def _required_ids(self) -> tuple[tuple[str, str], ...]:
+        """The journal ids that settings require, each with the setting's source. The sandbox requires none."""
         return () if self._sandbox else self._resolver.find_required_journals()

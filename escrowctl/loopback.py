@@ -1,7 +1,7 @@
 """An HTTP server for this machine: waitress on loopback, one thread, and limits for its connections.
 
-waitress reads and writes the sockets; this thread handles the requests that have arrived, one after
-the other. One commit stores the changes of them all; their answers are sent after it.
+waitress reads and writes the sockets. The same thread then handles the arrived requests one after the
+other. One commit stores the changes of all these requests; then their answers are sent.
 
 A web page can reach loopback under the page's own host name (DNS rebinding, CVE-2025-24010 and
 similar), so the Host header must be a name of this machine.
@@ -28,8 +28,8 @@ from escrowctl.errors import ErrorCode, not_sent
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-Report = Callable[[str, str], object]
-"""A function that reports a refused request. It gets the status of the answer and the reason."""
+ReportRefusal = Callable[[str, str], object]
+"""Reports a refused request. The arguments are the status of the answer and the reason."""
 
 HOST = "127.0.0.1"
 
@@ -47,12 +47,12 @@ _REQUEST_SECONDS = 10.0
 """The time limit for one request, from its first byte to its last, and for one answer."""
 _MAX_REQUEST_BYTES = 2 * 1024 * 1024
 """Larger than the limit of any application here: an application refuses a large body with its own message."""
-_NEVER_SEND_EARLY = 1 << 40
+_MAX_UNSENT_BYTES = 1 << 40
 """`send_bytes`: waitress sends an unfinished answer early once it has this many bytes."""
 
 
 class LoopbackServer:
-    """An HTTP server on `HOST`. It listens once it is created, and answers while `run` runs.
+    """An HTTP server on `HOST`. It listens from its creation on, and answers while `run` runs.
 
     The Host header must be a name of this machine, or one of `hosts` (in lower case).
 
@@ -62,13 +62,13 @@ class LoopbackServer:
     def __init__(self, port: int, *, hosts: frozenset[str] = frozenset()) -> None:
         logging.getLogger("waitress").addHandler(logging.NullHandler())
         self._app: WSGIApplication
-        self._report: Report
+        self._report: ReportRefusal
         self._hosts = _HOST_NAMES | hosts
-        self._arrived: list[Any] = []
+        self._arrived_channels: list[Any] = []
         # Map a connection to the time when its current request or answer began, or when its delayed answer is due.
         self._busy_since: dict[Any, float] = {}
         self._delayed_until: dict[Any, float] = {}
-        self._answering: Any = None
+        self._current_channel: Any = None
         self._map: dict[int, Any] = {}
         self._socket = _listen(port)
         self.base_url = f"http://{HOST}:{self._socket.getsockname()[1]}"
@@ -77,8 +77,8 @@ class LoopbackServer:
             map=self._map,
             sockets=[self._socket],
             # In place of waitress's threads.
-            _dispatcher=SimpleNamespace(add_task=self._arrived.append),
-            send_bytes=_NEVER_SEND_EARLY,
+            _dispatcher=SimpleNamespace(add_task=self._arrived_channels.append),
+            send_bytes=_MAX_UNSENT_BYTES,
             connection_limit=_MAX_CONNECTIONS,
             channel_timeout=_IDLE_SECONDS,
             max_request_body_size=_MAX_REQUEST_BYTES,
@@ -95,12 +95,12 @@ class LoopbackServer:
         should_stop: Callable[[], bool],
         *,
         commit_group: Callable[[], AbstractContextManager[None]],
-        report: Report = lambda _status, _reason: None,
+        report: ReportRefusal = lambda _status, _reason: None,
     ) -> None:
         """Serve until `should_stop`, called a few times a second, returns True. Then finish the open requests.
 
-        `commit_group` returns the commit that the requests of one turn share. On sqlite3.Error none is answered.
-        `report` is called inside `commit_group`, for each request that is refused before it reaches the application.
+        Requests that arrived together share one `commit_group()`. On sqlite3.Error none of them is answered.
+        In the group, `report` is called for each request that is refused before the application gets the request.
         """
         self._app, self._report = app, report
         while not should_stop():
@@ -114,38 +114,38 @@ class LoopbackServer:
 
     def delay_answer(self, seconds: float) -> None:
         """Send the current answer only after this many seconds. Other answers do not wait for it."""
-        self._delayed_until[self._answering] = time.monotonic() + seconds
-        self._answering.writable = lambda: False
+        self._delayed_until[self._current_channel] = time.monotonic() + seconds
+        self._current_channel.writable = lambda: False
 
     def reset_connection(self) -> None:
-        """Let the current connection end with a TCP reset. It ends when the application raises OSError."""
+        """Make the current connection end with a TCP reset, once the application raises OSError."""
         # Closing such a socket sends a reset (socket(7), SO_LINGER).
         no_time = struct.pack("ii", 1, 0)
-        self._answering.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_time)
+        self._current_channel.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_time)
 
     def close(self) -> None:
         """Close every connection, and stop listening."""
         wasyncore.close_all(self._map)
         self._socket.close()
 
-    def _serve_once(self, seconds: float, group: Callable[[], AbstractContextManager[None]]) -> None:
+    def _serve_once(self, max_wait: float, commit_group: Callable[[], AbstractContextManager[None]]) -> None:
         due = min(self._delayed_until.values(), default=math.inf) - time.monotonic()
-        wasyncore.loop(timeout=max(0.0, min(seconds, due)), map=self._map, count=1, use_poll=True)
+        wasyncore.loop(timeout=max(0.0, min(max_wait, due)), map=self._map, count=1, use_poll=True)
         now = time.monotonic()
         for channel in [one for one, until in self._delayed_until.items() if until <= now]:
             del self._delayed_until[channel], channel.writable
         self._close_slow_connections(now)
-        arrived = self._arrived.copy()
-        self._arrived.clear()
+        arrived = self._arrived_channels.copy()
+        self._arrived_channels.clear()
         if not arrived:
             return
         try:
-            with group():
-                for self._answering in arrived:
-                    self._busy_since.pop(self._answering, None)
-                    if flaw := self._answering.requests[0].error:
+            with commit_group():
+                for self._current_channel in arrived:
+                    self._busy_since.pop(self._current_channel, None)
+                    if flaw := self._current_channel.requests[0].error:
                         self._report(f"{flaw.code} {flaw.reason}", f"it is not a valid request ({flaw.body})")
-                    self._answering.service()
+                    self._current_channel.service()
         except sqlite3.Error:
             # Nothing was stored, so the prepared answers are false: close the connections without an answer.
             for channel in arrived:
@@ -154,7 +154,7 @@ class LoopbackServer:
     def _close_slow_connections(self, now: float) -> None:
         """Close connections that take too long to send a request, or to read an answer.
 
-        waitress itself closes only silent connections. One byte a minute would keep a connection open for ever.
+        waitress closes only silent connections. A client could send one byte a minute, and stay connected for ever.
         """
         channels = [one for one in self._server.active_channels.values() if one not in self._delayed_until]
         busy = [one for one in channels if one.request is not None or one.total_outbufs_len]

@@ -1,6 +1,6 @@
 """The entry point: run one command line, and turn every exception into output and an exit code.
 
-At its top, this module imports only what `--version` needs, because scripts call that often.
+At its top, this module imports only what `--version` needs, because scripts often call `escrowctl --version`.
 """
 
 import os
@@ -22,13 +22,13 @@ _GARBAGE_THRESHOLD = 100_000
 
 _VERSION_OPTIONS = frozenset({"--version", "-V"})
 _ALLOWED_WITH_VERSION = frozenset({"--json", "--quiet", "-q", "--no-input", "--debug", "--verbose", "-v"})
-_REPORT_LABEL = "crash report (no amounts, ids or keys)"
+_CRASH_LABEL = "crash report (no amounts, ids or keys)"
 
 
 def main(argv: "Sequence[str] | None" = None, runtime: "Runtime | None" = None) -> int:
     """Run one command line (without the program's name) and return its exit code. Raises nothing."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if _is_version_only(words) and _print_version(as_json="--json" in words):
+    if _asks_only_for_version(words) and _print_version(as_json="--json" in words):
         return 0
     try:
         return int(_run(words, runtime))
@@ -79,7 +79,7 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
             session.console.write_data(_version_text(as_json="--json" in _words_before_dashes(words)))
         # Everything is done and reported: a later signal has nothing left to stop.
         session.signals.hold()
-        _note_defects(session)
+        _report_survived_defects(session)
     except EscrowctlError as error:
         if error.code in (ErrorCode.USAGE, ErrorCode.BAD_VALUE, ErrorCode.BAD_CONFIG):
             # The line may not have been parsed to its end: look for --json in its words.
@@ -94,12 +94,12 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
         # The command did its work. A reader of stdout, such as head, may close it early.
         return ExitCode.OK
     except Exception as error:
-        return _report_defect(session, error)
+        return _report_fatal_defect(session, error)
     return code
 
 
 def _refuse_misplaced_keys(session: "Session") -> None:
-    """Raise EscrowctlError if the environment's API key is in `argv` or in a variable that is not for keys."""
+    """Raise EscrowctlError if the environment's API key is in the line or in a variable that is not for keys."""
     environ = session.runtime.environ
     if environ.get("ESCROWCTL_API_KEY") or environ.get("ESCROWCTL_API_KEY_FILE"):
         session.keys.learn_environment()
@@ -107,36 +107,36 @@ def _refuse_misplaced_keys(session: "Session") -> None:
 
 
 def _deliver_events(session: "Session") -> None:
-    """Deliver the sandbox's events after the command. A failure here does not change its exit code."""
+    """Deliver the sandbox's events after the command. A failed delivery does not change the exit code."""
     try:
         if session.options.sandbox:
             session.connector.deliver_events()
     except Exception as error:
         session.defects.append(error)
-        _note_defects(session)
+        _report_survived_defects(session)
 
 
-def _report_defect(session: "Session", error: Exception) -> int:
+def _report_fatal_defect(session: "Session", error: Exception) -> int:
     from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
 
-    report = _record_defect(session, error)
+    report = _write_crash_report(session, error)
     message = f"internal error in escrowctl ({type(error).__name__})."
-    report_hint = [Hint(str(report), _REPORT_LABEL)] if report else []
+    report_hint = [Hint(str(report), _CRASH_LABEL)] if report else []
     hint = (command("journal list", "first check what was sent"), *report_hint)
     return _report_error(session, EscrowctlError(ErrorCode.DEFECT, message, hint=hint))
 
 
-def _note_defects(session: "Session") -> None:
-    """Write a note and a crash report for each defect that did not end the run."""
+def _report_survived_defects(session: "Session") -> None:
+    """Write a note and a crash report for each internal error that did not end the run."""
     for error in session.defects:
-        report = _record_defect(session, error)
+        report = _write_crash_report(session, error)
         message = f"escrowctl continued after an internal error ({type(error).__name__})"
-        session.console.note("defect", message + (f"; {_REPORT_LABEL}: {report}" if report else ""), important=True)
+        session.console.note("defect", message + (f"; {_CRASH_LABEL}: {report}" if report else ""), important=True)
     session.defects.clear()
 
 
-def _record_defect(session: "Session", error: BaseException) -> "Path | None":
-    """Write a crash report, and under `--debug` the traceback. Return the report's path, or None if that fails."""
+def _write_crash_report(session: "Session", error: BaseException) -> "Path | None":
+    """Write a crash report, and under `--debug` the traceback. Return its path, or None if it cannot be written."""
     import contextlib
 
     _report_traceback(session, error)
@@ -173,7 +173,7 @@ def _report_error(session: "Session", error: "EscrowctlError") -> int:
     # The error may quote a stored key that was typed by mistake.
     with contextlib.suppress(Exception):
         session.learn_stored_keys()
-    _note_defects(session)
+    _report_survived_defects(session)
     if entry := error.facts.get("entry"):
         session.completion_cache.add_journal_names("entry", [str(entry)])
     if error.reason:
@@ -189,13 +189,13 @@ def _report_error(session: "Session", error: "EscrowctlError") -> int:
     return error.exit_code
 
 
-def _is_version_only(words: list[str]) -> bool:
+def _asks_only_for_version(words: list[str]) -> bool:
     given = set(words)
     return bool(given & _VERSION_OPTIONS) and given <= _VERSION_OPTIONS | _ALLOWED_WITH_VERSION
 
 
 def _print_version(*, as_json: bool) -> bool:
-    """Print the version and return True. If it cannot be printed, return False: `_run` then reports why."""
+    """Print the version and return True. If printing fails, return False: `_run` then reports the failure."""
     if sys.stdout is None:
         # Closed before the program began.
         return False

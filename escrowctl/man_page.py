@@ -10,14 +10,14 @@ from escrowctl.completion.tree import Flag, Node
 from escrowctl.topics.topic import TOPICS, read_topic
 
 _COLUMNS, _INDENT = 80, 9
-_AFTER_SUMMARY = "Every command also takes the options in the section OPTIONS below."
-_GLYPHS = {"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti", '"': "\\(dq"}
+_SHARED_OPTIONS_NOTE = "Every command also takes the options in the section OPTIONS below."
+_TROFF_ESCAPES = {"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti", '"': "\\(dq"}
 """Maps each character that troff would change or drop to its escape."""
 _HEADING = re.compile(r"[A-Z][A-Z ,]+")
 
 
 def render(nodes: list[Node]) -> str:
-    """Return the manual page. `nodes` is the command tree, root first. Every command has the root's options too."""
+    """Return the manual page. `nodes` is the command tree, root first. Every command has the root's options."""
     root, *others = nodes
     lines = [
         f'.TH ESCROWCTL 1 "" "escrowctl {__version__}" "User Commands"',
@@ -28,7 +28,7 @@ def render(nodes: list[Node]) -> str:
             f"escrowctl \\- {_escape(root.summary[0].lower() + root.summary[1:].rstrip('.'))}",
         ),
         *(".SH SYNOPSIS", f"\\fBescrowctl\\fR {_escape('[OPTIONS] COMMAND [ARGS]...')}"),
-        *(".SH DESCRIPTION", *_format_text(f"{root.text}\n\n{_AFTER_SUMMARY}")),
+        *(".SH DESCRIPTION", *_format_text(f"{root.text}\n\n{_SHARED_OPTIONS_NOTE}")),
         ".SH COMMANDS",
         *(line for node in others if not node.is_group for line in _format_command(node, shared=root.flags)),
     ]
@@ -59,11 +59,11 @@ def _format_text(text: str) -> Iterator[str]:
             yield from (".TP", *(_escape(line.strip()) for line in lines))
         else:
             yield from (".PP", *map(_escape, plain))
-            yield from _format_unfilled(indented)
+            yield from _format_fixed_lines(indented)
 
 
-def _format_unfilled(lines: list[str]) -> Iterator[str]:
-    """Yield man(7) source for lines that troff must not join. They are indented less if one is too long."""
+def _format_fixed_lines(lines: list[str]) -> Iterator[str]:
+    """Yield man(7) source for lines that troff must not join. A line that is too long reduces the indent of all."""
     if lines:
         kept = textwrap.dedent("\n".join(lines)).split("\n")
         indent = min(_INDENT, _COLUMNS - max(map(len, kept)))
@@ -71,6 +71,6 @@ def _format_unfilled(lines: list[str]) -> Iterator[str]:
 
 
 def _escape(text: str) -> str:
-    """Return the text with escapes, so that troff prints it unchanged: shells can read a printed `-`."""
-    escaped = "".join(_GLYPHS.get(character, character) for character in text)
+    """Return the text with escapes, so that troff prints each character unchanged."""
+    escaped = "".join(_TROFF_ESCAPES.get(character, character) for character in text)
     return f"\\&{escaped}" if escaped.startswith(".") else escaped

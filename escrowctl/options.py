@@ -1,7 +1,7 @@
 """The shared options, which every command accepts before and after its name.
 
-Typer accepts an option only if the command declares it. To declare these on every command of the tree would cost
-each start some 30 ms. So a command declares them when it is parsed or prints its help.
+Typer accepts an option only if the command declares the option. Declaring the shared options on every command would
+cost each start some 30 ms. So a command declares them only when it is parsed or prints its help.
 """
 
 from functools import partial
@@ -37,7 +37,7 @@ FIELD_NAMES = (
 """The names that `--fields` accepts: known fields of records, and columns of the journal, events and batches."""
 
 
-_SHARED_OPTIONS = "Shared options (--json, -p NAME, --sandbox, ...): escrowctl help options"
+_SHARED_OPTIONS_LINE = "Shared options (--json, -p NAME, --sandbox, ...): escrowctl help options"
 
 
 class SharedOptions:
@@ -76,13 +76,13 @@ def _store_value(context: Any, option: Any, value: Any) -> None:
     options = _find_session(context).options
     if option.name in options.given:
         # Once before the command and once after it also counts as twice.
-        raise _given_twice(option)
+        raise _make_given_twice_error(option)
     if not option.is_flag:
         options.given.add(option.name)
     setattr(options, option.name, value)
 
 
-def _given_twice(option: Any) -> EscrowctlError:
+def _make_given_twice_error(option: Any) -> EscrowctlError:
     return bad_value(f"{option.opts[0]} is given twice: give it once.")
 
 
@@ -129,24 +129,24 @@ def _show_help(context: Any, _option: Any, value: Any) -> None:
 def make_shared_options() -> list[TyperOption]:
     """Return new instances of the shared options, for one command."""
 
-    def value(*names: str, store: Any = _store_value, **settings: Any) -> TyperOption:
+    def option(*names: str, store: Any = _store_value, **settings: Any) -> TyperOption:
         return TyperOption(param_decls=list(names), callback=store, expose_value=False, **settings)
 
-    flag = partial(value, is_flag=True, default=False)
+    flag = partial(option, is_flag=True, default=False)
     return [
-        value("--profile", "-p", help="The profile in config.toml to use.", metavar="NAME"),
+        option("--profile", "-p", help="The profile in config.toml to use.", metavar="NAME"),
         flag("--sandbox", help="Use the built-in sandbox: no network, no real money."),
-        value("--base-url", help="The service's base URL.", metavar="URL"),
-        value("--config", help="Use this config file.", metavar="FILE"),
-        value("--timeout", help="Time limit for one attempt of a request.", metavar="SECONDS", type=float),
+        option("--base-url", help="The service's base URL.", metavar="URL"),
+        option("--config", help="Use this config file.", metavar="FILE"),
+        option("--timeout", help="Time limit for one attempt of a request.", metavar="SECONDS", type=float),
         flag("--json", help="Print JSON on stdout, and JSON lines on stderr.", store=_store_format),
         flag("--table", help="Print tables even into a pipe, such as to less.", store=_store_format),
         flag("--csv", help="Print CSV with a header.", store=_store_format),
-        value(
+        option(
             "--fields", help="Show these fields only, such as id,status,amount.", metavar="NAMES", store=_store_fields
         ),
         flag("--raw", help="Print the service's complete reply as JSON, also that of an error.", store=_store_format),
-        value("--color", help="Use colors: auto, always or never.", metavar="WHEN", store=_store_color),
+        option("--color", help="Use colors: auto, always or never.", metavar="WHEN", store=_store_color),
         flag("--quiet", "-q", help="Print only ids or values of --fields; few notes.", store=_store_format),
         flag("--verbose", "-v", help="Print a line for each request."),
         flag("--debug", help="Print requests and replies (secrets as ***), and tracebacks."),
@@ -157,7 +157,7 @@ def make_shared_options() -> list[TyperOption]:
 
 
 class _SharedOptionsMixin:
-    """Mixin of a command: adds the shared options to its own, when they are first needed."""
+    """Mixin of a command: adds the shared options to the command's own options at the first use."""
 
     _all_params: list[Any] | None = None
 
@@ -169,12 +169,12 @@ class _SharedOptionsMixin:
         return self._all_params
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse `args` and return the rest. Raises EscrowctlError `BAD_VALUE` if an option gets two values."""
+        """Parse `args` and return the words that are left. Raises `BAD_VALUE` if an option is given two values."""
         _find_session(ctx).command = ctx.command_path
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))  # type: ignore[attr-defined] # as above
         for option in order:
             if order.count(option) > 1 and not option.multiple and not getattr(option, "is_flag", True):
-                raise _given_twice(option)
+                raise _make_given_twice_error(option)
         rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc] # as above
         return rest
 
@@ -196,7 +196,7 @@ class SharedCommand(_SharedOptionsMixin, TyperCommand):
                 for one in parameters
             ]:
                 formatter.write_dl(rows)
-            formatter.write_text(_SHARED_OPTIONS)
+            formatter.write_text(_SHARED_OPTIONS_LINE)
 
 
 class SharedGroup(_SharedOptionsMixin, TyperGroup):
@@ -206,7 +206,7 @@ class SharedGroup(_SharedOptionsMixin, TyperGroup):
         """Write the commands, and a line that names the shared options."""
         self.format_commands(ctx, formatter)
         formatter.write_paragraph()
-        formatter.write_text(_SHARED_OPTIONS)
+        formatter.write_text(_SHARED_OPTIONS_LINE)
 
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 _MAX_HEAD_BYTES = 65_536
-_STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r]")
+_STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r]")
 _HEAD_END = b"\r\n\r\n"
 
 
@@ -47,7 +47,7 @@ def post_once(
 ) -> int:
     """Send a POST once and return the status of the reply. Raises PostError.
 
-    The call takes at most `seconds`. It follows no redirect and reads no body of a reply.
+    The call takes at most `seconds`. No redirect is followed, and no body of a reply is read.
     """
     end = monotonic() + seconds
 
@@ -77,7 +77,7 @@ def _format_request(target: Target, headers: Iterable[tuple[str, str]], body: by
 
 
 def _read_status(connection: socket.socket, seconds_left: Callable[[], float]) -> int:
-    """Return the status of the answer, once its headers are complete. 1xx answers are skipped: another one follows.
+    """Return the status of the final answer, once its headers are complete. Skip the 1xx answers before it.
 
     Raises OSError, and ValueError if no complete HTTP answer arrives.
     """
@@ -86,7 +86,7 @@ def _read_status(connection: socket.socket, seconds_left: Callable[[], float]) -
         connection.settimeout(seconds_left())
         received = connection.recv(_MAX_HEAD_BYTES)
         head += received
-        while _HEAD_END in head and (found := _STATUS.match(head)):
+        while _HEAD_END in head and (found := _STATUS_LINE.match(head)):
             if not found[1].startswith(b"1"):
                 return int(found[1])
             head = head.partition(_HEAD_END)[2]

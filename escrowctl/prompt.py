@@ -1,4 +1,4 @@
-"""Questions to the operator at the terminal, or the reason why none can be asked."""
+"""Questions to the operator at the terminal, or the reason why no question can be asked."""
 
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ _MAX_QUOTED = 80
 
 
 def confirmation_needed(why: str, flag: str, hint: str = "") -> EscrowctlError:
-    """Return a `CONFIRMATION_NEEDED` error with the message `why`. Its hint says that `flag` confirms."""
+    """Return a `CONFIRMATION_NEEDED` error with the message `why`. A hint to use `flag` precedes `hint`."""
     confirm = f"to confirm without a question: repeat the command with {flag}"
     return not_sent(ErrorCode.CONFIRMATION_NEEDED, f"{why}.", hint=(confirm, hint))
 
@@ -33,7 +33,7 @@ class Prompt:
 
     @property
     def obstacle(self) -> str | None:
-        """The reason why no question can be asked, in words that follow "but". None if one can be asked."""
+        """The reason why no question can be asked, in words that follow "but"; None if there is no obstacle."""
         runtime = self._runtime
         if self._options.no_input:
             return "--no-input is set"
@@ -46,8 +46,8 @@ class Prompt:
     def confirm(self, lines: list[str], word: str, *, why: str, declined: str, hint: str = "") -> None:
         """Show `lines`, which describe the write, and ask the operator to type `word`.
 
-        Raises EscrowctlError with `hint`: `DECLINED` for any other answer, with `declined` in the message;
-        `CONFIRMATION_NEEDED` if no question can be asked, with `why` in the message.
+        Raises EscrowctlError with `hint`: `DECLINED` with the message `declined` if the answer is not `word`;
+        `CONFIRMATION_NEEDED` with the message `why` if no question can be asked.
         """
         if obstacle := self.obstacle:
             raise confirmation_needed(f"{why}, but {obstacle}", "--yes", hint)
@@ -62,7 +62,7 @@ class Prompt:
             raise not_sent(ErrorCode.DECLINED, f"{why_not}: {declined}.", hint=hint)
 
     def ask(self, *lines: str) -> str:
-        """Return the answer, stripped. Call only if `obstacle` is None. Raises `DECLINED` if the input ends."""
+        """Show `lines` and return the stripped answer. `obstacle` must be None. Raises `DECLINED` if input ends."""
         return _require_answer(self._ask(list(lines))).strip()
 
     def ask_secret(self, *lines: str) -> str:

@@ -1,4 +1,4 @@
-"""The ready file: a server of escrowctl writes its address into it once it accepts requests, for other programs."""
+"""The ready file: a server of escrowctl writes its address there for other programs, once requests are accepted."""
 
 import contextlib
 import json
@@ -9,16 +9,16 @@ from pathlib import Path
 from escrowctl.errors import ErrorCode, bad_value, not_sent
 from escrowctl.files import read_regular, replace_quickly
 
-_MAX_BYTES = 4096
+_MAX_READY_FILE_BYTES = 4096
 
 
 def refuse_other_file(path: Path, *, keys: frozenset[str]) -> None:
-    """Raise `ErrorCode.BAD_VALUE` if `path` exists and is no earlier ready file: no JSON object with these keys."""
+    """Raise `ErrorCode.BAD_VALUE` if `path` exists, unless its content is a JSON object with these `keys`."""
     if not os.path.lexists(path):
         return
     document = None
     with contextlib.suppress(ValueError, RecursionError):
-        document = json.loads(_read(path))
+        document = json.loads(_read_ready_file(path))
     if not isinstance(document, dict) or document.keys() != keys:
         raise bad_value(f"--ready-file {path} exists and is not a ready file of escrowctl: name another file.")
 
@@ -27,7 +27,7 @@ def refuse_other_file(path: Path, *, keys: frozenset[str]) -> None:
 def ready_file_written(path: Path, text: str) -> Iterator[None]:
     """Write `text` into the ready file, mode 0600. After the block, delete the file if it is unchanged.
 
-    Raises `ErrorCode.STATE_UNUSABLE` if it cannot be written.
+    Raises `ErrorCode.STATE_UNUSABLE` if the file cannot be written.
     """
     try:
         replace_quickly(path, text.encode())
@@ -38,14 +38,14 @@ def ready_file_written(path: Path, text: str) -> Iterator[None]:
     try:
         yield
     finally:
-        if _read(path) == text.encode():
+        if _read_ready_file(path) == text.encode():
             with contextlib.suppress(OSError):
                 path.unlink()
 
 
-def _read(path: Path) -> bytes:
-    """Return the content of a file. It is empty if the file is a link, unreadable or too large."""
+def _read_ready_file(path: Path) -> bytes:
+    """Return the content of a file; b"" if the file is a link, unreadable or too large."""
     try:
-        return read_regular(path, limit=_MAX_BYTES, follow=False)[0]
+        return read_regular(path, limit=_MAX_READY_FILE_BYTES, follow=False)[0]
     except OSError:
         return b""

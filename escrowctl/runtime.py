@@ -18,7 +18,7 @@ from escrowctl.errors import bad_value
 
 
 class _ClosedStream(io.StringIO):
-    """A stream that was closed before the program began (`>&-`). Python has None in its place."""
+    """Replaces `sys.stdout` or `sys.stderr` if Python found the stream closed (`>&-`) and set it to None."""
 
     def write(self, _text: str) -> int:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
@@ -62,7 +62,7 @@ class Runtime:
         self.sleep = sleep
         self.new_uuid = new_uuid
         self.chance = random_fraction
-        self._called = program_words
+        self._program_words = program_words
 
     @cached_property
     def _run_prefix(self) -> str:
@@ -74,11 +74,11 @@ class Runtime:
 
     @cached_property
     def program(self) -> tuple[str, ...]:
-        """The words that start this program again: its name if PATH leads to this file, else its path.
+        """The words that start this program from a shell: its name if PATH finds this program, else its path.
 
-        A link and its target are different files here: a virtual environment's python is a link to the system's.
+        Folders are compared, and not files: a virtual environment's python is a link to the system's python.
         """
-        path, *rest = self._called
+        path, *rest = self._program_words
         name = Path(path).name
         found = shutil.which(name, path=self.environ.get("PATH")) if path != name else None
         with suppress(OSError):
@@ -109,8 +109,8 @@ def forbid_core_dumps() -> None:
 def without_echo(stdin: TextIO) -> Iterator[None]:
     """Turn echo off for the terminal at `stdin` during the block.
 
-    Raises EscrowctlError `BAD_VALUE` if echo cannot be turned off. A stream without a file descriptor has
-    no echo: nothing is done.
+    Raises EscrowctlError `BAD_VALUE` if turning echo off fails. A stream without a file descriptor has no
+    echo: the block runs unchanged.
     """
     import termios  # noqa: PLC0415 - only a question for a key needs it
 
@@ -138,13 +138,13 @@ def timestamp(moment: datetime) -> str:
 
 
 _FEW_SECONDS, _MANY_SECONDS = 90, 5400
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+_AGE_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def describe_age(earlier: str, now: datetime) -> str:
-    """Return the age of a timestamp in its largest unit: `20 s ago`, `3 min ago`; `in 2 h` if it is later."""
+    """Return the age of a timestamp in its largest unit, such as `3 min ago`; `in 2 h` if it is after `now`."""
     seconds = int((now - datetime.fromisoformat(earlier)).total_seconds())
-    size, unit = next(((size, unit) for size, unit in _UNITS if abs(seconds) >= size), (1, "s"))
+    size, unit = next(((size, unit) for size, unit in _AGE_UNITS if abs(seconds) >= size), (1, "s"))
     length = f"{abs(seconds) // size} {unit}"
     return f"in {length}" if seconds < 0 else f"{length} ago"
 

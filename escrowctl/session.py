@@ -79,9 +79,9 @@ class Session:
         return Prompt(self.runtime, self.signals, self.options, self.console)
 
     def show(self, view: "View", *, done: str | None = None, facts: "Mapping[str, object] | None" = None) -> None:
-        """Show one view. If it is the result of a write, `done` says which one, for the error message.
+        """Show one view. If the view is the result of a write, `done` says which write was done.
 
-        Raises EscrowctlError: `RESULT_NOT_PRINTED`, with `facts`, if the result of a write cannot be printed;
+        Raises EscrowctlError: `RESULT_NOT_PRINTED` with `facts`, if the result of a write cannot be printed;
         `BAD_VALUE` under `-q` if the reply to a read contains no known id.
         """
         prints_ids = self.options.quiet and not self.options.fields
@@ -120,13 +120,13 @@ class Session:
 
         return CompletionCache(lambda: self.folders.cache, sandbox=self.options.sandbox)
 
-    def remember_ids(self, kind: str, found: "Mapping[str | None, JsonValue]") -> None:
-        """Store ids of a kind (`transaction`, `user`) for shells to offer. `found` maps id to status, or None."""
+    def remember_ids(self, kind: str, statuses: "Mapping[str | None, JsonValue]") -> None:
+        """Store ids of a kind (`transaction`, `user`) for shells to offer. `statuses` maps id to status."""
         if self.options.base_url is None:
-            self.completion_cache.add_ids(kind, found, self.service)
+            self.completion_cache.add_ids(kind, statuses, self.service)
 
     def remember_profiles(self, *, default: str | None = None) -> None:
-        """Store the names of the profiles, and of the `default` one, for shells to offer. Not under `--config`."""
+        """Store the names of the profiles and the default one for shells to offer. Not under `--config`."""
         with suppress(EscrowctlError):
             if (config := self.resolver.config) is not None and self.options.config is None:
                 self.completion_cache.set_profiles(config.profiles, default or config.default_profile)
@@ -170,9 +170,9 @@ class Session:
 
     @cached_property
     def service(self) -> "Service":
-        """The service of this run. A note announces it once if it is live or the sandbox.
+        """The service of this run. If the service is live or the sandbox, a note says so once.
 
-        Raises EscrowctlError: `NOT_CONFIGURED`, `KEY_MISSING`; `BAD_VALUE`, `BAD_CONFIG` for bad or conflicting values.
+        Raises `NOT_CONFIGURED`, `KEY_MISSING`; `BAD_VALUE`, `BAD_CONFIG` for bad or conflicting values.
         """
         if self.options.sandbox:
             service = self.connector.find_sandbox(self.line_values)
@@ -238,7 +238,7 @@ class Session:
 
     @cached_property
     def journal(self) -> "Journal":
-        """The journal of this run, created if needed. Raises `JOURNAL_UNUSABLE`, also if another is required."""
+        """The run's journal, created if needed. Raises `JOURNAL_UNUSABLE`, also if settings require another one."""
         self.may_have_written = True
         return self._opened.enter_context(closing(self.journals.open(reading=False)))
 

@@ -12,7 +12,7 @@ from types import FrameType
 
 from escrowctl.errors import ErrorCode, Stopped
 
-_CODES = {
+_ERROR_CODES = {
     signal.SIGINT: ErrorCode.INTERRUPTED,
     signal.SIGTERM: ErrorCode.TERMINATED,
     signal.SIGHUP: ErrorCode.TERMINATED,
@@ -32,10 +32,10 @@ class Signals:
 
         A signal that is ignored at the start stays ignored: a shell does that with SIGINT for a background
         job of a script (POSIX.1-2017, XCU 2.11).
-        `until_exit`: the process ends after the block. Signals are then ignored: none may change the exit code.
+        `until_exit`: the process ends after the block. Then signals are ignored: none may change the exit code.
         """
-        ignored = {number for number in _CODES if signal.getsignal(number) is signal.SIG_IGN}
-        previous = {number: signal.signal(number, self._handle) for number in _CODES.keys() - ignored}
+        ignored = {number for number in _ERROR_CODES if signal.getsignal(number) is signal.SIG_IGN}
+        previous = {number: signal.signal(number, self._handle) for number in _ERROR_CODES.keys() - ignored}
         try:
             yield
         finally:
@@ -44,10 +44,10 @@ class Signals:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold signals back during the block. If one came, raise `Stopped` at the end of the outermost block.
+        """Hold signals back during the block. If a signal came, raise `Stopped` at the end of the outermost block.
 
-        If the block fails, its error is raised instead, because it says more, and signals stay held. The caller
-        reports the error. If the program goes on, the caller then calls `resume`.
+        If the block raises an error, signals stay held while the caller reports the error. If the program goes on
+        after the report, the caller calls `resume`.
         """
         outer, self._holding = self._holding, True
         yield
@@ -60,7 +60,7 @@ class Signals:
         self._holding = True
 
     def resume(self) -> None:
-        """Stop holding signals back. Raise `Stopped` if one came before."""
+        """Stop holding signals back. Raise `Stopped` if a signal is pending."""
         self._holding = False
         self.raise_pending()
 
@@ -75,11 +75,11 @@ class Signals:
             self._holding = outer
 
     def remember(self, stopped: Stopped) -> None:
-        """Keep the signal of a caught `Stopped` pending, until the caller has reported its result."""
+        """Make the signal of a caught `Stopped` pending again, so that a result can be reported first."""
         self.pending = stopped.code
 
     def take_pending(self) -> ErrorCode | None:
-        """Return the code of the pending signal, and forget it; else None. After a signal the caller must end."""
+        """Return the code of the pending signal and forget the signal. None: no signal is pending."""
         code, self.pending = self.pending, None
         return code
 
@@ -89,7 +89,7 @@ class Signals:
             raise Stopped(code)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        code = _CODES[signal.Signals(number)]
+        code = _ERROR_CODES[signal.Signals(number)]
         if number == signal.SIGHUP:
             # For one hang-up, both the kernel and the shell may send a SIGHUP.
             signal.signal(number, signal.SIG_IGN)

@@ -12,7 +12,7 @@ BUSY_SECONDS = 10.0
 def connect(path: Path, *, seconds: float = BUSY_SECONDS, any_thread: bool = False) -> sqlite3.Connection:
     """Return a connection in autocommit mode, so that no transaction is open by accident. Raises sqlite3.Error.
 
-    `path` exists already. Only this thread may use the connection, unless `any_thread`.
+    The file must exist. Statements wait `seconds` for locks. `any_thread`: any thread may use the connection.
     """
     return sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=not any_thread)
 
@@ -20,7 +20,7 @@ def connect(path: Path, *, seconds: float = BUSY_SECONDS, any_thread: bool = Fal
 def sync_every_commit(database: sqlite3.Connection) -> None:
     """Use a rollback journal and sync each commit: safe for several processes with every version of SQLite.
 
-    A write-ahead log that two connections share can be reset before SQLite 3.51.3 (sqlite.org/wal.html, section 11).
+    Before SQLite 3.51.3, two users of a write-ahead log can damage a file (sqlite.org/wal.html, section 11).
     """
     database.execute("PRAGMA journal_mode = TRUNCATE").fetchall()
     database.execute("PRAGMA synchronous = EXTRA")
@@ -46,7 +46,7 @@ def read_version(database: sqlite3.Connection) -> int:
 
 
 def create_tables_once(database: sqlite3.Connection, version: int, create: Callable[[sqlite3.Connection], None]) -> int:
-    """If the file is new, let `create` make its tables, in one transaction. Return its format's version."""
+    """If the file is new, call `create` and store `version`, in one transaction. Return the file's version."""
     if read_version(database) == 0:
         with transaction(database):
             # Read again: another process may have created them.

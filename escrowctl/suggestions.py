@@ -26,18 +26,18 @@ _VERB_SYNONYMS = (
 )
 """Groups of verbs with the same meaning. If a word is in several groups, the first one counts."""
 
-_ARGUMENT = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./-]{0,39}", re.ASCII)
+_SAFE_ARGUMENT = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./-]{0,39}", re.ASCII)
 """Matches an argument that a suggestion may repeat."""
 
 _MIN_SIMILARITY = 0.75
 """A word less similar than this is no typo of a command. A lower value would take "secret" for "create"."""
 
-Tree = Mapping[str, Sequence[str]]
+CommandTree = Mapping[str, Sequence[str]]
 """Maps each noun to its verbs. A command without a noun is a key without verbs."""
 
 
-def suggest_line(words: Sequence[str], tree: Tree) -> str | None:
-    """Return the command that was probably meant, with the arguments before any option; None if none is similar."""
+def suggest_line(words: Sequence[str], tree: CommandTree) -> str | None:
+    """Return the command that was probably meant, with the arguments before the first option; else None."""
     words = [*takewhile(lambda word: not word.startswith("-"), words)]
     first, second, *_ = *words, ""
     noun, later = _find_noun(first, tree), _find_noun(second, tree)
@@ -60,12 +60,12 @@ def suggest_json(words: Sequence[str], option: str) -> list[str] | None:
     return [*words[:place], "--json", *words[place + (2 if words[place] == option else 1) :]]
 
 
-def _find_noun(word: str, tree: Tree) -> str:
+def _find_noun(word: str, tree: CommandTree) -> str:
     return word if word in tree else next((noun for noun, others in _NOUN_SYNONYMS.items() if word in others), "")
 
 
 def _find_verb(word: str, verbs: Sequence[str]) -> str | None:
-    """Return the verb in `verbs` that a word means: the word itself, or a synonym; None if there is none."""
+    """Return the verb in `verbs` that `word` means: the word itself or a synonym; else None."""
     same = next((group for group in _VERB_SYNONYMS if word in group), ())
     return word if word in verbs else next((verb for verb in same if verb in verbs), None)
 
@@ -76,5 +76,5 @@ def _find_similar_verb(word: str, verbs: Sequence[str]) -> str | None:
 
 def _join_command(noun: str, verb: str, rest: Sequence[str]) -> str:
     # A word after `auth` may be a key: it is not shown again.
-    typed = () if noun == "auth" else filter(_ARGUMENT.fullmatch, rest)
+    typed = () if noun == "auth" else filter(_SAFE_ARGUMENT.fullmatch, rest)
     return " ".join((noun, verb, *typed))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import IO, BinaryIO, NamedTuple
 
-from escrowctl.batch.rows import REJECTED, RESULT, RowContent, RowKind, check_row, decode_row, list_misspelled
+from escrowctl.batch.rows import REASON_COLUMN, RESULT, RowContent, RowKind, check_row, decode_row, list_misspelled
 from escrowctl.batch.table import Flaw, NotRowsError, Row, Table, cell_text
 from escrowctl.config.service import Service
 from escrowctl.contract.money import sum_exactly
@@ -16,10 +16,10 @@ from escrowctl.errors import ErrorCode, bad_value, not_sent
 
 MOST_FLAWS = 1000
 """The most flaws that are shown of one file."""
-_SEARCH_CHARACTERS = 64 * 1024
+_SEARCHED_AT_ONCE = 64 * 1024
 _HASH_BYTES = 8
 _KEY_DIGITS = 16
-_MAX_NAMED = 20
+_MAX_LISTED_COLUMNS = 20
 
 
 class Sum(NamedTuple):
@@ -39,16 +39,16 @@ def count_rows(count: int) -> str:
 
 
 def add_row(sums: dict[str, Sum], row: RowContent) -> None:
-    """Add a row to the sums by currency. A release without an amount in the file is under ""."""
+    """Add a row to the sums by currency. A release without an amount in the file counts under ""."""
     currency = row.currency or ""
     sums[currency] = sums.get(currency, Sum()).plus(1, Decimal(row.amount or 0))
 
 
 class CheckedFile:
-    """The valid rows of a file, in their order, and the flaws of the others. Close it: it has a temporary file.
+    """The valid rows of a file, in a temporary file, and the flaws of the invalid rows. Call `close` at the end.
 
-    `sums` are by currency. `has_keys`: every row has a key (its reference or id). `flaws` are the first
-    `MOST_FLAWS` flaws. `rows` counts the stored rows, `flawed_rows` the rows with flaws, and `rows_read` all rows.
+    `sums` maps currency to `Sum`. `has_keys`: every stored row has a key (its reference or id). `flaws` has about
+    the first `MOST_FLAWS` flaws. `rows` counts stored rows, `flawed_rows` rows with flaws, `rows_read` all rows.
     """
 
     def __init__(self, kind: RowKind, service: Service) -> None:
@@ -73,11 +73,11 @@ class CheckedFile:
         return self._hash.hexdigest()
 
     def may_have_key(self, key: str) -> bool:
-        """Whether a row has this key. Only hashes are compared: two different keys hardly ever have equal ones."""
+        """Whether a row has this key or, which hardly ever happens, a different key with the same hash."""
         return self._hash_key(key) in self._first_lines
 
-    def take(self, found: Row | Flaw) -> None:
-        """Store a row, or its flaws. Raises EscrowctlError `STATE_UNUSABLE` if the disk is full."""
+    def check_and_store(self, found: Row | Flaw) -> None:
+        """Check a row, and store it or its flaws. Raises EscrowctlError `STATE_UNUSABLE` if the disk is full."""
         self.rows_read += 1
         if isinstance(found, Flaw):
             self._add_flaws(found.line, found.why)
@@ -100,11 +100,11 @@ class CheckedFile:
         self.has_keys &= row.key is not None
         self._unsearched.append((found.line, text))
         self._unsearched_size += len(text)
-        if self._unsearched_size > _SEARCH_CHARACTERS:
+        if self._unsearched_size > _SEARCHED_AT_ONCE:
             self.flag_api_keys()
 
     def flag_api_keys(self) -> None:
-        """Note a flaw for each row with the API key. One search of many rows is faster than one of each row."""
+        """Add a flaw for each row that contains the API key. Many rows are searched at once, which is faster."""
         key = self.service.key.reveal()
         if holds_key("\n".join(text for _, text in self._unsearched), key):
             for line, text in self._unsearched:
@@ -121,12 +121,12 @@ class CheckedFile:
             yield int(line), decode_row(content)
 
     def iterate_with_keys(self) -> Iterator[tuple[int, RowContent, str]]:
-        """Yield each row's line, content and key. A missing key is made from the file: equal on every machine."""
+        """Yield each row's line, content and key. A missing key is made from the digest and the position."""
         for position, (line, row) in enumerate(self, start=1):
             yield line, row, row.key or f"{self.digest[:_KEY_DIGITS]}-{position}"
 
     def close(self) -> None:
-        """Remove the temporary file, and free the memory for keys: sending takes long, and needs neither."""
+        """Remove the temporary file, and free the memory of the keys."""
         self._first_lines.clear()
         # Rows that did not fit on the disk are still in memory, and fail again.
         with contextlib.suppress(OSError):
@@ -165,7 +165,7 @@ def check_file(source: BinaryIO, checked: CheckedFile, *, name: str) -> None:
         for found in table.rows():
             if not (checked.rows_read or table.is_json):
                 _check_columns(checked.kind, tuple(table.columns), checked.service, name)
-            checked.take(found)
+            checked.check_and_store(found)
     except NotRowsError as error:
         raise bad_value(f"{name} {error}.") from error
     finally:
@@ -177,8 +177,8 @@ def check_file(source: BinaryIO, checked: CheckedFile, *, name: str) -> None:
 
 
 def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, name: str) -> None:
-    """Raise EscrowctlError `BAD_VALUE` if a CSV header lacks a required column or would be misread."""
-    added = next((one for one in columns if one.startswith(RESULT) and one != REJECTED), None)
+    """Raise EscrowctlError `BAD_VALUE` if a CSV header lacks or misspells a column, or is of a results file."""
+    added = next((one for one in columns if one.startswith(RESULT) and one != REASON_COLUMN), None)
     if added is not None:
         # The cells of results are escaped for spreadsheets: their references may differ from the original ones.
         raise bad_value(
@@ -187,8 +187,8 @@ def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, na
         )
     for found, known in list_misspelled(kind, columns):
         raise bad_value(f'{name} has the column "{found}": write it as "{known}".')
-    required = (*kind.required, *(["reference"] if service.live and kind.key_column == "reference" else []))
+    required = (*kind.required_columns, *(["reference"] if service.live and kind.key_column == "reference" else []))
     missing = [column for column in required if column not in columns]
     if columns and missing:
-        found = ", ".join(columns[:_MAX_NAMED])
+        found = ", ".join(columns[:_MAX_LISTED_COLUMNS])
         raise bad_value(f'{name} has no column "{missing[0]}": its first line names {found}.')

@@ -1,4 +1,4 @@
-"""Decide when a run ends early: the other rows would fail too, or the service created something that differs."""
+"""Decide when a run ends early: if the next rows would fail too, or if a created record differs from its row."""
 
 from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import outcome_of
@@ -7,10 +7,10 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.model import KEY_REFUSED_STATUSES, Entry
 
 EQUAL_FAILURES = 5
-"""After so many consecutive rows with the same failure, the run ends: the others would fail too."""
+"""After so many consecutive rows with the same failure, the run ends: the next rows would fail too."""
 
 _RUN_ENDING_CODES = (ErrorCode.CAPPED, ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN, ErrorCode.DEFECT)
-"""Codes of errors that keep every other row from being sent, too."""
+"""Codes of errors that keep all the next rows from being sent."""
 
 _ROW_ONLY_CODES = (
     ErrorCode.ALREADY_DONE,
@@ -19,13 +19,13 @@ _ROW_ONLY_CODES = (
     ErrorCode.EXPECTATION_FAILED,
     ErrorCode.REFERENCE_REUSED,
 )
-"""Codes of errors that concern only one row. They never end a run: no run could get past such rows."""
+"""Codes of errors that concern only one row. They never end a run: the next rows may succeed."""
 
 
 class HaltRules:
     """Decides after each row whether the run goes on. `reason` says why the run must end; empty: it goes on.
 
-    The first row is sent alone: until a row is done, `canary_passed` is False.
+    `canary_passed`: a row is done. Until then, rows are sent one at a time.
     """
 
     def __init__(self, pace: Pace) -> None:
@@ -35,7 +35,7 @@ class HaltRules:
         self.reason = ""
 
     def check_outcome(self, line: int, entry: Entry) -> None:
-        """Set `reason` if the run must end after this outcome of the row on a line."""
+        """Set `reason` if the outcome of the row on `line`, recorded in `entry`, must end the run."""
         settlement, outcome = entry.settlement, outcome_of(entry)
         if outcome is Outcome.DONE:
             self.canary_passed, self._equal_failures = True, (None, 0)
@@ -53,7 +53,7 @@ class HaltRules:
             self._count_failure((outcome, settlement.http_status), settlement.detail)
 
     def check_unsent(self, line: int, error: EscrowctlError) -> None:
-        """Set `reason` if the run must end because the row on a line cannot be sent."""
+        """Set `reason` if `error`, which kept the row on `line` from being sent, must end the run."""
         why = error.message.rstrip(".")
         if error.code in _RUN_ENDING_CODES:
             self.halt(f"line {line}: {why}")

@@ -30,7 +30,7 @@ class PendingRow:
         self.may_be_applied = to_send.repeated is not None and to_send.repeated.state is State.UNKNOWN
         """Whether an earlier attempt may have been applied."""
         self.earlier_settlement: Settlement | None = None
-        """The settlement of that attempt, set when the next attempt begins."""
+        """The settlement of the attempt that may have been applied, set when the next attempt begins."""
         self.retry_delay: float | None = None
         """The seconds until the row is sent again; None: the row ends with its outcome."""
         self.attempts = 0
@@ -40,7 +40,7 @@ class PendingRow:
 
     @property
     def begun_entry(self) -> Entry:
-        """The journal entry of a row that has one."""
+        """The journal entry of the row, which must have one."""
         assert self.entry is not None, "it was begun"
         return self.entry
 
@@ -51,11 +51,11 @@ class PendingRow:
 
     @property
     def outcome(self) -> Outcome:
-        """The recorded outcome of the row; not sent if it has no entry."""
+        """The recorded outcome of the row; `Outcome.NOT_SENT` if the row has no entry."""
         return outcome_of(self.entry) if self.entry is not None else Outcome.NOT_SENT
 
     def settle_as_unsent(self) -> Settlement:
-        """Return the settlement of an attempt that was not sent: not sent, or unknown if an earlier attempt is."""
+        """Return the settlement if an attempt was not sent: `NOT_SENT`, or that of an earlier unknown attempt."""
         self.attempts -= 1
         self.retry_delay = 0.0
         if self.earlier_settlement is None:
@@ -69,7 +69,7 @@ class PendingRow:
 
 
 class InFlight:
-    """The rows of a run that have begun and not ended: at the senders, waiting, or between the two."""
+    """The rows that a run has taken up and not ended: at the senders, waiting, or about to be recorded."""
 
     def __init__(self) -> None:
         self._rows: dict[int, PendingRow] = {}
@@ -95,7 +95,7 @@ class InFlight:
         self._rows[row.line] = row
 
     def postpone(self, row: PendingRow, due: float) -> None:
-        """Let a row wait until `due`. A release is read again then, and must have the same money."""
+        """Let a row wait until `due`. A release is read again then: it must have the amount of its entry."""
         row.before = None
         if row.entry is not None:
             row.options = _expect_money(row.entry.intent.money)
@@ -133,15 +133,15 @@ class RowMaker:
         self._operator = operator_name()
 
     def make_row(self, to_send: RowToSend) -> PendingRow:
-        """Return the pending row, with its request, of a row to send."""
+        """Return a row to send as a pending row, with its request."""
         if to_send.repeated is not None:
             request = restore_request(to_send.repeated)
             assert request is not None, "a batch stores no secrets"
             return PendingRow(to_send, request, to_send.repeated.intent.money)
         return PendingRow(to_send, request_row(self._batch.kind, to_send.row, self._service), to_send.row.money)
 
-    def make_begin(self, row: PendingRow) -> AttemptRequest:
-        """Return the intent to record before a row is sent. If its record was read, the request is made anew."""
+    def make_attempt(self, row: PendingRow) -> AttemptRequest:
+        """Return the attempt of a row to record before sending. If the record was read, make the request anew."""
         caps, request_id = self._service.caps if row.request.is_capped else NO_CAPS, self._runtime.new_request_id()
         run_key = self._batch.run_key or ""
         if row.entry is not None:
@@ -157,5 +157,5 @@ class RowMaker:
 
 
 def _expect_money(money: Money | None) -> RecordOptions:
-    """Return options that refuse a record without this money; None: any record is allowed."""
+    """Return options that allow only a record with this amount and currency; `money` None: any record."""
     return RecordOptions(None, money.amount, money.currency) if money else RecordOptions()

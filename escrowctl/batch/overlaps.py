@@ -15,11 +15,11 @@ _PAGE = 500
 
 
 class Overlaps(NamedTuple):
-    """Rows of a file that were sent before or are planned: pairs of the line and its entry or batch.
+    """Rows of a file that were sent before or are planned: pairs of a line and an entry or a batch.
 
-    `done`: this account has done the row. `repeated`: likewise, but under another run key. `unknown`: the outcome
-    is not known. `other`: the account may be another one, or the id has another spelling. `planned`: another batch
-    plans the row.
+    `done`: this account has done the row, not under a different run key. `repeated`: this account has done it under
+    a different run key. `unknown`: its outcome is unknown. `other`: perhaps a different account has done it, or its
+    id is spelled differently. `planned`: an unfinished batch plans it.
     """
 
     done: list[tuple[int, Entry]]
@@ -32,7 +32,7 @@ class Overlaps(NamedTuple):
 def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_key: str | None) -> Overlaps:
     """Return the rows of a file that were sent before, by a batch or a single command, or that a batch still plans.
 
-    If `run_key` is None, the rows of every run count as done.
+    If `run_key` is None, rows that were done under any run key are in `done`, not in `repeated`.
     """
     found = Overlaps([], [], [], [], _find_planned(journal, checked, service))
     rows = checked.iterate_with_keys()
@@ -59,7 +59,7 @@ def _choose_list(found: Overlaps, intent: Intent, entry: Entry, run_key: str | N
 
 
 def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> list[tuple[int, Batch]]:
-    """Return the line of each row that an unfinished batch still has to send, with this batch."""
+    """Return the line and the batch of each row that an unfinished batch still has to send."""
     planned: dict[str, Batch] = {}
     kind = checked.kind
     for batch in list_batches(journal):

@@ -1,8 +1,8 @@
 """The rate at which rows are sent: limited by the operator, and by the rate that the service accepts.
 
-A 429 says that all senders together were too fast, so none sends until the requested wait is over. Then they send
-at the rate at which the service accepted rows in the second before. The rate grows slowly at first, then faster, as
-TCP looks for its limit (RFC 9438 section 4.1). If the service refuses again, the rate falls to no less than half.
+A 429 means that all senders together were too fast, so none sends until the requested wait is over. Then they send
+at the rate at which the service accepted rows in the second before the 429. The rate grows slowly at first, then
+faster, as in TCP (RFC 9438 section 4.1). Each further 429 lowers the rate, at most by half.
 """
 
 from collections import deque
@@ -14,22 +14,22 @@ MAX_SLOWDOWNS_IN_A_ROW = 6
 """After so many slow-downs in a row, with no row accepted in between, no more rows are tried."""
 
 _MEASURED_SECONDS = 1.0
-_FIRST_FACTOR = 0.97
+_FIRST_RATE_FACTOR = 0.97
 _STEADY_DOUBLING, _BURST_DOUBLING = 60.0, 12.0
 """Seconds in which the limit doubles, after it was measured over a steady second, or just after a burst."""
-_MAX_FACTOR = 20.0
+_MAX_RATE_FACTOR = 20.0
 _ADDED_SHARE, _MAX_ADDED = 10.0, 2.0
 _BURST_SECONDS = 0.02
 _FIRST_PAUSE, _MAX_PAUSE = 0.25, 5.0
 _UNLIMITED = 1_000_000
-_SERVER_ERROR = 500
+_FIRST_SERVER_ERROR = 500
 
 
 class Pace:
-    """Computes how many rows may be sent now. Times are seconds of one monotonic clock; `most` is rows a second."""
+    """Computes how many rows may be sent now. Times are seconds of one monotonic clock; rates are rows a second."""
 
-    def __init__(self, most: float | None, now: float) -> None:
-        self._max_rate = most
+    def __init__(self, max_rate: float | None, now: float) -> None:
+        self._max_rate = max_rate
         self._due = now
         self._paused_until = now
         self._slowed_at: float | None = None
@@ -42,11 +42,11 @@ class Pace:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether the service has stopped accepting rows."""
+        """Whether the service asked for too long a wait, or throttled the run too often in a row."""
         return self.asked_too_much is not None or self._slowdowns_in_a_row >= MAX_SLOWDOWNS_IN_A_ROW
 
     def is_paused(self, now: float) -> bool:
-        """Whether rows must wait now, because the service refused some."""
+        """Whether rows must wait now, because the service throttled a row."""
         return now < self._paused_until
 
     def rate(self, now: float) -> float | None:
@@ -54,8 +54,8 @@ class Pace:
         if self._slowed_at is None:
             return self._max_rate
         since = max(0.0, now - self._paused_until)
-        growth = _FIRST_FACTOR + (since / self._doubling) ** 3
-        if growth > _MAX_FACTOR:
+        growth = _FIRST_RATE_FACTOR + (since / self._doubling) ** 3
+        if growth > _MAX_RATE_FACTOR:
             return self._max_rate
         # The second term grows a low rate faster than the first term does.
         limit = self._limit * growth + since * min(_MAX_ADDED, _ADDED_SHARE / self._limit)
@@ -80,12 +80,12 @@ class Pace:
         if rate is not None:
             self._due = max(self._due, now - _BURST_SECONDS) + count / rate
 
-    def note_reply(self, now: float, status: int | None, *, sent: float, asked: float | None) -> None:
-        """Adjust the rate to the status of a reply. `sent` is when its row was sent, `asked` the requested wait."""
+    def note_reply(self, now: float, status: int | None, *, sent: float, requested_wait: float | None) -> None:
+        """Adjust the rate to the status of a reply. `sent` is when the row of the reply was sent."""
         if status is None:
             return
-        if status in THROTTLED or (asked is not None and status >= _SERVER_ERROR):
-            self.note_refused(now, sent=sent, requested_wait=asked)
+        if status in THROTTLED or (requested_wait is not None and status >= _FIRST_SERVER_ERROR):
+            self.note_refused(now, sent=sent, requested_wait=requested_wait)
         else:
             self.note_accepted(now)
 
@@ -97,7 +97,7 @@ class Pace:
             self._accepted_at.popleft()
 
     def note_refused(self, now: float, *, sent: float, requested_wait: float | None) -> None:
-        """Slow down: a row that was sent at `sent` was throttled. `requested_wait`: the requested wait in seconds."""
+        """Slow down, because a row was throttled. `sent` is when it was sent; `requested_wait` is in seconds."""
         if requested_wait is not None and requested_wait > LONGEST_ASKED_WAIT:
             self.asked_too_much = requested_wait
         is_new = self._slowed_at is None or sent > self._slowed_at

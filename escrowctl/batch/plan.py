@@ -1,8 +1,8 @@
-"""Batches in the journal: list them, their unsent rows, and the outcomes of the others.
+"""Batches in the journal: list them, their unsent rows, and the outcomes of their sent rows.
 
 A batch has a plan (the rows that are not sent yet) and the entries made from it. Row 0 of the plan describes the
-batch. A row leaves the plan in the commit that records its first intent, so each row is either in the plan or an
-entry.
+batch. A row leaves the plan in the commit that records its first intent, so it is either in the plan or has
+an entry.
 """
 
 import hashlib
@@ -28,9 +28,9 @@ _PAGE = 500
 class Batch(NamedTuple):
     """A batch, as row 0 of its plan describes it.
 
-    `verb` says what its rows do: create or release. `sums` are by currency. `account` is the name and the
-    fingerprint of the account that made it. `reference_field` is the field of a create's body that has the
-    reference. `dropped`: its unsent rows were given up.
+    `verb` says what the rows do: create or release. `sums` maps currency to `Sum`. `account` is the name and the
+    fingerprint of the account that made the batch. `reference_field` is the field for the reference in the body of
+    a create. `dropped`: the unsent rows were given up.
     """
 
     name: str
@@ -52,20 +52,20 @@ class Batch(NamedTuple):
 
     @property
     def kind(self) -> RowKind:
-        """The kind of its rows."""
+        """The kind of the batch's rows."""
         return KINDS[self.verb]
 
     @property
     def lock(self) -> str:
-        """The name of a run's lock. Equal files have equal names, so two processes cannot start the same batch."""
+        """The name of the lock for a run. Batches with equal rows and run keys share it, so only one can start."""
         return lock_name(self.digest, self.run_key)
 
     def is_for(self, service: Service) -> bool:
-        """Whether it was made for this service, under any of its names."""
+        """Whether the batch was made for this service, under any name of the service."""
         return bool({self.service, self.site or self.service} & {*service.journal_names})
 
 
-_BATCH = TypeAdapter(Batch)
+_BATCH_ADAPTER = TypeAdapter(Batch)
 
 
 class Summary(NamedTuple):
@@ -90,7 +90,7 @@ class Summary(NamedTuple):
 
 
 class RowToSend(NamedTuple):
-    """A row to send. `repeated` is its entry, which gets another attempt; None: the row is still in the plan."""
+    """A row to send. `repeated` is the entry of a row that was sent before; None: the row is still in the plan."""
 
     line: int
     row: RowContent
@@ -114,7 +114,7 @@ def _find_outcome(state: State, http_status: int | None, *, may_repeat: bool) ->
 
 def list_batches(journal: Journal) -> list[Batch]:
     """Return the batches of a journal, oldest first."""
-    return [_BATCH.validate_json(read_plan_text(row)) for row in journal.storage.list_batches()]
+    return [_BATCH_ADAPTER.validate_json(read_plan_text(row)) for row in journal.storage.list_batches()]
 
 
 def find_batch(journal: Journal, name: str) -> Batch:
@@ -145,7 +145,7 @@ def make_batch(
     run_key: str | None,
     now: str,
 ) -> Batch:
-    """Return a new batch for a file. It is not stored yet. `sums` are those of the rows to send."""
+    """Return a new batch for a file, not stored yet. `sums` is of the rows to send, by currency."""
     account = account_of(service).as_stored
     return Batch(
         name=journal.next_batch(),
@@ -169,7 +169,7 @@ def make_batch(
 def store_plan(journal: Journal, batch: Batch, rows: Iterable[tuple[int, RowContent]]) -> Batch:
     """Store a batch and its rows (line and content) durably, in one commit.
 
-    Return the batch as stored. If another process has taken its name meanwhile, it has the next free name.
+    Return the batch as stored: with the next free name if another process has taken the name of `batch`.
     """
 
     def make_rows(name: str) -> Iterator[PlanRow]:
@@ -181,12 +181,12 @@ def store_plan(journal: Journal, batch: Batch, rows: Iterable[tuple[int, RowCont
 
 
 def drop(journal: Journal, batch: Batch) -> None:
-    """Give up the unsent rows of a batch: it cannot be resumed any more."""
+    """Give up the unsent rows of a batch. The batch cannot be resumed any more."""
     journal.store_plan_rows([_encode_batch(batch._replace(dropped=True))])
 
 
 def adopt(journal: Journal, batch: Batch, account: Account) -> Batch:
-    """Store that a batch belongs to another account, and return it. Only for a batch with no row sent yet."""
+    """Store `account` as the account of a batch, and return the batch. Only for a batch with no row sent yet."""
     of_entry = account.as_stored
     adopted = batch._replace(account=(of_entry.name, of_entry.fingerprint))
     journal.store_plan_rows([_encode_batch(adopted)])
@@ -194,7 +194,7 @@ def adopt(journal: Journal, batch: Batch, account: Account) -> Batch:
 
 
 def store_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) -> None:
-    """Store in the plan why rows were not sent: `reasons` by line. Lines that have left the plan are skipped."""
+    """Store in the plan why rows were not sent. `reasons` maps line to reason; lines not planned are skipped."""
     rows = [
         _make_plan_row(batch.name, line, decode_row(read_plan_text(planned))._replace(held=why).encode())
         for line, why in reasons.items()
@@ -230,10 +230,10 @@ def sum_up(journal: Journal, batch: Batch) -> Summary:
 
 
 def sum_unsent(journal: Journal, batch: Batch, service: Service) -> tuple[dict[str, Sum], int]:
-    """Return the sums by currency of the rows that a run would send, and how many of these rows are unknown.
+    """Return the sums by currency of the rows that a run would send, and how many have an unknown outcome.
 
     Raises EscrowctlError: `JOURNAL_UNUSABLE` if rows of the plan are damaged or missing; `CONFLICT` if a row to
-    send again was sent to another address, because its idempotency key counts only there.
+    send again was sent to a different address first, because its idempotency key is valid only there.
     """
     sums: dict[str, Sum] = {}
     planned = unknown = 0
@@ -246,13 +246,13 @@ def sum_unsent(journal: Journal, batch: Batch, service: Service) -> tuple[dict[s
             raise not_sent(
                 ErrorCode.CONFLICT,
                 f"line {to_send.line} ({to_send.repeated.name}) was sent to {to_send.repeated.intent.url}, but the "
-                f"chosen service is {service.origin}: use the base URL that it was sent to.",
+                f"chosen service is {service.origin}: use the base URL that the line was sent to.",
             )
         add_row(sums, to_send.row)
     missing = batch.rows - planned - sum(found.rows for found in journal.storage.add_up(batch.name))
     if missing:
         rows = count_rows(abs(missing))
-        raise _damaged(f"{batch.name} lacks {rows}" if missing > 0 else f"{batch.name} has {rows} too many")
+        raise _damaged_plan(f"{batch.name} lacks {rows}" if missing > 0 else f"{batch.name} has {rows} too many")
     return sums, unknown
 
 
@@ -288,7 +288,7 @@ def _encode_batch(batch: Batch) -> PlanRow:
 def _make_plan_row(batch: str, row: int, text: str) -> PlanRow:
     """Return a plan row with a checksum.
 
-    The chain of records does not protect the plan, and a changed row would pay a wrong amount.
+    The journal's hash chain does not cover the plan. Without the checksum, a changed row could pay a wrong amount.
     """
     return PlanRow(batch, row, f"{_checksum(batch, row, text)} {text}")
 
@@ -297,7 +297,7 @@ def read_plan_text(row: PlanRow) -> str:
     """Return the text of a plan's row. Raises EscrowctlError `JOURNAL_UNUSABLE` if its checksum does not match."""
     checksum, _, text = row.content.partition(" ")
     if checksum != _checksum(row.batch, row.row, text):
-        raise _damaged(f"line {row.row} of {row.batch} was changed" if row.row else f"{row.batch} was changed")
+        raise _damaged_plan(f"line {row.row} of {row.batch} was changed" if row.row else f"{row.batch} was changed")
     return text
 
 
@@ -305,9 +305,9 @@ def _checksum(batch: str, row: int, text: str) -> str:
     return hashlib.blake2b(f"{batch}\n{row}\n{text}".encode(), digest_size=8).hexdigest()
 
 
-def _damaged(why: str) -> EscrowctlError:
+def _damaged_plan(why: str) -> EscrowctlError:
     return not_sent(
         ErrorCode.JOURNAL_UNUSABLE,
         f"the plan in the journal is damaged: {why}.",
-        hint="ask the service which rows exist, before you send any from another file",
+        hint="ask the service which rows it has, before you send any of the rows from a new file",
     )

@@ -17,8 +17,8 @@ _REDRAWN_SECONDS, _LINE_SECONDS = 0.2, 30.0
 _MEASURED_SECONDS = 10.0
 _BAR_WIDTH = 16
 _MAX_REASONS = 10_000
-_MAX_NOTES = 10
-_WHOLE_NUMBERS_FROM = 10.0
+_MAX_ROW_NOTES = 10
+_MIN_WHOLE_RATE = 10.0
 
 
 class Progress:
@@ -42,17 +42,17 @@ class Progress:
         """Line -> the reason why its row was not sent."""
 
     def show_done(self, line: int, entry: Entry, *, goes_on: bool) -> None:
-        """Report the first done row, and that others follow if the run `goes_on`. Later, report only remarks."""
+        """Report the first done row, and whether more rows follow (`goes_on`). Later, report only remarks."""
         settlement = entry.settlement
         if not self._is_first:
             if settlement.remark is not None:
-                self._note("remark", f"line {line} ({entry.name}): {settlement.remark}")
+                self._note_about_row("remark", f"line {line} ({entry.name}): {settlement.remark}")
             return
         self._is_first = False
         status = f"HTTP {settlement.http_status}" if settlement.http_status is not None else settlement.detail
         outcome_text = ", ".join(filter(None, (status, self._describe_reply(entry), settlement.remark)))
-        left = self._rows - 1
-        follows = f". Continuing, {min(self._size, left)} at a time" if left and goes_on else ""
+        at_once = min(self._size, self._rows - 1)
+        follows = f". Continuing, {at_once} at a time" if at_once and goes_on else ""
         is_important = settlement.remark is not None
         self._console.note("canary", f"line {line}: {outcome_text}{follows}", word="canary", important=is_important)
 
@@ -74,27 +74,27 @@ class Progress:
             self._console.note("progress", f"{self._batch.name}: {text}")
 
     def show_stopping(self, sending: int) -> None:
-        """Report how many rows still finish after the first signal, and the effect of a second one."""
-        again = "press Ctrl-C again to stop now, with an unknown outcome"
-        text = f"finishing {count_rows(sending)} in flight; {again}"
+        """Report after the first signal that `sending` rows still finish, and what a second signal does."""
+        rows = count_rows(sending)
+        text = f"finishing {rows} in flight; press Ctrl-C again to stop now and leave the outcomes unknown"
         self._console.note("stopping", text, word="stopping", important=True)
 
     def note_unsent(self, line: int, error: EscrowctlError, outcome: Outcome) -> None:
-        """Report why a row is not sent, and add this to `reasons`."""
+        """Report why a row is not sent, and add the reason to `reasons`."""
         if len(self.reasons) < _MAX_REASONS:
             self.reasons[line] = error.message
         was_not = "is unknown, and was not sent again" if outcome is Outcome.UNKNOWN else "was not sent"
-        self._note("unsent", f"line {line} {was_not}: {error.message}")
+        self._note_about_row("unsent", f"line {line} {was_not}: {error.message}")
 
     def note_unrecorded(self, line: int, error: EscrowctlError) -> None:
         """Report why the outcome of a row could not be recorded."""
-        self._note("unrecorded", f"line {line}: its outcome could not be recorded: {error.message}")
+        self._note_about_row("unrecorded", f"the outcome of line {line} could not be recorded: {error.message}")
 
-    def _note(self, code: str, text: str) -> None:
+    def _note_about_row(self, code: str, text: str) -> None:
         self._notes += 1
-        if self._notes <= _MAX_NOTES:
+        if self._notes <= _MAX_ROW_NOTES:
             self._console.note(code, text, important=True)
-        elif self._notes == _MAX_NOTES + 1:
+        elif self._notes == _MAX_ROW_NOTES + 1:
             self._console.note(code, "more notes on rows are not shown", important=True)
 
     def _format_progress(self, counts: Counter[Outcome]) -> str:
@@ -103,7 +103,7 @@ class Progress:
         left = f"   {describe_duration((self._rows - ended) / rate)} left" if rate else ""
         shown = f"refused {counts[Outcome.REFUSED]:,}   unknown {counts[Outcome.UNKNOWN]:,}"
         shown += f"   not sent {counts[Outcome.NOT_SENT]:,}" if counts[Outcome.NOT_SENT] else ""
-        speed = f"{rate:,.0f}" if rate >= _WHOLE_NUMBERS_FROM else f"{rate:.1f}"
+        speed = f"{rate:,.0f}" if rate >= _MIN_WHOLE_RATE else f"{rate:.1f}"
         return f"{ended:,}/{self._rows:,}   {speed}/s{left}   {shown}"
 
     def _describe_reply(self, entry: Entry) -> str:

@@ -24,13 +24,13 @@ _PAGE = 500
 _RESULT_FIELDS = ("batch", "line", "outcome", "id", "entry", "http_status", "detail")
 
 
-def may_replace(path: Path, name: str) -> bool:
-    """Whether results of the batch `name` may be written to `path`: no file is there, or that batch's results."""
-    return not os.path.lexists(path) or _read_batch_name(path) == name
+def may_replace(path: Path, batch_name: str) -> bool:
+    """Whether a batch's results may be written to `path`: no file exists, or it has results of the same batch."""
+    return not os.path.lexists(path) or _read_batch_name(path) == batch_name
 
 
 def _read_batch_name(path: Path) -> JsonValue:
-    """Return the batch that a results file names in its first row; None for any other file."""
+    """Return the batch that a results file names in its first row; None if the file has no results."""
     cells: Mapping[str, JsonValue] = {}
     if path.is_file():
         with suppress(OSError, NotRowsError), path.open("rb") as file:
@@ -53,7 +53,7 @@ def write_results(journal: Journal, batch: Batch, path: Path) -> int:
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
                 count = 0
-                for line in _format_lines(journal, batch, is_csv=path.suffix == ".csv"):
+                for line in _format_result_lines(journal, batch, is_csv=path.suffix == ".csv"):
                     file.write(f"{line}\n")
                     count += 1
                 file.flush()
@@ -70,7 +70,7 @@ def write_results(journal: Journal, batch: Batch, path: Path) -> int:
 
 
 def list_rejects(journal: Journal, batch: Batch, *, as_json: bool) -> Iterator[str]:
-    """Yield the refused rows, and the unsent rows of a dropped batch, as lines in their file's format or JSON."""
+    """Yield the refused rows, and the unsent rows of a dropped batch, as lines. `as_json`: JSON even for CSV."""
     as_json = as_json or batch.is_json
     columns = (*batch.columns, f"{RESULT}detail")
     if not as_json:
@@ -85,19 +85,19 @@ def list_rejects(journal: Journal, batch: Batch, *, as_json: bool) -> Iterator[s
         yield encode(cells) if as_json else _format_csv_line(format_cell(cells.get(name)) for name in columns)
 
 
-def _format_lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
+def _format_result_lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
     rows = ((cells_of(batch.kind, row.content), row.make_fields(batch.name)) for row in _read_rows(journal, batch))
     if not is_csv:
-        for cells, make_fields in rows:
-            yield encode({**make_fields, "row": cells})
+        for cells, fields in rows:
+            yield encode({**fields, "row": cells})
         return
     columns = (*batch.columns, *(f"{RESULT}{name}" for name in _RESULT_FIELDS))
-    texts = ((*(cells.get(name) for name in batch.columns), *make_fields.values()) for cells, make_fields in rows)
+    texts = ((*(cells.get(name) for name in batch.columns), *fields.values()) for cells, fields in rows)
     yield from render_csv(columns, (tuple(format_cell(value) for value in row) for row in texts))
 
 
 class _RowResult(NamedTuple):
-    """A row, its outcome and its journal `entry`. `detail` is the reason; None: no run has reached the row."""
+    """A row, its outcome and its journal `entry`. `detail` explains the outcome; None: no run reached the row."""
 
     line: int
     content: RowContent
@@ -105,12 +105,12 @@ class _RowResult(NamedTuple):
     detail: str | None
     entry: Entry | None = None
 
-    def make_fields(self, batch: str) -> dict[str, JsonValue]:
+    def make_fields(self, batch_name: str) -> dict[str, JsonValue]:
         """Return the fields that results add to a row."""
         entry = self.entry
         status = entry.settlement.http_status if entry else None
         return {
-            "batch": batch,
+            "batch": batch_name,
             "line": Number(str(self.line)),
             "outcome": self.outcome.value,
             "id": entry.record_id if entry else None,

@@ -22,20 +22,20 @@ _BODY = "body."
 RESULT = "result."
 """The prefix of the columns that results and rejects add."""
 
-REJECTED = f"{RESULT}detail"
+REASON_COLUMN = f"{RESULT}detail"
 """The column of rejects with the reason for the refusal. A file with this column may be sent again."""
 
-_MAX_REFERENCE = 500
-_MAX_NAMED = 20
+_MAX_REFERENCE_LENGTH = 500
+_MAX_LISTED_FIELDS = 20
 
 
 class RowKind(NamedTuple):
-    """One kind of file. `operation` is that of its rows, `key_column` the column that identifies a row."""
+    """The kind of rows in a file. `operation` is what each row does, `key_column` what identifies it."""
 
     operation: Operation
     key_column: str
-    required: tuple[str, ...]
-    used: tuple[str, ...]
+    required_columns: tuple[str, ...]
+    known_columns: tuple[str, ...]
     """The columns that have a meaning, apart from `body.X`. All others are only copied to the results."""
 
     fold: Callable[[str], str]
@@ -54,9 +54,9 @@ class RowContent(NamedTuple):
     """A checked row, as the plan stores it.
 
     `key` is a create's reference (None: it has none) or the id to release. A create sends `amount` and `currency`;
-    a release expects them in the record. `body` and `columns` are JSON objects: further fields to send, and cells
+    a release expects them in the record. `body` is a JSON object of further fields to send, `columns` one of cells
     for the results. `repeats` are the entries that the row repeats on purpose. `held` says why the last run did not
-    send it.
+    send the row.
     """
 
     key: str | None
@@ -68,7 +68,7 @@ class RowContent(NamedTuple):
     held: str | None = None
 
     def encode(self) -> str:
-        """Return the row as text."""
+        """Return the row as JSON text."""
         return _encode(self if self.held is not None else self[:-1])
 
     @property
@@ -78,49 +78,48 @@ class RowContent(NamedTuple):
 
 
 def decode_row(text: str) -> RowContent:
-    """Return a row from its text."""
+    """Return the row from the text that `RowContent.encode` returned."""
     return RowContent(*json.loads(text))
 
 
 def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[str]:
     """Return the content of a row, or all its flaws."""
     cells, flaws = row.cells, list[str]()
-    for name in kind.used:
+    for name in kind.known_columns:
         if not isinstance(cells.get(name), str | Number | None):
             found = "an object" if isinstance(cells[name], dict) else encode(cells[name])
             flaws.append(f'"{name}" must be text or a number, not {found}')
     flaws += [f'write the name "{name}" as "{known}"' for name, known in list_misspelled(kind, cells)]
-    if missing := [name for name in kind.required if name not in cells]:
-        flaws.append(f'has no "{missing[0]}": its names are {", ".join(list(cells)[:_MAX_NAMED])}')
+    if missing := [name for name in kind.required_columns if name not in cells]:
+        flaws.append(f'has no "{missing[0]}": its fields are {", ".join(list(cells)[:_MAX_LISTED_FIELDS])}')
     if flaws:
         return flaws
     amount, currency = _check_money(cells, service, flaws, required=kind is CREATES)
     key = cell_text(cells.get(kind.key_column))
     if kind is RELEASES:
-        _check(flaws, lambda: parse_id(key or ""))
+        _check_or_flaw(flaws, lambda: parse_id(key or ""))
     elif key or service.live:
         _check_reference(key, flaws)
-    columns: dict[str, str] = {}
+    taken: dict[str, str] = {}
     if kind is CREATES:
-        columns = {name: name for name in kind.used} | {service.reference_field or "reference": "reference"}
-    body = _make_body(cells, flaws, columns)
-    others = {
-        name: cell for name, cell in cells.items() if name not in kind.used and not name.startswith((_BODY, RESULT))
-    }
+        taken = {name: name for name in kind.known_columns} | {service.reference_field or "reference": "reference"}
+    body = _make_body(cells, flaws, taken)
+    unknown = [name for name in cells if name not in kind.known_columns]
+    others = {name: cells[name] for name in unknown if not name.startswith((_BODY, RESULT))}
     if flaws:
         return flaws
     return RowContent(key or None, amount, currency, encode(body) if body else None, encode(others) if others else None)
 
 
 def list_misspelled(kind: RowKind, columns: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the columns that differ from a known name only in case or spaces, each with that name."""
+    """Return pairs of a column and the known name from which it differs only in case or spaces."""
     folded = ((name, name.strip().casefold()) for name in columns)
-    return [(name, known) for name, known in folded if known in kind.used and name != known]
+    return [(name, known) for name, known in folded if known in kind.known_columns and name != known]
 
 
 def request_row(kind: RowKind, row: RowContent, service: Service, *, found: KnownFields | None = None) -> WriteRequest:
     """Return the request of a row. `found` is the record to release, if it was read."""
-    body = _read_object(row.body)
+    body = _parse_object(row.body)
     if kind is RELEASES:
         assert row.key is not None, "it was checked"
         text = encode(body) if body else None
@@ -131,18 +130,18 @@ def request_row(kind: RowKind, row: RowContent, service: Service, *, found: Know
 
 
 def list_body_differences(row: RowContent, entry: Entry, service: Service) -> list[str]:
-    """Return the names of body fields that differ between a sent create and a row. Equal numbers do not differ."""
-    sent = _normalise_fields(_read_object(entry.intent.body))
-    wanted = _normalise_fields(_read_object(request_row(CREATES, row, service).recorded_body))
+    """Return the names of body fields that differ between a sent create and a row. 1 and 1.0 are equal."""
+    sent = _normalise_fields(_parse_object(entry.intent.body))
+    wanted = _normalise_fields(_parse_object(request_row(CREATES, row, service).recorded_body))
     # The reference is the same in both, even if it has another spelling or was not sent.
     names = (name for name in {**sent, **wanted} if name != service.reference_field)
     return [name for name in names if sent.get(name) != wanted.get(name)]
 
 
 def content_of(entry: Entry) -> RowContent:
-    """Return the row that an entry was made from. Its body is without the fields that have a column."""
+    """Return the row that an entry was made from. Its body omits the fields that have their own column."""
     intent = entry.intent
-    body = {name: value for name, value in _read_object(intent.body).items() if name not in CREATES.used}
+    body = {name: value for name, value in _parse_object(intent.body).items() if name not in CREATES.known_columns}
     return RowContent(
         intent.reference if intent.has_no_id else intent.resource_id,
         str(intent.money.amount) if intent.money else None,
@@ -156,9 +155,9 @@ def cells_of(kind: RowKind, row: RowContent, *, flat: bool = True) -> dict[str, 
     """Return the cells of a row by column. `flat`: each field inside an object of the body has its own cell."""
     named = {kind.key_column: row.key, "amount": Number(row.amount) if row.amount else None, "currency": row.currency}
     known: dict[str, JsonValue] = {name: value for name, value in named.items() if value is not None}
-    body = _read_object(row.body)
+    body = _parse_object(row.body)
     fields = dict(_flatten(body, _BODY)) if flat else {f"{_BODY}{name}": item for name, item in body.items()}
-    return _read_object(row.columns) | known | fields
+    return _parse_object(row.columns) | known | fields
 
 
 def _check_money(
@@ -170,26 +169,26 @@ def _check_money(
     for name, cell in (("amount", amount), ("currency", currency)):
         if not cell:
             flaws.append(f"{name} is empty" + ("" if required else ": write both amount and currency, or neither"))
-    found = _check(flaws, lambda: parse_amount(amount, name="amount")) if amount else None
+    found = _check_or_flaw(flaws, lambda: parse_amount(amount, name="amount")) if amount else None
     known = (
-        _check(flaws, lambda: parse_currency(currency, listed=service.currencies, name="currency"))
+        _check_or_flaw(flaws, lambda: parse_currency(currency, listed=service.currencies, name="currency"))
         if currency
         else None
     )
     if isinstance(found, Number) and isinstance(known, str):
-        _check(flaws, lambda: check_minor_digits(found, known, name="amount"))
+        _check_or_flaw(flaws, lambda: check_minor_digits(found, known, name="amount"))
     return amount or None, currency or None
 
 
 def _check_reference(reference: str | None, flaws: list[str]) -> None:
     if not reference:
         flaws.append("reference is empty: every row of a live create needs its own reference")
-    elif not fold_reference(reference) or not reference.isprintable() or len(reference) > _MAX_REFERENCE:
-        flaws.append(f"reference must be one line of 1 to {_MAX_REFERENCE} printable characters")
+    elif not fold_reference(reference) or not reference.isprintable() or len(reference) > _MAX_REFERENCE_LENGTH:
+        flaws.append(f"reference must be one line of 1 to {_MAX_REFERENCE_LENGTH} printable characters")
 
 
-def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], columns: Mapping[str, str]) -> dict[str, JsonValue]:
-    """Return the object that the `body.X` cells describe, and add flaws for wrong ones. Empty cells add nothing."""
+def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], taken: Mapping[str, str]) -> dict[str, JsonValue]:
+    """Return the object of the `body.X` cells, and add flaws. `taken` maps fields to the columns that set them."""
     body: dict[str, JsonValue] = {}
     for name, cell in cells.items():
         if not name.startswith(_BODY) or cell in ("", None):
@@ -204,9 +203,9 @@ def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], columns: Mappin
         parent_object[last] = cell
     # A service may ignore case in names, and use the last field.
     flaws += [
-        f'column "{_BODY}{name}" is not allowed: the column "{column}" sets it'
+        f'column "{_BODY}{name}" is not allowed: the column "{column}" sets this field'
         for name in body
-        if (column := columns.get(name, columns.get(name.casefold())))
+        if (column := taken.get(name, taken.get(name.casefold())))
     ]
     if body and hash_values(body) != body:
         flaws.append("the body has a value that looks like a secret: a batch does not store secrets")
@@ -223,13 +222,13 @@ def _flatten(value: JsonValue, prefix: str) -> list[tuple[str, JsonValue]]:
     return [pair for name, item in value.items() for pair in _flatten(item, f"{prefix}{name}.")]
 
 
-def _read_object(text: str | None) -> dict[str, JsonValue]:
+def _parse_object(text: str | None) -> dict[str, JsonValue]:
     reply = read_reply(text.encode()) if text is not None else None
     return reply.value if isinstance(reply, Document) and isinstance(reply.value, dict) else {}
 
 
-def _check(flaws: list[str], check: Callable[[], object]) -> object:
-    """Return the result of a check; None if it fails. Then its message is added to the flaws."""
+def _check_or_flaw(flaws: list[str], check: Callable[[], object]) -> object:
+    """Return the result of `check`. If it fails, add the error's message to the flaws and return None."""
     try:
         return check()
     except EscrowctlError as error:

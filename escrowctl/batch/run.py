@@ -2,8 +2,8 @@
 
 Each turn collects results and chooses the next rows. It records outcomes and the intents of the next rows in one
 commit, and only then submits these rows to the senders. So no row is sent before its intent is durable, and all
-rows that finished meanwhile share a commit. The senders get a few rows in advance. If no more may be sent, they
-return the rows that they have not begun.
+rows that finished meanwhile share a commit. The senders get a few rows in advance. If no more may be sent, the
+senders return the rows that they have not begun.
 """
 
 import contextlib
@@ -66,7 +66,7 @@ class Run:
     def send_rows(self, rows: Iterator[RowToSend]) -> None:
         """Send rows until none is left, or the run ends early; call it inside `signals.held()`.
 
-        Raises EscrowctlError if the journal cannot be used. `counts` then has the rows that ended before.
+        Raises EscrowctlError if the journal cannot be used. `counts` then has the rows that ended before the error.
         """
         self._rows_to_send = rows
         while True:
@@ -85,7 +85,7 @@ class Run:
 
     @property
     def halted(self) -> str:
-        """Why the run ended early, because the other rows would fail too; empty: it did not."""
+        """The reason to end the run early; empty: there is no such reason."""
         return self._halts.reason
 
     @property
@@ -93,8 +93,8 @@ class Run:
         return self.stopped is not None or bool(self.halted)
 
     def _process_results(self) -> list[PendingRow]:
-        """Process the results of the senders. Return the rows whose record was read, and that are sent next."""
-        results, lost = self._collect()
+        """Process the results of the senders. Return the rows to send next: their records were read."""
+        results, lost = self._collect_results()
         self._in_flight.at_senders.difference_update(result.line for result in results)
         created = self._find_created(results)
         ready: list[PendingRow] = []
@@ -107,10 +107,10 @@ class Run:
             elif result.settlement is not None:
                 settlement = correct_shared_id(row.begun_entry, result.settlement, created)
                 created.append(row.begun_entry._replace(settlement=settlement))
-                self._decide_after(row, result, settlement)
+                self._decide_after_result(row, result, settlement)
                 self._unrecorded.append((row, settlement))
             elif result.failure is not None:
-                self._end_or_delay_unread(row, EscrowctlError(*result.failure))
+                self._end_or_postpone_unread(row, EscrowctlError(*result.failure))
             elif row.may_be_applied and (record := result.record) and kind.is_proven_by(record.status, self.service):
                 self._settle_as_read(row, record)
             else:
@@ -121,9 +121,9 @@ class Run:
         return ready
 
     def _find_created(self, results: Sequence[JobResult]) -> list[Entry]:
-        """Return the journal's entries that already have an id from these results.
+        """Return the journal's entries with a created id that is also in these results.
 
-        If the journal cannot be read, the results are still recorded, except those that only a read proves.
+        If the journal cannot be read, the results are still to be recorded, except those that only a read proves.
         """
         settled = [(self._in_flight[one.line], one.settlement) for one in results if one.settlement is not None]
         try:
@@ -137,10 +137,10 @@ class Run:
         if row.is_begun:
             self._unrecorded.append((row, row.settle_as_unsent()))
         else:
-            self._postpone(row, 0.0)
+            self._postpone_row(row, 0.0)
 
     def _end_lost_rows(self, lines: set[int]) -> None:
-        """End the run because a process that sends has ended. The rows on these lines get no result."""
+        """End the run because a sender process has ended. Begun rows on `lines` become unknown."""
         self._in_flight.at_senders -= lines
         if self.stopped is None:
             self._halts.halt("a sender process ended unexpectedly")
@@ -148,16 +148,16 @@ class Run:
             if row.is_begun:
                 self._unrecorded.append((row, Settlement(Outcome.UNKNOWN, LOST_IN_FLIGHT)))
             else:
-                self._end(row)
+                self._end_row(row)
 
-    def _collect(self) -> tuple[list[JobResult], set[int]]:
+    def _collect_results(self) -> tuple[list[JobResult], set[int]]:
         now = self.runtime.monotonic()
         if not self._in_flight.at_senders:
-            if wait := min(self._find_delay(now), _MAX_WAIT):
+            if wait := min(self._find_send_delay(now), _MAX_WAIT):
                 self.runtime.sleep(wait)
             return [], set()
         wants_more = self._max_at_senders > len(self._in_flight.at_senders) and not self._is_ending
-        wait = min(_MAX_WAIT, self._find_delay(now)) if wants_more else _MAX_WAIT
+        wait = min(_MAX_WAIT, self._find_send_delay(now)) if wants_more else _MAX_WAIT
         # One commit for many rows costs less than many commits: wait for more while the senders have rows to send.
         return self.senders.collect(wait, enough=(self._max_at_senders - self.size) // 2)
 
@@ -171,39 +171,39 @@ class Run:
         # A few are begun in advance, so that no connection waits for a commit. After a crash they are unknown.
         return self.size + max(1, self.size // 4)
 
-    def _find_delay(self, now: float) -> float:
-        """Return the seconds until another row may be sent; `_MAX_WAIT` if there is no other row."""
+    def _find_send_delay(self, now: float) -> float:
+        """Return the seconds until the next row may be sent; `_MAX_WAIT` if there is no next row."""
         if self._is_ending:
             return _MAX_WAIT
-        if self._may_take_more:
+        if self._may_take_new_row:
             return self.pace.delay(now)
         due = self._in_flight.next_due
         return max(0.0, due - now if due is not None else _MAX_WAIT, self.pace.delay(now))
 
     @property
-    def _may_take_more(self) -> bool:
-        """Whether a new row may be sent. Until the first row is done, this needs that none is in progress."""
+    def _may_take_new_row(self) -> bool:
+        """Whether to take a new row. Until the first row is done, only one row is in progress at a time."""
         return not self._has_taken_all and (self._halts.canary_passed or not self._in_flight)
 
     def _filter_sendable(self, ready: list[PendingRow]) -> list[PendingRow]:
-        """Return the `ready` rows that may be sent now: none while the service asks to wait, or when the run ends.
+        """Return the `ready` rows, or no rows if the service asks to wait or the run is ending.
 
-        Then the senders return the rows that they have not begun. The `ready` rows wait, and are read again.
+        If no rows: the senders return the rows that they have not begun. The `ready` rows wait and are read again.
         """
         if not (self._is_ending or self.pace.is_paused(self.runtime.monotonic())):
             return ready
         if self._in_flight.at_senders:
             self.senders.recall()
         for row in ready:
-            self._postpone(row, 0.0)
+            self._postpone_row(row, 0.0)
         return []
 
-    def _choose_rows(self, ready: int) -> list[PendingRow]:
-        """Return the rows to begin now, next to `ready` others. Rows to read first are submitted here instead."""
+    def _choose_rows(self, ready_count: int) -> list[PendingRow]:
+        """Return the rows to begin now, in addition to the ready rows. Submit releases here, to be read first."""
         now = self.runtime.monotonic()
-        room = min(self._max_at_senders - len(self._in_flight.at_senders) - ready, self.pace.count_allowed(now))
+        room = min(self._max_at_senders - len(self._in_flight.at_senders) - ready_count, self.pace.count_allowed(now))
         admitted: list[PendingRow] = []
-        while not self._is_ending and len(admitted) < room and (row := self._take_next(now)) is not None:
+        while not self._is_ending and len(admitted) < room and (row := self._take_next_row(now)) is not None:
             admitted.append(row)
         self.pace.note_sent(len(admitted), now)
         if not self.batch.kind.operation.is_once_only:
@@ -213,9 +213,9 @@ class Run:
         self._submit([Job(row.line, row.request, row.options, may_be_applied=row.may_be_applied) for row in admitted])
         return []
 
-    def _take_next(self, now: float) -> PendingRow | None:
+    def _take_next_row(self, now: float) -> PendingRow | None:
         row = self._in_flight.pop_due(now)
-        if row is None and self._may_take_more:
+        if row is None and self._may_take_new_row:
             to_send = next(self._rows_to_send, None)
             self._has_taken_all = to_send is None
             if to_send is not None:
@@ -229,10 +229,10 @@ class Run:
 
     def _commit(self, ready: list[PendingRow]) -> None:
         """Record the outcomes, and the intents of the next rows. Then submit these rows to the senders."""
-        rows = [row for row in ready if self._lock(row)]
+        rows = [row for row in ready if self._lock_row(row)]
         if not rows and not self._unrecorded:
             return
-        begun, settled = self.journal.write_all([self._row_maker.make_begin(row) for row in rows], self._settlements)
+        begun, settled = self.journal.write_all([self._row_maker.make_attempt(row) for row in rows], self._settlements)
         now = self.runtime.monotonic()
         self._conclude_all(settled)
         jobs = []
@@ -258,41 +258,41 @@ class Run:
         return [(row.begun_entry, settlement) for row, settlement in self._unrecorded]
 
     def _conclude_all(self, recorded: list[Entry | EscrowctlError]) -> None:
-        """End the rows whose outcomes are recorded now. A row that is sent again waits instead."""
+        """End the unrecorded rows; `recorded` has their entries or errors. A row to send again waits instead."""
         rows, self._unrecorded = [row for row, _ in self._unrecorded], []
         for row, result in zip(rows, recorded, strict=True):
             if isinstance(result, EscrowctlError):
                 self.progress.note_unrecorded(row.line, result)
                 self._halts.halt("another process is working on the same rows")
-                self._end(row)
+                self._end_row(row)
                 continue
             row.entry, row.may_be_applied = result, result.state is State.UNKNOWN
             if row.retry_delay is not None and not self._is_ending:
-                self._postpone(row, row.retry_delay)
+                self._postpone_row(row, row.retry_delay)
                 continue
-            self._end(row)
+            self._end_row(row)
             if result.state is State.DONE:
                 self.progress.show_done(row.line, result, goes_on=not self._is_ending)
 
     def _save_results(self, error: EscrowctlError) -> None:
-        """End the run after a journal error. Record the results so far, if possible; other rows are unknown."""
+        """End the run after a journal error. Try to record the results so far. Other begun rows are unknown."""
         self._halts.halt(error.message)
         with contextlib.suppress(EscrowctlError):
             self._conclude_all(self.journal.settle_all(self._settlements))
         self._in_flight.end_begun()
 
-    def _decide_after(self, row: PendingRow, result: JobResult, settlement: Settlement) -> None:
-        """Decide after a result whether the row is sent again, and whether and how fast the run goes on."""
+    def _decide_after_result(self, row: PendingRow, result: JobResult, settlement: Settlement) -> None:
+        """Decide whether the row is sent again, and whether and how fast the run goes on."""
         now, status = self.runtime.monotonic(), settlement.http_status
         if result.is_misdirected:
             self._halts.halt(f"line {row.line}: {settlement.detail}")
-        self.pace.note_reply(now, status, sent=row.sent_at, asked=result.asked)
+        self.pace.note_reply(now, status, sent=row.sent_at, requested_wait=result.requested_wait)
         row.retry_delay = self._find_retry_delay(row, result, settlement)
         if row.retry_delay is None:
             self._halts.check_outcome(row.line, row.begun_entry._replace(settlement=settlement))
 
     def _settle_as_read(self, row: PendingRow, record: KnownFields) -> None:
-        """Record that a read proves a row with an unknown attempt. The row is not sent again."""
+        """Record an unknown row as done, because a read of its record proves it. The row is not sent again."""
         settlement = confirm_by_read(row.begun_entry, f"the service reported {record.status}")
         try:
             row.entry = self.journal.settle_later(row.begun_entry, settlement)
@@ -301,10 +301,10 @@ class Run:
         else:
             self._halts.canary_passed = True
             self.progress.show_done(row.line, row.entry, goes_on=not self._is_ending)
-        self._end(row)
+        self._end_row(row)
 
     def _find_retry_delay(self, row: PendingRow, result: JobResult, settlement: Settlement) -> float | None:
-        """Return the seconds until a row is retried; None: it is not. Attempts of a throttled row have no limit."""
+        """Return the seconds until a row is retried; None: no retry. A throttled row is retried without limit."""
         if settlement.state is State.DONE or not result.may_go_again or self.pace.is_hopeless:
             return None
         if settlement.http_status in THROTTLED:
@@ -312,33 +312,33 @@ class Run:
             return 0.0
         return _FIRST_RETRY_DELAY * 2.0 ** (row.attempts - 1) if row.attempts < ATTEMPTS else None
 
-    def _end_or_delay_unread(self, row: PendingRow, error: EscrowctlError) -> None:
-        """End a row that cannot be read before it is sent. If the read was throttled, the row waits instead."""
+    def _end_or_postpone_unread(self, row: PendingRow, error: EscrowctlError) -> None:
+        """End a row whose record cannot be read before sending. If the read was throttled, let the row wait."""
         if error.code is ErrorCode.RATE_LIMITED and not self._is_ending:
             self.pace.note_refused(self.runtime.monotonic(), sent=row.sent_at, requested_wait=None)
             if not self.pace.is_hopeless:
-                self._postpone(row, 0.0)
+                self._postpone_row(row, 0.0)
                 return
         self._end_unsent(row, error)
 
-    def _postpone(self, row: PendingRow, seconds: float) -> None:
-        self._unlock(row)
+    def _postpone_row(self, row: PendingRow, seconds: float) -> None:
+        self._unlock_row(row)
         self._in_flight.postpone(row, self.runtime.monotonic() + seconds)
 
     def _end_unsent(self, row: PendingRow, error: EscrowctlError) -> None:
         """End a row that cannot be sent now. It stays in the plan, or its entry keeps its outcome."""
-        self._end(row)
+        self._end_row(row)
         self.progress.note_unsent(row.line, error, row.outcome)
         self._halts.check_unsent(row.line, error)
 
-    def _end(self, row: PendingRow) -> None:
-        self._unlock(row)
+    def _end_row(self, row: PendingRow) -> None:
+        self._unlock_row(row)
         self._in_flight.end(row)
 
-    def _lock(self, row: PendingRow) -> bool:
-        """Return whether a row's locks were free, and hold them across processes. If not, the row is sent later.
+    def _lock_row(self, row: PendingRow) -> bool:
+        """Take a row's locks across processes, and return whether all were free. If not, the row waits or ends.
 
-        A create needs no lock: the guards of its commit refuse an identical create.
+        A create needs no lock: the journal refuses an identical create when it records the intent.
         """
         if not self.batch.kind.operation.is_once_only:
             return True
@@ -349,12 +349,12 @@ class Run:
                 if row.lock_waits > _MAX_LOCK_WAITS:
                     self._end_unsent(row, lock_wait_expired(_MAX_LOCK_WAITS * _FIRST_RETRY_DELAY))
                 else:
-                    self._postpone(row, _FIRST_RETRY_DELAY)
+                    self._postpone_row(row, _FIRST_RETRY_DELAY)
                 return False
             row.locks.append(name)
         return True
 
-    def _unlock(self, row: PendingRow) -> None:
+    def _unlock_row(self, row: PendingRow) -> None:
         while row.locks:
             self.journal.locks.free(row.locks.pop())
 

@@ -33,7 +33,7 @@ class Senders:
     """The processes that send rows, over `size` connections. Call `close` at the end.
 
     `make_worker` is called once for each thread that sends. `in_process`: the threads belong to this process, for a
-    service inside it. Raises OSError if so many processes or threads cannot be started.
+    service that runs in this process. Raises OSError if a process or a thread cannot be started.
     """
 
     def __init__(self, make_worker: MakeWorker, size: int, *, in_process: bool) -> None:
@@ -52,11 +52,11 @@ class Senders:
 
     @property
     def has_ended(self) -> bool:
-        """Whether any process has ended. Then the others get no more jobs."""
+        """Whether any of the processes has ended."""
         return any(process.has_ended for process in self._processes)
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Send each job to the process that has the fewest."""
+        """Send each job to the process that has the fewest jobs."""
         shares: dict[_Process, list[Job]] = {}
         for job in jobs:
             process = min(self._processes, key=lambda one: len(one.lines))
@@ -71,21 +71,21 @@ class Senders:
             process.submit(None)
 
     def collect(self, seconds: float, *, enough: int = 1) -> tuple[list[JobResult], set[int]]:
-        """Return the results so far, and the lines that are lost because a process ended.
+        """Return the results so far, and the lines of jobs that are lost because their process ended.
 
         It waits at most `seconds` for a first result. Then it waits while more results arrive, until there are
         `enough`.
         """
-        found, lost = self._collect(seconds)
+        found, lost = self._collect_once(seconds)
         while found and not lost and len(found) < enough:
             time.sleep(_GATHER_SECONDS)
-            more, lost = self._collect(0)
+            more, lost = self._collect_once(0)
             if not more:
                 break
             found += more
         return found, lost
 
-    def _collect(self, seconds: float) -> tuple[list[JobResult], set[int]]:
+    def _collect_once(self, seconds: float) -> tuple[list[JobResult], set[int]]:
         found: list[JobResult] = []
         while True:
             lost = {line for process in self._processes if process.has_ended for line in process.lines}
@@ -116,29 +116,28 @@ class Senders:
 
 
 class _Process:
-    """One process that sends, and the parent's end of its pipe.
+    """One process that sends, and the parent's end of its pipe. `lines` are the lines of its jobs."""
 
-    `lines` are the lines of its jobs.
-    """
-
-    def __init__(self, make_worker: MakeWorker, size: int, *, in_process: bool, others: Sequence["_Process"]) -> None:
+    def __init__(
+        self, make_worker: MakeWorker, thread_count: int, *, in_process: bool, others: Sequence["_Process"]
+    ) -> None:
         self.pipe, child_end = connection.Pipe()
         self.lines: set[int] = set()
         self.has_ended = False
         self._pid: int | None = None
         if in_process:
-            threading.Thread(target=_serve, args=(child_end, make_worker, size), daemon=True).start()
+            threading.Thread(target=_serve_jobs, args=(child_end, make_worker, thread_count), daemon=True).start()
             return
         self._pid = os.fork()
         if not self._pid:
             # A pipe seems closed only when no process has its other end open.
             for process in (self, *others):
                 process.pipe.close()
-            _run_child(child_end, make_worker, size)
+            _run_child(child_end, make_worker, thread_count)
         child_end.close()
 
     def wait_until_ready(self) -> None:
-        """Wait until every thread runs, so that no row is begun too early. Raises OSError if one cannot start."""
+        """Wait until every thread of the process runs. Raises OSError if a thread cannot start."""
         try:
             failure: str = self.pipe.recv()
         except EOFError:
@@ -148,7 +147,7 @@ class _Process:
             raise OSError(errno.EAGAIN, failure)
 
     def submit(self, jobs: Sequence[Job] | None) -> None:
-        """Send jobs to the process; None recalls them."""
+        """Send jobs to the process. None recalls the jobs that no thread has begun."""
         # If the process has ended, `Senders.collect` reports it.
         with contextlib.suppress(OSError):
             self.pipe.send(jobs)
@@ -181,22 +180,22 @@ class _Process:
                 os.waitpid(self._pid, 0)
 
 
-def _run_child(pipe: Pipe, make_worker: MakeWorker, size: int) -> NoReturn:
+def _run_child(pipe: Pipe, make_worker: MakeWorker, thread_count: int) -> NoReturn:
     code = 1
     try:
-        _serve(pipe, make_worker, size)
+        _serve_jobs(pipe, make_worker, thread_count)
         code = 0
     finally:
         # The child never closes or writes files of the parent, even after an error.
         os._exit(code)
 
 
-def _serve(pipe: Pipe, make_worker: MakeWorker, size: int) -> None:
+def _serve_jobs(pipe: Pipe, make_worker: MakeWorker, thread_count: int) -> None:
     """Do the jobs that arrive until the parent closes its end of the pipe. Then finish the jobs in progress."""
     # The parent notices the closed pipe, even after an error.
     with pipe:
         queue = _Queue(pipe)
-        threads = [threading.Thread(target=queue.work, args=(make_worker(),), daemon=True) for _ in range(size)]
+        threads = [threading.Thread(target=queue.work, args=(make_worker(),), daemon=True) for _ in range(thread_count)]
         try:
             for thread in threads:
                 thread.start()
@@ -206,14 +205,14 @@ def _serve(pipe: Pipe, make_worker: MakeWorker, size: int) -> None:
         pipe.send("")
         with contextlib.suppress(EOFError, OSError):
             while True:
-                queue.take(pipe.recv())
-        queue.close(size)
+                queue.add_or_recall(pipe.recv())
+        queue.close(thread_count)
         for thread in threads:
             thread.join()
 
 
 class _Queue:
-    """The queue from which the threads of a sender process get jobs. They return results through its pipe."""
+    """The jobs of one sender process. Its threads take jobs from here, and return the results through `pipe`."""
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
@@ -222,15 +221,15 @@ class _Queue:
         self._sending, self._ended = threading.Lock(), threading.Event()
 
     def work(self, worker: Worker) -> None:
-        """Do one job after the other; return recalled jobs unchanged."""
+        """Do one job after the other. A recalled job returns as a result with `is_untouched`."""
         while (taken := self._jobs.get()) is not None and not self._ended.is_set():
             number, job = taken
             result = worker.do(job) if number > self._recalled else JobResult(job.line, is_untouched=True)
             with self._sending, contextlib.suppress(OSError):
                 self._pipe.send(result)
 
-    def take(self, jobs: Sequence[Job] | None) -> None:
-        """Add jobs; None recalls the jobs that no thread has begun. Never sends: the parent may be sending too."""
+    def add_or_recall(self, jobs: Sequence[Job] | None) -> None:
+        """Add jobs; None recalls the jobs not yet begun. Sends nothing, because the parent may be sending too."""
         if jobs is None:
             self._recalled = self._added
             return
@@ -238,8 +237,8 @@ class _Queue:
             self._added += 1
             self._jobs.put((self._added, job))
 
-    def close(self, threads: int) -> None:
+    def close(self, thread_count: int) -> None:
         """End each thread after its current job."""
         self._ended.set()
-        for _ in range(threads):
+        for _ in range(thread_count):
             self._jobs.put(None)

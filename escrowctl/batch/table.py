@@ -13,7 +13,7 @@ from escrowctl.contract.json import JsonValue, Number, UnreadableReply, read_rep
 
 _MAX_LINE_LENGTH = 1024 * 1024
 _DELIMITERS = ",;\t|"
-_MAX_SHOWN = 40
+_MAX_SHOWN_NAME = 40
 
 
 class Flaw(NamedTuple):
@@ -28,7 +28,7 @@ class NotRowsError(ValueError):
 
 
 class Row(NamedTuple):
-    """A row's cells under their columns; in CSV, all cells are texts."""
+    """The cells of the row that begins on `line`, by column; in CSV, all cells are texts."""
 
     line: int
     cells: Mapping[str, JsonValue]
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 class Table:
     """The rows of one file. A line may have at most 1 MiB. Call `detach` at the end, or the file gets closed.
 
-    `columns` are complete when all rows were read: any JSON line may add one.
+    `columns` are complete only when all rows were read: any JSON line may add a column.
     """
 
     def __init__(self, source: BinaryIO) -> None:
@@ -54,7 +54,7 @@ class Table:
         self._text.detach()
 
     def rows(self) -> Iterator[Row | Flaw]:
-        """Yield every row, or its flaw; blank lines are skipped. Raises NotRowsError for other kinds of files."""
+        """Yield every row, or its flaw; skip blank lines. Raises NotRowsError if the file or header is unusable."""
         if self._first_line.startswith("PK\x03\x04"):
             raise NotRowsError("is a workbook or an archive, not text: save the sheet as CSV (UTF-8)")
         if self._first_line.lstrip().startswith("["):
@@ -132,11 +132,11 @@ def _check_header(names: list[str]) -> None:
         raise NotRowsError("has a column without a name in its first line")
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
-        raise NotRowsError(f'has the column "{name[:_MAX_SHOWN]}" twice in its first line')
+        raise NotRowsError(f'has the column "{name[:_MAX_SHOWN_NAME]}" twice in its first line')
 
 
 def cell_text(value: JsonValue) -> str | None:
-    """Return a cell as text, a number as it is written in the file; None for a value of another type."""
+    """Return a text as it is, and a number as it is written in the file; None for values of all other types."""
     if isinstance(value, Number):
         return value.text
     return value if isinstance(value, str) else None

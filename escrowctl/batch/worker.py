@@ -1,4 +1,4 @@
-"""The work for a row outside of the journal's process: read its record (of a release), send it, judge the reply."""
+"""The work for a row outside of the journal's process: read a release's record, send the row, judge the reply."""
 
 import traceback
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.create import prove_create
 from escrowctl.writes.inspection import inspect_target
-from escrowctl.writes.outcome import judge_stored
+from escrowctl.writes.outcome import judge_stored_reply
 from escrowctl.writes.read_back import ReadBack
 from escrowctl.writes.requests import RecordOptions, WriteRequest
 from escrowctl.writes.result import WriteResult
@@ -25,8 +25,8 @@ from escrowctl.writes.sending import Sender
 class Job(NamedTuple):
     """The work for one row. Without an `entry`, the record of `request` is read; with one, the request is sent.
 
-    `before` is the record that was read. `may_be_applied`: an earlier attempt may have been applied.
-    `is_last`: the write is not retried automatically, so a read may settle it.
+    `before` is the record as read before the write. `may_be_applied`: an earlier attempt may have been applied.
+    `is_last`: this is the last automatic attempt, so a read may settle the write.
     """
 
     line: int
@@ -41,10 +41,10 @@ class Job(NamedTuple):
 class JobResult(NamedTuple):
     """The result of a job.
 
-    A read has the record, or in `failure` the code and the message of the error why the row cannot be sent. A write
-    has the settlement to record. `may_go_again`: the same write may be sent again. `is_misdirected`: the reply was
-    to another write. `asked` is how many seconds the service asked to wait. `is_untouched`: nothing was done for
-    the job. `defect` is the traceback of an internal error of escrowctl.
+    A read gives the `record`, or the code and the message of the `failure` that keeps the row from being sent. A
+    write gives the `settlement` to record. `may_go_again`: the write may be sent again. `is_misdirected`: the reply
+    was to a different write. `requested_wait` is the wait in seconds that the service asked for. `is_untouched`:
+    the job was recalled before it began. `defect` is the traceback of an internal error of escrowctl.
     """
 
     line: int
@@ -53,7 +53,7 @@ class JobResult(NamedTuple):
     settlement: Settlement | None = None
     may_go_again: bool = False
     is_misdirected: bool = False
-    asked: float | None = None
+    requested_wait: float | None = None
     is_untouched: bool = False
     defect: str = ""
 
@@ -73,7 +73,7 @@ class Worker:
     def do(self, job: Job) -> JobResult:
         """Return the result of a job; never raises."""
         try:
-            found = self._write(job, job.entry) if job.entry is not None else self._inspect(job)
+            found = self._write(job, job.entry) if job.entry is not None else self._inspect_record(job)
         except Exception as error:  # noqa: BLE001 - the journal's process must get a result for every row
             self._defects.append(error)
             found = _make_defect_result(job, error)
@@ -82,7 +82,7 @@ class Worker:
             self._defects.clear()
         return found
 
-    def _inspect(self, job: Job) -> JobResult:
+    def _inspect_record(self, job: Job) -> JobResult:
         try:
             found = inspect_target(
                 self._reader, self._service, job.request, job.options, may_be_done=job.may_be_applied
@@ -99,19 +99,16 @@ class Worker:
             settlement=result.sent_entry.settlement,
             may_go_again=self._sender.may_send_again(exchange),
             is_misdirected=exchange.fault is Fault.MISDIRECTED,
-            asked=find_asked_wait(exchange.answer, now=self._runtime.now()),
+            requested_wait=find_asked_wait(exchange.answer, now=self._runtime.now()),
         )
         if found.may_go_again and not job.is_last:
             return found
         if job.request.operation.is_once_only:
             return self._read_back(job, found, result._replace(before=job.before))
         # A create that was only accepted (202) is read.
-        stored = judge_stored(self._service, result.sent_entry) if result.sent_entry.state is State.UNKNOWN else None
-        proof = (
-            prove_create(result.sent_entry, stored, self._service, self._reader)
-            if stored and stored.result_id
-            else None
-        )
+        sent = result.sent_entry
+        stored = judge_stored_reply(self._service, sent) if sent.state is State.UNKNOWN else None
+        proof = prove_create(sent, stored, self._service, self._reader) if stored and stored.result_id else None
         return found._replace(settlement=proof.sent_entry.settlement) if proof else found
 
     def _send(self, entry: Entry, request: WriteRequest) -> Exchange:
@@ -123,7 +120,7 @@ class Worker:
             return Exchange(evidence.sent, fault=Fault.DEFECT, detail=type(error).__name__)
 
     def _read_back(self, job: Job, found: JobResult, result: WriteResult) -> JobResult:
-        """Settle a write on a record by reading that record afterwards."""
+        """Return `found` with the settlement that a read of the record after the write gives."""
         settlement = result.sent_entry.settlement
 
         def settle_later(entry: Entry, found: Settlement) -> Entry:

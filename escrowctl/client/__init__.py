@@ -1,1 +1,1 @@
-"""The layer between a command and the service. Nothing else sends requests to it."""
+"""The layer between a command and the service. Only this package sends requests to the service."""

@@ -1,6 +1,6 @@
-"""The one module that speaks HTTP: it sends one request at a time, and reads the reply within bounds.
+"""Send HTTP requests, one at a time, and read their replies up to a limit of seconds and of bytes.
 
-Redirects are not followed, cookies are not stored, the environment is not read.
+Redirects are not followed. Cookies are not stored. Environment variables are not read.
 """
 
 import re
@@ -35,30 +35,30 @@ from escrowctl.contract.redaction import Secret, star
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-_BROKEN_BODY_BYTES = 16 * 1024
+_MAX_UNUSABLE_BYTES = 16 * 1024
 """The most bytes stored of a body that cannot be used: only its first line is shown."""
 
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
-_ENDED_EARLY = "without sending a response|closed connection"
-"""In protocol errors of h11 and httpcore: the connection ended early. The others mean bytes that are not HTTP."""
+_CONNECTION_ENDED_EARLY = "without sending a response|closed connection"
+"""Pattern of protocol errors for a connection that ended early. The others mean bytes that are not HTTP."""
 
-_PLACE_IN_OPENSSL = re.compile(r" \(_ssl\.c:[0-9]+\)")
+_OPENSSL_SOURCE_LINE = re.compile(r" \(_ssl\.c:[0-9]+\)")
 
-Observer = Callable[[Request, Exchange, float], None]
-"""Called with each exchange, and the seconds it took."""
+ExchangeObserver = Callable[[Request, Exchange, float], None]
+"""Called after each exchange with the request, the exchange, and the seconds that the exchange took."""
 
 DrawWait = Callable[[str, float], None]
-"""Called during a wait, with its description, and the seconds so far."""
+"""Called during a wait with a description of the wait and the seconds since the attempt began."""
 
 
 class Connection:
-    """Sends one request at a time to one service. `exchange` returns failures of HTTP, and does not raise them."""
+    """Sends one request at a time to one service. `exchange` returns a network error as a `Fault`."""
 
     def __init__(
         self,
         transport: Transport,
         key: Secret,
-        observe: Observer | None = None,
+        observe: ExchangeObserver | None = None,
         *,
         monotonic: Callable[[], float] = time.monotonic,
         proxy: str | None = None,
@@ -74,9 +74,9 @@ class Connection:
         """The result of the last request; None before the first."""
 
     def exchange(self, request: Request, *, evidence: Evidence, seconds: float, limit: int) -> Exchange:
-        """Send one request and return its result: it takes at most `seconds`, and reads at most `limit` bytes.
+        """Send one request and return its result. Takes at most `seconds`; accepts a body of at most `limit` bytes.
 
-        `evidence` is set when the bytes leave, so that it is valid even if a signal ends this call.
+        `evidence` is set before the first byte leaves, so that it is valid even if a signal ends this call.
         """
         start = self._monotonic()
         # Requests that the client builds itself get extra headers; this one does not.
@@ -104,42 +104,42 @@ class Connection:
         return exchange
 
     def close(self) -> None:
-        """Close the connection, if any."""
+        """Close the open network connections."""
         self._transport.close()
 
     def _describe_error(self, error: Exception, *, sent: bool) -> tuple[Fault, str]:
-        """Return the fault and its detail; behind a proxy, a failed connection is `Fault.PROXY`."""
+        """Return the fault that an error means, and a detail. With a proxy, a failed connect is `Fault.PROXY`."""
         fault = _find_fault(error, sent=sent)
         if fault in (Fault.BAD_PROTOCOL, Fault.BAD_REQUEST):
             # h11 quotes the line that it cannot read, and a service may have put the key there.
             return fault, ""
-        detail = _PLACE_IN_OPENSSL.sub("", str(error).strip()).rstrip(".")
+        detail = _OPENSSL_SOURCE_LINE.sub("", str(error).strip()).rstrip(".")
         if self._proxy is None or fault not in (Fault.NO_NAME, Fault.NO_CONNECTION, Fault.PROXY):
             return fault, detail
         return Fault.PROXY, ": ".join(filter(None, (self._proxy, detail)))
 
 
 class InProcessTransport(Transport):
-    """The sandbox behind the same interface: a WSGI call in this process, with the same evidence.
+    """Calls the sandbox's WSGI application in this process, in place of a network connection.
 
-    If the application raises ConnectionError, it has closed or reset the connection, before its reply or within it. If
-    it yields empty chunks, it is not ready yet (PEP 3333), and the attempt ends at its deadline.
+    If the application raises ConnectionError, it has dropped the connection before or during its reply. An empty
+    chunk means that the reply is not ready (PEP 3333); after the deadline, an empty chunk ends the attempt.
     """
 
     def __init__(self, app: "WSGIApplication", monotonic: Callable[[], float] = time.monotonic) -> None:
         self._app = app
         self._monotonic = monotonic
-        self._wsgi = httpx.WSGITransport(app=self._call)
+        self._wsgi = httpx.WSGITransport(app=self._call_application)
         self._end = 0.0
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Call the application; from here on the request counts as sent."""
+        """Mark the request as sent, call the application and return the response."""
         self._end = self._monotonic() + request.extensions["seconds"]
         request.extensions["evidence"].sent = True
         response = self._wsgi.handle_request(request)
         return NoRedirectResponse(response.status_code, headers=response.headers, stream=response.stream)
 
-    def _call(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
+    def _call_application(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
         """Call the application. If it drops the connection, raise what httpcore raises for a real socket."""
         try:
             # httpx decodes the path; PEP 3333 wants its bytes as Latin-1.
@@ -155,7 +155,7 @@ class InProcessTransport(Transport):
 
 
 def make_service_context(service: Service) -> ssl.SSLContext:
-    """Return the TLS context that a service's connections may share; raises `BAD_CONFIG` for a bad CA bundle."""
+    """Return a TLS context for connections to a service. Raises EscrowctlError `BAD_CONFIG` for a bad CA bundle."""
     is_https = service.origin.scheme == "https"
     return make_context(service.network.ca_bundle) if is_https else make_empty_context()
 
@@ -165,13 +165,12 @@ def connect(
     context: ssl.SSLContext,
     *,
     monotonic: Callable[[], float] = time.monotonic,
-    observe: Observer | None = None,
+    observe: ExchangeObserver | None = None,
     draw: DrawWait | None = None,
 ) -> Connection:
-    """Return a connection to a real service, through its proxy if it has one; the first request opens it.
+    """Return a connection to a service, through the configured proxy if any. The first request opens it.
 
-    `draw` is called several times a second during a wait for a reply or for the host's address, with the seconds since
-    the attempt began.
+    `draw` is called several times a second while the host name is resolved, and while escrowctl waits for a reply.
     """
     is_https = service.origin.scheme == "https"
     proxy = _make_proxy(service.network.proxy, context)
@@ -181,7 +180,7 @@ def connect(
     return Connection(transport, service.key, observe, monotonic=monotonic, proxy=shown)
 
 
-def connect_in_process(app: "WSGIApplication", key: Secret, *, observe: Observer | None = None) -> Connection:
+def connect_in_process(app: "WSGIApplication", key: Secret, *, observe: ExchangeObserver | None = None) -> Connection:
     """Return a connection to a WSGI application in this process."""
     return Connection(InProcessTransport(app), key, observe)
 
@@ -196,10 +195,10 @@ def _make_proxy(url: str | None, context: ssl.SSLContext) -> httpcore.Proxy | No
 
 
 def read_body(chunks: Iterable[bytes], *, limit: int, encoding: str) -> tuple[bytes, Defect | None]:
-    """Return the decoded body, of at most `limit` bytes. If it cannot be used, return its beginning and the defect.
+    """Return the decoded body and None; for an unusable body or one over `limit` bytes, its start and the defect.
 
-    The request accepts no encoding but identity. A single gzip or deflate layer is still decoded, in bounded steps. Its
-    end mark is checked, because a cut stream inflates without an error.
+    `encoding` is the reply's Content-Encoding. Requests ask for identity, but one gzip or deflate layer is decoded.
+    The end mark of compressed data is checked, because zlib reports no error for truncated data.
     """
     kept = bytearray()
     try:
@@ -208,7 +207,7 @@ def read_body(chunks: Iterable[bytes], *, limit: int, encoding: str) -> tuple[by
         defect = Defect.BAD_ENCODING
     except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError):
         defect = Defect.CUT_SHORT
-    return bytes(kept if defect is None else kept[: min(limit, _BROKEN_BODY_BYTES)]), defect
+    return bytes(kept if defect is None else kept[: min(limit, _MAX_UNUSABLE_BYTES)]), defect
 
 
 def _collect(kept: bytearray, chunks: Iterable[bytes], limit: int, encoding: str) -> Defect | None:
@@ -227,7 +226,7 @@ def _collect(kept: bytearray, chunks: Iterable[bytes], limit: int, encoding: str
 
 
 def _find_fault(error: Exception, *, sent: bool) -> Fault:
-    """Return the fault for an error. `sent` is that of the request's `Evidence`: the error does not show it."""
+    """Return the fault that an error means. `sent` is `Evidence.sent`: the error does not show it."""
     match error:
         case NoAddressError():
             return Fault.NO_NAME
@@ -239,7 +238,7 @@ def _find_fault(error: Exception, *, sent: bool) -> Fault:
             return Fault.TIMEOUT if sent else Fault.CONNECT_TIMEOUT
         case httpcore.ConnectError():
             return Fault.TLS if _is_tls_error(error) else Fault.NO_CONNECTION
-        case httpcore.ProtocolError() if not re.search(_ENDED_EARLY, str(error)):
+        case httpcore.ProtocolError() if not re.search(_CONNECTION_ENDED_EARLY, str(error)):
             return Fault.BAD_PROTOCOL
         case _:
             return Fault.BROKEN_OFF if sent else Fault.NO_CONNECTION

@@ -1,9 +1,8 @@
-"""One request and its result, as plain values: nothing here knows an HTTP library.
+"""A request and its result as plain values, independent of the HTTP library.
 
-INTERFACE.md section 5: every request carries `Authorization: Bearer <API_KEY>`; requests with a body carry
-`Content-Type: application/json`. The other headers are a choice of escrowctl: it accepts only identity encoding, so
-that replies can be read in bounded steps; and a write carries an Idempotency-Key, which has an effect only if the
-service supports it.
+INTERFACE.md section 5 asks for `Authorization: Bearer <API_KEY>` in every request, and for a `Content-Type` of
+`application/json` in requests with a body. escrowctl adds further headers. `Accept-Encoding: identity` makes it
+simple to limit the size of a reply. The `Idempotency-Key` of a write has an effect only if the service supports it.
 """
 
 from datetime import datetime
@@ -25,7 +24,7 @@ THROTTLED = frozenset({425, 429})
 """Statuses of throttled requests: too early (RFC 8470 section 5.2), too many (RFC 6585 section 4)."""
 
 STARRED_KEY_HEADER = ("Authorization", f"Bearer {STARS}")
-"""The header with the key, as it may be shown."""
+"""The header with the API key, as shown: with stars in place of the key."""
 
 _PRIVATE_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
@@ -33,9 +32,9 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Request(NamedTuple):
-    """One request as it is sent, without the key, which the connection adds.
+    """One request as it is sent, but without the API key: `Connection` adds the key.
 
-    `may_hold_secret`: its body, or the reply's, may have a secret under any name.
+    `may_hold_secret`: the body of the request or of its reply may have a secret in a field of any name.
     """
 
     method: str
@@ -46,7 +45,7 @@ class Request(NamedTuple):
 
 
 class Evidence:
-    """Whether a byte of the request may have reached the origin; set before the byte is passed to the kernel."""
+    """Whether a request was sent. `sent` becomes True before the kernel gets the first byte for the service."""
 
     def __init__(self) -> None:
         self.sent = False
@@ -63,16 +62,17 @@ class Fault(StrEnum):
     TIMEOUT = "no reply came in time"
     BROKEN_OFF = "the connection broke before a reply came"
     BAD_PROTOCOL = "the reply was not HTTP"
-    MISDIRECTED = "the reply may be to another request"
+    MISDIRECTED = "the reply may belong to a different request"
     INTERRUPTED = "escrowctl was interrupted before a reply came"
     BAD_REQUEST = "the request cannot be written as HTTP"
     DEFECT = "escrowctl failed before a reply came"
 
 
 class Answer:
-    """A status line and headers that arrived, and the part of the body that arrived.
+    """A reply: its status, its headers, and the part of its body that arrived.
 
-    `defect` says why the body is not complete (cut short, over the limit, bad encoding); the status is still valid.
+    `defect` says why the body is unusable (truncated, over the limit, bad encoding). The status is valid in any
+    case.
     """
 
     def __init__(self, status: int, headers: Headers, body: bytes, defect: Defect | None = None) -> None:
@@ -82,13 +82,13 @@ class Answer:
         self.defect = defect
 
     def find_header(self, name: str) -> str | None:
-        """Return the first header of that name; case does not matter."""
+        """Return the value of the first header with this name, or None. Case does not matter."""
         return next((value for key, value in self.headers if key.lower() == name.lower()), None)
 
     def without_key(self, key: str) -> "Answer":
-        """Return the answer with stars for every echo of the API key. Only this answer is ever shown or stored.
+        """Return a copy with stars in place of the API key. Only such a copy is shown or stored.
 
-        A JSON body stays JSON. If any other body has the key encoded, stars replace the complete body.
+        A readable body stays JSON. An unreadable body that has the key in an encoded form becomes stars completely.
         """
         headers = tuple((star(name, key), star(value, key)) for name, value in self.headers)
         if not holds_key(self.body, key):
@@ -100,7 +100,7 @@ class Answer:
 
     @cached_property
     def reply(self) -> Reply:
-        """The body, read strictly and once: a document, or the defect that makes it unreadable."""
+        """The body as a JSON document, or as an `UnreadableReply` with the defect. Parsed only once."""
         reply = (
             UnreadableReply(self.defect, make_excerpt(self.body)) if self.defect is not None else read_reply(self.body)
         )
@@ -110,7 +110,7 @@ class Answer:
 
 
 class Tls(NamedTuple):
-    """How a connection is encrypted: the version (`TLSv1.3`), and the issuer and end of the service's certificate."""
+    """A connection's TLS version (`TLSv1.3`), and the issuer and expiry time of the service's certificate."""
 
     version: str
     issuer: str
@@ -118,9 +118,9 @@ class Tls(NamedTuple):
 
 
 class Peer(NamedTuple):
-    """How far a connection was opened: `address` is the host and port of the service or its proxy.
+    """The IP address and port of the service, or of its proxy, to which a connection was opened.
 
-    `tls` is None before the handshake with the service is complete, and for plain http.
+    `tls` is None for plain http, and until the TLS handshake with the service is complete.
     """
 
     address: str
@@ -128,10 +128,10 @@ class Peer(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """The result of one request: an answer or a fault, whether its bytes may have left, and the connection used.
+    """The result of one request: an answer or a fault. `sent`: the request may have reached the service.
 
-    `peer` is None if no connection was opened, and for a sandbox in this process. `proxy` is the URL of the proxy, as
-    it may be shown. `is_shared`: the connection had carried another request.
+    `peer` is None if no connection was opened, and for a sandbox in this process. `proxy` is the proxy's URL
+    without its user and password. `is_shared`: the connection had carried an earlier request.
     """
 
     sent: bool
@@ -144,15 +144,15 @@ class Exchange(NamedTuple):
 
     @property
     def why(self) -> str:
-        """Why there is no answer: the fault and its detail."""
+        """Why the request has no answer: the fault, and its detail in brackets."""
         fault = (self.fault or Fault.BROKEN_OFF).value
         return f"{fault} ({self.detail})" if self.detail else fault
 
 
 def make_headers(*, request_id: str, has_body: bool, idempotency_key: str | None = None) -> Headers:
-    """Return the headers of one request, in the order in which they are sent after the key.
+    """Return a request's headers in sending order, without `Authorization`, which is sent before them.
 
-    A write has an idempotency key, and its connection is closed after it (RFC 9112 section 9.6).
+    Only a write has `idempotency_key`: its connection is closed after the reply (RFC 9112 section 9.6).
     """
     headers = [
         ("Accept", JSON_TYPE),

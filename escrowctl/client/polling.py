@@ -1,4 +1,4 @@
-"""The pace of repeated reads of a record, until it has the expected status or a deadline has passed."""
+"""The waits between repeated reads of a record, up to a time limit."""
 
 from collections.abc import Callable
 
@@ -12,9 +12,9 @@ _TICK_SECONDS = 1.0
 
 
 class PollInterval:
-    """Waits `every` seconds between reads, for at most `seconds` from now in total (None: no limit).
+    """Waits `every` seconds between two reads, until `seconds` have passed since its creation (None: no limit).
 
-    `tick` is called about once a second during a wait, with the seconds that have passed.
+    `tick` is called about once a second during a wait, with the seconds since the creation.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class PollInterval:
         return self._runtime.monotonic() - self._start
 
     def wait(self) -> bool:
-        """Wait until the next read and return True, or return False if the time is over. Signals may end it."""
+        """Wait for the next read and return True, or return False after the limit. A signal may end the wait."""
         if self._seconds is not None and self.elapsed >= self._seconds:
             return False
         left = self._every if self._seconds is None else min(self._every, self._seconds - self.elapsed)

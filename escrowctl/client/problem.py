@@ -1,4 +1,4 @@
-"""The text of an error reply: RFC 9457 or a usual shape, else the plain text; and hints for the next step."""
+"""Describe error replies: RFC 9457, other usual JSON forms, or plain text. Give hints what to do next."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,31 +7,31 @@ from itertools import islice
 from escrowctl.client.http import Answer, Fault
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Defect, Document, JsonValue, Number, UnreadableReply, fold_name, make_excerpt
-from escrowctl.contract.redaction import hide_in_text, hide_unknown, hide_values
+from escrowctl.contract.redaction import hide_in_text, hide_unknown_texts, hide_values
 from escrowctl.errors import ErrorCode, Hint, command
 
-_MOST_CHARS, _MOST_SENTENCES, _MOST_HEADER_CHARS = 1000, 50, 200
-_MOST_TEXT_BYTES = 64 * 1024
+_MAX_CHARS, _MAX_SENTENCES, _MAX_HEADER_CHARS = 1000, 50, 200
+_MAX_TEXT_BYTES = 64 * 1024
 _MESSAGE_NAMES = ("detail", "message", "error_description", "title", "error", "reason", "msg", "description")
-"""Fields that hold a sentence, the most telling first (RFC 9457 section 3.1.4)."""
+"""Fields with the text of an error, the most specific first (RFC 9457 section 3.1.4)."""
 
 _NESTED_ERROR_NAMES = (
     *("errors", "error", "details", "detail", "issues", "violations", "field_errors", "fieldErrors"),
     *("fieldViolations", "invalid_params", "invalid-params", "validation_errors"),
 )
-"""Fields that hold further errors: a list of them, or an object with the names of fields."""
+"""Fields with nested errors: a list of errors, or an object that maps names of fields to errors."""
 
 _FIELD_NAMES = ("field", "param", "parameter", "property", "attribute", "pointer", "path", "loc", "name")
-"""Fields that name the field in error; `source` may hold one of them."""
+"""Fields of an error object, or of its `source` object, with the name of the field that is wrong."""
 
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-correlation-id", "x-amzn-requestid", "x-trace-id")
 _REQUEST_ID_NAMES = frozenset({"requestid", "correlationid", "traceid"})
 _UNTRUSTED_ISSUER = "self.signed certificate|local issuer certificate"
-_NEEDS_LOGIN = ": 407 "
-_PATH_NOT_FOUND = r"not found[.!]?$|\b(route|path|endpoint|url)\b"
+_PROXY_NEEDS_LOGIN = ": 407 "
+_WRONG_PATH_MESSAGE = r"not found[.!]?$|\b(route|path|endpoint|url)\b"
 
 REDIRECTS = range(300, 400)
-"""Statuses that name another place (RFC 9110 section 15.4); none is followed."""
+"""Statuses of redirects (RFC 9110 section 15.4). escrowctl follows none of them."""
 
 REFUSAL_CODES: dict[int, ErrorCode] = {
     301: ErrorCode.REDIRECTED,
@@ -44,57 +44,58 @@ REFUSAL_CODES: dict[int, ErrorCode] = {
     425: ErrorCode.RATE_LIMITED,
     429: ErrorCode.RATE_LIMITED,
 }
-"""Status -> its error code; other refusals are `ErrorCode.REFUSED`."""
+"""HTTP status -> error code. A refusal with a status that is not listed is `ErrorCode.REFUSED`."""
 
 
 def describe_refusal(answer: Answer) -> str:
-    """Return the status and the body's message, such as `422 "amount: must be at least 1.00"`.
+    """Return the reply's status and message, such as `422 "amount: must be at least 1.00"`.
 
-    The message has at most 1,000 characters. For a redirect, it is the target. Retry-After follows in brackets.
+    A redirect has its target in place of the message. Retry-After, if present, follows in brackets.
     """
-    text = describe_document(answer.reply.value) if isinstance(answer.reply, Document) else None
-    message = text or _one_line(make_excerpt(answer.body))
+    text = describe_error_document(answer.reply.value) if isinstance(answer.reply, Document) else None
+    message = text or _make_safe_line(make_excerpt(answer.body))
     location, retry_after = answer.find_header("location"), answer.find_header("retry-after")
     if answer.status in REDIRECTS and location:
-        says = f', a redirect to "{hide_in_text(location[:_MOST_HEADER_CHARS])}"'
+        target = hide_in_text(location[:_MAX_HEADER_CHARS])
+        says = f', a redirect to "{target}"'
     else:
         says = f' "{message}"' if message else ""
-    return f"{answer.status}{says}" + (f" (Retry-After: {retry_after[:_MOST_HEADER_CHARS]})" if retry_after else "")
+    return f"{answer.status}{says}" + (f" (Retry-After: {retry_after[:_MAX_HEADER_CHARS]})" if retry_after else "")
 
 
-def describe_document(document: JsonValue) -> str | None:
-    """Return the messages of an error document, at most 1,000 characters; None if it has none.
+def describe_error_document(document: JsonValue) -> str | None:
+    """Return the messages of an error document, joined by `; ` and shortened; None if it has no message.
 
-    Each error has the name of its field before it, if the document names one.
+    If the document names the field of an error, the message begins with that name.
     """
-    sentences = dict.fromkeys(islice(_list_messages(document), _MOST_SENTENCES + 1))
-    return _one_line("; ".join(sentence.rstrip(". ") for sentence in sentences)) or None
+    sentences = dict.fromkeys(islice(_list_error_messages(document), _MAX_SENTENCES + 1))
+    return _make_safe_line("; ".join(sentence.rstrip(". ") for sentence in sentences)) or None
 
 
-def list_reply_facts(answer: Answer, own_id: str, *, may_hold_secret: bool = False) -> dict[str, object]:
-    """Return the facts of a reply that a log needs: `body` (a document, or a text), and `service_request_id`.
+def list_reply_facts(answer: Answer, sent_request_id: str, *, may_hold_secret: bool = False) -> dict[str, object]:
+    """Return the facts of a reply for a log: `body` (JSON or text) and `service_request_id`, each if present.
 
-    `own_id` is the request id that was sent: it is no id of the service, even if the reply repeats it. With
-    `may_hold_secret`, `body` has only texts that are known to be harmless.
+    `sent_request_id` is escrowctl's own request id: if the reply repeats it, it does not count. `may_hold_secret`:
+    stars replace texts of a JSON body that may be secret, and a body that is not JSON is left out.
     """
     facts: dict[str, object] = {}
     if isinstance(answer.reply, Document):
         document = answer.reply.value
-        facts["body"] = hide_unknown(document) if may_hold_secret else hide_values(document)
+        facts["body"] = hide_unknown_texts(document) if may_hold_secret else hide_values(document)
     elif answer.body.strip() and not may_hold_secret:
-        text = answer.body[:_MOST_TEXT_BYTES].decode("utf-8", errors="replace")
+        text = answer.body[:_MAX_TEXT_BYTES].decode("utf-8", errors="replace")
         facts["body"] = hide_in_text(text)
-    found = next((name for name in list_request_ids(answer) if name != own_id), None)
+    found = next((name for name in list_request_ids(answer) if name != sent_request_id), None)
     return facts | ({"service_request_id": found} if found else {})
 
 
 def advise_refusal(service: Service, status: int, answer: Answer | None = None) -> tuple[Hint, ...]:
-    """Return the hints after a refusal; often none. `answer` is None if an earlier command was refused."""
+    """Return hints for a refused request, often none. `answer` is None if only the status is known."""
     match status:
         case 401:
             return (Hint(f"the key came from {service.key_source}: check that it is the key for {service.origin}"),)
         case 404 if not service.sandbox and answer is not None and not _says_record_missing(answer):
-            return (command("doctor", f"if all calls give 404, to check the API prefix ({service.api_prefix or '/'})"),)
+            return (command("doctor", f"to check the API prefix ({service.api_prefix or '/'}), if all calls give 404"),)
         case _ if status in REDIRECTS:
             return (Hint(f"check the base URL (from {service.url_source}): escrowctl does not follow redirects"),)
         case _:
@@ -102,61 +103,61 @@ def advise_refusal(service: Service, status: int, answer: Answer | None = None) 
 
 
 def is_web_page(answer: Answer) -> bool:
-    """Whether a reply is a web page: HTML."""
+    """Whether the body of a reply is HTML."""
     return isinstance(answer.reply, UnreadableReply) and answer.reply.defect is Defect.HTML
 
 
 def advise_connection(service: Service, why: str) -> Hint:
-    """Return the hint after a failed connection. `why` is `Exchange.why`."""
-    if Fault.PROXY.value in why and _NEEDS_LOGIN in why:
+    """Return a hint for a failed connection. `why` is the text of `Exchange.why`."""
+    if Fault.PROXY.value in why and _PROXY_NEEDS_LOGIN in why:
         return Hint("put the proxy's user and password into HTTPS_PROXY: http://USER:PASSWORD@HOST:PORT")
     if Fault.PROXY.value in why:
-        return Hint(f"check the proxy, or list {service.origin.host} in NO_PROXY if it needs none")
+        return Hint(f"check the proxy, or list {service.origin.host} in NO_PROXY if the host needs no proxy")
     if re.search(_UNTRUSTED_ISSUER, why):
         return Hint(
-            "set ESCROWCTL_CA_BUNDLE to a file with the certificate of its issuer",
+            "set ESCROWCTL_CA_BUNDLE to a file with the CA certificate of the service",
             f"if you trust the certificate of {service.origin.host}",
         )
     return Hint(f"check the base URL (from {service.url_source})")
 
 
-def _one_line(text: str) -> str:
-    """Return a service's text for a message or the journal: one line, shortened, with stars for secrets."""
+def _make_safe_line(text: str) -> str:
+    """Return a text of the service on one line, shortened to 1,000 characters, with stars in place of secrets."""
     line = " ".join(text.split())
-    return hide_in_text(line if len(line) <= _MOST_CHARS else f"{line[:_MOST_CHARS]} ...")
+    return hide_in_text(line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]} ...")
 
 
 def _says_record_missing(answer: Answer) -> bool:
-    """Whether a 404 says in JSON that a record was not found. For a wrong path it has HTML, nothing, or other words."""
-    message = describe_document(answer.reply.value) if isinstance(answer.reply, Document) else None
-    return message is not None and not re.search(_PATH_NOT_FOUND, message, re.IGNORECASE)
+    """Whether a 404 reply has a JSON message, and the message does not look like that for a wrong path."""
+    message = describe_error_document(answer.reply.value) if isinstance(answer.reply, Document) else None
+    return message is not None and not re.search(_WRONG_PATH_MESSAGE, message, re.IGNORECASE)
 
 
-def _list_messages(value: JsonValue, field: str = "") -> Iterator[str]:
-    """Yield the message of each error in a document, after the name of the field that the error is about."""
+def _list_error_messages(value: JsonValue, field: str = "") -> Iterator[str]:
+    """Yield each message in a part of an error document, as `field: message`. `field` is the enclosing field."""
     if isinstance(value, dict):
-        yield from _list_messages_of(value, _find_field(value) or field)
+        yield from _list_object_messages(value, _find_field_name(value) or field)
     elif isinstance(value, list):
         for item in value:
-            yield from _list_messages(item, field)
+            yield from _list_error_messages(item, field)
     elif isinstance(value, str | Number) and str(value).strip():
         yield f"{field}: {value}" if field else str(value)
 
 
-def _list_messages_of(error: dict[str, JsonValue], field: str) -> Iterator[str]:
+def _list_object_messages(error: dict[str, JsonValue], field: str) -> Iterator[str]:
     own = next((text for name in _MESSAGE_NAMES if isinstance(text := error.get(name), str) and text.strip()), None)
     if own is not None:
-        yield from _list_messages(own, field)
+        yield from _list_error_messages(own, field)
     parts = [part for name in _NESTED_ERROR_NAMES if isinstance(part := error.get(name), dict | list)]
     for part in parts:
-        yield from _list_messages(part, field)
+        yield from _list_error_messages(part, field)
     if own is None and not parts:
-        # Its names are then the names of the fields in error.
+        # Such an object maps names of fields to their errors.
         for name, item in error.items():
-            yield from _list_messages(item, f"{field}.{name}" if field else name)
+            yield from _list_error_messages(item, f"{field}.{name}" if field else name)
 
 
-def _find_field(error: Mapping[str, JsonValue]) -> str | None:
+def _find_field_name(error: Mapping[str, JsonValue]) -> str | None:
     """Return the name of the field that an error is about, or None. A path given as a list is joined by dots."""
     source = error.get("source")
     places: Iterable[Mapping[str, JsonValue]] = (error, source) if isinstance(source, dict) else (error,)
@@ -171,13 +172,13 @@ def _find_field(error: Mapping[str, JsonValue]) -> str | None:
 
 
 def list_request_ids(answer: Answer) -> Iterator[str]:
-    """Yield the request ids that a reply names, in its headers or its body."""
+    """Yield the request ids in a reply: first from its headers, then from its body."""
     for header in _REQUEST_ID_HEADERS:
         if value := answer.find_header(header):
-            yield value[:_MOST_HEADER_CHARS]
+            yield value[:_MAX_HEADER_CHARS]
     document = answer.reply.value if isinstance(answer.reply, Document) else None
     places = [document, *document.values()] if isinstance(document, dict) else []
     for place in places:
         for name, item in place.items() if isinstance(place, dict) else ():
             if isinstance(item, str) and fold_name(name) in _REQUEST_ID_NAMES:
-                yield item[:_MOST_HEADER_CHARS]
+                yield item[:_MAX_HEADER_CHARS]

@@ -1,4 +1,4 @@
-"""Read from the service: return a record, or raise an error with the reason; retry if that may help."""
+"""Read records and lists from the service, with retries. A failed read raises EscrowctlError with the reason."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -8,7 +8,7 @@ from escrowctl.client.problem import (
     REFUSAL_CODES,
     advise_connection,
     advise_refusal,
-    describe_document,
+    describe_error_document,
     describe_refusal,
     list_reply_facts,
 )
@@ -26,17 +26,17 @@ from escrowctl.signals import Signals
 if TYPE_CHECKING:
     from escrowctl.contract.paths import Call
 
-_NO_CACHE = ("Cache-Control", "no-cache")
-"""Asks caches on the way not to answer with a stored reply (RFC 9111 section 5.2.1.4)."""
+_NO_CACHE_HEADER = ("Cache-Control", "no-cache")
+"""Asks caches between escrowctl and the service for a fresh reply (RFC 9111 section 5.2.1.4)."""
 
-_DATA_NAMES = CODE_NAMES | {"message", "msg"}
-"""Names of fields that are data in a record, and no sign of an error."""
+_DATA_FIELDS = CODE_NAMES | {"message", "msg"}
+"""Names of fields that are data in a record: there they do not report an error."""
 
 _PARTIAL, _REQUEST_TIMEOUT, _SERVER_ERROR = 206, 408, 500
 
 
-class _Reading(NamedTuple):
-    """One read and its answer: returns the document, or the errors about this read."""
+class _ReadAnswer(NamedTuple):
+    """A read and its answer. Its methods return the reply's document, and errors that name the read."""
 
     operation: Operation
     resource_id: str | None
@@ -52,35 +52,35 @@ class _Reading(NamedTuple):
         facts |= list_reply_facts(self.answer, self.request_id)
         return EscrowctlError(code, f"{call}: {problem}.", hint=hint, outcome=outcome, facts=facts)
 
-    def require_document(self, *, decides: bool = False) -> JsonValue:
-        """Return the reply's document. Raises `ErrorCode.UNREADABLE_REPLY` if there is none.
+    def require_document(self, *, for_write: bool = False) -> JsonValue:
+        """Return the JSON document of the reply. Raises `ErrorCode.UNREADABLE_REPLY` if the reply is unreadable.
 
-        `for_write`: a write depends on it. Then raises `ErrorCode.READ_FAILED` if the answer may be from a cache: its
-        Age (RFC 9111 section 5.1) is not 0, or not a number.
+        `for_write`: raises `ErrorCode.READ_FAILED` if the reply has an Age (RFC 9111 section 5.1) other than 0: it
+        may come from a cache, and a write depends on it.
         """
         answer, reply = self.answer, self.answer.reply
         if isinstance(reply, UnreadableReply):
             excerpt = f': "{" ".join(reply.excerpt.split())[:80]}"' if reply.excerpt else ""
-            problem = f"the service replied {answer.status}, but the reply {reply.defect.value}{excerpt}"
+            problem = f"the service replied {answer.status}, but the reply {reply.defect}{excerpt}"
             raise self.make_error(ErrorCode.UNREADABLE_REPLY, problem)
         age = ", ".join(value.strip() for name, value in answer.headers if name.lower() == "age")
-        if decides and age.strip("0, "):
+        if for_write and age.strip("0, "):
             raise self.make_error(ErrorCode.READ_FAILED, f"a cache replied, not the service (Age: {age[:40]})")
         return reply.value
 
-    def make_denied_error(self, document: JsonValue) -> EscrowctlError:
-        """Return the error of a read whose 2xx reply says in its body that it failed."""
-        message = describe_document(document)
-        says = f'but the reply says: "{message}"' if message else "but the reply looks like an error"
+    def make_body_error(self, document: JsonValue) -> EscrowctlError:
+        """Return the error for a 2xx reply whose body (`document`) reports a failure."""
+        message = describe_error_document(document)
+        report = f': "{message}"' if message else ""
         return self.make_error(
             ErrorCode.READ_FAILED,
-            f"the service replied {self.answer.status}, {says}",
+            f"the service replied {self.answer.status}, but the reply reports an error{report}",
             hint=command(f"api GET {self.operation.fill_path(self.resource_id)}", "to see the complete reply"),
         )
 
 
 class Reader:
-    """Reads from one service. Signals may end a read at any time, even between two writes."""
+    """Reads from one service. A signal may end a read at any time."""
 
     def __init__(
         self, service: Service, connection: Connection, retry: Retry, runtime: Runtime, signals: Signals
@@ -93,47 +93,47 @@ class Reader:
 
     @property
     def last(self) -> Exchange | None:
-        """The exchange of the last request that was sent; None before the first."""
+        """The result of the last request; None before the first request."""
         return self._connection.last
 
     def read(self, operation: Operation, resource_id: str, *, for_write: bool = False) -> Record:
-        """Return one record. `for_write`: a write depends on it, so that an answer from a cache is an error.
+        """Return one record. `for_write`: a write depends on the record, so a cached reply is an error.
 
-        Raises EscrowctlError: for a refusal, the error code of its status; `ErrorCode.READ_FAILED` or
-        `UNREADABLE_REPLY` if the service failed or its reply cannot be read; `NO_CONNECTION` if nothing was sent.
+        Raises EscrowctlError. A refusal has the error code of its status. Other codes are `ErrorCode.READ_FAILED`,
+        `UNREADABLE_REPLY`, and, if nothing was sent, `NO_CONNECTION`.
         """
-        record = self._read(operation, resource_id, decides=for_write)
+        record = self._read(operation, resource_id, for_write=for_write)
         found_id = (record.known.id or "").casefold()
         if found_id != resource_id.casefold() and self.last is not None and self.last.is_shared:
             # A reply on a shared connection may belong to an earlier read.
             self._connection.close()
-            return self._read(operation, resource_id, decides=for_write)
+            return self._read(operation, resource_id, for_write=for_write)
         return record
 
-    def _read(self, operation: Operation, resource_id: str, *, decides: bool) -> Record:
+    def _read(self, operation: Operation, resource_id: str, *, for_write: bool) -> Record:
         reading = self._send_read(operation, resource_id, limit=REPLY_LIMIT)
-        document = reading.require_document(decides=decides)
+        document = reading.require_document(for_write=for_write)
         record = make_record(document, pointers=self._service.pointers, noun=operation.noun)
         # A record may well have a field `error`; an error has no id.
         if record.known.id is None and _says_failure(document, record.value):
-            raise reading.make_denied_error(document)
+            raise reading.make_body_error(document)
         return record
 
     def read_escrow(self, resource_id: str) -> Record:
-        """Return the escrow that a write depends on. Raises EscrowctlError if the reply is not that escrow."""
+        """Return an escrow on which a write depends. Raises EscrowctlError if the reply is not this escrow."""
         record = self.read(GET_TRANSACTION, resource_id, for_write=True)
         require_escrow(resource_id, record)
         return record
 
     def read_list(self, operation: Operation, *, query: str = "", for_write: bool = False) -> Records:
-        """Return the items of a list. `query` asks for a page other than the first; `for_write` is as in `read`.
+        """Return one page of a list. `query` is the page's query, empty for the first page. Raises EscrowctlError.
 
-        Raises EscrowctlError if the list cannot be read.
+        `for_write`: a write depends on the list, so a cached reply is an error.
         """
         reading = self._send_read(operation, None, limit=LIST_LIMIT, query=query)
-        document = reading.require_document(decides=for_write)
+        document = reading.require_document(for_write=for_write)
         if _says_failure(document, unwrap(document, noun=operation.noun)):
-            raise reading.make_denied_error(document)
+            raise reading.make_body_error(document)
         items = find_items(document, noun=operation.noun)
         if items is None:
             raise reading.make_error(ErrorCode.UNREADABLE_REPLY, "the reply is JSON, but has no list")
@@ -142,30 +142,30 @@ class Reader:
         )
 
     def probe(self, operation: Operation) -> None:
-        """Check that the reply to an operation without an id is JSON or empty. Raises EscrowctlError if not."""
+        """Send a read without an id. Raises EscrowctlError unless it succeeds with JSON or an empty body."""
         reading = self._send_read(operation, None, limit=LIST_LIMIT)
         reply = reading.answer.reply
         is_empty = isinstance(reply, UnreadableReply) and reply.defect is Defect.EMPTY
         if not is_empty and _says_failure(document := reading.require_document()):
-            raise reading.make_denied_error(document)
+            raise reading.make_body_error(document)
 
     def fetch(self, call: "Call") -> "JsonValue | bytes":
-        """Return the reply to a read that was typed by hand: a JSON document, or the bytes of any other complete body.
+        """Send a read that was typed by hand. Return its JSON document, or the bytes of a body that is not JSON.
 
-        Raises EscrowctlError for a refusal, a failed read, or an incomplete body.
+        Raises EscrowctlError for a refusal, a failed read, or a body with an `Answer.defect`.
         """
         reading = self._send_read(call.operation, call.resource_id, query=call.query, limit=LIST_LIMIT)
         if isinstance(reading.answer.reply, UnreadableReply) and reading.answer.defect is None:
             return reading.answer.body
         return reading.require_document()
 
-    def _send_read(self, operation: Operation, resource_id: str | None, *, limit: int, query: str = "") -> _Reading:
-        """Send a read, and repeat it if that may help. Raises EscrowctlError if no try gets a 2xx reply."""
+    def _send_read(self, operation: Operation, resource_id: str | None, *, limit: int, query: str = "") -> _ReadAnswer:
+        """Send a read; retry it after a temporary failure. Raises EscrowctlError if no attempt gets a 2xx reply."""
         service, request_id = self._service, self._runtime.new_request_id()
         request = Request(
             operation.method,
             service.url(operation.fill_path(resource_id)) + (f"?{query}" if query else ""),
-            (*make_headers(request_id=request_id, has_body=False), _NO_CACHE),
+            (*make_headers(request_id=request_id, has_body=False), _NO_CACHE_HEADER),
             may_hold_secret=operation.is_confidential,
         )
         attempts = self._retry.count_attempts(service.read_timeout)
@@ -183,7 +183,7 @@ class Reader:
             if exchange.sent:
                 raise EscrowctlError(ErrorCode.READ_FAILED, message, effect=Effect.ONLY_READ, facts=facts)
             raise not_sent(ErrorCode.NO_CONNECTION, message, hint=advise_connection(service, exchange.why), facts=facts)
-        reading = _Reading(operation, resource_id, request_id, exchange.answer)
+        reading = _ReadAnswer(operation, resource_id, request_id, exchange.answer)
         status = exchange.answer.status
         if status in SUCCESS and status != _PARTIAL:
             return reading
@@ -198,4 +198,4 @@ class Reader:
 
 def _says_failure(*documents: JsonValue) -> bool:
     # A document that is no object says nothing about success: it is shown unchanged.
-    return any(isinstance(document, dict) and find_error(document, data_names=_DATA_NAMES) for document in documents)
+    return any(isinstance(document, dict) and find_error(document, data_names=_DATA_FIELDS) for document in documents)

@@ -1,9 +1,9 @@
-"""Decide whether a request is sent again: on proof that nothing was done, within bounds, and after random delays.
+"""Decide whether a request is sent again, how often, and after which random delay.
 
-Reads are harmless and are repeated if another try may help. A write is repeated only if it is proven that it was not
-applied: it was never sent; or it was answered with 425 (RFC 8470 section 5.2) or 429 (RFC 6585 section 4), and the
-profile says that its service sends these before it processes anything. It is also repeated if the profile says
-that the service deduplicates by Idempotency-Key. RFC 9110 section 9.2.2 forbids repeating any other write.
+A read is repeated if the failure may be temporary. A write is repeated if it was never sent. It is also repeated
+after 425 (RFC 8470 section 5.2) or 429 (RFC 6585 section 4), if the profile says that the service sends these
+statuses before it processes a request; and if the profile says that the service deduplicates by Idempotency-Key.
+RFC 9110 section 9.2.2 forbids repeating any other write.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 
 ATTEMPTS = 3
-"""Most times that one request is sent."""
+"""The most attempts to send one request."""
 
 LONGEST_ASKED_WAIT = 60.0
-"""Seconds. If a service asks for more, escrowctl does not wait: the operator decides."""
+"""Seconds. If Retry-After is longer, escrowctl does not retry: the operator decides."""
 
-_BASE_SECONDS, _MOST_SECONDS = 0.5, 5.0
+_MIN_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS = 0.5, 5.0
 _MIN_REPORTED_SECONDS = 1.0
-"""Seconds. Shorter waits are reported as this."""
+"""Seconds. A shorter wait is reported as 1 s."""
 _MAX_TOKENS, _TOKENS_PER_SUCCESS = 10.0, 0.1
 
 _REQUEST_TIMEOUT, _CONFLICT, _SERVER_ERROR, _NOT_IMPLEMENTED = 408, 409, 500, 501
@@ -32,10 +32,10 @@ _UNANSWERED_FAULTS = frozenset({Fault.TIMEOUT, Fault.BROKEN_OFF})
 
 
 class Retry:
-    """The retries of one run. They share a budget, so that they do not flood a service that is down.
+    """The retries of one run. They share a budget of tokens, so that they do not flood a service that is down.
 
-    Each retry costs a token, each success returns a tenth of one. Once the budget is empty, at most one request in ten
-    is a retry.
+    A retry costs one token, and a success returns a tenth of a token. With an empty budget, at most one request in
+    ten is a retry.
     """
 
     def __init__(self, runtime: Runtime, signals: Signals, report: Callable[[str], None]) -> None:
@@ -45,25 +45,25 @@ class Retry:
         self._tokens = _MAX_TOKENS
 
     def count_attempts(self, seconds: float) -> "Attempts":
-        """Return a counter for the attempts of one request. No attempt begins after `seconds` in total."""
+        """Return the attempts of one request. No retry begins once the attempts have taken `seconds` together."""
         return Attempts(self, self._runtime.monotonic, seconds)
 
-    def pause(self, attempt: int, exchange: Exchange) -> bool:
-        """Wait before another try and return True, or return False if the service or the budget forbids it.
+    def wait_before_retry(self, attempt: int, exchange: Exchange) -> bool:
+        """Wait before a retry and return True. Return False if the budget is empty, or Retry-After is too long.
 
-        Signals may end the wait: raises `Stopped`.
+        `attempt` is the number of attempts so far. Raises `Stopped` if a signal ends the wait.
         """
         asked = find_asked_wait(exchange.answer, now=self._runtime.now())
         if (asked or 0.0) > LONGEST_ASKED_WAIT or self._tokens < 1:
             return False
         self._tokens -= 1
-        longest = min(_MOST_SECONDS, 2.0**attempt * _BASE_SECONDS)
-        backoff = _BASE_SECONDS + self._runtime.chance() * (longest - _BASE_SECONDS)
+        longest = min(_MAX_BACKOFF_SECONDS, 2.0**attempt * _MIN_BACKOFF_SECONDS)
+        backoff = _MIN_BACKOFF_SECONDS + self._runtime.chance() * (longest - _MIN_BACKOFF_SECONDS)
         seconds = max(asked or 0.0, backoff)
-        next_attempt = f"retrying in {max(seconds, _MIN_REPORTED_SECONDS):.0f} s, attempt {attempt + 1} of {ATTEMPTS}"
+        reported, next_attempt = max(seconds, _MIN_REPORTED_SECONDS), attempt + 1
         answer = exchange.answer
         reason = f"the service replied {answer.status}" if answer else (exchange.fault or Fault.BROKEN_OFF).value
-        self.report(f"{reason}; {next_attempt}")
+        self.report(f"{reason}; retrying in {reported:.0f} s, attempt {next_attempt} of {ATTEMPTS}")
         with self._signals.let_through():
             self._runtime.sleep(seconds)
         return True
@@ -74,7 +74,7 @@ class Retry:
 
 
 class Attempts:
-    """The attempts to send one request: their number (`count`), and a limit for the seconds they take in total."""
+    """The attempts to send one request: their number (`count`), and a limit for their total seconds."""
 
     def __init__(self, retry: Retry, monotonic: Callable[[], float], seconds: float) -> None:
         self._retry = retry
@@ -89,34 +89,33 @@ class Attempts:
         self._start = self._monotonic()
 
     def wait_to_repeat(self, exchange: Exchange, *, allowed: bool) -> bool:
-        """Return whether to send the request once more. If so, it waits first."""
+        """Return whether to retry; if so, first wait. `allowed`: the result (`exchange`) permits a retry."""
         self._left -= self._monotonic() - self._start
         if not allowed:
             if exchange.answer is not None and exchange.answer.status < _SERVER_ERROR:
                 self._retry.note_success()
             return False
-        return self.count < ATTEMPTS and self._left > 0 and self._retry.pause(self.count, exchange)
+        return self.count < ATTEMPTS and self._left > 0 and self._retry.wait_before_retry(self.count, exchange)
 
 
 def describe_attempts(count: int) -> str:
-    """Return ` after 3 attempts`; nothing for one."""
+    """Return a text such as ` after 3 attempts`; an empty text for one attempt."""
     return f" after {count} attempts" if count > 1 else ""
 
 
 def may_read_again(exchange: Exchange) -> bool:
-    """Whether another try may succeed for a read."""
+    """Whether a read with this result may succeed if it is sent again."""
     answer = exchange.answer
     if answer is None:
         return exchange.fault in _UNSENT_FAULTS | _UNANSWERED_FAULTS
-    return answer.status in THROTTLED or _failed_for_now(answer)
+    return answer.status in THROTTLED or _is_temporary_failure(answer)
 
 
 def may_write_again(exchange: Exchange, *, refused_for_now: bool, deduplicated: bool) -> bool:
-    """Whether a write may be sent again: it was never sent, was refused before processing, or is deduplicated.
+    """Whether a write with this result may be sent again.
 
-    `refused_for_now`: the profile allows a retry after 425 or 429 (`Service.may_repeat_throttled`). `deduplicated`: the
-    profile's service recognises a key (`idempotency = "header"`); a 409 then says that the first request is still in
-    progress.
+    `refused_for_now`: the profile allows a retry after 425 or 429 (`Service.may_repeat_throttled`). `deduplicated`:
+    the service recognises the Idempotency-Key. Then a 409 means that the first request is still in progress.
     """
     answer = exchange.answer
     if answer is None:
@@ -124,19 +123,18 @@ def may_write_again(exchange: Exchange, *, refused_for_now: bool, deduplicated: 
         return never_sent or (deduplicated and exchange.sent and exchange.fault in _UNANSWERED_FAULTS)
     if answer.status in THROTTLED:
         return refused_for_now
-    return deduplicated and (answer.status == _CONFLICT or _failed_for_now(answer))
+    return deduplicated and (answer.status == _CONFLICT or _is_temporary_failure(answer))
 
 
-def _failed_for_now(answer: Answer) -> bool:
+def _is_temporary_failure(answer: Answer) -> bool:
     failed = answer.status >= _SERVER_ERROR and answer.status != _NOT_IMPLEMENTED
     return failed or answer.status == _REQUEST_TIMEOUT or answer.defect is Defect.CUT_SHORT
 
 
 def find_asked_wait(answer: Answer | None, *, now: datetime) -> float | None:
-    """Return the seconds that Retry-After asks for (RFC 9110 section 10.2.3); None if it asks for nothing.
+    """Return the seconds that a Retry-After header asks for (RFC 9110 section 10.2.3); None without a valid header.
 
-    A date is compared with the reply's Date, so that this machine's clock does not matter; with `now` if the reply has
-    no Date.
+    A date in Retry-After counts from the reply's Date header, or from `now` if the reply has no Date.
     """
     text = (answer.find_header("Retry-After") or "").strip() if answer else ""
     if text.isascii() and text.isdigit():
@@ -148,7 +146,7 @@ def find_asked_wait(answer: Answer | None, *, now: datetime) -> float | None:
 
 
 def parse_date(text: str) -> datetime | None:
-    """Return the time in UTC that a header's date says (RFC 9110 section 5.6.7); None for any other text."""
+    """Return the date in a header (RFC 9110 section 5.6.7) as a time in UTC; None if `text` is not a date."""
     try:
         found = parsedate_to_datetime(text)
         return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,9 +1,9 @@
-"""Watched connections to one origin: sockets, names and TLS, below httpcore's pool.
+"""Connections to one origin that record the first byte sent and keep a deadline.
 
-Two rules protect money, and both need a network backend. The first byte to the origin itself is noted before the
-kernel gets it (after any proxy's tunnel, inside TLS). One deadline bounds an attempt in total, with name resolution
-and every read. httpx's own transport takes no network backend, but httpcore's pool does: so these transports
-connect httpx's client and httpcore.
+Two rules protect money. `Evidence.sent` is set before the kernel gets the first byte for the origin; bytes for a
+proxy or a TLS handshake do not count. One deadline limits a complete attempt, from name resolution to the last
+read. Both rules need a network backend. httpx's transport accepts none, but httpcore's pool does: so this module
+connects httpx's client to httpcore.
 """
 
 import contextlib
@@ -27,36 +27,36 @@ from escrowctl.errors import bad_config
 IDLE_SECONDS = 1.0
 """A connection that was idle for longer is not used again: the server may close it while a request is leaving."""
 
-_LONGEST_WAIT = 0.2
+_MAX_WAIT_SECONDS = 0.2
 """Seconds. A signal just before a wait is noticed only when the wait ends: so waits are short."""
 
-_ADDRESS_SECONDS = 3.0
-"""Seconds to try an address if others are left: time for two SYNs, one second apart (RFC 6298 section 2)."""
+_MAX_ADDRESS_SECONDS = 3.0
+"""The most seconds for an address if more are left: time for two SYNs, one second apart (RFC 6298 section 2)."""
 
-_WRITE_CHUNK = 16 * 1024
+_WRITE_CHUNK_BYTES = 16 * 1024
 
 
 class NoRedirectResponse(httpx.Response):
-    """A response whose Location is ignored: httpx's client would fail on a bad Location, even after a write."""
+    """A response that is never a redirect: httpx's client would raise for a bad Location, even after a write."""
 
     @property
     def has_redirect_location(self) -> bool:
-        """Always False."""
+        """False, so that httpx's client ignores the Location header."""
         return False
 
 
 class NoCookies(CookieJar):
-    """Takes no cookie."""
+    """A cookie jar that stores no cookies."""
 
     def extract_cookies(self, response: object, request: object) -> None:
-        """Do nothing."""
+        """Store no cookies."""
 
 
 class Transport(httpx.BaseTransport):
-    """Carries requests to a service. Each request has two extensions: `evidence`, set here, and its `seconds`.
+    """Carries requests to a service. A request has two extensions: `evidence`, set here, and `seconds`, its limit.
 
-    `peer` is the open connection, or the last one as far as it was opened. `is_shared`: the last request used a
-    connection that had carried another request.
+    `peer` is the address of the last connection. `is_shared`: the last request used a connection that had carried
+    an earlier request.
     """
 
     peer: Peer | None = None
@@ -64,7 +64,7 @@ class Transport(httpx.BaseTransport):
 
 
 class OriginTransport(Transport):
-    """Sends the requests of one thread to one origin, through httpcore's pools with watched streams."""
+    """Sends one thread's requests to one origin, through two httpcore pools: one for reads, one for writes."""
 
     attempt: "_Attempt"
 
@@ -79,8 +79,8 @@ class OriginTransport(Transport):
     ) -> None:
         self._monotonic = monotonic
         self._on_wait = on_wait
-        proxy_layers = 1 if proxy and proxy.url.scheme == b"https" else 0
-        backend = _WatchedBackend(self, layers=proxy_layers + int(is_https))
+        proxy_handshakes = 1 if proxy and proxy.url.scheme == b"https" else 0
+        backend = _WatchedBackend(self, handshakes=proxy_handshakes + int(is_https))
 
         def make_pool(shared_connections: int) -> httpcore.ConnectionPool:
             return httpcore.ConnectionPool(
@@ -96,10 +96,10 @@ class OriginTransport(Transport):
         self._reads, self._writes = make_pool(1), make_pool(0)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request and return the head of its reply; raises httpcore's errors.
+        """Send a request and return its response, with the body still unread. Raises httpcore's errors.
 
-        An extra reply on a shared connection would be taken for the answer to the next request. So a write gets a new
-        connection. Only reads share connections, and a write closes those opened before it.
+        An extra reply on a shared connection would be taken for the reply to the next request. So each write gets a
+        new connection, and first closes the connections that reads share.
         """
         is_write = request.method not in READING_METHODS
         if is_write:
@@ -130,7 +130,7 @@ class OriginTransport(Transport):
 
 
 class _Body(httpx.SyncByteStream):
-    """The body of a reply as it arrives."""
+    """The body of a reply, read from the network in chunks."""
 
     def __init__(self, response: httpcore.Response) -> None:
         self._response = response
@@ -158,31 +158,31 @@ class _Attempt:
         self.start = monotonic()
         self._end = self.start + seconds
 
-    def left(self, expired: type[Exception]) -> float:
-        """Return the seconds left. Raises `expired` if there are none."""
+    def left(self, error_type: type[Exception]) -> float:
+        """Return the seconds until the deadline. Raises `error_type` if the deadline has passed."""
         seconds = self._end - self._monotonic()
         if seconds <= 0:
-            raise expired("the deadline passed")
+            raise error_type("the deadline passed")
         return seconds
 
-    def note_wait(self) -> None:
-        """Report how long the attempt has taken so far. Ignores an error of the callback."""
+    def report_wait(self) -> None:
+        """Call `on_wait` with the seconds since the attempt began. Ignores errors of `on_wait`."""
         with contextlib.suppress(Exception):
             if self._on_wait is not None:
                 self._on_wait(self._monotonic() - self.start)
 
 
 class _WatchedStream(httpcore.NetworkStream):
-    """A stream that notes the first byte to the origin and obeys the attempt's deadline.
+    """A stream that records the first byte for the origin and keeps the attempt's deadline.
 
-    `layers` is the number of TLS handshakes to come before bytes on the stream are for the origin: 0 for http, 1
-    for https, one more through an https proxy. The tunnel's request to a proxy comes before the last handshake.
+    `handshakes` is the number of TLS handshakes that must come before bytes on the stream are for the origin: 0 for
+    http, 1 for https, 1 more through an https proxy. The tunnel request to a proxy comes before the last handshake.
     """
 
-    def __init__(self, stream: httpcore.NetworkStream, transport: OriginTransport, layers: int) -> None:
+    def __init__(self, stream: httpcore.NetworkStream, transport: OriginTransport, handshakes: int) -> None:
         self._stream = stream
         self._transport = transport
-        self._layers = layers
+        self._handshakes = handshakes
         self._unsent = b""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - ours is total
@@ -190,9 +190,9 @@ class _WatchedStream(httpcore.NetworkStream):
         while True:
             left = self._transport.attempt.left(httpcore.ReadTimeout)
             try:
-                return self._stream.read(max_bytes, min(left, _LONGEST_WAIT))
+                return self._stream.read(max_bytes, min(left, _MAX_WAIT_SECONDS))
             except httpcore.ReadTimeout:
-                self._transport.attempt.note_wait()
+                self._transport.attempt.report_wait()
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002 - ours is total
         # It is sent when the reply is read, so that a head and a small body leave in one segment.
@@ -202,11 +202,11 @@ class _WatchedStream(httpcore.NetworkStream):
         unsent, self._unsent = self._unsent, b""
         # httpcore ignores a failed write too: the service may have replied before it closed.
         with contextlib.suppress(httpcore.WriteError):
-            for start in range(0, len(unsent), _WRITE_CHUNK):
+            for start in range(0, len(unsent), _WRITE_CHUNK_BYTES):
                 left = self._transport.attempt.left(httpcore.WriteTimeout)
-                if self._layers == 0:
+                if self._handshakes == 0:
                     self._transport.attempt.evidence.sent = True
-                self._stream.write(unsent[start : start + _WRITE_CHUNK], left)
+                self._stream.write(unsent[start : start + _WRITE_CHUNK_BYTES], left)
 
     def close(self) -> None:
         self._stream.close()
@@ -219,23 +219,23 @@ class _WatchedStream(httpcore.NetworkStream):
     ) -> httpcore.NetworkStream:
         left = self._transport.attempt.left(httpcore.ConnectTimeout)
         stream = self._stream.start_tls(ssl_context, server_hostname, left)
-        if self._layers == 1 and self._transport.peer is not None:
+        if self._handshakes == 1 and self._transport.peer is not None:
             self._transport.peer = self._transport.peer._replace(tls=_describe_tls(stream.get_extra_info("ssl_object")))
-        return _WatchedStream(stream, self._transport, self._layers - 1)
+        return _WatchedStream(stream, self._transport, self._handshakes - 1)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
 
-def _describe_tls(secured: Any) -> Tls | None:
-    """Return how a verified stream is encrypted; None if it has no certificate."""
-    certificate = secured.getpeercert() if secured is not None else None
+def _describe_tls(ssl_object: Any) -> Tls | None:
+    """Return the TLS version and the certificate of an SSL object; None if it has no certificate."""
+    certificate = ssl_object.getpeercert() if ssl_object is not None else None
     if not certificate:
         return None
     names = dict(pair for part in certificate["issuer"] for pair in part)
     issuer = names.get("organizationName") or names.get("commonName") or ""
     ends = datetime.fromtimestamp(ssl.cert_time_to_seconds(certificate["notAfter"]), UTC)
-    return Tls(secured.version(), issuer, ends)
+    return Tls(ssl_object.version(), issuer, ends)
 
 
 class NoAddressError(httpcore.ConnectError):
@@ -245,9 +245,9 @@ class NoAddressError(httpcore.ConnectError):
 class _WatchedBackend(httpcore.NetworkBackend):
     """Connects to the first address that answers, within the attempt's deadline, and returns watched streams."""
 
-    def __init__(self, transport: OriginTransport, layers: int) -> None:
+    def __init__(self, transport: OriginTransport, handshakes: int) -> None:
         self._transport = transport
-        self._layers = layers
+        self._handshakes = handshakes
         self._sockets = httpcore.SyncBackend()
         self._addresses: list[str] = []
         self._looked_up = 0.0
@@ -266,7 +266,7 @@ class _WatchedBackend(httpcore.NetworkBackend):
         failure: Exception = NoAddressError(f"{host} has no address")
         for others, address in zip(reversed(range(len(addresses))), addresses, strict=True):
             left = attempt.left(httpcore.ConnectTimeout)
-            seconds = min(left / (others + 1), _ADDRESS_SECONDS) if others else left
+            seconds = min(left / (others + 1), _MAX_ADDRESS_SECONDS) if others else left
             try:
                 stream = self._sockets.connect_tcp(address, port, seconds, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
@@ -274,7 +274,7 @@ class _WatchedBackend(httpcore.NetworkBackend):
                 continue
             self._addresses = [address, *(other for other in addresses if other != address)]
             self._transport.peer = Peer(f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
-            return _WatchedStream(stream, self._transport, self._layers)
+            return _WatchedStream(stream, self._transport, self._handshakes)
         self._addresses = []
         raise failure
 
@@ -283,7 +283,7 @@ class _WatchedBackend(httpcore.NetworkBackend):
         if not self._addresses or attempt.start - self._looked_up > IDLE_SECONDS:
             left = attempt.left(httpcore.ConnectTimeout)
             try:
-                self._addresses = resolve_name(host, port, seconds=left, note_wait=attempt.note_wait)
+                self._addresses = resolve_name(host, port, seconds=left, report_wait=attempt.report_wait)
             except TimeoutError as error:
                 raise httpcore.ConnectTimeout(str(error)) from error
             except OSError as error:
@@ -298,11 +298,11 @@ def resolve_name(
     *,
     seconds: float,
     monotonic: Callable[[], float] = time.monotonic,
-    note_wait: Callable[[], None] = lambda: None,
+    report_wait: Callable[[], None] = lambda: None,
 ) -> list[str]:
-    """Return a host's addresses, each once, in the system's order. `note_wait` is called five times a second.
+    """Return a host's addresses, each once, in the system's order. `report_wait` is called five times a second.
 
-    Raises OSError if it has none, and TimeoutError if the answer takes longer than `seconds`.
+    Raises OSError if the host has no address, and TimeoutError if the resolution takes longer than `seconds`.
     """
     found: list[str] = []
     failed: list[OSError] = []
@@ -317,9 +317,9 @@ def resolve_name(
     thread.start()
     end = monotonic() + seconds
     while thread.is_alive() and monotonic() < end:
-        thread.join(min(_LONGEST_WAIT, seconds))
+        thread.join(min(_MAX_WAIT_SECONDS, seconds))
         if thread.is_alive():
-            note_wait()
+            report_wait()
     if thread.is_alive():
         raise TimeoutError(f"{host} was not resolved in time")
     if failed:
@@ -330,9 +330,8 @@ def resolve_name(
 def make_context(ca_bundle: Path | None) -> ssl.SSLContext:
     """Return a TLS context that verifies servers. Raises EscrowctlError `BAD_CONFIG` for unreadable certificates.
 
-    A bundle replaces the system's trust store, and nothing else does: SSL_CERT_FILE and SSL_CERT_DIR, which OpenSSL's
-    own defaults honour, would silently change which servers get the key. SSLKEYLOGFILE is not read either: it would
-    write the session keys of TLS into a file.
+    `ca_bundle` replaces the system's trust store. SSL_CERT_FILE and SSL_CERT_DIR are ignored: they would silently
+    change which servers get the key. SSLKEYLOGFILE is ignored: it would write TLS session keys into a file.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -353,5 +352,5 @@ def make_context(ca_bundle: Path | None) -> ssl.SSLContext:
 
 
 def make_empty_context() -> ssl.SSLContext:
-    """Return a context without certificates, for plain http to loopback: it does no handshake."""
+    """Return a TLS context without certificates, for plain http to loopback, which makes no handshake."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,1 +1,1 @@
-"""The commands, one file per noun: each asks, calls and shows."""
+"""The commands of escrowctl, and the modules that they share."""

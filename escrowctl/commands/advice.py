@@ -1,4 +1,4 @@
-"""Hints for errors of the journal and of writes. They are here because `journal/` and `writes/` know no options."""
+"""Hints for errors that `journal/` and `writes/` raise. Only the commands know the options that hints name."""
 
 import shlex
 from collections.abc import Callable, Mapping
@@ -21,12 +21,12 @@ INIT_FROM_EXPORT = command("journal init --from NEWEST_EXPORT --yes", "to create
 _VERIFY = command("journal verify", "to see what is wrong")
 _RESOLVE = command("journal resolve {entry}", "to resolve {entry}")
 _RESOLVE_FIRST = command("journal resolve {entry}", "resolve {entry} before you repeat the command")
-_CHECK_AGAIN = command("journal resolve {entry}", "to check the escrow again and record the result")
-_GET = command("tx get {id}", "to see what the service reports")
+_RESOLVE_AGAIN = command("journal resolve {entry}", "to check the escrow again and record the result")
+_GET_ESCROW = command("tx get {id}", "to see what the service reports")
 _GET_WITH_KEY = command("tx get {id}", "to read the escrow with the current API key")
 _FIND_FIELD = command("doctor --tx {id}", "to find the right field of the record")
-_ANOTHER_KEY = Hint("use another --idempotency-key", "for another request")
-_ALLOW_UNREADABLE = Hint("repeat the command with --allow-unreadable", "to send it without reading the escrow first")
+_NEW_IDEMPOTENCY_KEY = Hint("use another --idempotency-key", "if this is a different request")
+_ALLOW_UNREADABLE = Hint("repeat the command with --allow-unreadable", "to send the write without a read")
 
 _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.CLOSED: (INIT_FROM_EXPORT._replace(label="if the new journal is missing"),),
@@ -46,9 +46,9 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
         Hint("set ESCROWCTL_HOME to its folder", "to use the required journal"),
     ),
     Reason.PINNED_MISSING: (command("config path", "to see where this journal is"), INIT_FROM_EXPORT),
-    Reason.BUSY: (command("journal list", "to see its result before you repeat the command"),),
+    Reason.BUSY: (command("journal list", "to see that write's result before you repeat yours"),),
     Reason.CAPPED: (
-        command("journal list --since {day} --operation {operation}", "to see the writes that count", bare=True),
+        command("journal list --since {day} --operation {operation}", "to see the counted writes", bare=True),
         command("config get profiles.{profile}.caps", "to see the caps", bare=True),
     ),
     Reason.ID_OF_ANOTHER_ACCOUNT: (
@@ -60,15 +60,15 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
         ),
     ),
     Reason.ID_SPELLED_DIFFERENTLY: (
-        _GET,
-        Hint("repeat the command with --allow-duplicate {entry}", "if both are separate escrows"),
+        _GET_ESCROW,
+        Hint("repeat the command with --allow-duplicate {entry}", "if the two ids are separate escrows"),
     ),
-    Reason.KEY_OF_ANOTHER_ACCOUNT: (_GET_WITH_KEY, _ANOTHER_KEY),
-    Reason.KEY_OF_ANOTHER_REQUEST: (_ANOTHER_KEY,),
-    Reason.KEY_OF_BATCH: (command("batch resume {batch}", "to send that row"), _ANOTHER_KEY),
-    Reason.KEY_OF_REFERENCE: (Hint("repeat the command with --reference {reference}", "to send it again"),),
-    Reason.NOT_VERIFIED: (_CHECK_AGAIN,),
-    Reason.REFERENCE_REUSED: (command("tx get {id}", "to see that escrow"), command("journal show {entry}")),
+    Reason.KEY_OF_ANOTHER_ACCOUNT: (_GET_WITH_KEY, _NEW_IDEMPOTENCY_KEY),
+    Reason.KEY_OF_ANOTHER_REQUEST: (_NEW_IDEMPOTENCY_KEY,),
+    Reason.KEY_OF_BATCH: (command("batch resume {batch}", "to send the row with this key"), _NEW_IDEMPOTENCY_KEY),
+    Reason.KEY_OF_REFERENCE: (Hint("repeat the command with --reference {reference}", "to send that write again"),),
+    Reason.NOT_VERIFIED: (_RESOLVE_AGAIN,),
+    Reason.REFERENCE_REUSED: (command("tx get {id}", "to see the earlier escrow"), command("journal show {entry}")),
     Reason.TAKEN_OVER: (
         command("journal list", "to see both attempts"),
         Hint("always use the same path to the journal's folder: locks may not work across two paths"),
@@ -88,46 +88,46 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     ),
     Reason.NO_HISTORY: (
         command("journal init", "create the journal once, on a persistent disk", bare=True),
-        Hint("set ESCROWCTL_JOURNAL_ID to the id that it prints", "then, in the job"),
+        Hint("set ESCROWCTL_JOURNAL_ID to the id that journal init prints", "then, in the job"),
     ),
     Reason.OTHER_STATUS: (command("tx get {id}", "to check {id} again (its status is now {status_after})"),),
-    Reason.REFUSED_EARLIER: (_ANOTHER_KEY._replace(label="to send it again"),),
+    Reason.REFUSED_EARLIER: (_NEW_IDEMPOTENCY_KEY._replace(label="to send the write again"),),
     Reason.SECRET_NOT_STORED: (
-        Hint("repeat the original command with --allow-duplicate {entry}, or with another --reference if it had one"),
+        Hint("repeat the original command with --allow-duplicate {entry} (or, if it had a --reference, a new one)"),
     ),
     Reason.UNKNOWN: (_RESOLVE_FIRST,),
     Reason.UNREADABLE: (_ALLOW_UNREADABLE,),
     Reason.UNREADABLE_EVIDENCE: (
-        Hint("repeat the command with --allow-unreadable", "to record the decision without a read"),
+        Hint("repeat the command with --allow-unreadable", "to record the decision without reading the escrow"),
     ),
     Reason.WAIT_OVER: (
-        command("tx get {id}", "to check it"),
+        command("tx get {id}", "to check the escrow"),
         command(f"tx wait {{id}} --for {RELEASE_TRANSACTION.done}", "to keep waiting"),
     ),
     Reason.WEB_PAGE: (_RESOLVE_FIRST, command("doctor", "the reply is a web page; to check base URL and API prefix")),
 }
-"""Reason -> hints. Braces hold the name of a fact. A hint that names a missing fact is left out."""
+"""Reason -> hints. Braces hold the name of a fact. A hint is left out if a fact that it names is missing."""
 
 
 def advise(error: EscrowctlError, session: Session) -> EscrowctlError:
-    """Return the same error with the hints for its reason in front. It keeps at most two hints, and no reason."""
+    """Return the same error, with the hints for its reason first. Keep only two hints, and clear the reason."""
     if error.reason:
         facts = {name: value for name, value in error.facts.items() if value is not None}
         make_hints = _HINT_MAKERS.get(error.reason)
-        hints = make_hints(session.service, facts) if make_hints else _fill(_HINTS.get(error.reason, ()), facts)
+        hints = make_hints(session.service, facts) if make_hints else _fill_in(_HINTS.get(error.reason, ()), facts)
         error.hints = (*hints, *error.hints)[:_MAX_HINTS]
         error.reason = ""
     return error
 
 
 def advise_throttled(service: Service) -> tuple[Hint, ...]:
-    """Return the hints for a throttled write. They tell how to let escrowctl retry such writes."""
-    goal = "to let escrowctl retry such a write, if a 429 or 425 always means that nothing was done"
+    """Return hints on the setting that lets escrowctl retry a write that the service throttled."""
+    goal = "to let escrowctl retry throttled writes, if a 429 or 425 always means that nothing was done"
     return advise_setting(service, "retry_throttled", "true", goal)
 
 
-def _fill(hints: tuple[Hint, ...], facts: Facts) -> tuple[Hint, ...]:
-    """Return the hints with their facts filled in, quoted for a shell. Leave out a hint with a missing fact."""
+def _fill_in(hints: tuple[Hint, ...], facts: Facts) -> tuple[Hint, ...]:
+    """Fill the facts into the hints, quoted for a shell in commands. Leave out a hint that lacks a fact."""
     quoted = {name: shlex.quote(str(value)) for name, value in facts.items()}
     filled = []
     for hint in hints:
@@ -137,7 +137,7 @@ def _fill(hints: tuple[Hint, ...], facts: Facts) -> tuple[Hint, ...]:
 
 
 def _advise_earlier_unknown(_service: Service, facts: Facts) -> tuple[Hint, ...]:
-    resolve, duplicates = _fill((_RESOLVE,), facts), facts.get("duplicates")
+    resolve, duplicates = _fill_in((_RESOLVE,), facts), facts.get("duplicates")
     if not isinstance(duplicates, list) or not duplicates:
         return resolve
     goal = (
@@ -151,24 +151,24 @@ def _advise_unrecognised_id(service: Service, facts: Facts) -> tuple[Hint, ...]:
     pointer = facts.get("pointer")
     goal = f"if the field {pointer} is the id" if pointer else "if you know which field of the reply is the id"
     setting = advise_setting(service, "reply.id", shlex.quote(str(pointer or "/FIELD")), goal)
-    return (*setting, *_fill((command("journal resolve {entry}", "then resolve {entry}"),), facts))
+    return (*setting, *_fill_in((command("journal resolve {entry}", "then resolve {entry}"),), facts))
 
 
 def _advise_in_progress(service: Service, facts: Facts) -> tuple[Hint, ...]:
     wait = command(f"tx wait {{id}} --for {RELEASE_TRANSACTION.done}", "to wait for the release")
     watch = command("tx watch {id}", "to see when the status changes")
-    hints = _fill((wait if service.released else watch,), facts)
+    hints = _fill_in((wait if service.released else watch,), facts)
     return (*hints, *advise_not_pending(service, str(facts["status"])))
 
 
 def _advise_not_confirmed(service: Service, facts: Facts) -> tuple[Hint, ...]:
-    """Return hints for an unconfirmed write. They suggest no proving status: a wrong one would hide a failure."""
+    """Return hints for an unconfirmed write. None sets which status means released: a mistake hides failures."""
     before, after = facts.get("status_before"), facts.get("status_after")
     again = command("journal resolve {entry}", "to check the escrow again")
     if after is None:
-        return _fill((again, _FIND_FIELD), facts)
+        return _fill_in((again, _FIND_FIELD), facts)
     pending = advise_pending(service, str(after), RELEASE_TRANSACTION.verb) if before not in (None, after) else ()
-    return (*_fill((again,), facts), *pending)
+    return (*_fill_in((again,), facts), *pending)
 
 
 _HINT_MAKERS: Mapping[str, Callable[[Service, Facts], tuple[Hint, ...]]] = {
@@ -176,7 +176,7 @@ _HINT_MAKERS: Mapping[str, Callable[[Service, Facts], tuple[Hint, ...]]] = {
     Reason.ID_NOT_RECOGNISED: _advise_unrecognised_id,
     Reason.IN_PROGRESS: _advise_in_progress,
     Reason.MAY_BE_IN_PROGRESS: lambda service, facts: (
-        *_fill((command("journal resolve {entry}", "to check again later"),), facts),
+        *_fill_in((command("journal resolve {entry}", "to check again later"),), facts),
         *advise_not_pending(service, str(facts["status"])),
     ),
     Reason.NO_STATUS: lambda service, _: (

@@ -25,8 +25,8 @@ def call(
 ) -> None:
     """Call a path of the service, and show the complete reply.
 
-    It only reads transactions and webhooks: other commands write them. Any other write is
-    recorded in the journal, and needs a confirmation, or --yes.
+    For transactions and webhooks, only GET is accepted: other commands write them. Every write
+    is recorded in the journal, and needs a confirmation or --yes.
 
     \b
     Examples:

@@ -28,28 +28,28 @@ _CHECKS = (
     *("config", "base_url", "key", "proxy", "released", "dns", "tcp", "tls", "access", "clock"),
     *("journal", "history", "unknown", "locks", "record", *FIELDS),
 )
-"""All checks in the order in which they are shown."""
+"""The names of all checks, in the order in which they are shown."""
 
-_ALWAYS_SHOWN = frozenset(_CHECKS) - {"released", "history", "record", *FIELDS}
+_CHECKS_ALWAYS_SHOWN = frozenset(_CHECKS) - {"released", "history", "record", *FIELDS}
 """These checks are shown as skipped if they were not made."""
-_LOGIN_OR_SANDBOX = (
+_NOT_CONFIGURED_HINTS = (
     command("auth login", "with an account", bare=True),
     command("--sandbox doctor", "without an account", bare=True),
 )
 
 
-def check_up(session: Session, resource_id: str | None, *, save: bool) -> None:
+def run_checks(session: Session, resource_id: str | None, *, save: bool) -> None:
     """Make every check and show the findings. If `save`, store the settings that the checks have proved.
 
-    Raises EscrowctlError: `CHECK_FAILED` if a check failed, `BAD_VALUE` if `resource_id` is not an id; if `save`,
-    also the errors of `ConfigEditor`.
+    `resource_id` is an escrow whose record is checked too. Raises EscrowctlError: `CHECK_FAILED` if a check failed,
+    `BAD_VALUE` for an invalid id. If `save`, also raises `BAD_CONFIG`, `BUSY` and `STATE_UNUSABLE`.
     """
     if resource_id is not None:
         parse_id(resource_id)
     session.learn_stored_keys()
     checkup = _Checkup(session, resource_id)
     findings = {one.name: one for one in checkup.run()}
-    expected = _ALWAYS_SHOWN | ({*FIELDS} if resource_id is not None else set())
+    expected = _CHECKS_ALWAYS_SHOWN | ({*FIELDS} if resource_id is not None else set())
     why = "does not apply to the sandbox" if session.options.sandbox else "a check above failed"
     shown = [
         findings.get(name, Finding(name, Verdict.SKIPPED, why))
@@ -65,19 +65,18 @@ def check_up(session: Session, resource_id: str | None, *, save: bool) -> None:
             shown = [one._replace(verdict=Verdict.FOUND, hints=()) if one.name == name else one for one in shown]
     elif save:
         no_profile = f"no profile is in use; {session.invocation.program} auth login creates one"
-        session.console.note(
-            "nothing_saved", f"nothing was saved: {'no new setting was found' if profile else no_profile}"
-        )
-    _show(session, shown)
+        reason = "no new setting was found" if profile else no_profile
+        session.console.note("nothing_saved", f"nothing was saved: {reason}")
+    _show_findings(session, shown)
     if failed := [one.name for one in shown if one.verdict is Verdict.FAILED]:
         names = ", ".join(failed)
         raise EscrowctlError(ErrorCode.CHECK_FAILED, f"{len(failed)} of {len(shown)} checks failed: {names}.")
 
 
 class _Checkup:
-    """The checks of one run. A check is not made if an earlier check failed to provide its input.
+    """The checks of one run. A check is skipped if its input is missing because an earlier check failed.
 
-    `service` is None until config, key and proxy pass their checks. `new_settings`: check -> (setting, proved value).
+    `service` is None until config, key and proxy pass their checks. `new_settings`: check -> (setting, value).
     """
 
     def __init__(self, session: Session, resource_id: str | None) -> None:
@@ -87,7 +86,7 @@ class _Checkup:
         self.new_settings: dict[str, tuple[str, str]] = {}
 
     def run(self) -> Iterator[Finding]:
-        """Make the checks, and yield the finding of each."""
+        """Make the checks, and yield the finding of each check that is made."""
         yield from self._check_sandbox() if self._session.options.sandbox else self._check_settings()
         is_reached = False
         if self.service is not None:
@@ -110,7 +109,7 @@ class _Checkup:
         yield Finding("key", Verdict.OK, f"from {self.service.key_source}")
 
     def _check_settings(self) -> Iterator[Finding]:
-        """Check config file, service and key. Stop at the first error: the later checks depend on it."""
+        """Check config file, service and key. Stop at the first error: each needs the result of the one before."""
         resolver, environ, name = self._session.resolver, self._session.runtime.environ, "config"
         try:
             yield _check_config(resolver)
@@ -121,7 +120,7 @@ class _Checkup:
             key = resolver.find_key(choice)
         except EscrowctlError as error:
             if error.code is ErrorCode.NOT_CONFIGURED:
-                error.hints = _LOGIN_OR_SANDBOX
+                error.hints = _NOT_CONFIGURED_HINTS
             yield make_failure(name, error)
             return
         self._session.keys.remember(key.key)
@@ -141,7 +140,7 @@ class _Checkup:
             yield Finding("released", Verdict.WARNING, why, (command("help settings", bare=True),))
 
     def _check_service(self, service: Service) -> Iterator[Finding]:
-        """Check the connection to the service, and its replies. Stop if it cannot be reached."""
+        """Check the connection to the service, then its replies. Stop if the service cannot be reached."""
         session = self._session
         if not service.sandbox:
             dns = network.check_host_name(service, monotonic=session.runtime.monotonic)
@@ -209,13 +208,14 @@ def _check_config(resolver: Resolver) -> Finding:
         raise
     if config is None:
         return Finding("config", Verdict.SKIPPED, f"there is no {path}")
-    return Finding("config", Verdict.OK, f"{path} is valid; profiles: {', '.join(config.profiles) or 'none'}")
+    profiles = ", ".join(config.profiles) or "none"
+    return Finding("config", Verdict.OK, f"{path} is valid; profiles: {profiles}")
 
 
-def _show(session: Session, findings: Sequence[Finding]) -> None:
-    """Show the findings. Except under `--json`, each hint has a line of its own, so that it can be copied."""
+def _show_findings(session: Session, findings: Sequence[Finding]) -> None:
+    """Show the findings. Without `--json`, also print each hint on its own line, so that it can be copied."""
     shown = [one for one in findings if not (session.options.quiet and one.verdict in _GOOD_VERDICTS)]
-    views = tuple(_view(session, one) for one in shown)
+    views = tuple(_view_finding(session, one) for one in shown)
     ok = all(one.verdict is not Verdict.FAILED for one in findings)
     document: JsonValue = {"checks": [view.document for view in views], "ok": ok}
     session.console.show_listing(Listing(_COLUMNS, views, document))
@@ -225,7 +225,7 @@ def _show(session: Session, findings: Sequence[Finding]) -> None:
                 session.console.note("hint", f"{one.name}: {hint}", word="hint")
 
 
-def _view(session: Session, finding: Finding) -> View:
+def _view_finding(session: Session, finding: Finding) -> View:
     star = session.keys.star
     document: dict[str, JsonValue] = {
         "name": finding.name,

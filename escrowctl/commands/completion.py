@@ -12,13 +12,13 @@ from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.files import open_regular, replace_quickly
 from escrowctl.session import session_of
 
-_FILE_MODE = 0o644
+_SCRIPT_MODE = 0o644
 _SCRIPT_MARK = "escrowctl: static, made by `escrowctl completion"
 """Every script of escrowctl has this in its first lines."""
 
 
 def print_bash(context: typer.Context) -> None:
-    """Print the completion script for bash 4 and newer. TAB starts no program.
+    """Print the completion script for bash 4 and newer. Pressing TAB starts no program.
 
     \b
     Examples:
@@ -29,7 +29,7 @@ def print_bash(context: typer.Context) -> None:
 
 
 def print_zsh(context: typer.Context) -> None:
-    """Print the completion script for zsh 5. TAB starts no program.
+    """Print the completion script for zsh 5. Pressing TAB starts no program.
 
     \b
     Examples:
@@ -40,7 +40,7 @@ def print_zsh(context: typer.Context) -> None:
 
 
 def print_fish(context: typer.Context) -> None:
-    """Print the completion script for fish 3. TAB starts no program.
+    """Print the completion script for fish 3. Pressing TAB starts no program.
 
     \b
     Examples:
@@ -57,7 +57,7 @@ def install(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that escrowctl did not write.")] = False,
 ) -> None:
-    """Install the completion script where the shell finds it. No rc file is changed.
+    """Install the completion script where the shell finds it. No start-up file of the shell is changed.
 
     \b
     Examples:
@@ -72,16 +72,17 @@ def install(
     environ = session.runtime.environ
     name = shell if shell is not None else Path(environ.get("SHELL", "")).name
     if name not in SHELLS:
-        raise bad_value(f'there is no completion for the shell "{name}": name one of {", ".join(SHELLS)}.')
+        known_shells = ", ".join(SHELLS)
+        raise bad_value(f'there is no completion for the shell "{name}": use {known_shells}.')
     path, how_to_use = _locate_script(name, environ)
     try:
         if path.exists() and not force and not _is_own_script(path):
             raise bad_value(
-                f"{path} exists, and escrowctl did not write it.",
+                f"{path} exists and was not written by escrowctl.",
                 hint="to replace the file: repeat the command with --force",
             )
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_quickly(path, _render(context, name).encode(), _FILE_MODE)
+        replace_quickly(path, _render_script(context, name).encode(), _SCRIPT_MODE)
     except OSError as error:
         raise EscrowctlError(
             ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}."
@@ -91,10 +92,10 @@ def install(
 
 
 def _print_script(context: typer.Context, shell: str) -> None:
-    session_of(context).console.write_page(_render(context, shell).rstrip("\n"))
+    session_of(context).console.write_page(_render_script(context, shell).rstrip("\n"))
 
 
-def _render(context: typer.Context, shell: str) -> str:
+def _render_script(context: typer.Context, shell: str) -> str:
     from escrowctl.completion.scripts import render  # noqa: PLC0415 - help does not need it
     from escrowctl.completion.tree import read_tree  # noqa: PLC0415
 
@@ -102,20 +103,17 @@ def _render(context: typer.Context, shell: str) -> str:
 
 
 def _locate_script(shell: str, environ: Mapping[str, str]) -> tuple[Path, str]:
-    """Return the path at which a shell finds its script, and what the user must do to use it.
-
-    The folder is the user's folder for bash-completion(1) or fish, or site-functions for zsh.
-    """
+    """Return the path where this shell looks for its completion script, and what the user must do to use it."""
     match shell:
         case "bash":
             folder = find_base_folder(environ, "XDG_DATA_HOME", ".local/share") / "bash-completion"
             if environ.get("BASH_COMPLETION_USER_DIR"):
                 folder = find_base_folder(environ, "BASH_COMPLETION_USER_DIR", "")
-            how_to_use = "open a new shell to use completion; it needs the package bash-completion"
+            how_to_use = "to use completion, install the package bash-completion and open a new shell"
             return folder / "completions" / "escrowctl", how_to_use
         case "fish":
             folder = find_base_folder(environ, "XDG_CONFIG_HOME", ".config") / "fish/completions"
-            return folder / "escrowctl.fish", "open a new shell to use completion"
+            return folder / "escrowctl.fish", "to use completion, open a new shell"
         case _:
             folder = find_base_folder(environ, "XDG_DATA_HOME", ".local/share") / "zsh/site-functions"
             how_to_use = f"if ~/.zshrc lacks this line, add it before compinit: fpath=({folder} $fpath)"

@@ -33,12 +33,12 @@ def path(context: typer.Context) -> None:
     session = session_of(context)
     paths = find_paths(session)
     shown = {**paths, "journal_id": _read_journal_id(session, Path(paths["journal"]))}
-    texts: JsonValue = {name: _value_text(value) for name, value in shown.items()}
+    texts: JsonValue = {name: _as_text(value) for name, value in shown.items()}
     session.show(View(dict(shown), paths["config"], texts))
 
 
 def find_paths(session: Session) -> dict[str, str]:
-    """Return the paths of config, credentials, state, cache and journal. API keys in them are starred."""
+    """Return the paths of config, credentials, state, cache and journal, with stars for any API key in a path."""
     from escrowctl.journal.opening import FILE_NAME as JOURNAL  # noqa: PLC0415 - help does not pay for the journal
 
     folders = session.folders
@@ -56,7 +56,7 @@ def find_paths(session: Session) -> dict[str, str]:
 def list_all(context: typer.Context) -> None:
     """List every setting and where it comes from.
 
-    These are the settings that apply to a command with the same options.
+    A command with the same options, such as -p, uses these settings.
 
     \b
     Examples:
@@ -65,8 +65,8 @@ def list_all(context: typer.Context) -> None:
     """
     session = session_of(context)
     views = tuple(
-        View(setting._asdict(), setting.setting, named=setting._replace(value=_value_text(setting.value))._asdict())
-        for setting in _list_effective(session)
+        View(setting._asdict(), setting.setting, named=setting._replace(value=_as_text(setting.value))._asdict())
+        for setting in _list_effective_settings(session)
     )
     session.console.show_listing(Listing(Setting._fields, views))
 
@@ -74,8 +74,8 @@ def list_all(context: typer.Context) -> None:
 def get(context: typer.Context, key: _KeyArgument) -> None:
     """Print the value of one setting.
 
-    For a short KEY, such as mode, it is the value that a command with the same options uses. For
-    profiles.NAME.mode, it is the value of that profile.
+    For a short KEY, such as mode, print the value that a command with the same options uses. For
+    a full KEY, such as profiles.NAME.mode, print the value in that profile.
 
     \b
     Examples:
@@ -87,13 +87,13 @@ def get(context: typer.Context, key: _KeyArgument) -> None:
         raise bad_value(
             "escrowctl never prints an API key.", hint=command("config list", "to see where the key comes from")
         )
-    setting = _read_of_profile(session, key) if key.startswith("profiles.") else _read_effective(session, key)
+    setting = _read_profile_setting(session, key) if key.startswith("profiles.") else _read_effective(session, key)
     if setting.value in (None, [], {}):
         raise EscrowctlError(ErrorCode.NOT_FOUND, f"{key} is not set.", hint=command("config list"))
     if session.options.json:
         session.console.write_json(setting._asdict())
     else:
-        session.console.write_data(safe(_value_text(setting.value)))
+        session.console.write_data(safe(_as_text(setting.value)))
 
 
 def set_value(
@@ -137,7 +137,8 @@ def unset(context: typer.Context, key: _KeyArgument) -> None:
     if find_value(editor.read(), path) is None:
         path = _parse_key(session, key)
     editor.unset(path)
-    _report(session, f"{'.'.join(path)} is no longer set in {session.resolver.config_path}")
+    name = ".".join(path)
+    _report_change(session, f"{name} is no longer set in {session.resolver.config_path}")
     if len(path) == len(("profiles", "NAME")) and session.resolver.credentials.find(path[1]) is not None:
         session.console.note(
             "key_left",
@@ -148,7 +149,7 @@ def unset(context: typer.Context, key: _KeyArgument) -> None:
 
 
 def _read_journal_id(session: Session, journal: Path) -> str | None:
-    """Return the journal's id. None in the sandbox or without a journal; with a note if it cannot be read."""
+    """Return the journal's id; None for the sandbox, for no journal, and, after a note, for an unreadable one."""
     if session.options.sandbox or not os.path.lexists(journal):
         return None
     try:
@@ -159,7 +160,7 @@ def _read_journal_id(session: Session, journal: Path) -> str | None:
         return None
 
 
-def _list_effective(session: Session) -> list[Setting]:
+def _list_effective_settings(session: Session) -> list[Setting]:
     if session.options.sandbox:
         return list_sandbox_settings(session.options.timeout)
     found = list_settings(session.resolver, session.line_values, session.runtime.environ)
@@ -173,22 +174,22 @@ def _star_keys(session: Session, setting: Setting) -> Setting:
 
 
 def _read_effective(session: Session, key: str) -> Setting:
-    settings = {one.setting: one for one in _list_effective(session)}
+    settings = {one.setting: one for one in _list_effective_settings(session)}
     if key in settings and key != "api_key":
         return settings[key]
     parse_setting_name(key, profile="any")
     table, _, name = key.rpartition(".")
     if (found := settings.get(table)) is not None and isinstance(found.value, dict):
         return Setting(key, found.value.get(name), found.origin)
-    raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=command("config list"))
+    raise bad_value(f'"{key}" is a table of settings: name one setting in it.', hint=command("config list"))
 
 
-def _read_of_profile(session: Session, key: str) -> Setting:
+def _read_profile_setting(session: Session, key: str) -> Setting:
     _refuse_sandbox(session)
     path = parse_setting_name(key, profile=None)
     name = ".".join(path[2:])
     if not is_setting(path[2:]) and name != "caps":
-        raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=command("config list"))
+        raise bad_value(f'"{key}" is a table of settings: name one setting in it.', hint=command("config list"))
     value, is_set = read_setting(session.resolver.choose_profile(path[1]).profile, name)
     session.learn_stored_keys()
     return _star_keys(session, Setting(key, value, str(session.resolver.config_path) if is_set else BUILT_IN))
@@ -207,22 +208,23 @@ def _refuse_sandbox(session: Session) -> None:
 
 
 def open_editor(session: Session) -> ConfigEditor:
-    """Return the editor of config.toml. Raises `BAD_VALUE` or `BAD_CONFIG` if an API key is misplaced."""
+    """Return the editor of config.toml. Raises `BAD_VALUE` or `BAD_CONFIG` if an API key is in a wrong place."""
     session.learn_stored_keys()
     session.keys.refuse_misplaced()
     return ConfigEditor(session.resolver.config_path, session.runtime)
 
 
 def report_saved(session: Session, path: Sequence[str], value: SettingValue) -> None:
-    """Report the new value of a setting. `path` has the words of its name, such as `("profiles", "acme", "mode")`."""
-    _report(session, f"{'.'.join(path)} = {encode(as_json(value), spaced=True)} in {session.resolver.config_path}")
+    """Report the new value of the setting at `path`, such as `("profiles", "acme", "mode")`."""
+    name, saved = ".".join(path), encode(as_json(value), spaced=True)
+    _report_change(session, f"{name} = {saved} in {session.resolver.config_path}")
 
 
-def _report(session: Session, message: str) -> None:
+def _report_change(session: Session, message: str) -> None:
     session.console.note("saved", message, word="saved")
 
 
-def _value_text(value: JsonValue) -> str:
+def _as_text(value: JsonValue) -> str:
     """Return a value as text: `-` if it is not set, a list with commas, a table as names and values."""
     if value in (None, [], {}):
         return _NOT_SET

@@ -16,14 +16,14 @@ def examine(
 ) -> None:
     """Check config, key, connection, clock and journal.
 
-    It changes nothing, except the profile with --save. If a check fails, the exit code is 16.
-    -q prints only the names of the checks that are failed, unclear or a warning.
+    Without --save, nothing is changed. If a check fails, the exit code is 16.
+    -q prints only the names of the checks that failed, are unclear, or give a warning.
 
     \b
     Examples:
       escrowctl -p acme-test doctor
       escrowctl -p acme-test doctor --tx tx_7K2M9QHD --save
     """
-    from escrowctl.commands.checkup import check_up  # noqa: PLC0415 - help does not need it
+    from escrowctl.commands.checkup import run_checks  # noqa: PLC0415 - help does not need it
 
-    check_up(session_of(context), resource_id, save=save)
+    run_checks(session_of(context), resource_id, save=save)

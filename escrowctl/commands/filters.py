@@ -1,4 +1,4 @@
-"""The filters for lists of journal entries and of escrows: their options, and how they are applied."""
+"""The filters for lists of journal entries and of escrows: the options, and the code that applies the filters."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -31,7 +31,7 @@ OperationOption = Annotated[
 SinceOption = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Since this time: a date, a time, or 24h (ago).")
 ]
-UntilOption = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this time, as for --since.")]
+UntilOption = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this time; see --since.")]
 ReferenceOption = Annotated[str | None, typer.Option("--reference", metavar="TEXT", help="Only with this reference.")]
 IdOption = Annotated[str | None, typer.Option("--id", metavar="ID", help="Only writes that created or changed ID.")]
 StatusOption = Annotated[
@@ -50,12 +50,12 @@ def select(
     reference: str | None = None,
     resource_id: str | None = None,
 ) -> Selection:
-    """Return which entries the options select. Raises BAD_VALUE for a bad time or an unknown profile."""
+    """Return the selection of entries for these options. Raises `BAD_VALUE` for a bad time or unknown profile."""
     now = session.runtime.now()
     first = timestamp(parse_moment(since, name="--since", now=now)) if since is not None else None
     end = timestamp(parse_moment(until, name="--until", now=now)) if until is not None else None
     if first is not None and end is not None and first >= end:
-        raise bad_value(f"--since {since} is not before --until {until}.")
+        raise bad_value(f"--since {since} must be before --until {until}.")
     return Selection(
         page_size,
         states=states,
@@ -68,14 +68,14 @@ def select(
     )
 
 
-def _find_operation_names(word: OperationChoice) -> tuple[str, ...]:
-    if word == "call":
+def _find_operation_names(choice: OperationChoice) -> tuple[str, ...]:
+    if choice == "call":
         return tuple(make_raw_operation(method, "").name for method in get_args(Method))
-    return tuple(one.name for one in OPERATIONS if word in (one.verb, one.noun) and one.is_write)
+    return tuple(one.name for one in OPERATIONS if choice in (one.verb, one.noun) and one.is_write)
 
 
 def _check_profile(session: Session) -> str | None:
-    """Return the profile name after `-p`, or None. Raises BAD_VALUE if no profile and no entry has this name."""
+    """Return the name after `-p`, or None. Raises `BAD_VALUE` if neither a profile nor an entry has this name."""
     name = session.options.profile
     if name is None or session.journal_to_read.select(Selection(1, profile=name)):
         return name
@@ -87,7 +87,7 @@ def _check_profile(session: Session) -> str | None:
 class Filters:
     """Which escrows to show. `statuses` are case-folded; if empty, any status passes.
 
-    `undated` counts the escrows without a readable time of creation.
+    `undated` counts the escrows that `is_recent` rejects because their time of creation is unreadable.
     """
 
     def __init__(self, statuses: frozenset[str], since: datetime | None, reference: str | None) -> None:
@@ -100,11 +100,11 @@ class Filters:
         return bool(self.statuses or self.since or self.reference)
 
     def has_status(self, status: str | None) -> bool:
-        """Whether an escrow with this status passes the filter. Upper and lower case are the same."""
+        """Whether an escrow with this status passes the filter. Case does not matter."""
         return not self.statuses or (status or "").casefold() in self.statuses
 
     def is_recent(self, created: str | None) -> bool:
-        """Whether an escrow created at this time passes `since`. An unreadable time fails; `undated` counts it."""
+        """Whether an escrow created at this time passes `since`. An unreadable time does not, and is counted."""
         if self.since is None:
             return True
         moment = read_time(created)
@@ -114,7 +114,7 @@ class Filters:
     def note_left_out(self, session: Session, statuses: Sequence[str | None]) -> None:
         """Report how many escrows were left out because their status or time could not be read.
 
-        `statuses`: of every listed escrow. Raises `ErrorCode.UNREADABLE_REPLY` if `--status` is given and all are None.
+        `statuses`: one for each listed escrow. Raises `ErrorCode.UNREADABLE_REPLY` for `--status` if all are None.
         """
         without_status = sum(one is None for one in statuses) if self.statuses else 0
         find = command("doctor --tx ID", "to find the field that has the status")
@@ -122,15 +122,15 @@ class Filters:
             none = f"--status cannot be applied: escrowctl finds no status in the {without_status} escrows listed."
             raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, none, effect=Effect.ONLY_READ, hint=find)
         if without_status:
-            why = f"--status left out escrows in which escrowctl finds no status: {without_status}"
+            why = f"--status left out the escrows in which escrowctl finds no status: {without_status}"
             session.console.note("unstated", why, important=True, hints=(find,), invocation=session.invocation)
         if self.undated:
-            why = "--since left out escrows without a readable time of creation"
-            session.console.note("undated", f"{why}: {self.undated}", important=True)
+            why = f"--since left out the escrows without a readable time of creation: {self.undated}"
+            session.console.note("undated", why, important=True)
 
 
 def check_filters(session: Session, status: str | None, since: str | None, reference: str | None) -> Filters:
-    """Return the filters for the values of the options. Raises EscrowctlError `BAD_VALUE` if one is invalid."""
+    """Return the filters for the values of these options. Raises `ErrorCode.BAD_VALUE` for an invalid value."""
     now = session.runtime.now()
     return Filters(
         frozenset(parse_statuses(status, name="--status")) if status is not None else frozenset(),
@@ -140,7 +140,7 @@ def check_filters(session: Session, status: str | None, since: str | None, refer
 
 
 def parse_statuses(text: str, *, name: str) -> list[str]:
-    """Return the comma-separated statuses, case-folded. Raises EscrowctlError `BAD_VALUE` if one is empty."""
+    """Return the statuses in `text`, case-folded. `name` is the option. Raises `BAD_VALUE` for an empty status."""
     statuses = [one.strip().casefold() for one in text.split(",")]
     if not all(statuses):
         raise bad_value(f'{name} "{text}" has an empty status: write one or more, such as held,disputed.')

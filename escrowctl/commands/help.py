@@ -13,7 +13,7 @@ def show(
     context: typer.Context,
     topic: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]", help="A topic or a command.")] = None,
 ) -> None:
-    """Explain a topic or a command; without a name, list the topics.
+    """Explain a topic or a command. Without TOPIC, list all topics and commands.
 
     \b
     Examples:
@@ -37,12 +37,13 @@ def show(
     else:
         text = _find_help(context, words)
     if text is None:
-        raise bad_value(f'there is no command or topic "{" ".join(words)}"; topics: {", ".join(TOPICS)}.')
+        typed, topics = " ".join(words), ", ".join(TOPICS)
+        raise bad_value(f'there is no command or topic "{typed}"; topics: {topics}.')
     session_of(context).console.write_page(text.rstrip("\n"))
 
 
 def _find_help(context: typer.Context, words: Sequence[str]) -> str | None:
-    """Return the help of the command with these words; None if there is no such command."""
+    """Return the help of the command with these words, such as `tx create`; None if there is no such command."""
     current: Any = context.find_root()
     for word in words:
         command = current.command.get_command(current, word) if hasattr(current.command, "get_command") else None

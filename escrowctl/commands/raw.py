@@ -20,7 +20,7 @@ _WRITE_COMMANDS = {"transaction": "tx create, tx release or tx update", "webhook
 def call_path(
     session: Session, method: str, path: str, data: str | None, options: WriteOptions, *, yes: bool, dry_run: bool
 ) -> None:
-    """Call a path and show the complete reply. `data` is the text after `--data`, which `read_data` reads."""
+    """Send the call that the user typed, and show the complete reply. `data` is the text after `--data`."""
     service = session.service
     call = parse_call(method, path, prefix=service.api_prefix)
     operation = call.operation
@@ -31,7 +31,8 @@ def call_path(
         body = read_data(data, session.runtime.stdin) if data is not None else None
         _send_write(session, operation, body, options, yes=yes, dry_run=dry_run)
     elif data is not None or dry_run:
-        raise bad_value(f"{'--data' if data is not None else '--dry-run'} is only for writes: leave it out for a GET.")
+        option = "--data" if data is not None else "--dry-run"
+        raise bad_value(f"{option} is only for writes: leave {option} out for a GET.")
     else:
         session.service.refuse_key(operation.path, call.resource_id, call.query)
         reply = session.reader.fetch(call)
@@ -72,7 +73,7 @@ def _send_write(
 
 
 def _view_reply(document: JsonValue, operation: Operation, service: Service) -> View:
-    """Return the view of a complete reply. If the reply is a list, the view has its `items`."""
+    """Return the view of the complete reply `document`. If the reply is a list, add the views of its items."""
     noun, pointers = operation.noun, service.pointers
     record = make_record(document, pointers=pointers, noun=noun)
     items = find_list_items(record, noun=noun)

@@ -1,4 +1,4 @@
-"""`escrowctl tx get` and `user get`: read one or several records by their ids and show them."""
+"""`escrowctl tx get` and `user get`: read one or several records by id, and show the records."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -46,15 +46,15 @@ def get_users(
 
 
 def read_ids(arguments: list[str] | None, stdin: TextIO, *, noun: str = "transaction") -> tuple[list[str], bool]:
-    """Return the ids, and whether the output has a line for each. `["-"]` reads one id a line from stdin.
+    """Return the ids, and whether the output has one line for each. `["-"]` reads ids from stdin, one a line.
 
-    Raises EscrowctlError `BAD_VALUE` if an id is invalid, or if there is none.
+    Raises EscrowctlError `BAD_VALUE` if an id is invalid, or if there is no id.
     """
     if not arguments:
         raise bad_value(f"no {noun} id is given: name one or more, or - to read them from standard input.")
     if arguments != ["-"]:
         if "-" in arguments:
-            raise bad_value('"-" reads the ids from standard input: give no other id.')
+            raise bad_value('"-" reads all ids from standard input: leave the other ids out.')
         return [parse_id(text, noun=noun) for text in arguments], len(arguments) > 1
     try:
         ids = [parse_id(text, noun=noun) for text in _read_id_lines(stdin)]
@@ -75,7 +75,7 @@ def _read_id_lines(stdin: TextIO) -> Iterator[str]:
 
 
 def show_by_id(session: Session, operation: Operation, ids: list[str] | None) -> None:
-    """Read and show the records with these ids (`-`: from stdin). Several are shown as one line each."""
+    """Read the records with these ids, and show them. If there are several, each is one line. See `read_ids`."""
     wanted, several = read_ids(ids, session.runtime.stdin, noun=operation.noun)
     session.service.refuse_key(*wanted)
     if several:
@@ -84,14 +84,14 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
         run_several(session, wanted, lambda resource_id: _read_one_of_several(session, operation, resource_id))
         session.remember_ids(operation.noun, dict.fromkeys(wanted))
         return
-    record = _read(session, operation, wanted[0])
+    record = _read_record(session, operation, wanted[0])
     view = view_record(record, wanted[0] if operation is GET_USER else None, raw=session.options.raw)
-    _require_requested(session, operation, wanted[0], record, show=lambda: session.show(view))
+    _require_requested_record(session, operation, wanted[0], record, show=lambda: session.show(view))
     session.show(view)
     session.remember_ids(operation.noun, {wanted[0]: view.named["status"]})
 
 
-def _read(session: Session, operation: Operation, resource_id: str) -> Record:
+def _read_record(session: Session, operation: Operation, resource_id: str) -> Record:
     with adding_id(resource_id):
         record = session.reader.read(operation, resource_id)
     if operation is GET_USER and has_other_id(resource_id, record.known):
@@ -101,21 +101,21 @@ def _read(session: Session, operation: Operation, resource_id: str) -> Record:
 
 
 def _read_one_of_several(session: Session, operation: Operation, resource_id: str) -> View:
-    """Read a record and return its view. Raises EscrowctlError, such as `CHECK_FAILED` for the wrong record."""
-    record, options = _read(session, operation, resource_id), session.options
+    """Read one of several records and return its view. Raises the errors of a read, and `CHECK_FAILED`."""
+    record, options = _read_record(session, operation, resource_id), session.options
     view = view_one_of_several(session, record, resource_id)
     # Under --json and --raw, `run_several` prints the record with the error.
     show = (lambda: None) if options.json or options.raw else lambda: session.console.show_line(view)
-    _require_requested(session, operation, resource_id, record, show=show)
+    _require_requested_record(session, operation, resource_id, record, show=show)
     return view
 
 
-def _require_requested(
+def _require_requested_record(
     session: Session, operation: Operation, resource_id: str, record: Record, *, show: Callable[[], None]
 ) -> None:
-    """Raise `ErrorCode.CHECK_FAILED` if a record is not the requested one, or has no id for `-q`.
+    """Raise `ErrorCode.CHECK_FAILED` if a record cannot be the requested one, or if it has no id for `-q` to print.
 
-    Call `show` before that, except if `-q` prints ids: a script would take the output for the requested id.
+    Call `show` before raising. Skip `show` if `-q` prints ids: a script would use the output as the requested id.
     """
     options = session.options
     prints_ids = options.quiet and (not options.fields or "id" in options.fields)
@@ -137,6 +137,6 @@ def _require_requested(
 
 
 def view_one_of_several(session: Session, record: Record, resource_id: str) -> View:
-    """Return the view of one record of several. Its JSON has the requested id, the outcome and the record."""
+    """Return the view of one of several records. Its JSON has the requested id, the outcome and the record."""
     view = view_record(record, resource_id, raw=session.options.raw)
     return view._replace(document={"id": resource_id, "outcome": "read", "record": view.document}, outcome="read")

@@ -19,7 +19,7 @@ ESCROW_COLUMNS = ("id", "amount", "currency", "status", "created", "released", "
 """Columns of a list of escrows."""
 
 _OPERATOR_COLUMNS = ("operator", "reason")
-"""More columns of such a list, only for CSV and `--fields`."""
+"""More columns of a list of journal entries, only for CSV and `--fields`."""
 
 CSV_COLUMNS = (
     *("entry", "sent_at", "operation", "state", "detail", "amount", "currency", "id", "reference", "reason"),
@@ -28,8 +28,8 @@ CSV_COLUMNS = (
 )
 """Columns of `journal export --csv`."""
 
-_HISTORY_POINTER = r"/history(/[0-9]{1,9}(/(at|state|detail))?)?"
-_DECISIONS = ("applied", "not applied")
+_HISTORY_POINTER_PATTERN = r"/history(/[0-9]{1,9}(/(at|state|detail))?)?"
+_DECISION_TEXTS = ("applied", "not applied")
 """If an operator decided the outcome of an entry, its detail starts with one of these texts."""
 
 
@@ -37,13 +37,13 @@ def show_entries(session: Session, entries: list[Entry]) -> None:
     """Show a list of entries."""
     columns = (*ENTRY_COLUMNS, *_OPERATOR_COLUMNS) if session.options.csv else ENTRY_COLUMNS
     views = tuple(
-        View(view(one, is_complete=False), one.name, named=read_cells(one), record=_document(one)) for one in entries
+        View(view(one, is_complete=False), one.name, named=read_cells(one), record=_as_json(one)) for one in entries
     )
     session.console.show_listing(Listing(columns, views))
 
 
 def show_totals(session: Session, sums: dict[SumGroup, GroupSum]) -> None:
-    """Show the number of writes, and the sum of their amounts, for each group."""
+    """Show a line for each group: its number of writes, and the sum of their amounts."""
     views = []
     for group, total in sums.items():
         known = OPERATIONS_BY_NAME.get(group.operation)
@@ -59,13 +59,13 @@ def show_totals(session: Session, sums: dict[SumGroup, GroupSum]) -> None:
 
 def view_entry(entry: Entry) -> View:
     """Return the view of an entry with everything that is stored about it."""
-    document = _document(entry)
+    document = _as_json(entry)
     return View(document, entry.name, document, named=read_cells(entry) | document, record=document)
 
 
 def view_resolved(entry: Entry) -> View:
     """Return the view of a resolved entry. Its line: `j197   create   2500 EUR   tx_88F2   applied, ...`."""
-    document, money = _document(entry), entry.intent.money
+    document, money = _as_json(entry), entry.intent.money
     parts = (entry.name, entry.intent.verb, str(money or ""), entry.record_id or "", describe_state(entry))
     line = "   ".join(part for part in parts if part)
     return View(document, entry.name, document, line=line, named=read_cells(entry), record=document)
@@ -75,7 +75,7 @@ def describe_state(entry: Entry) -> str:
     """Return the state of an entry in a few words: `done, 200`, `not applied (operator's decision)`."""
     state, detail = entry.state.value.replace("_", " "), entry.settlement.detail
     decided, _, _ = detail.partition(", ")
-    if decided in _DECISIONS:
+    if decided in _DECISION_TEXTS:
         return f"{decided} (operator's decision)"
     if entry.is_unconfirmed:
         state = "accepted, not confirmed" if entry.settlement.remark is None else "done, but not as requested"
@@ -83,7 +83,7 @@ def describe_state(entry: Entry) -> str:
 
 
 def read_cells(entry: Entry) -> dict[str, JsonValue]:
-    """Return the values of an entry by column: those of a list of entries, and `operator` and `reason`."""
+    """Return the values of an entry by column: the `ENTRY_COLUMNS`, `operator` and `reason`."""
     intent, money = entry.intent, entry.intent.money
     values = (
         entry.name,
@@ -101,8 +101,8 @@ def read_cells(entry: Entry) -> dict[str, JsonValue]:
     return dict(zip((*ENTRY_COLUMNS, *_OPERATOR_COLUMNS), values, strict=True))
 
 
-def _document(entry: Entry) -> dict[str, JsonValue]:
-    """Return everything that is stored about an entry as JSON."""
+def _as_json(entry: Entry) -> dict[str, JsonValue]:
+    """Return a JSON object with everything that is stored about an entry."""
     history: JsonValue = [{"at": one.at, "state": one.state.value, "detail": one.detail} for one in entry.history]
     return view(entry, is_complete=True) | {"history": history}
 
@@ -111,13 +111,13 @@ def check_fields(session: Session) -> None:
     """Raise `ErrorCode.BAD_VALUE` if `--fields` names a field that no entry has."""
     names, pointers = [*ENTRY_COLUMNS, *_OPERATOR_COLUMNS], [f"/{name}" for name in VIEW_MEMBERS]
     for name in session.options.fields:
-        if name not in names + pointers and not re.fullmatch(_HISTORY_POINTER, name):
+        if name not in names + pointers and not re.fullmatch(_HISTORY_POINTER_PATTERN, name):
             other_pointers = (one for one in pointers if one[1:] not in names)
             raise bad_value(f'--fields "{name}" is not one of {", ".join((*names, *other_pointers, "/history"))}.')
 
 
 def open_journal_to_read(session: Session) -> Journal:
-    """Return the journal to read. Print a note if there is none. Raises `JOURNAL_UNUSABLE` if it is incomplete."""
+    """Return the journal for reading; if none exists, print a note. Raises `JOURNAL_UNUSABLE` if damaged."""
     journal = session.journal_to_read
     journal.require_complete()
     if not journal.storage.exists:

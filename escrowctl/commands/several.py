@@ -12,21 +12,21 @@ from escrowctl.session import Session
 _OUTPUT_ERRORS = (ErrorCode.RESULT_NOT_PRINTED, ErrorCode.OUTPUT_UNUSABLE)
 
 
-def run_several(session: Session, ids: list[str], work: Callable[[str], View], *, verb: str | None = None) -> None:
-    """Call `work` for each id in turn, and show the returned view as a line.
+def run_several(session: Session, ids: list[str], run: Callable[[str], View], *, verb: str | None = None) -> None:
+    """Call `run` for each id in turn, and show the view that it returns as a line.
 
-    An error is shown on stderr; under `--json` and `--raw` also as a line on stdout, with its `outcome`. The loop
-    continues after an error. It ends at a signal, at a line that cannot be printed, and if the journal is unusable.
-    Raises EscrowctlError with the counts at the end: `SOME_UNKNOWN` if any outcome is unknown (even after a
-    signal), else `SOME_FAILED` if any id failed. `verb`, such as `release`, is set if `work` is a write: then its
-    result is reported even if its line cannot be printed.
+    `verb` is the verb of a write, such as `release`; None for reads. An error of `run` is shown on stderr, and
+    under `--json` and `--raw` on stdout too; then the next id follows. The loop ends early at a signal, if a line
+    cannot be printed, or if the journal is unusable. If the line of a write cannot be printed, the error says that
+    the write was accepted. Raises EscrowctlError with the counts at the end: `SOME_UNKNOWN` if any outcome is
+    unknown, even after a signal; else `SOME_FAILED` if any id failed.
     """
     shown, failures = 0, list[EscrowctlError]()
     try:
         for resource_id in ids:
             try:
                 with session.signals.held():
-                    view = work(resource_id)
+                    view = run(resource_id)
                     with printing_result(f"the {verb} of {resource_id} was accepted" if verb else None):
                         session.console.show_line(view)
                     # Inside `held()`: a waiting signal ends the loop only after this line is counted.
@@ -36,7 +36,7 @@ def run_several(session: Session, ids: list[str], work: Callable[[str], View], *
                     raise
                 failures.append(error)
                 _show_failure(session, resource_id, error, verb)
-                # A signal that arrived during `work` ends the loop here.
+                # A signal that arrived during `run` ends the loop here.
                 session.signals.resume()
                 if error.code is ErrorCode.JOURNAL_UNUSABLE:
                     break
@@ -67,7 +67,7 @@ def _show_failure(session: Session, resource_id: str, error: EscrowctlError, ver
 
 
 def _describe_counts(shown: int, failures: list[EscrowctlError], total: int, verb: str | None) -> str:
-    """Return the counts by outcome as text. They add up to the total."""
+    """Return how many of the `total` ids had each outcome, as text. `shown` ids succeeded."""
     not_tried = total - shown - len(failures)
     if verb is None:
         return f"{shown} read, {len(failures)} failed" + (f", {not_tried} not read" if not_tried else "")

@@ -1,4 +1,4 @@
-"""The sums of several writes by currency, and the lines that show them above a question."""
+"""The sums of several amounts by currency, and the lines that show them above a question."""
 
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
@@ -12,17 +12,17 @@ def describe_escrow_count(count: int) -> str:
     return "1 escrow" if count == 1 else f"{count:,} escrows"
 
 
-def add_up(writes: Iterable[Money | None]) -> dict[str, Sum]:
-    """Return the number and the total of the writes for each currency. `""` has those without a known amount."""
+def add_up(amounts: Iterable[Money | None]) -> dict[str, Sum]:
+    """Return the number and the total of these amounts by currency. Key `""` counts the unknown amounts (None)."""
     sums: dict[str, Sum] = {}
-    for money in writes:
+    for money in amounts:
         amount, currency = money or (Decimal(0), "")
         sums[currency] = sums.get(currency, Sum()).plus(1, amount)
     return sums
 
 
 def sum_lines(sums: Mapping[str, Sum], describe_count: Callable[[int], str]) -> list[str]:
-    """Return a line for each currency, and one for `""`, the writes without a known amount."""
+    """Return a line for each currency, and one for the unknown amounts. `describe_count(2)` gives `2 escrows`."""
     count_width = max((len(describe_count(one.rows)) for one in sums.values()), default=0)
     amount_width = max((len(f"{one.amount:,f}") for one in sums.values()), default=0)
     return [

@@ -1,4 +1,4 @@
-"""Parse the durations and times that a person types."""
+"""Parse the durations and times that a user types."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def parse_duration(text: str, *, name: str) -> timedelta:
-    """Return the duration of `90s`, `10m`, `2h` or `7d`. Raises `BAD_VALUE` for other text; `name` is the option."""
+    """Return the duration of `90s`, `10m`, `2h` or `7d`. `name` is the option. Raises `BAD_VALUE` otherwise."""
     duration = _read_duration(text)
     if duration is None:
         raise bad_value(f'{name} "{text}" is not a duration: write one such as 90s, 10m, 2h or 7d.')
@@ -17,7 +17,7 @@ def parse_duration(text: str, *, name: str) -> timedelta:
 
 
 def parse_moment(text: str, *, name: str, now: datetime) -> datetime:
-    """Return a date, RFC 3339 time, or duration before `now` as a UTC time. Raises `BAD_VALUE` for other text."""
+    """Return the UTC time of a date, an RFC 3339 time, or a duration before `now`. Raises `BAD_VALUE` otherwise."""
     try:
         if (duration := _read_duration(text)) is not None:
             return now - duration

@@ -1,4 +1,4 @@
-"""Shared by the commands that write: checks of options, the dry run, the confirmation, and the result."""
+"""Functions that the write commands share: check options, show a dry run, confirm a write, show its result."""
 
 import json
 import re
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 _MAX_TEXT_CHARS = 500
 _MAX_KEY_CHARS = 255
 _MAX_DATA_BYTES = 16 * 1024 * 1024
-_PLACEHOLDER = "(created when sent)"
+_ID_PLACEHOLDER = "(created when sent)"
 
 
 def check_text(value: str | None, *, name: str) -> str | None:
-    """Return a text for the journal unchanged. Raises `BAD_VALUE` if it is not one line of 1 to 500 characters."""
+    """Return `value` unchanged. Raises `BAD_VALUE` if it is text other than one line of 1 to 500 characters."""
     if value is None:
         return None
     if not fold_reference(value) or not value.isprintable() or len(value) > _MAX_TEXT_CHARS:
@@ -46,7 +46,7 @@ def check_options(
 ) -> WriteOptions:
     """Return the checked options of a write. `duplicates` are the entry names after `--allow-duplicate`.
 
-    Raises EscrowctlError `ErrorCode.BAD_VALUE` if one is invalid. An idempotency key must fit in a header.
+    Raises `ErrorCode.BAD_VALUE` for an invalid option, such as an idempotency key that does not fit in a header.
     """
     if idempotency_key is not None and not re.fullmatch(rf"[!-~]{{1,{_MAX_KEY_CHARS}}}", idempotency_key, re.ASCII):
         raise bad_value(f"--idempotency-key must be 1 to {_MAX_KEY_CHARS} visible ASCII characters without spaces.")
@@ -59,9 +59,9 @@ def check_options(
 
 
 def read_data(value: str | None, stdin: TextIO) -> dict[str, JsonValue]:
-    """Return the JSON object of `--data`; `{}` for None. `value` is its text, `@FILE`, or `@-` for `stdin`.
+    """Return the JSON object in `--data`. `value` is JSON text, `@FILE`, or `@-` for `stdin`; None gives `{}`.
 
-    Raises `BAD_VALUE` if it cannot be read or is not a JSON object. It is parsed as strictly as a reply.
+    Raises `BAD_VALUE` for unreadable input and for JSON other than an object. The JSON rules are those for replies.
     """
     if value is None:
         return {}
@@ -69,17 +69,17 @@ def read_data(value: str | None, stdin: TextIO) -> dict[str, JsonValue]:
     body = read_input(value[1:], stdin, prefix="--data @") if is_file else value.encode("utf-8", "surrogateescape")
     reply = read_reply(body)
     if isinstance(reply, UnreadableReply):
-        position = _describe_position(body, reply.defect)
-        raise bad_value(f'--data {reply.defect.value}{position}: give a JSON object, such as \'{{"note": "x"}}\'.')
+        defect, position = reply.defect.value, _describe_position(body, reply.defect)
+        raise bad_value(f'--data {defect}{position}: give a JSON object, such as \'{{"note": "x"}}\'.')
     if not isinstance(reply.value, dict):
-        raise bad_value('--data is JSON, but not an object: give one, such as \'{"note": "x"}\'.')
+        raise bad_value('--data is JSON, but not an object: give an object, such as \'{"note": "x"}\'.')
     return reply.value
 
 
 def read_input(path: str, stdin: TextIO, *, prefix: str = "") -> bytes:
-    """Return the bytes of a file, or of `stdin` if `path` is `-`. Messages quote `prefix` before the path.
+    """Return the bytes of a file, or of `stdin` if `path` is `-`. Messages show `prefix` before the path.
 
-    Raises EscrowctlError `ErrorCode.BAD_VALUE` if it cannot be read, or is larger than 16 MiB.
+    Raises EscrowctlError `ErrorCode.BAD_VALUE` if the file or `stdin` is unreadable or larger than 16 MiB.
     """
     if path == "-":
         buffer = getattr(stdin, "buffer", None)
@@ -103,7 +103,7 @@ def read_input(path: str, stdin: TextIO, *, prefix: str = "") -> bytes:
 
 
 def _describe_position(body: bytes, defect: Defect) -> str:
-    """Return where the JSON is invalid, such as ` at line 1, column 2`. Quote no content: it may be secret."""
+    """Return where the JSON is invalid, such as ` at line 1, column 2`, or `""`. The text quotes no JSON."""
     if defect in (Defect.NOT_JSON, Defect.CUT_SHORT):
         try:
             json.loads(body.decode(), parse_int=str, parse_float=str)
@@ -113,7 +113,7 @@ def _describe_position(body: bytes, defect: Defect) -> str:
 
 
 def check_currency(session: Session, text: str, *, name: str = "--currency") -> str:
-    """Return a currency code that ISO 4217 or the profile lists. Raises `BAD_VALUE` for any other text."""
+    """Return the currency code in `text`. Raises `BAD_VALUE` if neither ISO 4217 nor the profile lists the code."""
     # Only a text that a profile may list needs the settings of the service.
     listed = session.service.currencies if may_be_listed(text) else frozenset()
     try:
@@ -127,7 +127,7 @@ def check_currency(session: Session, text: str, *, name: str = "--currency") -> 
 
 
 def show_dry_run(session: Session, request: "WriteRequest") -> None:
-    """Make the local checks of a write, and show its request. Send nothing. Raises the error of a failed check."""
+    """Make the local checks of a write and show its request. Send nothing. Raises the error of a failed check."""
     # A request does not have the fields of a record, so --fields must not select among them.
     session.show(view_dry_run(session, request)._replace(named={}))
 
@@ -150,7 +150,7 @@ def view_dry_run(session: Session, request: "WriteRequest") -> View:
         f"dry run: every check on this machine passed, and nothing was sent. This request would be sent{condition}"
     )
     session.console.note("dry_run", message)
-    outgoing = session.writer.preview(request, placeholder=_PLACEHOLDER)
+    outgoing = session.writer.preview(request, placeholder=_ID_PLACEHOLDER)
     headers = (STARRED_KEY_HEADER, *redact_headers(outgoing.headers))
     body = hide_in_text(outgoing.body.decode()) if outgoing.body is not None else None
     document: JsonValue = {
@@ -165,10 +165,10 @@ def view_dry_run(session: Session, request: "WriteRequest") -> View:
 
 
 def make_confirm(session: Session, operation: Operation, body: str | None, *, yes: bool) -> "Confirm":
-    """Return a function that asks the operator to confirm a write to a record. It returns whether it asked.
+    """Return a function that asks the operator to confirm a write to a record.
 
     The operator types the id of the record, or the amount for a release at a live service. The question shows
-    `body`, the request body. If `yes`, the function does not ask.
+    `body`, the request body. The function returns True after it has asked. If `yes`, it returns False at once.
     """
     verb, kind = operation.verb, kind_of(operation.name)
 
@@ -196,10 +196,10 @@ def make_confirm(session: Session, operation: Operation, body: str | None, *, ye
 
 
 def confirm_duplicate(session: Session, request: "WriteRequest", *, yes: bool, dry_run: bool = False) -> None:
-    """Ask before a create that repeats a recent identical one. For a test service, only print a note.
+    """Ask before a create that repeats a recent identical create. For a test service or `yes`, only print a note.
 
-    `dry_run`: print the note instead of asking. Raises EscrowctlError: `DECLINED` if the operator does not
-    confirm; `CONFIRMATION_NEEDED` if no question can be asked and the create has no reference.
+    If `dry_run`, also print the note instead of asking. Raises EscrowctlError: `DECLINED` if the operator does not
+    confirm; `CONFIRMATION_NEEDED` if escrowctl cannot ask and the create has no reference.
     """
     done = session.writer.find_done_lately(request)
     if done is None or done.number in request.options.allowed_duplicates:
@@ -214,9 +214,9 @@ def confirm_duplicate(session: Session, request: "WriteRequest", *, yes: bool, d
     # Checks that refuse the create in any case come before the question.
     session.writer.find_known(request)
     session.prompt.confirm(
-        [f"  {repeated}", "To create another one, type yes:"],
+        [f"  {repeated}", "To create a second escrow, type yes:"],
         "yes",
-        why=f"{repeated}; another one needs confirmation",
+        why=f"{repeated}; a second escrow needs confirmation",
         declined="no second escrow was created",
         hint="" if has_reference else "give each escrow its own --reference: then escrowctl can tell them apart",
     )
@@ -225,8 +225,7 @@ def confirm_duplicate(session: Session, request: "WriteRequest", *, yes: bool, d
 def show_created(session: Session, result: "WriteResult", view: View) -> None:
     """Show the view of a created record.
 
-    Raises EscrowctlError: `ID_UNKNOWN` if `-q` needs the id and none was found,
-    `CHECK_FAILED` if the record differs from the request.
+    Raises `ID_UNKNOWN` if `-q` needs an id and the reply has none, `CHECK_FAILED` if record and request differ.
     """
     entry = result.sent_entry
     done, status = entry.intent.past_participle, entry.settlement.http_status
@@ -239,13 +238,13 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
 
 
 def record_of(result: "WriteResult") -> Record:
-    """Return the record that a create returned. A create without one is unknown, and has no result."""
+    """Return the record in a create's result. Every result has one: without a record, a create is unknown."""
     assert result.record is not None, "a create without a record is unknown"
     return result.record
 
 
 def note_replayed(session: Session, result: "WriteResult") -> None:
-    """Print a note if this command sent nothing because an earlier one used the same idempotency key."""
+    """Print a note if this command sent nothing because an earlier command used the same idempotency key."""
     if not result.replayed:
         return
     entry = result.sent_entry

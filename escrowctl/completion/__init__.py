@@ -1,1 +1,1 @@
-"""Static completion scripts, generated from the command tree: no Python starts at TAB."""
+"""Completion scripts, generated from the command tree. At TAB, they start no program."""

@@ -3,16 +3,15 @@
     <cache>/complete/profile                   the profiles of config.toml
     <cache>/complete/default                   the default profile: its ids are offered on a line without -p
     <cache>/complete/<profile>/transaction     ids seen in that profile, newest first
-    <cache>/complete/<profile>/unreleased      those that the service does not report as released
+    <cache>/complete/<profile>/unreleased      transaction ids that the service does not report as released
     <cache>/complete/<profile>/event           events received for that profile, newest first
-    <cache>/complete/@default/...              the same for a service without a profile
-    <cache>/complete/@sandbox/...              the same for --sandbox
+    <cache>/complete/@default/...              the same files for a service without a profile
+    <cache>/complete/@sandbox/...              the same files for --sandbox
     <cache>/complete/@default/entry, batch     names in the journal, which all profiles share
 
 The shells read these files themselves and start no program. A name may come from a service, so it
-is stored only if it has no other characters than letters, digits, `_` and `-`. It must not start with `-`, like an
-option. The scripts check the names again: `compgen -W` would run a `$(...)` in them. A failure of the cache must not
-fail a command or make it wait.
+is stored only if all its characters are letters, digits, `_` or `-`. It must not start with `-`, like an option.
+The scripts check names again: `compgen -W` would run a `$(...)`. The cache never delays a command or makes it fail.
 """
 
 import contextlib
@@ -30,15 +29,15 @@ _DEFAULT_SCOPE = "@default"
 _SANDBOX_SCOPE = "@sandbox"
 JOURNAL_KINDS = frozenset({"entry", "batch"})
 """Kinds of names that come from the journal. All profiles share them."""
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}", re.ASCII)
-_SCOPE = re.compile(r"[A-Za-z0-9_-]{1,64}|@default|@sandbox", re.ASCII)
-_MAX_BYTES = _MAX_NAMES * 129
+_NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}", re.ASCII)
+_SCOPE_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}|@default|@sandbox", re.ASCII)
+_MAX_FILE_BYTES = _MAX_NAMES * 129
 
 
 class CompletionCache:
-    """Adds names to the cache, for the shells to offer. If the cache cannot be written, nothing is raised.
+    """Adds names to the cache, for the shells to offer. Ignores a cache that cannot be written.
 
-    `find_folder` returns the cache folder, or raises EscrowctlError. `sandbox`: this run uses the sandbox.
+    `find_folder` returns the cache folder, or raises EscrowctlError. `sandbox`: whether this run uses the sandbox.
     """
 
     def __init__(self, find_folder: Callable[[], Path], *, sandbox: bool) -> None:
@@ -46,16 +45,16 @@ class CompletionCache:
         self._sandbox = sandbox
 
     def add_ids(self, kind: str, found: Mapping[str | None, object], service: Service) -> None:
-        """Add ids of a kind (`transaction`, `user`) as the newest. `found` maps id to status, or None if unknown."""
-        scope = self._scope(service.profile)
+        """Add ids of a kind (`transaction`, `user`) as the newest. `found` maps id to status (None: unknown)."""
+        scope = self._find_scope(service.profile)
         self._add(scope, kind, found)
         if kind == "transaction":
             released = {one for one, status in found.items() if str(status).casefold() in service.released}
             self._add(scope, "unreleased", found, exclude=released)
 
     def add_events(self, names: Iterable[str], profile: str | None) -> None:
-        """Add names of received events as the newest. `profile` is the profile of their service, or None."""
-        self._add(self._scope(profile), "event", names)
+        """Add names of received events as the newest. `profile` is the profile of the sending service, or None."""
+        self._add(self._find_scope(profile), "event", names)
 
     def add_journal_names(self, kind: str, names: Iterable[str | None]) -> None:
         """Add names of journal entries (`kind` is `entry`) or of batches (`batch`) as the newest."""
@@ -63,24 +62,24 @@ class CompletionCache:
 
     def set_profiles(self, names: Iterable[str], default: str | None) -> None:
         """Replace the stored names of the profiles, and the name of the default profile."""
-        self._write("profile", lambda _known: sorted(names))
-        self._write("default", lambda _known: [] if default is None else [default])
+        self._update_file("profile", lambda _known: sorted(names))
+        self._update_file("default", lambda _known: [] if default is None else [default])
 
-    def _scope(self, profile: str | None) -> str:
+    def _find_scope(self, profile: str | None) -> str:
         return _SANDBOX_SCOPE if self._sandbox else profile or _DEFAULT_SCOPE
 
     def _add(self, scope: str, kind: str, names: Iterable[str | None], *, exclude: Collection[str | None] = ()) -> None:
-        if _SCOPE.fullmatch(scope):
-            self._write(
+        if _SCOPE_PATTERN.fullmatch(scope):
+            self._update_file(
                 f"{scope}/{kind}",
                 lambda known: [name for name in (*names, *known) if name is not None and name not in exclude],
             )
 
-    def _write(self, name: str, choose: Callable[[list[str]], list[str]]) -> None:
+    def _update_file(self, name: str, choose: Callable[[list[str]], list[str]]) -> None:
         with contextlib.suppress(OSError, EscrowctlError):
             path = self._find_folder() / "complete" / name
             known = _read_names(path)
-            names = [one for one in dict.fromkeys(choose(known)) if _NAME.fullmatch(one)][:_MAX_NAMES]
+            names = [one for one in dict.fromkeys(choose(known)) if _NAME_PATTERN.fullmatch(one)][:_MAX_NAMES]
             if names != known:
                 make_private_folder(path.parent)
                 replace_quickly(path, "".join(f"{one}\n" for one in names).encode("ascii"))
@@ -89,6 +88,6 @@ class CompletionCache:
 def _read_names(path: Path) -> list[str]:
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file:
-            return file.read(_MAX_BYTES).splitlines()
+            return file.read(_MAX_FILE_BYTES).splitlines()
     except (OSError, ValueError):
         return []

@@ -1,6 +1,6 @@
-"""Makes the scripts for bash 4 and newer, zsh 5 and fish 3: fills the command tree into the file escrowctl.SHELL.
+"""Makes the scripts for bash 4 and newer, zsh 5 and fish 3: fills the command tree into escrowctl.SHELL.
 
-The words of the tree are quoted in the scripts, so that the shell never expands one.
+The words of the tree are quoted in the scripts, so that the shell never expands a word.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ _VALUE_CODES = {
 
 
 def render(shell: str, nodes: list[Node]) -> str:
-    """Return the script for `bash`, `zsh` or `fish`."""
+    """Return the script that completes these commands in `bash`, `zsh` or `fish`."""
     flags = {flag.names: flag for node in nodes for flag in node.flags}.values()
     valued = [flag for flag in flags if flag.takes_value]
     command = {"bash": _render_in_bash, "zsh": _render_in_zsh, "fish": _render_in_fish}[shell]
@@ -39,7 +39,7 @@ def render(shell: str, nodes: list[Node]) -> str:
 
 
 def _offer_values(shell: str, names: tuple[str, ...], nodes: list[Node]) -> str:
-    """Return the code for bash or zsh that offers the values of an option. It may depend on the command."""
+    """Return the bash or zsh code that offers an option's values. The values may depend on the command."""
     code_by_command = {
         node.name: _offer_value(shell, flag) for node in nodes for flag in node.flags if flag.names == names
     }
@@ -82,7 +82,7 @@ def _render_in_zsh(node: Node) -> list[str]:
     flags = [(name, flag.summary) for flag in node.flags for name in flag.names]
     lines = [f"    {_quote(node.name)})"]
     for array, described in (("commands", node.words), ("flags", flags)):
-        items = [name + ":" + _escape(text).replace(":", "\\:") for name, text in described]
+        items = [name + ":" + _escape_backslashes(text).replace(":", "\\:") for name, text in described]
         lines += [f"      {array}=(", *(f"        {_quote(item)}" for item in items), "      )"]
     if node.cached:
         lines.append(f"      [[ $PREFIX == -* && -z $only ]] || _escrowctl_cached {_find_cache_file(node.cached)}")
@@ -94,7 +94,7 @@ def _render_in_zsh(node: Node) -> list[str]:
 def _render_in_fish(node: Node) -> list[str]:
     """Return the `complete` lines of a command: its words, cached names, files and options."""
     condition = f"complete -c escrowctl -n {_quote(' '.join(('__escrowctl_at', *node.path)))}"
-    lines = [f"{condition} -a {name} -d {_quote(_escape(summary))}" for name, summary in node.words]
+    lines = [f"{condition} -a {name} -d {_quote(_escape_backslashes(summary))}" for name, summary in node.words]
     if node.cached:
         lines.append(f"{condition} -k -a '({_make_fish_reader(node.cached)})'")
     if node.takes_file:
@@ -102,7 +102,7 @@ def _render_in_fish(node: Node) -> list[str]:
     for flag in node.flags:
         names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in flag.names)
         value = _offer_value("fish", flag) if flag.takes_value else ""
-        lines.append(f"{condition} {names}{value} -d {_quote(_escape(flag.summary))}")
+        lines.append(f"{condition} {names}{value} -d {_quote(_escape_backslashes(flag.summary))}")
     return lines
 
 
@@ -114,12 +114,12 @@ def _find_cache_file(kind: str) -> str:
 
 
 def _make_fish_reader(kind: str) -> str:
-    """Return the fish command that reads the names of a kind."""
+    """Return the fish command that reads the cached names of this kind."""
     name = "in_journal" if kind in JOURNAL_KINDS else "cached" if kind == "profile" else "recent"
     return f"__escrowctl_{name} {kind}"
 
 
-def _escape(text: str) -> str:
+def _escape_backslashes(text: str) -> str:
     return text.replace("\\", "\\\\")
 
 

@@ -11,13 +11,13 @@ from escrowctl.topics.topic import TOPICS
 
 _EVENT_KINDS = (
     ("transaction.created", "money is held"),
-    ("transaction.updated", "another change"),
+    ("transaction.updated", "any other change of the escrow"),
     ("transaction.released", "the payee has the money"),
     ("transaction.expired", "the payer has the money again"),
 )
-"""The kinds of events of the sandbox; another service may have others."""
+"""The kinds of events that the sandbox sends. A real service may send other kinds."""
 
-_CHOICES = {
+_OPTION_CHOICES = {
     "--event": tuple(name for name, _ in _EVENT_KINDS),
     "--color": COLOR_CHOICES,
     "--currency": tuple(sorted(MINOR_DIGITS)),
@@ -48,7 +48,7 @@ SHELLS = {"bash": "bash 4 and newer", "zsh": "zsh 5", "fish": "fish 3"}
 
 
 class Flag(NamedTuple):
-    """An option: its names, its help, and the values that it takes. `cached` is a kind of names in the cache."""
+    """An option: its names, its help, and the values that it takes. `cached`: the kind of cached names to offer."""
 
     names: tuple[str, ...]
     summary: str
@@ -63,7 +63,7 @@ class Node(NamedTuple):
     """A command or group. `path` has its words, such as `("tx", "create")`.
 
     `text` is its complete help. `arguments` has the metavar and help of each argument. `words` are the words that
-    may follow, with summaries; `cached` is the kind of cached names that may. `takes_file`: it has an argument FILE.
+    may follow, with summaries. `cached` is a kind of cached names that may follow. `takes_file`: a file name may.
     """
 
     path: tuple[str, ...]
@@ -85,10 +85,10 @@ class Node(NamedTuple):
 
 def read_tree(command: Any) -> list[Node]:  # Typer's own command type is private
     """Return every group and command below `command`, parents first."""
-    return list(_walk(command, (), None))
+    return list(_walk_commands(command, (), None))
 
 
-def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
+def _walk_commands(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
     from typer import Context  # noqa: PLC0415 - only read_tree needs it
 
     context = Context(command, parent=parent, info_name=path[-1] if path else "escrowctl", help_option_names=[])
@@ -98,45 +98,45 @@ def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
     cache_keys = [(" ".join(path[:count]), metavar.strip("[].")) for metavar, _ in arguments for count in (2, 1)]
     yield Node(
         path=path,
-        summary=_first_sentence(command.help),
+        summary=_first_paragraph(command.help),
         flags=tuple(_make_flag(path, option) for option in parameters if option.param_type_name == "option"),
         text=inspect.cleandoc(command.help),
         usage=" ".join((context.command_path, *command.collect_usage_pieces(context))),
         arguments=tuple(arguments),
         is_group=bool(children),
-        words=tuple((name, _first_sentence(child.help)) for name, child in children.items())
-        + _list_arguments(path, parent.command if parent else None),
+        words=tuple((name, _first_paragraph(child.help)) for name, child in children.items())
+        + _list_argument_choices(path, parent.command if parent else None),
         cached=next((_CACHED_ARGUMENTS[key] for key in cache_keys if key in _CACHED_ARGUMENTS), None),
         takes_file=any(metavar == "FILE" for metavar, _ in arguments),
     )
     for name, child in children.items():
-        yield from _walk(child, (*path, name), context)
+        yield from _walk_commands(child, (*path, name), context)
 
 
-def _list_arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...]:
-    """Return the possible arguments of a command, with summaries. Empty if they are not a fixed list."""
+def _list_argument_choices(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...]:
+    """Return the possible arguments of a command, with summaries. Empty if there is no fixed list."""
     match path:
         case ("completion", "install"):
             return tuple(SHELLS.items())
         case ("sandbox", "trigger"):
             return _EVENT_KINDS
         case ("help",):
-            commands = {name: _first_sentence(child.help) for name, child in parent.commands.items()}
+            commands = {name: _first_paragraph(child.help) for name, child in parent.commands.items()}
             return tuple((commands | TOPICS).items())
         case ("config", "get" | "set" | "unset"):
-            return tuple(_list_settings(readable=path[1] == "get"))
+            return tuple(_list_settings(for_get=path[1] == "get"))
         case _:
             return ()
 
 
-def _list_settings(*, readable: bool) -> Iterator[tuple[str, str]]:
+def _list_settings(*, for_get: bool) -> Iterator[tuple[str, str]]:
     from escrowctl.config.profiles import ALL_SETTINGS  # noqa: PLC0415 - it imports pydantic
 
     for name, field in ALL_SETTINGS.items():
         # The caps are a table in which each currency is a setting.
         if name != "caps":
             yield name, field.description or ""
-    if readable:
+    if for_get:
         yield from (
             ("profile", "the chosen profile"),
             ("ca_bundle", "from the environment"),
@@ -149,14 +149,14 @@ def _make_flag(path: tuple[str, ...], option: Any) -> Flag:
     cached = _CACHED_OPTIONS.get(" ".join((*path, long)), _CACHED_OPTIONS.get(long))
     return Flag(
         names=tuple(option.opts),
-        summary=_first_sentence(option.help),
+        summary=_first_paragraph(option.help),
         takes_value=not option.is_flag,
         metavar=option.metavar or "",
-        choices=() if cached else tuple(getattr(option.type, "choices", _CHOICES.get(long, ()))),
+        choices=() if cached else tuple(getattr(option.type, "choices", _OPTION_CHOICES.get(long, ()))),
         is_file=long in _FILE_OPTIONS,
         cached=cached,
     )
 
 
-def _first_sentence(text: str | None) -> str:
+def _first_paragraph(text: str | None) -> str:
     return " ".join((text or "").split("\n\n")[0].split())

@@ -13,7 +13,7 @@ _PLAIN_STATUS = re.compile(r"[\w.-]+")
 def advise_setting(service: Service, name: str, value: str, goal: str) -> tuple[Hint, ...]:
     """Return hints with the commands that set `name` to `value`. Empty for the sandbox, which has no settings.
 
-    `goal` says why or when to run them. If no profile is in use, the first command creates one.
+    `goal` says why or when to run the commands. If no profile is in use, the first command creates a profile.
     """
     words = f"config set {name} {value}"
     if service.profile is not None:
@@ -27,7 +27,7 @@ def advise_setting(service: Service, name: str, value: str, goal: str) -> tuple[
 
 
 def advise_proving_status(service: Service, done: str) -> tuple[Hint, ...]:
-    """Return hints on setting the status that means `done`. They suggest none: a wrong one fakes success."""
+    """Return hints on setting the status that means `done`, such as `released`. The status is left open."""
     goal = f"to set which status means {done}"
     if service.profile is None and not service.sandbox:
         return (Hint(f"set ESCROWCTL_STATUS_{done.upper()}=STATUS", goal),)
@@ -40,7 +40,7 @@ def _advise_new_profile(service: Service, goal: str) -> Hint:
 
 
 def advise_not_pending(service: Service, status: str) -> tuple[Hint, ...]:
-    """Return hints on removing a status from `status.pending`. Empty for the sandbox."""
+    """Return hints on removing `status` from the setting `status.pending`. Empty for the sandbox."""
     if service.sandbox:
         return ()
     # Not a command: `config set` only adds to this list.
@@ -52,7 +52,10 @@ def advise_not_pending(service: Service, status: str) -> tuple[Hint, ...]:
 
 
 def advise_pending(service: Service, status: str, verb: str) -> tuple[Hint, ...]:
-    """Return hints on adding a status to `status.pending`. Empty if it already counts as pending or failed."""
+    """Return hints on adding `status` to `status.pending`, if it means that `verb` (a release) is in progress.
+
+    Empty if the status already counts as pending or failed.
+    """
     if service.is_failed(status) or service.is_pending(status):
         return ()
     condition = f"if {status} means that the {verb} is in progress"

@@ -4,8 +4,7 @@
     origin = "https://test.escrow.example.com"
     key = "..."               or, if the key is in the system's keyring:   store = "keyring"
 
-Only escrowctl writes the file, and only its owner has access (0600); a file that others can read or
-change is refused.
+Only escrowctl writes the file. A file that other users can read or change is refused (its mode must be 0600).
 
 The system's keyring needs an extra (`escrowctl[keyring]`). escrowctl uses it only for keys stored with
 `auth login --keyring`, and never in CI. The keyring is another program, which may be locked, missing or
@@ -28,8 +27,8 @@ from escrowctl.files import NotRegularError, check_regular, replace_durably
 from escrowctl.runtime import Runtime
 
 FILE_NAME = "credentials.toml"
-_KEYRING_SECONDS = 20.0
-_MIN_PRIORITY = 1
+_KEYRING_TIMEOUT = 20.0
+_MIN_KEYRING_PRIORITY = 1
 """The lowest priority that `keyring.core.recommended` accepts. Backends below it use plain text or nothing."""
 _FILE_HEADER = "# Written by escrowctl auth login. Whoever can read this can use the keys.\n"
 
@@ -48,11 +47,11 @@ class StoredKey(NamedTuple):
 
 
 class Credentials:
-    """The stored keys of one config folder.
+    """The stored keys of one config folder, in the file credentials.toml.
 
-    Every method may raise EscrowctlError: `ErrorCode.BAD_CONFIG` if others can read or change the file, or its
-    content is not valid; `STATE_UNUSABLE` if it is not a regular file; `KEY_MISSING` for a key that is empty
-    or that the keyring does not return.
+    Every method may raise EscrowctlError: `ErrorCode.BAD_CONFIG` if other users can read or change the file, or its
+    content is not valid; `STATE_UNUSABLE` if it is not a regular file; `KEY_MISSING` if the key is empty, or the
+    keyring does not return the key.
     """
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
@@ -64,7 +63,7 @@ class Credentials:
         return tuple(sorted(self.read()))
 
     def find(self, profile: str) -> StoredKey | None:
-        """Return the stored key of a profile, or None. Does not ask the keyring."""
+        """Return the stored key of a profile; None if it has none. Does not read the keyring."""
         match self.read().get(profile):
             case None:
                 return None
@@ -73,37 +72,37 @@ class Credentials:
             case {"origin": str(origin), "key": str(key)}:
                 return StoredKey(profile, origin, Secret(key))
             case _:
-                raise bad_config(f"{self.path}: [{profile}] needs two strings, origin and key.")
+                raise bad_config(f"{self.path}: [{profile}] needs the strings origin and key.")
 
     def reveal(self, stored: StoredKey) -> Secret:
-        """Return the key itself. Reads it from the keyring if it is stored there."""
+        """Return a stored key as a Secret. Reads the key from the keyring if it is there."""
         if stored.key is not None:
             return read_key(stored.key.reveal(), source=f"{self.path} [{stored.profile}]")
         try:
             ring = _open_keyring(self._environ)
-            found = _call_keyring(lambda: ring.get_password(_service_name(stored.origin), stored.profile))
+            found = _call_keyring(lambda: ring.get_password(_keyring_service_name(stored.origin), stored.profile))
         except _KeyringError as error:
             raise _unavailable_key(
                 stored.profile, f"was stored in the keyring, but the keyring cannot be used now: {error}"
             ) from error
         if found is None:
             raise _unavailable_key(stored.profile, "is not in the keyring")
-        return read_key(str(found), source=f"the keyring, for {stored.profile}")
+        return read_key(str(found), source=f"the keyring entry of profile {stored.profile}")
 
     def store(self, stored: StoredKey) -> None:
-        """Store a key, or the fact that it is in the keyring. The caller must hold the folder's lock."""
+        """Write a profile's origin and key, or `store = "keyring"`. The caller must hold the folder's lock."""
         location = {"key": stored.key.reveal()} if stored.key else {"store": "keyring"}
         others = {name: entry for name, entry in self.read().items() if name != stored.profile}
         self.write({**others, stored.profile: {"origin": stored.origin, **location}})
 
     def write(self, entries: Mapping[str, Any]) -> None:
-        """Replace all entries by `entries`, in the form of `read`. The caller must hold the folder's lock."""
+        """Replace all tables of the file by `entries`. The caller must hold the folder's lock."""
         import tomlkit  # noqa: PLC0415 - only writers need it
 
         replace_durably(self.path, f"{_FILE_HEADER}\n{tomlkit.dumps(entries)}", private=True)
 
     def remove(self, stored: StoredKey, runtime: Runtime) -> None:
-        """Remove a stored key, from the keyring too if it is there.
+        """Remove a profile's key from the keyring, if the key is there; then remove the profile from the file.
 
         Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if the keyring cannot be used. The file is then unchanged.
         """
@@ -113,14 +112,14 @@ class Credentials:
             self.write({name: entry for name, entry in self.read().items() if name != stored.profile})
 
     def read(self) -> dict[str, Any]:
-        """Return the file's entries by profile name; empty if there is no file."""
+        """Return the file's tables by profile name; empty if there is no file."""
         try:
             check_regular(self.path)
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except NotRegularError as error:
             # A link could lead to any file of this user, and writing keys would overwrite it.
-            look = Hint(f"ls -l {shlex.quote(str(self.path))}", "to see what it is")
+            look = Hint(f"ls -l {shlex.quote(str(self.path))}", "to see the kind of file")
             message = f"{self.path} {error.strerror}: escrowctl does not store keys there."
             raise not_sent(ErrorCode.STATE_UNUSABLE, message, hint=look) from error
         except OSError as error:
@@ -134,15 +133,15 @@ class Credentials:
 
 
 class _KeyringError(Exception):
-    """The keyring cannot be used; the text completes "the keyring cannot be used: ..."."""
+    """The keyring cannot be used. The text is the reason: it completes "the keyring cannot be used: ..."."""
 
 
 def store_in_keyring(profile: str, origin: str, key: Secret, environ: Mapping[str, str]) -> None:
-    """Store a profile's key and read it back. Raises EscrowctlError `ErrorCode.BAD_VALUE` if either fails."""
+    """Store a profile's key in the keyring. Raises `ErrorCode.BAD_VALUE` if the keyring cannot return the key."""
     try:
         ring = _open_keyring(environ)
-        _call_keyring(lambda: ring.set_password(_service_name(origin), profile, key.reveal()))
-        if _call_keyring(lambda: ring.get_password(_service_name(origin), profile)) != key.reveal():
+        _call_keyring(lambda: ring.set_password(_keyring_service_name(origin), profile, key.reveal()))
+        if _call_keyring(lambda: ring.get_password(_keyring_service_name(origin), profile)) != key.reveal():
             raise _KeyringError("it did not return the key that was stored")
     except _KeyringError as error:
         hint = f"without --keyring the key is stored in {FILE_NAME}, which only you can read"
@@ -150,11 +149,11 @@ def store_in_keyring(profile: str, origin: str, key: Secret, environ: Mapping[st
 
 
 def remove_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) -> None:
-    """Remove a profile's key if the keyring has it. Raises `ErrorCode.STATE_UNUSABLE` if that fails."""
+    """Remove a profile's key if the keyring has it. Raises `STATE_UNUSABLE` if the keyring cannot be used."""
     try:
         ring = _open_keyring(environ)
-        if _call_keyring(lambda: ring.get_password(_service_name(origin), profile)) is not None:
-            _call_keyring(lambda: ring.delete_password(_service_name(origin), profile))
+        if _call_keyring(lambda: ring.get_password(_keyring_service_name(origin), profile)) is not None:
+            _call_keyring(lambda: ring.delete_password(_keyring_service_name(origin), profile))
     except _KeyringError as error:
         raise not_sent(
             ErrorCode.STATE_UNUSABLE,
@@ -173,33 +172,34 @@ def _open_keyring(environ: Mapping[str, str]) -> Any:  # the extra may not be in
             "the Python package keyring is missing (with pipx: pipx inject escrowctl keyring)"
         ) from None
     ring = _call_keyring(package.get_keyring)
-    if getattr(ring, "priority", 0) < _MIN_PRIORITY:
-        raise _KeyringError(f"this system has no keyring ({type(ring).__module__.rpartition('.')[2]})")
+    if getattr(ring, "priority", 0) < _MIN_KEYRING_PRIORITY:
+        backend = type(ring).__module__.rpartition(".")[2]
+        raise _KeyringError(f"this system has no keyring ({backend})")
     return ring
 
 
-def _call_keyring(ask: Callable[[], Any]) -> Any:
-    """Return the result of `ask`. Raises _KeyringError if `ask` takes too long or raises anything."""
+def _call_keyring(call: Callable[[], Any]) -> Any:
+    """Return the result of `call`, a call to the keyring. Raises _KeyringError if it fails or takes over 20 s."""
     results: list[Any] = []
     failures: list[BaseException] = []
 
-    def work() -> None:
+    def run_call() -> None:
         try:
-            results.append(ask())
+            results.append(call())
         except BaseException as error:  # noqa: BLE001 - its class is reported; its text could contain the key
             failures.append(error)
 
-    thread = threading.Thread(target=work, daemon=True)
+    thread = threading.Thread(target=run_call, daemon=True)
     thread.start()
-    thread.join(_KEYRING_SECONDS)
+    thread.join(_KEYRING_TIMEOUT)
     if failures:
         raise _KeyringError(type(failures[0]).__name__)
     if not results:
-        raise _KeyringError(f"no reply within {_KEYRING_SECONDS:g} s")
+        raise _KeyringError(f"no reply within {_KEYRING_TIMEOUT:g} s")
     return results[0]
 
 
-def _service_name(origin: str) -> str:
+def _keyring_service_name(origin: str) -> str:
     return f"escrowctl {origin}"
 
 

@@ -1,7 +1,7 @@
 """Change settings in config.toml. Comments and order stay, and no invalid file is written.
 
-tomlkit edits the text. Then the standard library's parser reads the new text, and the result must equal the
-old tables with the changes. If tomlkit gets a layout wrong, the change is refused.
+tomlkit edits the text. The standard library's parser reads the new text. If that does not give the old settings
+with the changes, tomlkit could not edit the layout of the file, and nothing is written.
 """
 
 import contextlib
@@ -17,64 +17,64 @@ from escrowctl.errors import EscrowctlError, bad_config, command
 from escrowctl.files import replace_durably
 from escrowctl.runtime import Runtime
 
-_PENDING_PATH = ("status", "pending")
+_STATUS_PENDING = ("status", "pending")
 Change = tuple[Sequence[str], SettingValue | None]
-"""The path of a setting, and its new value; None removes it."""
+"""The path of a setting, and its new value; a value of None removes the setting."""
 
 
 class ConfigEditor:
-    """Changes one config.toml. Writers take turns, so no change is lost.
+    """Changes one config.toml. Only one process at a time changes the file, so that no change is lost.
 
     Every method may raise EscrowctlError: `ErrorCode.BAD_CONFIG` if the file would be invalid, `BUSY` if another
-    process keeps the lock, `STATE_UNUSABLE` if the file cannot be written. The file is then unchanged.
+    process holds the lock of `folder`, `STATE_UNUSABLE` if the file cannot be written. The file is then unchanged.
     """
 
     def __init__(self, path: Path, runtime: Runtime) -> None:
-        self._link = path
+        self._file = path
         # A link stays a link, as dotfile managers expect; its target is replaced.
-        self._path = Path(os.path.realpath(path))
-        self.folder = self._path.parent
+        self._target = Path(os.path.realpath(path))
+        self.folder = self._target.parent
         self._runtime = runtime
 
     def set(self, path: Sequence[str], value: SettingValue) -> SettingValue:
-        """Set one setting, add the tables that are missing, and return the setting's new value.
+        """Set one setting and return its new value. Adds the tables that are missing.
 
         A list for `status.pending` is added to the list in the file, or to the built-in list if the file has none.
         """
         with locked(self.folder, self._runtime):
-            if tuple(path[2:]) == _PENDING_PATH and isinstance(value, list):
+            if tuple(path[2:]) == _STATUS_PENDING and isinstance(value, list):
                 listed = find_value(self.read(), path)
                 value = list(dict.fromkeys([*(PENDING if listed is None else listed), *value]))
             self.write_changes([(path, value)])
         return value
 
     def unset(self, path: Sequence[str]) -> None:
-        """Remove one setting, or a complete profile. Also raises `ErrorCode.BAD_CONFIG` if it is not set."""
+        """Remove the setting or profile at `path`. Raises `ErrorCode.BAD_CONFIG` if the file does not have it."""
         with locked(self.folder, self._runtime):
             if find_value(self.read(), path) is None:
-                raise bad_config(f"{self._link}: {'.'.join(path)} is not set.")
+                raise bad_config(f"{self._file}: {'.'.join(path)} is not set.")
             self.write_changes([(path, None)])
 
     def read(self) -> dict[str, Any]:
-        """Return the tables of the file as it is now; empty if there is no file."""
-        return parse_toml(self._link, read_text(self._path) or "")
+        """Return the file's current tables; empty if there is no file."""
+        return parse_toml(self._file, read_text(self._target) or "")
 
     def write_changes(self, changes: Sequence[Change]) -> None:
-        """Write several changes, or none if the result is not valid. The caller must hold the lock of `folder`."""
-        replace_durably(self._path, self.render_changes(changes))
+        """Write all changes; none if the new file would be invalid. The caller must hold the lock of `folder`."""
+        replace_durably(self._target, self.render_changes(changes))
 
     def render_changes(self, changes: Sequence[Change]) -> str:
-        """Return the valid text that the file would have after the changes. Writes nothing.
+        """Return the text that the file would have after the changes. Checks that it is valid, and writes nothing.
 
-        The base URL of a profile with a key file must keep its origin: the key belongs to that origin.
+        A base URL with another origin is refused for a profile with `api_key_file`: the key is for the old origin.
         """
         import tomlkit  # noqa: PLC0415 - only writers need it
         from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 
-        before = text = read_text(self._path) or ""
-        wanted = parse_toml(self._link, before)
+        before = text = read_text(self._target) or ""
+        wanted = parse_toml(self._file, before)
         try:
-            old = validate_config(self._link, wanted)
+            old = validate_config(self._file, wanted)
         except EscrowctlError:
             # The file is not valid now, but the changes may correct it.
             old = None
@@ -82,35 +82,35 @@ class ConfigEditor:
         with contextlib.suppress(TypeError):
             for path, value in changes:
                 _change_value(wanted, path, value)
-        config = validate_config(self._link, wanted)
+        config = validate_config(self._file, wanted)
         try:
             document = tomlkit.parse(before)
             for path, value in changes:
                 _change_value(document, path, value)
             text = tomlkit.dumps(document)
-            is_right = validate_config(self._link, parse_toml(self._link, text)) == config
+            is_right = validate_config(self._file, parse_toml(self._file, text)) == config
         except (TOMLKitError, EscrowctlError, ValueError, TypeError, AttributeError, RecursionError):
             # tomlkit fails in various ways on layouts that it cannot change.
             is_right = False
         if not is_right:
             names = ", ".join(".".join(path) for path, _ in changes)
             raise bad_config(
-                f"{self._link}: the layout of the file does not allow escrowctl to change {names}: "
+                f"{self._file}: the layout of the file does not allow escrowctl to change {names}: "
                 "change it in an editor. The file is unchanged."
             )
         if config.default_profile is not None and config.default_profile not in config.profiles:
             known = ", ".join(sorted(config.profiles)) or "none"
             raise bad_config(
-                f'{self._link}: default_profile would be "{config.default_profile}", but there is no such profile '
+                f'{self._file}: default_profile would be "{config.default_profile}", but there is no such profile '
                 f"(the profiles are: {known})."
             )
         if old is not None:
-            _refuse_to_move_keys(old, config)
+            _refuse_key_redirect(old, config)
         return text if text.endswith("\n") or not text else f"{text}\n"
 
 
 def find_value(tables: dict[str, Any], path: Sequence[str]) -> Any:
-    """Return the value at a path in nested tables; None if there is none."""
+    """Return the value at a path in nested tables; None if the path leads to no value."""
     value: Any = tables
     for part in path:
         value = value.get(part) if isinstance(value, dict) else None
@@ -118,7 +118,7 @@ def find_value(tables: dict[str, Any], path: Sequence[str]) -> Any:
 
 
 def _change_value(table: Any, path: Sequence[str], value: object) -> None:
-    """Set the value at a path in nested tables or a tomlkit document. Adds missing tables; None removes it."""
+    """Set the value at a path in tables or a tomlkit document; add missing tables. None removes the value."""
     name, *rest = path
     if rest and name in table:
         _change_value(table[name], rest, value)
@@ -130,13 +130,14 @@ def _change_value(table: Any, path: Sequence[str], value: object) -> None:
         table[name] = value
 
 
-def _refuse_to_move_keys(old: ConfigFile, new: ConfigFile) -> None:
+def _refuse_key_redirect(old: ConfigFile, new: ConfigFile) -> None:
     for name in old.profiles.keys() & new.profiles.keys():
         before, after = old.profiles[name], new.profiles[name]
-        if before.api_key_file and after.api_key_file and str(before.origin) != str(after.origin):
+        old_origin, new_origin = str(before.origin), str(after.origin)
+        if before.api_key_file and after.api_key_file and old_origin != new_origin:
             raise bad_config(
-                f"the API key in {after.api_key_file} is for {before.origin}: "
-                f"escrowctl does not send it to {after.origin}.",
+                f"the API key in {after.api_key_file} is for {old_origin}: "
+                f"escrowctl does not send the key to {new_origin}.",
                 hint=(
                     command(f"config unset profiles.{name}.api_key_file", "first", bare=True),
                     command(f"config set profiles.{name}.base_url {after.base_url}", "then", bare=True),

@@ -13,12 +13,12 @@ from escrowctl.contract.redaction import STARS
 from escrowctl.errors import EscrowctlError
 
 BUILT_IN = "built in"
-_MULTI_SOURCE = ("base_url", "mode", "timeout", "journal_id")
+_MULTI_SOURCE_SETTINGS = ("base_url", "mode", "timeout", "journal_id")
 """Settings of a profile that can also come from an option or a variable."""
 
 _SETTING_NAMES = (
     *("profile", "base_url", "api_key", "mode", "timeout"),
-    *(name for name in SETTINGS if name not in _MULTI_SOURCE),
+    *(name for name in SETTINGS if name not in _MULTI_SOURCE_SETTINGS),
     *("journal_id", "ca_bundle", "proxy", "default_profile"),
 )
 _FoundSettings = dict[str, tuple[JsonValue, str]]
@@ -26,17 +26,17 @@ _FoundSettings = dict[str, tuple[JsonValue, str]]
 
 
 class Setting(NamedTuple):
-    """A setting's name, its value (None: not set) and its origin, the source of the value. An API key is stars."""
+    """A setting's name; its value (None: not set; stars: an API key); its origin, the source of the value."""
 
     setting: str
     value: JsonValue
     origin: str
 
 
-def list_settings(resolver: Resolver, line: ServiceOptions, environ: Mapping[str, str]) -> list[Setting]:
-    """Return all settings, those without a value too. The first is the name of the profile.
+def list_settings(resolver: Resolver, options: ServiceOptions, environ: Mapping[str, str]) -> list[Setting]:
+    """Return all settings, including those that are not set. The first is the name of the profile.
 
-    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for an unusable config file, and for contradicting settings.
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for an unusable config file, and for contradictory settings.
     """
     choice, file = resolver.choose_if_configured(), str(resolver.config_path)
     profile = choice.profile if choice else None
@@ -47,13 +47,13 @@ def list_settings(resolver: Resolver, line: ServiceOptions, environ: Mapping[str
         found |= _find_service_settings(resolver, choice, in_file)
         if choice.profile_name is not None:
             unnamed = "ESCROWCTL_PROFILE" if environ.get("ESCROWCTL_PROFILE") else f"default_profile in {file}"
-            found["profile"] = choice.profile_name, "--profile" if line.profile is not None else unnamed
+            found["profile"] = choice.profile_name, "--profile" if options.profile is not None else unnamed
         network = find_network(choice.origin, environ)
         if network.ca_bundle:
             found["ca_bundle"] = str(network.ca_bundle), "ESCROWCTL_CA_BUNDLE"
         if network.proxy:
             found["proxy"] = hide_userinfo(network.proxy), find_proxy_variable(environ) or ""
-    timeout_source = "--timeout" if line.timeout is not None else in_file if "timeout" in found else BUILT_IN
+    timeout_source = "--timeout" if options.timeout is not None else in_file if "timeout" in found else BUILT_IN
     found["timeout"] = _encode_timeouts(resolver.find_timeouts(profile)), timeout_source
     if resolver.config is not None and resolver.config.default_profile:
         found["default_profile"] = resolver.config.default_profile, file
@@ -63,7 +63,7 @@ def list_settings(resolver: Resolver, line: ServiceOptions, environ: Mapping[str
 
 
 def list_sandbox_settings(timeout: float | None) -> list[Setting]:
-    """Return the settings of the built-in sandbox; no file and no variable changes them."""
+    """Return the settings of the built-in sandbox. `timeout` is from `--timeout`; all other settings are fixed."""
     timeouts = (READ_TIMEOUT, WRITE_TIMEOUT) if timeout is None else (check_timeout(timeout),) * 2
     return _add_defaults(
         {
@@ -97,7 +97,7 @@ def _find_service_settings(resolver: Resolver, choice: Choice, in_file: str) -> 
 
 
 def read_setting(profile: Profile | None, name: str) -> tuple[JsonValue, bool]:
-    """Return a setting's value in the profile, else its built-in value; and whether the profile sets it."""
+    """Return a setting's value, from the profile or built in, and whether the profile sets the setting."""
     value = find_value(profile.model_dump(exclude_unset=True), name.split(".")) if profile else None
     return (as_json(find_default(name)), False) if value is None else (as_json(value), True)
 

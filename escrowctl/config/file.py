@@ -1,6 +1,6 @@
 """Read and check config.toml; lock the config folder, so that one process at a time writes its files.
 
-Errors name the file, and the line or the setting.
+Errors name the file, and the line in the file or the setting.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from escrowctl.config.profiles import ConfigFile
 
 CONFIG_NAME = "config.toml"
-MAX_BYTES = 1024 * 1024
+MAX_CONFIG_BYTES = 1024 * 1024
 _LOCK_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 
@@ -27,7 +27,7 @@ _POLL_SECONDS = 0.05
 def read_text(path: Path) -> str | None:
     """Return the file's text; None if there is no file. Raises `ErrorCode.BAD_CONFIG` if it cannot be read."""
     try:
-        return read_regular(path, limit=MAX_BYTES)[0].decode("utf-8")
+        return read_regular(path, limit=MAX_CONFIG_BYTES)[0].decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnicodeDecodeError as error:
@@ -37,28 +37,28 @@ def read_text(path: Path) -> str | None:
 
 
 def require_trusted(path: Path) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_CONFIG` if others can change config.toml: they could get the API key.
+    """Raise `ErrorCode.BAD_CONFIG` if other users can change config.toml, because they could get the API key.
 
-    Checks the file and its folder; for a link, also the target and the target's folder.
+    Checks the file and its folder. If the file is a link, checks the target and the target's folder, too.
     """
     target = Path(os.path.realpath(path))
-    for place in dict.fromkeys((path.parent, target.parent, target)):
+    for checked in dict.fromkeys((path.parent, target.parent, target)):
         try:
-            is_folder = place.is_dir()
-            flaw = find_folder_flaw(place, allow_sticky=True) if is_folder else find_flaw(place.stat(), place)
+            is_folder = checked.is_dir()
+            flaw = find_folder_flaw(checked, allow_sticky=True) if is_folder else find_flaw(checked.stat(), checked)
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise bad_config(f"{place}: {error.strerror or error}.") from error
+            raise bad_config(f"{checked}: {error.strerror or error}.") from error
         if flaw is not None:
             raise bad_config(
-                f"{place} {flaw.reason}: API keys are not used with a config file that others can change.",
+                f"{checked} {flaw.reason}: API keys are not used with a config file that other users can change.",
                 hint=flaw.fix or "use a file that you own: --config FILE",
             )
 
 
 def parse_toml(path: Path, text: str) -> dict[str, Any]:
-    """Return the tables of a TOML text. Raises EscrowctlError `ErrorCode.BAD_CONFIG` if it is not valid."""
+    """Return the tables of the text of `path`. Raises `ErrorCode.BAD_CONFIG` if the text is not valid TOML."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -66,7 +66,7 @@ def parse_toml(path: Path, text: str) -> dict[str, Any]:
 
 
 def validate_config(path: Path, tables: Mapping[str, Any]) -> "ConfigFile":
-    """Return the tables as a ConfigFile. Raises `ErrorCode.BAD_CONFIG` for the first wrong setting."""
+    """Return the tables as a ConfigFile. Raises `ErrorCode.BAD_CONFIG`, which names the first wrong setting."""
     from pydantic import ValidationError  # noqa: PLC0415 - see config/profiles.py
 
     from escrowctl.config import profiles  # noqa: PLC0415
@@ -80,10 +80,10 @@ def validate_config(path: Path, tables: Mapping[str, Any]) -> "ConfigFile":
             setting = f"{path}: {'.'.join(names)}"
             if names[-1].lower() in profiles.SECRET_NAMES:
                 raise bad_config(
-                    f"{setting}: an API key does not belong in config.toml.", hint=profiles.USE_LOGIN
+                    f"{setting}: an API key does not belong in config.toml.", hint=profiles.LOGIN_HINT
                 ) from error
             nearest = profiles.suggest_setting(".".join(names[2:] or names))
-            raise bad_config(f"{setting}: there is no such setting{nearest}.", hint=profiles.LIST_SETTINGS) from error
+            raise bad_config(f"{setting}: there is no such setting{nearest}.", hint=profiles.SETTINGS_HINT) from error
         name, expected = profiles.describe_setting(names)
         setting = f"{path}: {name}"
         if first["type"] == "value_error":
@@ -94,10 +94,10 @@ def validate_config(path: Path, tables: Mapping[str, Any]) -> "ConfigFile":
 
 @contextlib.contextmanager
 def locked(folder: Path, runtime: Runtime) -> Iterator[None]:
-    """Lock the folder against other writers of its files (flock(2) on the folder: no file is left behind).
+    """Hold the lock of a folder, so that no other process writes its files. Creates the folder if it is missing.
 
-    Creates the folder if it is missing. Raises EscrowctlError: `ErrorCode.BUSY` if another process holds the lock
-    for 10 s, `STATE_UNUSABLE` if the folder cannot be used.
+    flock(2) locks the folder itself: there is no lock file. Raises EscrowctlError: `ErrorCode.BUSY` if another
+    process holds the lock for 10 s, `STATE_UNUSABLE` if the folder cannot be used.
     """
     if not folder.exists():
         make_private_folder(folder)

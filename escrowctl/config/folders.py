@@ -15,10 +15,10 @@ FOLDER_VARIABLES = {"config": "XDG_CONFIG_HOME", "state": "XDG_STATE_HOME", "cac
 
 
 class Folders:
-    """Config, state and cache folders: all inside ESCROWCTL_HOME if it is set, else the platform's own.
+    """Config, state and cache folders: all inside ESCROWCTL_HOME if it is set, else where the platform has them.
 
-    The folders need not exist yet. Each property raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if its path
-    would be relative (elsewhere, the same command would use another journal), or if there is no home folder.
+    The folders need not exist. Each property raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if there is no home
+    folder, or if the path is relative: the journal would then depend on the working directory.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -40,7 +40,7 @@ class Folders:
         return self._find_folder("cache")
 
     def require_safe_home(self) -> None:
-        """Raise EscrowctlError (`ErrorCode.STATE_UNUSABLE`) if others can replace files in ESCROWCTL_HOME."""
+        """Raise EscrowctlError (`ErrorCode.STATE_UNUSABLE`) if other users can replace files in ESCROWCTL_HOME."""
         if self._environ.get(HOME_VARIABLE):
             refuse_shared_folder(self.config, allow_sticky=True)
 
@@ -57,25 +57,29 @@ class Folders:
 
 
 def find_base_folder(environ: Mapping[str, str], variable: str, default: str) -> Path:
-    """Return the folder that a variable names, else `default` in the home folder. Raises `ErrorCode.STATE_UNUSABLE`."""
+    """Return the folder in a variable, else `default` in the home folder.
+
+    Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if the path is relative, or there is no home folder.
+    """
     if named := environ.get(variable):
         return _require_absolute(named, variable)
     return find_home(environ) / default
 
 
 def find_home(environ: Mapping[str, str]) -> Path:
-    """Return the user's home folder: HOME, else the passwd entry's.
+    """Return the user's home folder: from HOME, else from the user's passwd entry.
 
-    Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) if there is none, or its path is relative.
+    Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if neither has a home folder, or its path is relative.
     """
     if (home := environ.get("HOME")) is not None:
         return _require_absolute(home, "HOME")
     import pwd  # noqa: PLC0415 - only needed without HOME
 
+    user = os.getuid()
     try:
-        return _require_absolute(pwd.getpwuid(os.getuid()).pw_dir, "the home folder in the passwd entry")
+        return _require_absolute(pwd.getpwuid(user).pw_dir, "the home folder in the passwd entry")
     except KeyError:
-        raise _bad_folder(f"HOME is not set, and user {os.getuid()} has no passwd entry.", OWN_FOLDER_HINT) from None
+        raise _bad_folder(f"HOME is not set, and user {user} has no passwd entry.", OWN_FOLDER_HINT) from None
 
 
 def _require_absolute(text: str, source: str) -> Path:

@@ -28,7 +28,7 @@ MIN_KEY_CHARS = 8
 
 MAX_KEY_CHARS = 4096
 _QUOTED_VARIABLES = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *PROXY_VARIABLES)
-"""Variables whose values may look like keys but are no suspects. Messages quote them by their own rules."""
+"""Variables whose values are never suspects, though they may look like keys. Messages hide secrets in them."""
 
 _MAX_FILE_BYTES = MAX_KEY_CHARS * 64
 
@@ -41,11 +41,10 @@ class FoundKey(NamedTuple):
 
 
 def read_key(text: str, *, source: str) -> Secret:
-    """Return the key in `text`, without one trailing newline. `source` names the source of the text in messages.
+    """Return the key in `text`, without one trailing newline. Messages name `source`, and never quote the key.
 
-    Raises EscrowctlError: `ErrorCode.KEY_MISSING` for an empty key (a missing CI secret is an empty text),
-    `BAD_CONFIG` for characters that a header cannot have, and for a key that is too short or too long. No message
-    quotes the key.
+    Raises EscrowctlError: `ErrorCode.KEY_MISSING` if the key is empty, as a missing CI secret is; `BAD_CONFIG` if
+    it is too short or too long, or has characters other than visible ASCII.
     """
     key = text.removesuffix("\n").removesuffix("\r")
     if not key:
@@ -69,16 +68,16 @@ def read_key(text: str, *, source: str) -> Secret:
 def read_key_file(path: Path, *, source: str) -> Secret:
     """Return the key in a file that only its owner can read.
 
-    Raises EscrowctlError: `ErrorCode.KEY_MISSING` for an empty file, `BAD_CONFIG` for a key that is not valid, and
-    for a file that is missing, belongs to another user, or can be read or changed by others.
+    Raises EscrowctlError: `ErrorCode.KEY_MISSING` for an empty file; `BAD_CONFIG` for a key that is not valid, and
+    for a file that is missing, belongs to another user, or can be read or changed by other users.
     """
     return read_key(read_private_text(path, source=source), source=f"{source} ({path})")
 
 
 def read_private_text(path: Path, *, source: str) -> str:
-    """Return a file's text. Raises EscrowctlError `ErrorCode.BAD_CONFIG` if others have access, or it cannot be read.
+    """Return a file's text. Raises `ErrorCode.BAD_CONFIG` if other users have access to it, or it cannot be read.
 
-    The mode is that of the opened file, so the file cannot be exchanged between the check and the read.
+    Checks and reads the same open file, so that nobody can replace the file between the check and the read.
     """
     try:
         content, status = read_regular(path, limit=_MAX_FILE_BYTES)
@@ -88,19 +87,20 @@ def read_private_text(path: Path, *, source: str) -> str:
     except FileNotFoundError as error:
         raise bad_config(f"{source}: there is no file {star_possible_key(str(path))}.") from error
     except UnicodeDecodeError as error:
-        raise bad_config(f"{source}: {path} is not text.") from error
+        raise bad_config(f"{source}: {path} is not UTF-8 text.") from error
     except OSError as error:
         raise bad_config(f"{source}: {path}: {error.strerror or error}.") from error
 
 
 def read_environ_key(environ: Mapping[str, str]) -> FoundKey | None:
-    """Return the key in the environment; None if there is none. Does not check which origin it is for.
+    """Return the key in the environment, which may be for any origin; None if neither of KEY_VARIABLES is set.
 
-    Raises EscrowctlError: `ErrorCode.KEY_MISSING` for an empty key, `BAD_CONFIG` for two keys, a bad key or a bad file.
+    Raises EscrowctlError: `ErrorCode.KEY_MISSING` for an empty key; `BAD_CONFIG` if both variables are set, or the
+    key or its file is not valid.
     """
     path = environ.get("ESCROWCTL_API_KEY_FILE")
     if "ESCROWCTL_API_KEY" in environ and path:
-        raise bad_config("both ESCROWCTL_API_KEY and ESCROWCTL_API_KEY_FILE are set: keep one of them.")
+        raise bad_config("both ESCROWCTL_API_KEY and ESCROWCTL_API_KEY_FILE are set: unset one of them.")
     if "ESCROWCTL_API_KEY" in environ:
         return FoundKey(read_key(environ["ESCROWCTL_API_KEY"], source="ESCROWCTL_API_KEY"), "ESCROWCTL_API_KEY")
     if path:
@@ -109,51 +109,48 @@ def read_environ_key(environ: Mapping[str, str]) -> FoundKey | None:
 
 
 class KnownKeys:
-    """The API keys that one run knows: no message quotes them, and a key in the wrong place is refused.
+    """The API keys that one run knows. No message quotes them, and a key in the wrong place is refused.
 
-    `arguments` are those of the command line. By mistake, a key may be there or in a variable that is not for keys.
-    Iteration gives the keys, then the suspects: values of such variables that look like secrets.
+    Wrong places are the command line (`arguments`) and the variables that are not for keys. Iteration gives the
+    keys, then the suspects: values of variables that are not for keys, but look like secrets.
     """
 
     def __init__(self, arguments: Sequence[str], environ: Mapping[str, str]) -> None:
         self._arguments = arguments
         self._environ = environ
         self._keys: list[str] = []
-        self._suspects = [value for name, value in environ.items() if _is_nonkey(name) and _is_suspect(name, value)]
+        self._suspects = [value for name, value in environ.items() if _forbids_key(name) and _is_suspect(name, value)]
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self._keys, *self._suspects))
 
     def remember(self, key: Secret) -> None:
-        """Remember the key that this run uses, and forbid core dumps, which would contain it.
-
-        Raises EscrowctlError: `BAD_VALUE` if it is on the command line, `BAD_CONFIG` if in a variable not for keys.
+        """Add the key that this run uses, and forbid core dumps: they would contain the key. Raises EscrowctlError:
+        `BAD_VALUE` for a known key on the command line, `BAD_CONFIG` for one in a variable that is not for keys.
         """
         forbid_core_dumps()
         self.learn([key.reveal()])
         self.refuse_misplaced()
 
     def learn(self, keys: Iterable[str]) -> None:
-        """Remember keys and secrets, except those too short to differ from ordinary text."""
+        """Add keys or other secrets, except those with fewer than MIN_KEY_CHARS characters."""
         self._keys += [key for key in keys if len(key) >= MIN_KEY_CHARS and key not in self._keys]
 
     def learn_environment(self) -> None:
-        """Remember ESCROWCTL_API_KEY, and the key in the file of ESCROWCTL_API_KEY_FILE if it can be read."""
+        """Add the key in ESCROWCTL_API_KEY, and the one in ESCROWCTL_API_KEY_FILE's file if it can be read."""
         key, path = self._environ.get(KEY_VARIABLES[0], "").strip(), self._environ.get(KEY_VARIABLES[1])
         self.learn([key])
         self.learn(_find_file_key(Path(path)) if path else [])
 
     def learn_files(self, config: Path, credentials: Path) -> None:
-        """Remember the stored keys, and the keys in files that profiles name, if they can be read."""
+        """Add the keys in credentials.toml, and in the key files of profiles. Skips files that cannot be read."""
         for profile in _as_table(_read_tables(config).get("profiles")).values():
             if named := _as_table(profile).get("api_key_file"):
                 self.learn(_find_file_key(Path(str(named)), folder=config.parent))
         self.learn(str(_as_table(entry).get("key", "")) for entry in _read_tables(credentials).values())
 
     def refuse_misplaced(self) -> None:
-        """Raise EscrowctlError if a key is on the command line (`ErrorCode.BAD_VALUE`), or in a variable that is
-        not for keys (`ErrorCode.BAD_CONFIG`).
-        """
+        """Raise `BAD_VALUE` for a known key in `arguments`, `BAD_CONFIG` for one in a variable not for keys."""
         for key in self._keys:
             if any(holds_key(word, key) for word in self._arguments if len(word) >= MIN_KEY_CHARS):
                 raise bad_value(
@@ -161,13 +158,13 @@ class KnownKeys:
                     "get a new key from the service."
                 )
             for name, value in self._environ.items():
-                if _is_nonkey(name) and len(value) >= MIN_KEY_CHARS and holds_key(value, key):
+                if _forbids_key(name) and len(value) >= MIN_KEY_CHARS and holds_key(value, key):
                     raise bad_config(
-                        f"{name} holds the API key: it belongs in {KEY_VARIABLES[0]} only.", hint=f"unset {name}"
+                        f"{name} contains the API key, which belongs in {KEY_VARIABLES[0]} only.", hint=f"unset {name}"
                     )
 
     def star(self, value: "JsonValue") -> "JsonValue":
-        """Return a value with stars for each known key and each suspect."""
+        """Return the value with stars in place of each known key and each suspect."""
         from escrowctl.contract.redaction import star_value  # noqa: PLC0415 - only errors and settings need it
 
         for key in self:
@@ -176,13 +173,13 @@ class KnownKeys:
 
 
 def refuse_in_base_url(base_url: str, key: str, *, source: str) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_CONFIG` if a base URL contains the key. Case does not matter."""
+    """Raise `ErrorCode.BAD_CONFIG`, which names `source`, if a base URL contains the key, ignoring case."""
     if holds_key(base_url, key) or holds_key(base_url.lower(), key.lower()):
-        raise bad_config(f"the base URL from {source} holds the API key: remove it there.")
+        raise bad_config(f"the base URL from {source} contains the API key: remove the key.")
 
 
 def _find_file_key(path: Path, *, folder: Path = Path()) -> Iterator[str]:
-    """Yield the key in a file; nothing if it cannot be read."""
+    """Yield the key in a file; yield nothing if the key cannot be read. `folder` is the base of a relative path."""
     with suppress(EscrowctlError, ValueError, RuntimeError):
         yield read_key_file(folder / path.expanduser(), source="").reveal()
 
@@ -197,8 +194,8 @@ def _as_table(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _is_nonkey(name: str) -> bool:
-    """Whether escrowctl reads this variable, but not for an API key: a key in it is a mistake."""
+def _forbids_key(name: str) -> bool:
+    """Whether a key in this variable is a mistake: escrowctl reads the variable, but not for an API key."""
     return (name.startswith("ESCROWCTL_") and name != KEY_VARIABLES[0]) or name in (
         *PROXY_VARIABLES,
         *FOLDER_VARIABLES.values(),
@@ -206,6 +203,6 @@ def _is_nonkey(name: str) -> bool:
 
 
 def _is_suspect(name: str, value: str) -> bool:
-    """Whether a variable's value may be a secret by mistake: it looks like one, and is not the path of a file."""
+    """Whether a variable's value looks like a secret, and is not the path of an existing file."""
     may_be_quoted = name in _QUOTED_VARIABLES or re.fullmatch(UUID, value) or len(value) < MIN_KEY_CHARS
     return not may_be_quoted and star_possible_key(hide_secrets(value)) != value and not os.path.lexists(value)

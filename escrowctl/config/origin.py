@@ -12,15 +12,15 @@ from escrowctl.contract.redaction import STARS, star_possible_key
 from escrowctl.errors import bad_config
 
 PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
-"""The variables for the proxy to hosts other than loopback; the first that is set counts."""
+"""The variables for a proxy. The first that is set counts; requests to loopback hosts never use a proxy."""
 
-_LABEL = r"(?!xn--(?:\.|$))[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_HOST_NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}", re.ASCII)
+_HOST_LABEL = r"(?!xn--(?:\.|$))[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_HOST_NAME = re.compile(rf"(?:{_HOST_LABEL}\.)*{_HOST_LABEL}", re.ASCII)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Origin(NamedTuple):
-    """Scheme, host and port (RFC 6454 section 4) of a base URL, normalised, and its path."""
+    """A base URL in normal form: its origin (scheme, host and port: RFC 6454 section 4) and its path."""
 
     scheme: str
     host: str
@@ -28,27 +28,24 @@ class Origin(NamedTuple):
     path: str = ""
 
     def __str__(self) -> str:
-        """Return `scheme://host[:port]`, the port only if it is not the scheme's default."""
+        """Return `scheme://host[:port]`. The default port of the scheme is left out."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{host}{port}"
 
     @property
     def base_url(self) -> str:
-        """The origin with the base URL's path, without a slash at its end."""
+        """The base URL in normal form, without a slash at the end."""
         return f"{self}{self.path}"
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the host is this machine, as `localhost` or a literal address.
-
-        No other name counts: its address depends on the resolver.
-        """
+        """Whether the host is `localhost` or a loopback address. Any other name counts as remote."""
         return self.host == "localhost" or _is_loopback(self.host)
 
 
 class Network(NamedTuple):
-    """How to reach an origin: a CA bundle in place of the system's store, and a proxy URL."""
+    """A CA bundle (None: the system's certificates) and the URL of a proxy (None: no proxy) to reach an origin."""
 
     ca_bundle: Path | None = None
     proxy: str | None = None
@@ -63,13 +60,13 @@ def _is_loopback(host: str) -> bool:
 
 
 def parse_base_url(text: str, *, source: str) -> Origin:
-    """Return the origin of a base URL. Plain http is accepted only for loopback.
+    """Return a base URL in normal form. Plain http is accepted only for loopback.
 
-    Raises EscrowctlError `ErrorCode.BAD_CONFIG`, which names `source` and a correction. No message quotes a user
-    name, password, query or fragment: they may be secrets.
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG`; its message names `source`. No message quotes a user name,
+    password, query or fragment: these may be secrets.
     """
     if " " in text or not text.isascii() or not text.isprintable():
-        raise bad_config(f"{source} has spaces, control or non-ASCII characters: write the plain URL.")
+        raise bad_config(f"{source} has spaces, control or non-ASCII characters: remove them.")
     not_a_base_url = f'{source} "{_quote_url(text)}" is not a base URL: write one such as https://escrow.example.com.'
     try:
         parts = urlsplit(text)
@@ -79,7 +76,7 @@ def parse_base_url(text: str, *, source: str) -> Origin:
     if parts.scheme not in _DEFAULT_PORTS or port == 0:
         raise bad_config(not_a_base_url)
     if "@" in parts.netloc:
-        raise bad_config(f"{source} contains a user name or password: remove it. The API key is enough.")
+        raise bad_config(f"{source} contains a user name or password: remove them. The API key is enough.")
     if "?" in text or "#" in text:
         corrected = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
         raise bad_config(f"{source} has a query or a fragment: write {corrected}.")
@@ -90,7 +87,7 @@ def parse_base_url(text: str, *, source: str) -> Origin:
     origin = Origin(parts.scheme, host, port, "".join(f"/{segment}" for segment in segments))
     if origin.scheme == "http" and not origin.is_loopback:
         raise bad_config(
-            f'{source} "{text}" is plain http to another host: the key would be sent unencrypted; write https://{parts.netloc}.'
+            f'{source} "{text}" is plain http to a remote host, so the API key would not be encrypted: write https://{parts.netloc}.'
         )
     return origin
 
@@ -101,17 +98,17 @@ def ends_with_prefix(origin: Origin, api_prefix: str) -> bool:
 
 
 def refuse_double_prefix(origin: Origin, api_prefix: str, *, source: str) -> Origin:
-    """Return the origin. Raises EscrowctlError `ErrorCode.BAD_CONFIG` if the prefix would be in the URL twice."""
+    """Return `origin`. Raises `ErrorCode.BAD_CONFIG` if the base URL already ends in the API prefix."""
     if ends_with_prefix(origin, api_prefix):
         corrected = f"{origin}{origin.path[: -len(api_prefix)]}"
-        raise bad_config(f'{source} "{origin.base_url}" already ends in {api_prefix}: leave it out, write {corrected}.')
+        raise bad_config(f'{source} "{origin.base_url}" already ends in {api_prefix}: write {corrected}.')
     return origin
 
 
 def find_network(origin: Origin, environ: Mapping[str, str]) -> Network:
-    """Return how to reach an origin. Loopback never uses a proxy, which would get the key in clear text.
+    """Return the CA bundle and the proxy for an origin. No proxy for loopback: the key would be unencrypted.
 
-    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a CA bundle that does not exist and a proxy that cannot be used.
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a CA bundle that does not exist, or an unusable proxy URL.
     """
     bundle = Path(named) if (named := environ.get("ESCROWCTL_CA_BUNDLE")) else None
     if bundle is not None and not bundle.is_file():
@@ -120,25 +117,25 @@ def find_network(origin: Origin, environ: Mapping[str, str]) -> Network:
 
 
 def find_proxy_variable(environ: Mapping[str, str]) -> str | None:
-    """Return the name of the first variable that is set to a proxy; None if none is set."""
+    """Return the first of PROXY_VARIABLES that is set; None if none is set."""
     return next((name for name in PROXY_VARIABLES if environ.get(name)), None)
 
 
 def hide_userinfo(proxy: str) -> str:
-    """Return the URL of a proxy with stars for user name and password."""
+    """Return the URL of a proxy, with stars in place of a user name and password."""
     parts = urlsplit(proxy)
     userinfo = f"{STARS}@" if "@" in parts.netloc else ""
     return f"{parts.scheme}://{userinfo}{parts.netloc.rpartition('@')[2]}"
 
 
 def _quote_url(text: str) -> str:
-    """Return a URL for a message, without query and fragment. If the rest may hold a secret, return stars."""
+    """Return a URL without its query and fragment, as messages quote it; stars if the rest may hold a secret."""
     head = text.partition("?")[0].partition("#")[0]
     return STARS if "@" in head else star_possible_key(head)
 
 
 def _normalise_host(parts: SplitResult) -> str:
-    """Return a URL's host: a name (RFC 1123 section 2.1) or a literal address. Raises ValueError for any other."""
+    """Return a URL's host: a name (RFC 1123 section 2.1) or an address. Raises ValueError for any other text."""
     host = (parts.hostname or "").removesuffix(".")
     if "[" not in parts.netloc and _HOST_NAME.fullmatch(host):
         return host
@@ -146,7 +143,7 @@ def _normalise_host(parts: SplitResult) -> str:
 
 
 def find_proxy(origin: Origin, environ: Mapping[str, str]) -> str | None:
-    """Return the URL of the proxy to an origin; None for a direct connection. Raises `ErrorCode.BAD_CONFIG`."""
+    """Return the proxy's URL for an origin; None for no proxy. Raises `BAD_CONFIG` for an unusable URL."""
     name = find_proxy_variable(environ)
     if name is None or origin.is_loopback or _is_in_no_proxy(origin, environ):
         return None

@@ -1,8 +1,8 @@
 """The model of config.toml: the profiles, the default profile, and the settings by name.
 
 Importing pydantic takes as long as the rest of a command's start-up. So this module is imported only if a
-config file exists or is written. A field's description is its text in `escrowctl help settings`, and
-completes the error message "X: it should be ...".
+config file exists or is written. `escrowctl help settings` prints the description of each field,
+which also completes the error message "X: it should be ...".
 """
 
 import re
@@ -26,9 +26,9 @@ SettingValue = str | int | float | bool | list[str]
 SECRET_NAMES = frozenset({"api_key", "apikey", "api-key", "key", "token", "secret", "password", "bearer"})
 """Names that people try for an API key. config.toml never holds a key."""
 
-USE_LOGIN = command("auth login", "to type the key, or to pass it through a pipe", bare=True)
+LOGIN_HINT = command("auth login", "to type the key, or to pass it through a pipe", bare=True)
 
-LIST_SETTINGS = command("help settings", "to see all settings", bare=True)
+SETTINGS_HINT = command("help settings", "to see all settings", bare=True)
 
 PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 API_PREFIX = r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"
@@ -38,7 +38,7 @@ _ProfileName = Annotated[str, StringConstraints(pattern=PROFILE_NAME)]
 _Pointer = Annotated[str, StringConstraints(pattern=r"^(/.+)$")]
 _CurrencyCode = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{3,10}$")]
 _HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
-_Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+_Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 
 
 class _StrictModel(BaseModel):
@@ -46,7 +46,7 @@ class _StrictModel(BaseModel):
 
 
 class ReplyPointers(_StrictModel):
-    """JSON Pointers (RFC 6901) to the fields that escrowctl needs in this service's replies."""
+    """JSON Pointers (RFC 6901) to the fields that escrowctl needs in the service's replies."""
 
     id: _Pointer | None = Field(default=None, description="a JSON Pointer to the id in a reply, such as /data/id")
     status: _Pointer | None = Field(default=None, description="a JSON Pointer to the status in a reply")
@@ -55,7 +55,7 @@ class ReplyPointers(_StrictModel):
 
 
 class Statuses(_StrictModel):
-    """The service's statuses, listed by meaning."""
+    """The service's words for a status: a list for each meaning."""
 
     released: list[_Text] = Field(default=[], description='a list of statuses that mean released, such as ["released"]')
     pending: list[_Text] = Field(
@@ -68,7 +68,7 @@ class Statuses(_StrictModel):
 
 
 class WebhookTable(_StrictModel):
-    """The service's field names for a new webhook, and how it signs events; the fields match `WebhookSettings`."""
+    """The service's field names for a new webhook, and how it signs events. Same fields as WebhookSettings."""
 
     url_field: _Text = Field(default="url", description="the field in which webhook create sends --url")
     events_field: _Text = Field(default="events", description="the field in which webhook create sends --event")
@@ -81,7 +81,7 @@ class WebhookTable(_StrictModel):
 
 
 class Profile(_StrictModel):
-    """One service, as `[profiles.NAME]` in config.toml describes it."""
+    """The settings of one service: a table `[profiles.NAME]` in config.toml."""
 
     base_url: str = Field(description="the service's base URL, such as https://escrow.example.com")
     mode: Literal["test", "live"] | None = Field(
@@ -96,7 +96,7 @@ class Profile(_StrictModel):
     read_only: bool = Field(default=False, description="true or false; if true, no write is sent")
     caps: dict[str, str | int] = Field(
         default={},
-        description='the most to create, and to release, in a currency per UTC day, such as caps.EUR = "5000"',
+        description='a table of daily limits (UTC) for the sum of creates, and of releases, such as caps.EUR = "5000"',
     )
     timeout: Annotated[int | float, Field(gt=0, le=MAX_TIMEOUT)] | None = Field(
         default=None,
@@ -118,11 +118,11 @@ class Profile(_StrictModel):
         default=False,
         description="true or false; true if the service rejects throttled requests before it processes them",
     )
-    account: _Name | None = Field(
+    account: _Identifier | None = Field(
         default=None,
         description="one name for all keys of an account: 1 to 64 letters, digits, dots, hyphens, underscores",
     )
-    service_id: _Name | None = Field(
+    service_id: _Identifier | None = Field(
         default=None,
         description="one name for all base URLs of a service: 1 to 64 letters, digits, dots, hyphens, underscores",
     )
@@ -137,7 +137,7 @@ class Profile(_StrictModel):
         return parse_base_url(self.base_url, source="base_url")
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_values(self) -> Self:
         try:
             refuse_double_prefix(self.origin, self.api_prefix, source="base_url")
             for currency, cap in self.caps.items():
@@ -152,7 +152,7 @@ class Profile(_StrictModel):
 
 
 class ConfigFile(_StrictModel):
-    """All of config.toml."""
+    """The content of config.toml."""
 
     default_profile: _ProfileName | None = Field(
         default=None, description="the name of the profile that is used without -p"
@@ -176,17 +176,17 @@ SETTINGS = _list_settings()
 """A profile's settings by dotted name, such as `reply.id`, in the order of the model."""
 
 ALL_SETTINGS = {"default_profile": ConfigFile.model_fields["default_profile"], **SETTINGS}
-"""SETTINGS, and the one setting outside the profiles."""
+"""SETTINGS, and `default_profile`, the one setting outside the profiles."""
 
 
 def find_default(name: str) -> object:
-    """Return the built-in value of a profile's setting; None if it has none, such as each cap."""
+    """Return the built-in value of a profile's setting; None for a setting without one, such as `caps.EUR`."""
     field = SETTINGS.get(name)
     return None if field is None or field.is_required() else field.default
 
 
 def describe_setting(parts: Sequence[str]) -> tuple[str, str]:
-    """Return the dotted name of the setting at a validation error's path `parts`, and its description."""
+    """Return a setting's dotted name and its description. `parts` is the setting's path in a ValidationError."""
     if parts[0] != "profiles":
         return parts[0], ConfigFile.model_fields[parts[0]].description or ""
     known = {**Profile.model_fields, **SETTINGS}
@@ -197,23 +197,23 @@ def describe_setting(parts: Sequence[str]) -> tuple[str, str]:
 
 
 def parse_setting_name(text: str, *, profile: str | None) -> tuple[str, ...]:
-    """Return the path in config.toml for a typed setting name. A short name means a setting of `profile`.
+    """Return the path of a setting in config.toml. A name without `profiles.NAME` is a setting of `profile`.
 
-    Raises EscrowctlError `ErrorCode.BAD_VALUE` for an unknown name, for a name in SECRET_NAMES, and for a short
-    name if `profile` is None.
+    Raises EscrowctlError `ErrorCode.BAD_VALUE` for an unknown name, for a name in SECRET_NAMES, and for a name
+    that needs `profile` if `profile` is None.
     """
     path = tuple(text.split("."))
     if path[-1].lower() in SECRET_NAMES:
-        raise bad_value(f'"{text}": API keys are accepted neither as arguments nor in config.toml.', hint=USE_LOGIN)
+        raise bad_value(f'"{text}": API keys are accepted neither as arguments nor in config.toml.', hint=LOGIN_HINT)
     if path == ("default_profile",):
         return path
     rest = path
     if path[0] == "profiles":
         rest = path[2:]
         if len(path) == 1 or not re.fullmatch(PROFILE_NAME, path[1]):
-            raise bad_value(f'"{text}" names no profile: write profiles.NAME.SETTING.')
+            raise bad_value(f'"{text}" has no valid profile name: write profiles.NAME.SETTING.')
     if rest and not is_setting(rest) and (len(rest) > 1 or rest[0] not in Profile.model_fields):
-        raise bad_value(f'there is no setting "{".".join(rest)}"{suggest_setting(".".join(rest))}.', hint=LIST_SETTINGS)
+        raise bad_value(f'there is no setting "{".".join(rest)}"{suggest_setting(".".join(rest))}.', hint=SETTINGS_HINT)
     if path[0] == "profiles":
         return path
     if profile is None:
@@ -222,17 +222,16 @@ def parse_setting_name(text: str, *, profile: str | None) -> tuple[str, ...]:
     return ("profiles", profile, *path)
 
 
-def is_setting(rest: Sequence[str]) -> bool:
-    """Whether a path inside a profile is one setting, such as `caps.EUR`, and not a table, such as `caps`."""
-    return rest[:-1] == ("caps",) or (".".join(rest) in SETTINGS and rest != ("caps",))
+def is_setting(path: Sequence[str]) -> bool:
+    """Whether a path inside a profile is one setting, such as `caps.EUR`; False for a table, such as `caps`."""
+    return path[:-1] == ("caps",) or (".".join(path) in SETTINGS and path != ("caps",))
 
 
 def parse_setting_value(path: Sequence[str], words: Sequence[str]) -> SettingValue:
-    """Return the typed value: a number, true or false if the setting takes one, else text without TOML's quotes.
+    """Return `words` as a value for the setting at `path`: a list, number, true, false or text without quotes.
 
-    A list may be typed as a TOML list, or as items in several words or with commas. Raises EscrowctlError
-    `ErrorCode.BAD_VALUE` for a table, several values for one setting and an empty item. Whether the value is
-    valid is checked when the file is changed.
+    A list is given as a TOML list, as several words, or with commas. Raises `ErrorCode.BAD_VALUE` for a table,
+    an empty item, or several words for one value. `ConfigEditor` checks later if the value is valid.
     """
     name, rest = ".".join(path), tuple(path[2:])
     if path[0] == "profiles" and not is_setting(rest):
@@ -261,7 +260,7 @@ def _split_items(word: str) -> list[str]:
 
 
 def _read_toml(word: str) -> object:
-    """Return the value of a word that is valid TOML; None for any other word."""
+    """Return the value of a word as TOML; None if the word is not valid TOML."""
     try:
         tables = tomllib.loads(f"value = {word}")
     except (ValueError, RecursionError):
@@ -270,7 +269,7 @@ def _read_toml(word: str) -> object:
 
 
 def suggest_setting(name: str) -> str:
-    """Return `; the nearest is "mode"`, the end of a message about an unknown name; empty if no name is near."""
+    """Return a text to end a message on a wrong name: `; the nearest is "mode"`, or `""` if no name is near."""
     from difflib import get_close_matches  # noqa: PLC0415 - only mistakes need it
 
     found = get_close_matches(name, ["profiles", *ALL_SETTINGS], n=1)

@@ -35,13 +35,13 @@ _IN_PROCESS_HOST = "sandbox.localhost"
 
 
 STANDARD, HMAC_SHA256, UNSIGNED = "standard", "hmac-sha256", "none"
-"""How a service may sign its events: Standard Webhooks; HMAC-SHA256 of the body in one header; not at all."""
+"""How a service may sign events: by Standard Webhooks; by HMAC-SHA256 of the body, in one header; not at all."""
 
 
 class WebhookSettings(NamedTuple):
     """The service's field names for a new webhook's URL and events, and how it signs events.
 
-    `scheme` is STANDARD, HMAC_SHA256 or UNSIGNED; HMAC_SHA256 needs `signature_header`, the header of the signature.
+    `scheme` is STANDARD, HMAC_SHA256 or UNSIGNED; HMAC_SHA256 needs `signature_header`, the signature's header.
     """
 
     url_field: str = "url"
@@ -51,17 +51,16 @@ class WebhookSettings(NamedTuple):
 
     @property
     def field_names(self) -> frozenset[str]:
-        """The fields with the URL and the events of a webhook. Their values are not secret."""
+        """The names of the fields for a webhook's URL and events. The values of these fields are not secret."""
         return frozenset({self.url_field, self.events_field})
 
 
 class Service(NamedTuple):
-    """One service with its address, its key and the settings that apply to it.
+    """One service with its address, its key and the settings for requests to it.
 
-    The journal records writes under `identity`: the profile's `service_id`, else the normalised origin; for
-    the sandbox, the id of its store. Time-outs are seconds. `idempotency` is "header" if the service
-    deduplicates by Idempotency-Key, else "none". `released`, `failed` and `pending` are statuses,
-    case-folded.
+    The journal records writes under `identity`: the profile's `service_id`, else the normalised origin. For the
+    sandbox, `identity` is the id of its store. Time-outs are seconds. `idempotency` is "header" if the service
+    deduplicates by Idempotency-Key, else "none". `released`, `failed` and `pending` are case-folded statuses.
     """
 
     name: str
@@ -92,32 +91,32 @@ class Service(NamedTuple):
 
     @property
     def site(self) -> str | None:
-        """The origin, with `localhost` for any loopback host. None for the sandbox, which has only its identity."""
+        """The origin, with `localhost` for any loopback host. None for the sandbox, which `identity` identifies."""
         if self.sandbox:
             return None
         return str(self.origin._replace(host="localhost")) if self.origin.is_loopback else str(self.origin)
 
     @property
     def journal_names(self) -> tuple[str, ...]:
-        """The names under which the journal looks for the service's writes, so that a `service_id` hides none."""
+        """The names under which the journal may have the service's writes: its identity and its site."""
         return tuple(dict.fromkeys((self.identity, self.site or self.identity)))
 
     def is_at(self, url: str) -> bool:
-        """Whether a URL is under this service's base URL, so that the service's key may be sent to it."""
+        """Whether a URL is under this service's base URL: only then may the service's key be sent to the URL."""
         return self.sandbox or url.startswith(f"{self.origin.base_url.rstrip('/')}/")
 
     @property
     def deduplicates(self) -> bool:
-        """Whether the service recognises a repeated Idempotency-Key: a repeated request is then no second write."""
+        """Whether the service recognises a repeated Idempotency-Key, and then does not write a second time."""
         return self.idempotency == "header"
 
     @property
     def may_repeat_throttled(self) -> bool:
-        """Whether a write answered with 425 or 429 may be sent again under the same idempotency key."""
+        """Whether a write that got status 425 or 429 may be sent again with the same idempotency key."""
         return self.retry_throttled or self.deduplicates
 
     def url(self, path: str) -> str:
-        """Return the complete URL of an operation's path, which has its id filled in."""
+        """Return the complete URL for the path of an operation. The id must already be in the path."""
         return f"{self.origin.base_url}{self.api_prefix}{path}"
 
     def refuse_key(self, *texts: str | None) -> None:
@@ -129,7 +128,7 @@ class Service(NamedTuple):
             raise bad_value("the API key appears in the request: remove it.")
 
     def refuse_key_in_names(self) -> None:
-        """Raise `ErrorCode.BAD_VALUE` if the API key appears in the URL, or in the service's names."""
+        """Raise `ErrorCode.BAD_VALUE` if the API key appears in the URL, or in `name`, `identity` or `account`."""
         self.refuse_key(self.url(""), self.name, self.identity, self.account)
 
     def is_failed(self, status: str | None) -> bool:
@@ -142,12 +141,12 @@ class Service(NamedTuple):
         return status is not None and fold_status(status) in self.pending
 
     def is_in_progress(self, status: str | None) -> bool:
-        """Whether a status read before a release means that one is in progress. "pending" may mean held: False."""
+        """Like `is_pending`, for a status before a release. "pending" does not count: it may mean held."""
         return self.is_pending(status) and status is not None and fold_status(status) != PENDING[0]
 
 
 def read_released(environ: Mapping[str, str]) -> list[str] | None:
-    """Return the statuses in the variable; None if it is not set. Raises `BAD_VALUE` for empty items."""
+    """Return the statuses in RELEASED_ENV; None if it is not set. Raises `BAD_VALUE` for an empty item."""
     text = environ.get(RELEASED_ENV)
     if text is None:
         return None
@@ -160,9 +159,9 @@ def read_released(environ: Mapping[str, str]) -> list[str] | None:
 
 
 def make_sandbox_service(timeout: float | None, *, identity: str, key: str, served_at: str | None) -> Service:
-    """Return the embedded sandbox as a service. No variable and no file changes its address.
+    """Return the built-in sandbox as a service. `timeout` is the value of `--timeout`.
 
-    `served_at` is the URL of the `sandbox serve` that holds the store; None if this process holds it.
+    `served_at` is the URL of the `sandbox serve` process that has the store open; None if this process has.
     """
     origin = parse_base_url(served_at, source="sandbox.lock") if served_at else Origin("http", _IN_PROCESS_HOST, 80)
     return Service(

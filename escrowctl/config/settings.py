@@ -1,7 +1,7 @@
 """Find the one service that the command line, the environment and the config file name.
 
-The command line, with its profile, outranks the environment, which outranks the default profile. A key is
-used only for the origin that it was given for.
+The command line and its profile come first, then the environment, then the default profile. A key is used only
+for the origin that it was given for.
 """
 
 from collections.abc import Mapping
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 
 MODES = ("test", "live")
-LINE, ENVIRONMENT, DEFAULT = "the command line", "the environment", "the default profile"
-"""The levels at which a service is chosen, highest first."""
+LINE, ENVIRONMENT, DEFAULT_PROFILE = "the command line", "the environment", "the default profile"
+"""What can choose a service (a choice's `level`), the strongest first."""
 
 
 class Choice(NamedTuple):
-    """The chosen service: its origin, its source (the option, variable or profile that names it), its profile.
+    """The chosen service. `source` is the option, variable or profile that names the service.
 
-    `level` is LINE, ENVIRONMENT or DEFAULT. `environ_mode` and `environ_released` are the values of ESCROWCTL_MODE
-    and ESCROWCTL_STATUS_RELEASED; None if they do not apply.
+    `level` says what chose the service: LINE, ENVIRONMENT or DEFAULT_PROFILE. `environ_mode` and `environ_released`
+    are the values of ESCROWCTL_MODE and ESCROWCTL_STATUS_RELEASED; None if not set, or with `-p`.
     """
 
     level: str
@@ -52,13 +52,13 @@ class Choice(NamedTuple):
 
     @property
     def mode(self) -> str:
-        """`live` or `test`: from the profile, else ESCROWCTL_MODE; else live, unless the host is loopback."""
+        """`live` or `test`: from the profile, else ESCROWCTL_MODE; else test for loopback, live for other hosts."""
         named = (self.profile.mode if self.profile else None) or self.environ_mode
         return named or ("test" if self.origin.is_loopback else "live")
 
 
 class ServiceOptions(NamedTuple):
-    """The values of the shared options that choose and reach the service; None if an option is not given."""
+    """The values of the command-line options about the service; None for an option that is not given."""
 
     profile: str | None = None
     base_url: str | None = None
@@ -69,19 +69,19 @@ class ServiceOptions(NamedTuple):
 class Resolver:
     """Finds the service of one run; reads config.toml at most once.
 
-    Every method may raise EscrowctlError: `ErrorCode.NOT_CONFIGURED` if nothing is configured, `KEY_MISSING` if no key
-    fits, `BAD_CONFIG` or `BAD_VALUE` for wrong or contradictory values, `STATE_UNUSABLE` for unusable folders.
+    Every method may raise EscrowctlError: `ErrorCode.NOT_CONFIGURED` if nothing is configured; `KEY_MISSING` if no
+    key is found; `BAD_CONFIG` or `BAD_VALUE` for wrong or conflicting values; `STATE_UNUSABLE` for bad folders.
     """
 
-    def __init__(self, line: ServiceOptions, environ: Mapping[str, str], folders: Folders) -> None:
-        self._line = line
+    def __init__(self, options: ServiceOptions, environ: Mapping[str, str], folders: Folders) -> None:
+        self._options = options
         self._environ = environ
         self._folders = folders
 
     @property
     def config_path(self) -> Path:
         """The path of config.toml: as `--config` or ESCROWCTL_CONFIG names it, else in the config folder."""
-        named = self._line.config or self._environ.get("ESCROWCTL_CONFIG")
+        named = self._options.config or self._environ.get("ESCROWCTL_CONFIG")
         return Path(named).absolute() if named else self._folders.config / CONFIG_NAME
 
     @cached_property
@@ -108,7 +108,7 @@ class Resolver:
         return self.build_service(choice, self.find_key(choice))
 
     def build_service(self, choice: Choice, found: FoundKey) -> Service:
-        """Return the chosen service with this key and the settings that apply to it."""
+        """Return the chosen service with its settings and the key `found`."""
         profile = choice.profile
         read_timeout, write_timeout = self.find_timeouts(profile)
         service = Service(
@@ -128,8 +128,8 @@ class Resolver:
         return service._replace(released=_fold_all(choice.environ_released)) if choice.environ_released else service
 
     def choose(self) -> Choice:
-        """Return the service that the line, the environment or the default profile names, without its key."""
-        choice = self._choose()
+        """Return the service that the command line, environment or default profile names, without its key."""
+        choice = self._choose_by_precedence()
         if choice.level == LINE and choice.profile is not None:
             return choice
         choice = choice._replace(environ_released=read_released(self._environ))
@@ -139,13 +139,13 @@ class Resolver:
         check_mode(mode, name="ESCROWCTL_MODE")
         if choice.profile is not None and choice.profile.mode not in (None, mode):
             raise bad_config(
-                f"ESCROWCTL_MODE is {mode}, but profile {choice.profile_name} is {choice.profile.mode}.",
+                f"ESCROWCTL_MODE is {mode}, but profile {choice.profile_name} has mode {choice.profile.mode}.",
                 hint="unset ESCROWCTL_MODE",
             )
         return choice._replace(environ_mode=mode)
 
     def choose_if_configured(self) -> Choice | None:
-        """Return the same as `choose`; None if nothing is configured."""
+        """Return the service without its key, as `choose` does; None if nothing is configured."""
         try:
             return self.choose()
         except EscrowctlError as error:
@@ -153,31 +153,31 @@ class Resolver:
                 return None
             raise
 
-    def _choose(self) -> Choice:
-        line, environ = self._line, self._environ
+    def _choose_by_precedence(self) -> Choice:
+        options, environ = self._options, self._environ
         # An empty variable is the same as none; an empty word on the command line is a mistake.
         env_profile, env_url = environ.get("ESCROWCTL_PROFILE") or None, environ.get("ESCROWCTL_BASE_URL") or None
-        is_url_only = bool(line.base_url or env_url) and not (line.profile or env_profile)
+        is_url_only = bool(options.base_url or env_url) and not (options.profile or env_profile)
         try:
-            if self.config is None and (line.config or environ.get("ESCROWCTL_CONFIG")):
+            if self.config is None and (options.config or environ.get("ESCROWCTL_CONFIG")):
                 raise bad_config(f"{self.config_path}: there is no such file.")
         except EscrowctlError as error:
             if not (is_url_only and error.code is ErrorCode.STATE_UNUSABLE):
                 raise
-        if line.base_url is not None:
-            return self._choose_by_url(LINE, line.base_url, "--base-url", line.profile)
-        if line.profile is not None:
+        if options.base_url is not None:
+            return self._choose_by_url(LINE, options.base_url, "--base-url", options.profile)
+        if options.profile is not None:
             if env_url:
                 # Raises if the URL contradicts the profile.
-                self._choose_by_url(LINE, env_url, "ESCROWCTL_BASE_URL", line.profile)
-            return self.choose_profile(line.profile)
+                self._choose_by_url(LINE, env_url, "ESCROWCTL_BASE_URL", options.profile)
+            return self.choose_profile(options.profile)
         if env_url:
             return self._choose_by_url(ENVIRONMENT, env_url, "ESCROWCTL_BASE_URL", env_profile)
         if env_profile:
             return self.choose_profile(env_profile, level=ENVIRONMENT, source=f"ESCROWCTL_PROFILE ({env_profile})")
         if self.config is not None and self.config.default_profile:
             name = self.config.default_profile
-            return self.choose_profile(name, level=DEFAULT, source=f"default profile {name}")
+            return self.choose_profile(name, level=DEFAULT_PROFILE, source=f"default profile {name}")
         has_key = any(name in environ for name in KEY_VARIABLES)
         message = (
             "an API key is set, but no base URL: set ESCROWCTL_BASE_URL to the URL of the key's service."
@@ -199,19 +199,19 @@ class Resolver:
         return Choice(level, origin, source, profile_name, profile)
 
     def find_profile_name(self) -> str | None:
-        """Return the name of the profile that the line, the environment or config.toml gives. It may not exist."""
-        if self._line.profile is not None:
-            return self._line.profile
+        """Return the profile name in the command line, environment or config.toml. The profile may not exist."""
+        if self._options.profile is not None:
+            return self._options.profile
         return self._environ.get("ESCROWCTL_PROFILE") or (self.config.default_profile if self.config else None)
 
     def choose_profile(self, name: str, *, level: str = LINE, source: str = "") -> Choice:
-        """Return the choice of a profile; `level` and `source`: what names it. Raises `BAD_CONFIG` if it is unknown."""
+        """Return a profile's service, named by `level` and `source`. Raises `BAD_CONFIG` for an unknown profile."""
         profile = self._require_profile(name)
         return Choice(level, profile.origin, source or f"--profile {name}", name, profile)
 
     def find_required_journals(self) -> tuple[tuple[str, str], ...]:
-        """Return the ids that the journal must have, each with its source. All apply; none for a test service."""
-        name = self._line.profile
+        """Return each id that the journal's id must equal, with the source of the id. Empty for a test service."""
+        name = self._options.profile
         was_removed = name is not None and name not in self.profiles
         choice = None if was_removed else self.choose_if_configured()
         if choice is not None and choice.mode != "live":
@@ -223,9 +223,9 @@ class Resolver:
         return tuple((pin, source) for pin, source in pins if pin is not None)
 
     def find_key(self, choice: Choice) -> FoundKey:
-        """Return the key for the chosen origin: from the environment, else from the profile.
+        """Return the key for the chosen origin, from the environment or from the profile.
 
-        If the command line chose the service, the profile's key comes first.
+        The environment comes first. If the command line chose the service, the profile comes first.
         """
         if choice.profile is not None:
             require_trusted(self.config_path)
@@ -242,10 +242,10 @@ class Resolver:
                 ErrorCode.KEY_MISSING,
                 f"there is no API key for {choice.origin} (the base URL from {choice.source}){elsewhere}.",
                 hint=(
-                    command(f"auth login {service_option}", "to store one", bare=True),
-                    f"if {unused_variable} is the key for {choice.origin}: export ESCROWCTL_BASE_URL={url}"
+                    command(f"auth login {service_option}", "to store a key", bare=True),
+                    f"if the key in {unused_variable} is for {choice.origin}: export ESCROWCTL_BASE_URL={url}"
                     if unused_variable
-                    else f"in a job: set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
+                    else f"in a CI job: set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
                 ),
             )
         refuse_in_base_url(choice.origin.base_url, found.key.reveal(), source=choice.source)
@@ -254,7 +254,7 @@ class Resolver:
     def find_own_key(self, choice: Choice) -> FoundKey | None:
         """Return the chosen profile's key, from its `api_key_file` or from `auth login`; None if it has no key.
 
-        Raises `ErrorCode.BAD_CONFIG` also if others can change the config file: they could redirect the key.
+        Raises `ErrorCode.BAD_CONFIG` if other users can change config.toml: they could redirect the key.
         """
         if choice.profile_name is None or choice.profile is None:
             return None
@@ -264,7 +264,7 @@ class Resolver:
             try:
                 path = self.config_path.parent / Path(named).expanduser()
             except RuntimeError:
-                raise bad_config(f"{source}: {named} starts with an unknown home folder.") from None
+                raise bad_config(f"{source}: the home folder in {named} is unknown.") from None
             return FoundKey(read_key_file(path, source=source), f"{source} ({path})")
         stored = self.credentials.find(choice.profile_name)
         if stored is None or stored.origin != str(choice.origin):
@@ -273,20 +273,20 @@ class Resolver:
         return FoundKey(self.credentials.reveal(stored), source)
 
     def _find_environ_key(self, choice: Choice) -> FoundKey | None:
-        """Return the environment's key if it is for the chosen origin; None if there is no key.
+        """Return the environment's key if it is for the chosen origin; None if the environment has no key.
 
-        For another or an unknown origin: None if the command line chose the service, else raises `KEY_MISSING`.
+        For a different or unknown origin: None if the command line chose the service, else raises `KEY_MISSING`.
         """
         key = read_environ_key(self._environ)
-        if key is None or self._environ_origin() == str(choice.origin):
+        if key is None or self._find_environ_origin() == str(choice.origin):
             return key
         if choice.level != LINE:
-            by_profile = self._line.config is None
+            by_profile = self._options.config is None
             assignment = f"PROFILE={choice.profile_name}" if by_profile else f"BASE_URL={choice.origin.base_url}"
             raise not_sent(
                 ErrorCode.KEY_MISSING,
                 f"the environment has an API key without ESCROWCTL_BASE_URL, and {choice.source} has the base URL "
-                f"{choice.origin}: escrowctl cannot tell if they belong together.",
+                f"{choice.origin}: escrowctl cannot tell if the key is for this URL.",
                 hint=(
                     Hint(f"export ESCROWCTL_{assignment}", f"if the key in the environment is for {choice.origin}"),
                     Hint("unset ESCROWCTL_API_KEY ESCROWCTL_API_KEY_FILE", "to use the key of the profile"),
@@ -294,15 +294,15 @@ class Resolver:
             )
         return None
 
-    def _environ_origin(self) -> str | None:
-        """Return the origin that ESCROWCTL_API_KEY is for: ESCROWCTL_BASE_URL, else that of ESCROWCTL_PROFILE.
+    def _find_environ_origin(self) -> str | None:
+        """Return the origin of ESCROWCTL_BASE_URL, else of the profile ESCROWCTL_PROFILE; None if neither is set.
 
-        Profiles in a file that `--config` names do not count.
+        The environment's key is for this origin. The profile does not count if `--config` names its file.
         """
         if url := self._environ.get("ESCROWCTL_BASE_URL"):
             return str(parse_base_url(url, source="ESCROWCTL_BASE_URL"))
         name = self._environ.get("ESCROWCTL_PROFILE")
-        if name and self._line.config is None:
+        if name and self._options.config is None:
             return str(self._require_profile(name).origin)
         return None
 
@@ -313,33 +313,33 @@ class Resolver:
         raise bad_config(f'there is no profile "{star_possible_key(name)}" in {self.config_path} ({listing}).')
 
     def find_timeouts(self, profile: "Profile | None") -> tuple[float, float]:
-        """Return the seconds for one attempt to read and to write."""
-        line = check_timeout(self._line.timeout) if self._line.timeout is not None else None
-        timeout = line or (profile.timeout if profile else None)
+        """Return the seconds for one attempt of a read, and of a write."""
+        option = check_timeout(self._options.timeout) if self._options.timeout is not None else None
+        timeout = option or (profile.timeout if profile else None)
         return timeout or READ_TIMEOUT, timeout or WRITE_TIMEOUT
 
 
 def check_timeout(seconds: float) -> float:
-    """Return the seconds of `--timeout`; raises `ErrorCode.BAD_VALUE` for 0 or less, and for more than an hour."""
+    """Return `seconds`, the value of `--timeout`. Raises `ErrorCode.BAD_VALUE` for 0 or less, or over an hour."""
     if not 0 < seconds <= MAX_TIMEOUT:
         raise bad_value(f"--timeout {seconds:g} is out of range: above 0, at most {MAX_TIMEOUT:g} seconds.")
     return seconds
 
 
 def check_mode(text: str, *, name: str) -> str:
-    """Return the mode. Raises `ErrorCode.BAD_VALUE`, which quotes `name`, if it is neither test nor live."""
+    """Return `text` if it is test or live; else raise `ErrorCode.BAD_VALUE`, which quotes `name`."""
     if text not in MODES:
         raise bad_value(f'{name} "{star_possible_key(text)}" is neither test nor live.')
     return text
 
 
-def refuse_other_service(line: ServiceOptions) -> None:
-    """Raise EscrowctlError `ErrorCode.BAD_VALUE` for options that `--sandbox` excludes, or a bad time-out."""
-    for name, value in (("--profile", line.profile), ("--base-url", line.base_url)):
+def refuse_other_service(options: ServiceOptions) -> None:
+    """Raise `ErrorCode.BAD_VALUE` for options that contradict `--sandbox`, and for a wrong time-out."""
+    for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
         if value is not None:
             raise bad_value(f"--sandbox and {name} contradict each other: leave one out.")
-    if line.timeout is not None:
-        check_timeout(line.timeout)
+    if options.timeout is not None:
+        check_timeout(options.timeout)
 
 
 def _apply_profile(service: Service, profile: "Profile") -> Service:
@@ -362,7 +362,7 @@ def _apply_profile(service: Service, profile: "Profile") -> Service:
 
 
 def find_webhook_settings(profile: "Profile | None") -> WebhookSettings:
-    """Return a profile's settings for webhooks; without a profile, the built-in values."""
+    """Return the webhook settings of a profile; the built-in values if `profile` is None."""
     return WebhookSettings(**profile.webhook.model_dump()) if profile else WebhookSettings()
 
 

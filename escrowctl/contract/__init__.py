@@ -1,1 +1,1 @@
-"""The published interface as data: operations, money, and a strict reader of replies."""
+"""The service's published interface: operations, money, records, and a strict reader of replies."""

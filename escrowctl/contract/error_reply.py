@@ -1,7 +1,7 @@
 """Find out whether a 2xx reply says that the call failed.
 
-INTERFACE.md section 7 shows no error body, so this module knows usual names of fields. Case does not matter, and
-separators matter only for CODES. A field with any other name is no error.
+INTERFACE.md section 7 shows no error body, so this module knows usual names of error fields. Case in a name does
+not matter. Separators matter only for `CODE_NAMES`. A field with an unusual name is ignored.
 """
 
 import re
@@ -13,19 +13,19 @@ CODE_NAMES = frozenset({"code", "errcode", "responsecode"})
 STATUS_CODE_NAMES = frozenset({"status", "statuscode"})
 
 _ERROR_WORDS = frozenset({"error", "fail", "failed", "failure", "rejected", "declined"})
-_OUTCOME_NAMES = frozenset({"status", "state", "type", "object", "result", "outcome"})
-_ERROR_NAMES = frozenset({"failure", "fault", "exception", "violations"})
-_OK_CODE = r"2[0-9]{2}"
-_HTTP_ERROR = r"[45][0-9]{2}"
+_OUTCOME_FIELD_NAMES = frozenset({"status", "state", "type", "object", "result", "outcome"})
+_ERROR_FIELD_NAMES = frozenset({"failure", "fault", "exception", "violations"})
+_SUCCESS_CODE = r"2[0-9]{2}"
+_HTTP_ERROR_STATUS = r"[45][0-9]{2}"
 
 
 def find_error(
     document: JsonValue, *, sent_document: JsonValue = None, data_names: frozenset[str] = frozenset()
 ) -> str | None:
-    """Return the part of a 2xx reply that says that the call failed, such as `field "error"`; None if no part does.
+    """Return the part of a 2xx reply that reports a failure, such as `field "error"`; None if no part does.
 
-    A field that only echoes its value in `sent_document` is ignored. `data_names`: fields that are data in this
-    reply. A code, a numeric status or a message in one of them is ignored too.
+    A field that only echoes its value in `sent_document` is ignored. `data_names` are fields that hold data in this
+    reply: a code, a numeric status or a message in such a field is ignored too.
     """
     if isinstance(document, list):
         found = (
@@ -44,23 +44,23 @@ def find_error(
     message_names = {"detail"} if {"title", "detail"} <= named else set()
     message_names |= {"message", "msg"} if len(document) == 1 else set()
     for name, value in fields:
-        if fold_name(name) in (message_names & named) - data_names or _says_failure(name, value, data_names):
+        if fold_name(name) in (message_names & named) - data_names or _field_says_failure(name, value, data_names):
             return f'field "{name[:40]}"'
     return None
 
 
-def _says_failure(field: str, value: JsonValue, data: frozenset[str]) -> bool:
+def _field_says_failure(field: str, value: JsonValue, data_names: frozenset[str]) -> bool:
     name = fold_name(field)
     # With its separators: a `response_code` is often the number of an approval.
     if field.casefold() in CODE_NAMES:
-        is_success = re.fullmatch(_OK_CODE, (as_text(value) or "").strip())
-        return name not in data and not _means_no_error(value) and not is_success
-    if name in STATUS_CODE_NAMES and name not in data and re.fullmatch(_HTTP_ERROR, as_text(value) or ""):
+        is_success = re.fullmatch(_SUCCESS_CODE, (as_text(value) or "").strip())
+        return name not in data_names and not _means_no_error(value) and not is_success
+    if name in STATUS_CODE_NAMES and name not in data_names and re.fullmatch(_HTTP_ERROR_STATUS, as_text(value) or ""):
         return True
-    if name in _OUTCOME_NAMES:
+    if name in _OUTCOME_FIELD_NAMES:
         word = (unwrap_text(value) or "").strip().casefold()
         return word in _ERROR_WORDS or (name == "status" and _is_false(value))
-    if name.startswith("err") or name in _ERROR_NAMES:
+    if name.startswith("err") or name in _ERROR_FIELD_NAMES:
         return not _means_no_error(value)
     says_no = _is_false(value) or (as_text(value) or "").strip().casefold() in ("no", "0")
     return (name.removeprefix("is").startswith("success") or name in ("succeeded", "ok")) and says_no
@@ -71,7 +71,7 @@ def _is_false(value: JsonValue) -> bool:
 
 
 def _means_no_error(value: JsonValue) -> bool:
-    """Whether the value of an error field means that there is no error: it is empty, zero, or like `none`."""
+    """Whether the value of an error field says that there is no error: empty, zero, false, or a word like `ok`."""
     if isinstance(value, dict | list):
         return all(map(_means_no_error, value.values() if isinstance(value, dict) else value))
     if isinstance(value, bool) or (isinstance(value, Number) and value == 0):

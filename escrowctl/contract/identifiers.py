@@ -1,4 +1,4 @@
-"""Check ids for paths against an allow-list (percent-encoding leaves `..` unchanged). Fold texts to compare."""
+"""Check ids before they go into URL paths (percent-encoding leaves `..` unchanged). Fold texts for comparison."""
 
 import re
 import unicodedata
@@ -7,24 +7,24 @@ from escrowctl.characters import is_visible
 from escrowctl.errors import bad_value
 
 UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_ALLOWED = r"[A-Za-z0-9_-]{1,128}"
+_ALLOWED_ID = r"[A-Za-z0-9_-]{1,128}"
 
-EMPTY_WORDS = frozenset({"null", "none", "nan", "undefined", "nil"})
-"""Texts that a script writes in place of a value that it lost."""
+LOST_VALUE_WORDS = frozenset({"null", "none", "nan", "undefined", "nil"})
+"""Words that a script writes in place of a missing value."""
 
 
 def parse_id(text: str, *, noun: str = "transaction") -> str:
-    """Return an id that may be part of a path: 1 to 128 letters, digits, `_` and `-`.
+    """Return `text` if it is safe as a part of a URL path: 1 to 128 letters, digits, `_` and `-`.
 
-    Raises EscrowctlError `BAD_VALUE` for any other text, and for the words that a script writes in place of an id that
-    it lost (`null`, `None`, `undefined`).
+    Raises EscrowctlError `BAD_VALUE` for any other text, and for `LOST_VALUE_WORDS`. `noun` names the record in
+    messages.
     """
-    if not text.strip() or text.casefold() in EMPTY_WORDS:
+    if not text.strip() or text.casefold() in LOST_VALUE_WORDS:
         raise bad_value(f'"{text}" is not a {noun} id: a script seems to have lost the id.')
-    if len(text) > 128:
-        raise bad_value(f'{noun} id "{text[:20]}..." has {len(text)} characters: the limit is 128.')
-    if not re.fullmatch(_ALLOWED, text):
-        bad_char = next(char for char in text if not re.fullmatch(_ALLOWED, char))
+    if (length := len(text)) > 128:
+        raise bad_value(f'{noun} id "{text[:20]}..." has {length} characters: the limit is 128.')
+    if not re.fullmatch(_ALLOWED_ID, text):
+        bad_char = next(char for char in text if not re.fullmatch(_ALLOWED_ID, char))
         raise bad_value(f'{noun} id "{text}" contains "{bad_char}": use only letters, digits, "_" and "-".')
     return text
 
@@ -34,12 +34,12 @@ def refuse_repeated(ids: list[str]) -> None:
     seen: dict[str, str] = {}
     for resource_id in ids:
         folded = fold_id(resource_id)
-        other = seen.get(folded)
-        if other == resource_id:
+        first_id = seen.get(folded)
+        if first_id == resource_id:
             raise bad_value(f"transaction id {resource_id} is given twice: give it once.")
-        if other is not None:
+        if first_id is not None:
             raise bad_value(
-                f"transaction ids {other} and {resource_id} differ only in case: "
+                f"transaction ids {first_id} and {resource_id} differ only in case: "
                 "some services treat them as the same id.",
                 hint="if they are different transactions: use one command for each",
             )
@@ -47,7 +47,7 @@ def refuse_repeated(ids: list[str]) -> None:
 
 
 def fold_id(text: str) -> str:
-    """Return an id without case and Unicode form (UAX 15). A service may treat ids with one result as the same."""
+    """Return an id for comparison, without case and Unicode form (UAX 15): a service may ignore both."""
     return unicodedata.normalize("NFKC", text).casefold()
 
 

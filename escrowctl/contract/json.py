@@ -1,7 +1,7 @@
 """JSON with every number token unchanged, and a strict reader of replies.
 
-A reply must be I-JSON (RFC 7493): UTF-8 without a byte order mark, duplicate keys, lone surrogates, NaN and
-Infinity. Python's own reader is less strict, and raises RecursionError or ValueError for some damaged texts.
+A reply must be I-JSON (RFC 7493): UTF-8 with no byte order mark, duplicate key, lone surrogate, NaN or Infinity.
+Python's own reader is less strict, and raises RecursionError or ValueError for some damaged texts.
 """
 
 import json
@@ -22,9 +22,9 @@ MAX_NUMBER_CHARS = 128
 
 
 class Number(Decimal):
-    """A JSON number token: compares as a Decimal, prints exactly as sent.
+    """A JSON number token: compares as a Decimal, prints exactly as written in the JSON text.
 
-    `Number("100.00")` equals `Decimal(100)` and prints `100.00`; it never becomes a float.
+    `Number("100.00")` equals `Decimal(100)` and prints `100.00`. It is never converted to a float.
     """
 
     __slots__ = ("text",)
@@ -45,14 +45,14 @@ class Number(Decimal):
 
 
 JsonValue: TypeAlias = "bool | str | Number | list[JsonValue] | dict[str, JsonValue] | None"
-"""The value of a reply that was read: `bool` for true and false, `Number` for every number."""
+"""Any JSON value: `bool` for true and false, `Number` for every number."""
 
 
 def encode(value: JsonValue, *, spaced: bool = False, indent: int | None = None) -> str:
-    """Return `value` as ASCII JSON. It is one line, unless `indent` is the level at which its lines are indented.
+    """Return `value` as ASCII JSON: on one line, or with `indent`, the depth of `value`, on one line per item.
 
-    By default it is compact, as sent (`{"amount":100}`); with `spaced`, it is as printed (`{"amount": 100}`).
-    Python's own encoder would convert a Decimal to float, or refuse it.
+    Without `spaced`, the text is compact, as sent (`{"amount":100}`); with `spaced`, as printed (`{"amount":
+    100}`). Python's own encoder would convert a Decimal to float, or refuse it.
     """
     colon = ": " if spaced else ":"
     deeper = None if indent is None else indent + 1
@@ -63,17 +63,17 @@ def encode(value: JsonValue, *, spaced: bool = False, indent: int | None = None)
             members = [
                 f"{_encode_text(key)}{colon}{encode(item, spaced=spaced, indent=deeper)}" for key, item in value.items()
             ]
-            return _enclose("{", members, "}", spaced=spaced, indent=indent)
+            return _join_in_brackets("{", members, "}", spaced=spaced, indent=indent)
         case list():
             items = [encode(item, spaced=spaced, indent=deeper) for item in value]
-            return _enclose("[", items, "]", spaced=spaced, indent=indent)
+            return _join_in_brackets("[", items, "]", spaced=spaced, indent=indent)
         case str():
             return _encode_text(value)
         case _:
             return json.dumps(value)
 
 
-def _enclose(opening: str, parts: list[str], closing: str, *, spaced: bool, indent: int | None) -> str:
+def _join_in_brackets(opening: str, parts: list[str], closing: str, *, spaced: bool, indent: int | None) -> str:
     if indent is None or not parts:
         return opening + (", " if spaced else ",").join(parts) + closing
     margin = "  " * indent
@@ -87,7 +87,7 @@ def _encode_text(value: str) -> str:
 
 
 def as_json(value: object) -> JsonValue:
-    """Return a Python value as JSON; a number becomes a `Number`. Raises TypeError for a type that JSON lacks."""
+    """Return a Python value as JSON; a number becomes a `Number`. Raises TypeError for a type unknown to JSON."""
     match value:
         case None | bool() | str() | Number():
             return value
@@ -105,7 +105,7 @@ def normalise(value: JsonValue) -> JsonValue:
     """Return `value` with keys sorted and numbers in their shortest form: equal values give equal texts."""
     match value:
         case Number():
-            return _shorten(value)
+            return _shorten_number(value)
         case dict():
             return {key: normalise(value[key]) for key in sorted(value)}
         case list():
@@ -114,7 +114,7 @@ def normalise(value: JsonValue) -> JsonValue:
             return value
 
 
-def _shorten(number: Number) -> Number:
+def _shorten_number(number: Number) -> Number:
     # Decimal.normalize would round to the context's precision; the tuple keeps every digit.
     sign, digits, exponent = number.as_tuple()
     text = "".join(str(digit) for digit in digits)
@@ -130,7 +130,7 @@ MAX_DEPTH = 32
 
 
 MAX_VALUES = 500_000
-"""The limit for commas, and for objects and arrays, in a reply. Bounds memory: a value takes some hundred bytes."""
+"""The most commas, and the most objects and arrays, in a reply. Limits memory: a value takes some hundred bytes."""
 
 
 class Defect(StrEnum):
@@ -153,13 +153,13 @@ class Defect(StrEnum):
 
 
 class Document(NamedTuple):
-    """A reply that was read: `value` is the complete JSON document, its number tokens unchanged."""
+    """A readable reply: `value` is the complete JSON document, its number tokens unchanged."""
 
     value: JsonValue
 
 
 class UnreadableReply(NamedTuple):
-    """A reply that could not be read, and its first characters for a person to look at."""
+    """An unreadable reply: the defect, and the first characters of its text for a person to look at."""
 
     defect: Defect
     excerpt: str = ""
@@ -183,7 +183,7 @@ def _parse_number(token: str) -> Number:
         raise _DefectError(Defect.NUMBER_TOO_LONG) from None
 
 
-def _refuse_constant(_token: str) -> NoReturn:
+def _refuse_nan(_token: str) -> NoReturn:
     raise _DefectError(Defect.NOT_A_NUMBER)
 
 
@@ -195,9 +195,9 @@ def _make_object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
 
 
 _DECODER = json.JSONDecoder(
-    parse_int=_parse_number, parse_float=_parse_number, parse_constant=_refuse_constant, object_pairs_hook=_make_object
+    parse_int=_parse_number, parse_float=_parse_number, parse_constant=_refuse_nan, object_pairs_hook=_make_object
 )
-_SPACES = " \t\r\n"
+_JSON_WHITESPACE = " \t\r\n"
 """Whitespace in JSON (RFC 8259 section 2); Python strips more."""
 
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -214,7 +214,7 @@ def _check_depth(value: JsonValue) -> None:
 
 
 def _check_surrogates(text: str, value: JsonValue) -> None:
-    """Raise for a lone surrogate. Only an escape can cause one: UTF-8 itself cannot."""
+    """Raise `_DefectError` for a lone surrogate. Only a JSON escape can write one: UTF-8 cannot."""
     if not _SURROGATE_ESCAPE.search(text):
         return
     try:
@@ -223,23 +223,23 @@ def _check_surrogates(text: str, value: JsonValue) -> None:
         raise _DefectError(Defect.LONE_SURROGATE) from None
 
 
-def _find_defect(text: str, error: json.JSONDecodeError) -> Defect:
-    start = text.lstrip(_SPACES)
+def _find_syntax_defect(text: str, error: json.JSONDecodeError) -> Defect:
+    start = text.lstrip(_JSON_WHITESPACE)
     if start.startswith("<"):
         return Defect.HTML
-    is_cut = error.pos >= len(text.rstrip(_SPACES)) or error.msg.startswith("Unterminated string")
+    is_cut = error.pos >= len(text.rstrip(_JSON_WHITESPACE)) or error.msg.startswith("Unterminated string")
     return Defect.CUT_SHORT if is_cut and start.startswith(("{", "[", '"')) else Defect.NOT_JSON
 
 
-def _parse(text: str) -> JsonValue:
-    if not text.strip(_SPACES):
+def _parse_json(text: str) -> JsonValue:
+    if not text.strip(_JSON_WHITESPACE):
         raise _DefectError(Defect.EMPTY)
     if text[0] == "\ufeff":
         raise _DefectError(Defect.BYTE_ORDER_MARK)
     try:
         value: JsonValue = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise _DefectError(_find_defect(text, error)) from None
+        raise _DefectError(_find_syntax_defect(text, error)) from None
     except RecursionError:
         raise _DefectError(Defect.TOO_DEEP) from None
     _check_depth(value)
@@ -248,7 +248,7 @@ def _parse(text: str) -> JsonValue:
 
 
 def read_reply(body: bytes) -> Reply:
-    """Return the document in a reply's body, or the reason why it cannot be read. Never raises."""
+    """Return the JSON document in a body, or an `UnreadableReply` with the defect. Never raises."""
     # Each value follows a comma or an opening bracket, and each key precedes a value: two counts bound everything.
     # They include commas and brackets inside texts, which only makes the limit stricter.
     if body.count(b",") >= MAX_VALUES or body.count(b"{") + body.count(b"[") > MAX_VALUES:
@@ -258,7 +258,7 @@ def read_reply(body: bytes) -> Reply:
     except UnicodeDecodeError:
         return UnreadableReply(Defect.NOT_UTF8, make_excerpt(body))
     try:
-        return Document(_parse(text))
+        return Document(_parse_json(text))
     except _DefectError as found:
         return UnreadableReply(found.defect, make_excerpt(body))
 
@@ -269,7 +269,7 @@ def fold_name(name: str) -> str:
 
 
 def contains_text(value: JsonValue, text: str) -> bool:
-    """Whether a record contains this text as a value, at any depth."""
+    """Whether `text` is one of the values in a record, at any depth."""
     match value:
         case str():
             return value == text
@@ -282,9 +282,9 @@ def contains_text(value: JsonValue, text: str) -> bool:
 
 
 def make_excerpt(body: bytes) -> str:
-    """Return the first characters of a body, or of the text in an HTML body, for a person.
+    """Return the first characters of a body, at most 200. For HTML, return those of the text without tags.
 
-    They are not safe to print: pass them through `output.plain.safe` first.
+    The result is not safe to print: pass it through `output.plain.safe` first.
     """
     text = body[:_MAX_HEAD_BYTES].decode("utf-8", errors="replace").strip()
     if _HTML_START.match(text):

@@ -1,4 +1,4 @@
-"""Amounts and currencies: the text as typed and its Decimal, never a float, never scaled.
+"""Amounts and currencies. An amount is its text as typed and a Decimal: never a float, never scaled.
 
 INTERFACE.md section 2 shows an amount only as "number" and a currency as "a currency code": units and bounds are not
 shown. So an amount is sent exactly as typed. If a spelling could be read in two ways, it is refused, and the message
@@ -41,12 +41,12 @@ _PLAIN_AMOUNT = r"(0|[1-9][0-9]*)(\.[0-9]+)?"
 _MAX_AMOUNT_CHARS = 40
 _EXACT_CONTEXT = Context(prec=500)
 _SPELLING_ADVICE = "write digits and at most one point, such as 100 or 99.95"
-_ABOVE_ZERO = "write an amount above zero"
+_ABOVE_ZERO_ADVICE = "write an amount above zero"
 
 _WRONG_SPELLINGS = (
     (r"\s*", "is empty", _SPELLING_ADVICE),
     (r"\s.*|.*\s", "has spaces around it", None),
-    (r"-.*", "is negative", _ABOVE_ZERO),
+    (r"-.*", "is negative", _ABOVE_ZERO_ADVICE),
     (r"\+.*", "has a plus sign", None),
     (r".*[^\x00-\x7f].*", "has characters other than ASCII digits", None),
     (r"[0-9]{1,3}([, '][0-9]{3})+(\.[0-9]+)?", "has a thousands separator", None),
@@ -70,11 +70,11 @@ class Money(NamedTuple):
         return f"{self.amount} {self.currency}"
 
 
-def find_money(located: KnownFields | None) -> Money | None:
-    """Return a record's money; None if its amount or its currency is not known."""
-    if located is None or located.amount is None or located.currency is None:
+def find_money(known: KnownFields | None) -> Money | None:
+    """Return a record's amount and currency as `Money`; None if one of them is not known."""
+    if known is None or known.amount is None or known.currency is None:
         return None
-    return Money(located.amount, located.currency)
+    return Money(known.amount, known.currency)
 
 
 def sum_exactly(amounts: Iterable[Decimal]) -> Decimal:
@@ -91,31 +91,31 @@ def multiply_exactly(amount: Decimal, count: int) -> Decimal:
 
 
 def parse_amount(text: str, *, name: str) -> Number:
-    """Return the amount that `text` spells, its token unchanged.
+    """Return the amount in `text`, with its spelling unchanged.
 
-    An amount is above zero, and has only ASCII digits and at most one point. Raises EscrowctlError `BAD_VALUE` for
-    any other text; the message has `name`, the text and the correct spelling.
+    Raises EscrowctlError `BAD_VALUE` unless `text` is above zero and has only ASCII digits and at most one point.
+    The message begins with `name`, such as `--amount`, and proposes a correct spelling.
     """
-    if len(text) > _MAX_AMOUNT_CHARS:
-        raise bad_value(f'{name} "{text[:20]}..." has {len(text)} characters: {_SPELLING_ADVICE}.')
+    if (length := len(text)) > _MAX_AMOUNT_CHARS:
+        raise bad_value(f'{name} "{text[:20]}..." has {length} characters: {_SPELLING_ADVICE}.')
     if not re.fullmatch(_PLAIN_AMOUNT, text):
-        problem, fix = _diagnose(text)
+        problem, fix = _diagnose_spelling(text)
         raise bad_value(f'{name} "{text}" {problem}: {fix}.')
     amount = Number(text)
     if amount == 0:
-        raise bad_value(f'{name} "{text}" is zero: {_ABOVE_ZERO}.')
+        raise bad_value(f'{name} "{text}" is zero: {_ABOVE_ZERO_ADVICE}.')
     return amount
 
 
 def parse_currency(text: str, *, listed: frozenset[str] = frozenset(), name: str) -> str:
-    """Return a currency code of ISO 4217, or a code that the profile lists.
+    """Return `text` if it is a currency code of ISO 4217, or one of the profile's own codes (`listed`).
 
-    Raises EscrowctlError `BAD_VALUE` for any other text, lower case included.
+    Raises EscrowctlError `BAD_VALUE` for any other text, also for lower case. The message begins with `name`.
     """
     if text in MINOR_DIGITS or text in listed:
         return text
-    if text.strip().upper() in MINOR_DIGITS:
-        raise bad_value(f'{name} "{text}" is not written as a currency code: write {text.strip().upper()}.')
+    if (code := text.strip().upper()) in MINOR_DIGITS:
+        raise bad_value(f'{name} "{text}" is not written as a currency code: write {code}.')
     if not re.fullmatch(r"[A-Z]{3}", text, re.ASCII):
         raise bad_value(f'{name} "{text[:40]}" is not a currency code: write three capital letters, such as EUR.')
     raise bad_value(
@@ -125,14 +125,14 @@ def parse_currency(text: str, *, listed: frozenset[str] = frozenset(), name: str
 
 
 def may_be_listed(text: str) -> bool:
-    """Whether a profile could list this text as a currency that ISO 4217 does not have."""
+    """Whether a profile may list `text` as its own currency: it looks like a code, but is not in ISO 4217."""
     return text not in MINOR_DIGITS and re.fullmatch(r"[A-Z0-9]{3,10}", text, re.ASCII) is not None
 
 
 def check_minor_digits(amount: Number, currency: str, *, name: str) -> Money:
-    """Return the money. Raises EscrowctlError `BAD_VALUE` for more decimals than the currency has (ISO 4217).
+    """Return `Money`. Raises EscrowctlError `BAD_VALUE` if the amount has more decimals than ISO 4217 allows.
 
-    A currency that only the profile lists has no known minor digits and is not checked.
+    The amount is not checked for a currency that only the profile lists. The message begins with `name`.
     """
     decimals = len(amount.text.partition(".")[2])
     allowed = MINOR_DIGITS.get(currency, decimals)
@@ -142,16 +142,16 @@ def check_minor_digits(amount: Number, currency: str, *, name: str) -> Money:
     return Money(amount, currency)
 
 
-def _diagnose(text: str) -> tuple[str, str]:
-    """Return the problem of a spelling, and the advice how to correct it."""
+def _diagnose_spelling(text: str) -> tuple[str, str]:
+    """Return what is wrong with the spelling of an amount, and the advice to correct it."""
     for form, problem, advice in _WRONG_SPELLINGS:
         if re.fullmatch(form, text, re.DOTALL):
-            return problem, advice or _respell(text)
+            return problem, advice or _advise_spelling(text)
     return "is not a number", _SPELLING_ADVICE
 
 
-def _respell(text: str) -> str:
-    """Return the advice to write the same amount in the right spelling; general advice if it has none."""
+def _advise_spelling(text: str) -> str:
+    """Return the advice `write N`, where N is the same amount spelled correctly; else general advice."""
     try:
         amount = Decimal(re.sub(r"[ ,']", "", text))
     except InvalidOperation:

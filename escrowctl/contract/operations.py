@@ -24,8 +24,8 @@ READING_METHODS = frozenset({"GET"})
 class Operation(NamedTuple):
     """One operation of the service. INTERFACE.md's `:id` is `{id}` in `path`.
 
-    `verb` is its name in a sentence ("the create was sent"). `done` completes "it was ..."; it is empty for reads
-    and raw calls. `noun` is the kind of record.
+    `verb` names the operation in a sentence ("the create was sent"). `done` completes "the record was ..."; it is
+    empty for reads and raw calls. `noun` is the kind of record.
     """
 
     name: str
@@ -36,21 +36,21 @@ class Operation(NamedTuple):
     done: str = ""
     provenance: Provenance = Provenance.PUBLISHED
     is_once_only: bool = False
-    """Whether it is always wrong to repeat it for one record. An identical create or update may be intended."""
+    """Whether a second call for the same record is always a mistake. An identical create may be intended."""
 
     @property
     def is_write(self) -> bool:
-        """Whether it may change something at the service."""
+        """Whether the operation may change something at the service."""
         return self.method not in READING_METHODS
 
     @property
     def creates_record(self) -> bool:
-        """Whether it creates a record whose id only the reply has."""
+        """Whether the operation creates a record. Only the reply has the new id."""
         return self.name.startswith("create_")
 
     @property
     def is_confidential(self) -> bool:
-        """Whether its bodies may hold a secret. Bodies about transactions and users hold none."""
+        """Whether the bodies of the operation may hold a secret. Bodies about transactions and users hold none."""
         return self.provenance is Provenance.RAW or self.noun == "webhook"
 
     def fill_path(self, resource_id: str | None = None) -> str:
@@ -90,7 +90,7 @@ OPERATIONS: tuple[Operation, ...] = (
 
 
 def make_raw_operation(method: str, path: str) -> Operation:
-    """Return the operation of a call that is not in the interface. Its `path` is complete and has no `{id}`."""
+    """Return an operation for a call that INTERFACE.md does not have. `path` is complete and has no `{id}`."""
     return Operation(f"call_{method.lower()}", "call", method, path, "record", provenance=Provenance.RAW)
 
 
@@ -98,7 +98,7 @@ OPERATIONS_BY_NAME = {operation.name: operation for operation in OPERATIONS}
 """Name -> operation. Raw operations are not in it."""
 
 DEFAULT_API_PREFIX = "/api/v1"
-"""The prefix in section 4's table. The example request there has `/v1`. Which is canonical is not shown."""
+"""The prefix in section 4's table. The example request of section 4 has `/v1`: the document is not consistent."""
 
 API_PREFIXES = (DEFAULT_API_PREFIX, "/v1")
 """Both prefixes of section 4."""

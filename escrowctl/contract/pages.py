@@ -1,4 +1,4 @@
-"""Find the next page of a list, if a reply says how to ask for it.
+"""Find out from a reply whether a list has a next page, and how to ask for that page.
 
 INTERFACE.md does not show how lists are paged. So only three usual forms are followed, and only with GET: the URL
 of the next page, a cursor, or "has more" with the id of the last item.
@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 from escrowctl.contract.json import JsonValue, fold_name
 
-_ENVELOPES = frozenset({"data", "links", "meta", "page", "pageinfo", "paging", "pagination", "result"})
-_QUERY = r"[A-Za-z0-9._~=&%+,:@/-]{1,2000}"
+_ENVELOPE_NAMES = frozenset({"data", "links", "meta", "page", "pageinfo", "paging", "pagination", "result"})
+_SAFE_QUERY = r"[A-Za-z0-9._~=&%+,:@/-]{1,2000}"
 
 
 class NextPage(NamedTuple):
-    """Whether a list has another page after this one, and the query that asks for that page (None: not known)."""
+    """Whether a list has a next page, and the query that asks for the next page (None: the query is not known)."""
 
     has_more: bool
     query: str | None = None
@@ -24,11 +24,11 @@ class NextPage(NamedTuple):
 
 def find_next_page(document: JsonValue, last_id: str | None) -> NextPage:
     """Return the next page that a reply names. `last_id` is the id of the last item in that reply."""
-    fields = dict(_list_fields(document))
+    fields = dict(_list_page_fields(document))
     has_more = fields.get("hasmore", fields.get("hasnextpage"))
     if has_more is False:
         return NextPage(has_more=False)
-    query = _find_query(fields.get("next"))
+    query = _find_next_query(fields.get("next"))
     cursor = fields.get("nextcursor")
     if query is None and isinstance(cursor, str) and cursor:
         query = f"cursor={quote(cursor, safe='')}"
@@ -37,18 +37,18 @@ def find_next_page(document: JsonValue, last_id: str | None) -> NextPage:
     return NextPage(has_more is True or query is not None, query)
 
 
-def _list_fields(document: JsonValue) -> Iterator[tuple[str, JsonValue]]:
-    """Yield the fields of a page and of its envelopes, by folded name. Outer fields come last, so they count."""
+def _list_page_fields(document: JsonValue) -> Iterator[tuple[str, JsonValue]]:
+    """Yield the fields of a page and of its envelopes, by folded name. Outer fields come last, and override."""
     if isinstance(document, dict):
         named = {fold_name(name): value for name, value in document.items()}
-        for name in sorted(named.keys() & _ENVELOPES):
-            yield from _list_fields(named[name])
+        for name in sorted(named.keys() & _ENVELOPE_NAMES):
+            yield from _list_page_fields(named[name])
         yield from named.items()
 
 
-def _find_query(url: JsonValue) -> str | None:
-    """Return the query of the next page's URL, or None. The rest is ignored: a reply must not redirect a read."""
+def _find_next_query(url: JsonValue) -> str | None:
+    """Return the query in the next page's URL, or None. Host and path are ignored: no reply may redirect a read."""
     if isinstance(url, dict):
         url = url.get("href")
     _, _, query = url.partition("?") if isinstance(url, str) else ("", "", "")
-    return query if re.fullmatch(_QUERY, query) else None
+    return query if re.fullmatch(_SAFE_QUERY, query) else None

@@ -1,7 +1,7 @@
-"""Check paths that are typed for `api`: their characters, and whether they may call a known write.
+"""Check paths that are typed for the `api` command: their characters, and whether they may call a known write.
 
-A service may take `/Transactions/x/release.json` for the release of x. So a path may call a known write if a part
-of it begins with that write's noun, such as `transaction`.
+A service may take `/Transactions/x/release.json` for the release of x. So a path counts as a possible call of a
+known write if a part of the path begins with the noun of that write, such as `transaction`.
 """
 
 import re
@@ -11,37 +11,37 @@ from urllib.parse import unquote
 from escrowctl.contract.operations import OPERATIONS, READING_METHODS, Operation, make_raw_operation
 from escrowctl.errors import bad_value
 
-_SEGMENT = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]*", re.ASCII)
-_QUERY = re.compile(r"[A-Za-z0-9._~=&%+,:@/-]+", re.ASCII)
+_SAFE_SEGMENT = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]*", re.ASCII)
+_SAFE_QUERY = re.compile(r"[A-Za-z0-9._~=&%+,:@/-]+", re.ASCII)
 
 
 class Call(NamedTuple):
-    """A call typed by hand: its operation, the id in its path (None: none is known), and its query."""
+    """A call typed by hand: its operation, the id in its path (None: no id is known), and its query."""
 
     operation: Operation
     resource_id: str | None = None
     query: str = ""
 
 
-def parse_call(method: str, text: str, *, prefix: str) -> Call:
-    """Return the call that a typed method and path mean. The path is relative to `prefix`, or begins with it.
+def parse_call(method: str, typed_path: str, *, prefix: str) -> Call:
+    """Return the call that a typed method and path mean. The path may begin with the API prefix (`prefix`) or not.
 
-    Raises `ErrorCode.BAD_VALUE` for an unsafe path or query, and for a query on a write.
+    Raises EscrowctlError `BAD_VALUE` for an unsafe path or query, and for a query in a write.
     """
-    path, mark, query = text.partition("?")
-    if mark and (method not in READING_METHODS or not _QUERY.fullmatch(query)):
+    path, mark, query = typed_path.partition("?")
+    if mark and (method not in READING_METHODS or not _SAFE_QUERY.fullmatch(query)):
         raise bad_value(
             f'the query "{query}" is empty or has characters that need percent-encoding.'
             if method in READING_METHODS
-            else f'"{text}" has a query, which a write cannot have: put the query values into --data.'
+            else f'"{typed_path}" has a query, which a write cannot have: put the query values into --data.'
         )
-    advice = "write one such as /transactions/tx_1"
+    advice = "write a path such as /transactions/tx_1"
     if not path.startswith("/"):
-        raise bad_value(f'"{text}" is not a path of this service: {advice}.')
+        raise bad_value(f'"{typed_path}" is not a path of this service: {advice}.')
     if path.startswith(f"{prefix}/"):
         path = path.removeprefix(prefix)
-    if not all(_SEGMENT.fullmatch(segment) for segment in path[1:].split("/")):
-        raise bad_value(f'"{text}" has a part that is empty, starts with "." or has unsafe characters: {advice}.')
+    if not all(_SAFE_SEGMENT.fullmatch(segment) for segment in path[1:].split("/")):
+        raise bad_value(f'"{typed_path}" has a part that is empty, starts with "." or has unsafe characters: {advice}.')
     for operation in OPERATIONS:
         found = re.fullmatch(operation.path.replace("{id}", "([^/]+)"), path)
         if found and method == operation.method and not operation.is_write:
@@ -50,7 +50,7 @@ def parse_call(method: str, text: str, *, prefix: str) -> Call:
 
 
 def find_known_write(path: str) -> str | None:
-    """Return the noun of the known writes that a complete path may call, such as `transaction`; None if none."""
+    """Return the noun of the known writes that a complete path may call, such as `transaction`; else None."""
     nouns = {operation.noun for operation in OPERATIONS if operation.is_write}
     segments = unquote(path).casefold().split("/")
     return next((noun for noun in sorted(nouns) if any(segment.startswith(noun) for segment in segments)), None)

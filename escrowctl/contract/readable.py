@@ -7,17 +7,17 @@ from escrowctl.errors import ErrorCode, EscrowctlError, command
 
 
 def explain_unreadable(resource_id: str, record: Record) -> str | None:
-    """Return why a reply is not the escrow with this id, as a clause; None if it is.
+    """Return why a reply is not the escrow with this id, as a clause; None if the reply is that escrow.
 
-    A reply is not the escrow if it has another id, is a list, or has no id, no status and no amount. A record
-    without an id counts as the escrow if it has a status or an amount.
+    A reply is not the escrow if its id is different, if it is a list, or if it has no id, no status and no amount.
+    A record without an id counts as the escrow if it has a status or an amount.
     """
-    located = record.known
-    if has_other_id(resource_id, located):
-        return f"the service answered for {resource_id} with the id {located.id}, which may be another escrow"
+    known = record.known
+    if has_other_id(resource_id, known):
+        return f"the service answered for {resource_id} with the id {known.id}, which may be a different escrow"
     if find_list_items(record, noun=GET_TRANSACTION.noun) is not None:
         return f"the service answered for {resource_id} with a list"
-    if located.id is None and located.status is None and located.amount is None:
+    if known.id is None and known.status is None and known.amount is None:
         return f"the service answered for {resource_id} with JSON that has no id, no status and no amount"
     return None
 
@@ -25,13 +25,13 @@ def explain_unreadable(resource_id: str, record: Record) -> str | None:
 def require_escrow(resource_id: str, record: Record) -> None:
     """Raise `ErrorCode.UNREADABLE_REPLY` if a reply is not the escrow with this id."""
     if (why := explain_unreadable(resource_id, record)) is not None:
-        find = command(f"doctor --tx {resource_id}", "to find its fields")
+        hint = command(f"doctor --tx {resource_id}", "to find the fields of the escrow")
         facts = {"id": resource_id, "body": record.document}
-        raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, f"{why}.", hint=find, facts=facts)
+        raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, f"{why}.", hint=hint, facts=facts)
 
 
 def find_list_items(record: Record, *, noun: str) -> list[JsonValue] | None:
-    """Return the items of a reply that is a list and not a record; None for any other reply."""
+    """Return the items of a reply if the reply is a list and not a single record; else None."""
     value = record.value
     if record.known.id is not None or record.known.amount is not None:
         return None

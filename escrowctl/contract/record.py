@@ -1,7 +1,7 @@
 """Find the record in a reply, and the id, status, amount and currency in the record.
 
-INTERFACE.md section 2 shows no field of any reply, so nothing here is a contract: the usual names are tried in any case
-(`Id`, `ID`), and the profile may name fields with JSON Pointers (RFC 6901). A field that is not found is None.
+INTERFACE.md section 2 shows no field of any reply. So usual names are tried, in any case (`Id`, `ID`), and the
+profile may name fields with JSON Pointers (RFC 6901). A field that is not found is None.
 """
 
 import re
@@ -11,25 +11,25 @@ from datetime import UTC, datetime
 from decimal import InvalidOperation
 from typing import NamedTuple, TypeVar
 
-from escrowctl.contract.identifiers import EMPTY_WORDS, fold_reference
+from escrowctl.contract.identifiers import LOST_VALUE_WORDS, fold_reference
 from escrowctl.contract.json import JsonValue, Number, encode, fold_name
 
 # `re` compiles each pattern at its first use and caches it: most runs need none.
-_INDEX = r"0|[1-9][0-9]{0,8}"
-_AMOUNT = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?"
+_ARRAY_INDEX = r"0|[1-9][0-9]{0,8}"
+_AMOUNT_TEXT = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?"
 _MAX_DIGITS = 40
 """The most digits of an amount, before the point and after it."""
 _CREATED_NAMES = ("created_at", "createdat", "created", "created_on", "createdon", "creation_date")
 _TRANSACTION, _TRANSACTION_STEMS = "transaction", ("transaction", "escrow", "tx")
-_NOT_IDS = EMPTY_WORDS | {"na", "n/a", "pending"}
+_NOT_ID_WORDS = LOST_VALUE_WORDS | {"na", "n/a", "pending"}
 _LIKE_AN_ID = r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{3,128}"
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_YEARS = range(2000, 9999)
-"""Other years mean a time that is not known, such as 0001, 1970 and 9999."""
+_PLAUSIBLE_YEARS = range(2000, 9999)
+"""A year outside this range, such as 0001, 1970 or 9999, means that the time is not known."""
 
-_LIST_NAMES = ("data", "items", "results", "records", "result", "content", "entries", "_embedded")
+_LIST_FIELD_NAMES = ("data", "items", "results", "records", "result", "content", "entries", "_embedded")
 _MAX_ENVELOPES = 3
-_OTHER_OBJECT_NAMES = (
+_NOT_RECORD_NAMES = (
     *("error", "fault", "failure", "exception", "problem"),
     *("duplicate", "duplicate_of", "duplicateof", "existing", "user"),
 )
@@ -40,7 +40,7 @@ _Value = TypeVar("_Value")
 
 
 class Pointers(NamedTuple):
-    """A profile's JSON Pointers to fields, into the record or the complete reply. None: the usual names are tried."""
+    """A profile's JSON Pointers to fields, in the record or in the complete reply. None: usual names are tried."""
 
     id: str | None = None
     status: str | None = None
@@ -85,61 +85,62 @@ class Records(NamedTuple):
 
 
 def make_record(document: JsonValue, *, pointers: Pointers, noun: str) -> Record:
-    """Return the record inside a reply's envelope, with the fields that escrowctl understands."""
+    """Return the record in a reply, taken out of its envelope, with the fields that escrowctl understands."""
     value = unwrap(document, noun=noun, pointers=pointers)
     return Record(document, value, find_known_fields(value, noun=noun, pointers=pointers, document=document))
 
 
 def make_item(item: JsonValue, *, pointers: Pointers, noun: str) -> Record:
-    """Return an item of a list, with its known fields. If its only field is an object, this is the record."""
+    """Return a list's item as a record. If the item's only field is an object, that object is the record."""
     only = next(iter(item.values())) if isinstance(item, dict) and len(item) == 1 else None
     value = only if isinstance(only, dict) else item
     return Record(item, value, find_known_fields(value, noun=noun, pointers=pointers, document=item))
 
 
-def describe_record(located: KnownFields | None) -> str:
-    """Return a record in a few words, such as `held 100 USD`; `unreadable` without a record."""
-    if located is None:
+def describe_record(known: KnownFields | None) -> str:
+    """Return the status and money of a record, such as `held 100 USD`; `unreadable` for None."""
+    if known is None:
         return "unreadable"
-    return " ".join(part for part in (located.status, describe_money(located)) if part) or "no status or amount found"
+    return " ".join(part for part in (known.status, describe_money(known)) if part) or "no status or amount found"
 
 
-def describe_money(located: KnownFields | None) -> str:
-    """Return `100 USD`, or the part of it that is known."""
-    if located is None or located.amount is None:
+def describe_money(known: KnownFields | None) -> str:
+    """Return a record's amount and currency, such as `100 USD`. Without an amount, return an empty text."""
+    if known is None or known.amount is None:
         return ""
-    return f"{located.amount} {located.currency or ''}".rstrip()
+    return f"{known.amount} {known.currency or ''}".rstrip()
 
 
-def has_other_id(resource_id: str, located: KnownFields) -> bool:
-    """Whether a record has another id than the one under which it was read. Case does not matter."""
-    return located.id is not None and located.id.casefold() != resource_id.casefold()
+def has_other_id(resource_id: str, known: KnownFields) -> bool:
+    """Whether a record has an id that differs from `resource_id`. Case does not matter."""
+    return known.id is not None and known.id.casefold() != resource_id.casefold()
 
 
 def unwrap(document: JsonValue, *, noun: str, pointers: Pointers | None = None) -> JsonValue:
-    """Return the record inside an envelope (`{"data": {...}}`), or the document if it has the id or no envelope.
+    """Return the record in a reply. If the document has an id, the record is the document.
 
-    If the document's only field is an object, it is the record, unless its name (`error`, `user`) says otherwise.
+    Else the record is the object under a usual name (`{"data": {...}}`), or in the document's only field if that is
+    not one of `_NOT_RECORD_NAMES`. Without such an object, the record is the document.
     """
     if not isinstance(document, dict):
         return document
-    fields = _fold_names(document)
+    fields = _add_folded_names(document)
     top = pointers.id if pointers and pointers.id and pointers.id.count("/") == 1 else None
-    if _find_first(fields, _id_names(noun), as_text) is not None or (top and as_text(resolve_pointer(document, top))):
+    if _first_text(fields, _id_names(noun), as_text) is not None or (top and as_text(resolve_pointer(document, top))):
         return document
-    for name in (*_ENVELOPE_NAMES, *_stems(noun)):
+    for name in (*_ENVELOPE_NAMES, *_name_stems(noun)):
         inner = fields.get(name)
         if isinstance(inner, dict):
             return inner
     name, inner = next(iter(document.items())) if len(document) == 1 else ("", None)
-    return inner if isinstance(inner, dict) and name.casefold() not in _OTHER_OBJECT_NAMES else document
+    return inner if isinstance(inner, dict) and name.casefold() not in _NOT_RECORD_NAMES else document
 
 
 def find_ids(value: JsonValue, *, noun: str) -> Iterator[str]:
-    """Yield every text under a usual name of an id, at any depth."""
+    """Yield the value of every field with a usual name of an id, at any depth."""
     children: Iterable[JsonValue] = value if isinstance(value, list) else ()
     if isinstance(value, dict):
-        named = {name: text for name, text in _fold_names(value).items() if name in _id_names(noun)}
+        named = {name: text for name, text in _add_folded_names(value).items() if name in _id_names(noun)}
         yield from (text for text in map(as_text, named.values()) if text is not None)
         children = value.values()
     for child in children:
@@ -147,12 +148,12 @@ def find_ids(value: JsonValue, *, noun: str) -> Iterator[str]:
 
 
 def find_items(document: JsonValue, *, noun: str) -> list[JsonValue] | None:
-    """Return the items of a list: a bare array, or an array inside up to three nested objects (envelopes).
+    """Return the items of a list: a bare array, or an array inside at most three nested objects (envelopes).
 
     The array has a usual name (`data`, `items`, ..., the noun's plural), or is the only array in its envelope. An
-    envelope is under a usual name, or the only field of the outer one. None if there is no such array.
+    envelope has a usual name, or is the only field of the object around it. None if there is no such array.
     """
-    return _find_array(document, (*_LIST_NAMES, f"{noun}s"), envelopes=_MAX_ENVELOPES)
+    return _find_array(document, (*_LIST_FIELD_NAMES, f"{noun}s"), envelopes=_MAX_ENVELOPES)
 
 
 def _find_array(document: JsonValue, names: tuple[str, ...], *, envelopes: int) -> list[JsonValue] | None:
@@ -176,17 +177,17 @@ def _find_array(document: JsonValue, names: tuple[str, ...], *, envelopes: int) 
 def find_known_fields(
     record: JsonValue, *, noun: str, pointers: Pointers | None = None, document: JsonValue = None, any_case: bool = True
 ) -> KnownFields:
-    """Return the id, status, amount, currency and time of creation of a record, as far as they can be found.
+    """Return the id, status, amount, currency and time of creation of a record; None for each field not found.
 
-    An id may be text or a number; an amount may be a number, digits in text, or an object that holds both amount and
-    currency. A pointer that leads nowhere in the record is tried in `document`, the complete reply. The pointers
-    are meant for escrows: in a user or webhook, id and status may also have their usual names. `any_case` is False
-    for a request, because a service may not know `Amount`.
+    An id may be text or a number; an amount may be a number, digits in text, or an object that holds both amount
+    and currency. A pointer that finds nothing in the record is tried in `document`, the complete reply. Pointers
+    are meant for escrows: in a user or webhook, id and status are also tried under their usual names. `any_case` is
+    False for a request, because a service may not know `Amount`.
     """
     if not isinstance(record, dict):
         return KnownFields()
     paths = pointers or Pointers()
-    fields = _fold_names(record) if any_case else record
+    fields = _add_folded_names(record) if any_case else record
 
     def resolve(pointer: str) -> JsonValue:
         found = resolve_pointer(record, pointer)
@@ -197,7 +198,7 @@ def find_known_fields(
     ) -> str | None:
         pointed = read(resolve(pointer)) if pointer else None
         is_settled = pointed is not None or (pointer and noun == _TRANSACTION)
-        return pointed if is_settled else _find_first(fields, usual, read)
+        return pointed if is_settled else _first_text(fields, usual, read)
 
     def find_all(pointer: str | None, usual: str) -> list[JsonValue]:
         if pointer:
@@ -210,55 +211,55 @@ def find_known_fields(
         status=find_text_at(paths.status, _status_names(noun), unwrap_text),
         amount=amount,
         currency=currency,
-        created=_find_first(fields, _CREATED_NAMES, as_text),
+        created=_first_text(fields, _CREATED_NAMES, as_text),
         unreadable=unreadable,
     )
 
 
 def is_id(text: str | None) -> bool:
-    """Whether a text in the place of an id can be one: blanks, zeros, negative numbers and `null` cannot."""
+    """Whether a text can be an id: blanks, zeros, negative numbers and words such as `null` cannot."""
     text = fold_reference(text or "")
-    if text.casefold() in _NOT_IDS or not text.strip(" 0.-"):
+    if text.casefold() in _NOT_ID_WORDS or not text.strip(" 0.-"):
         return False
     return not (text.startswith("-") and not text[1:].strip("0123456789."))
 
 
 def find_id_pointers(record: JsonValue, *, noun: str) -> list[str]:
-    """Return JSON Pointers to the possible ids of a record: one usual name, else every text like an id."""
+    """Return JSON Pointers to the possible ids of a record: the usual field, else all texts that look like ids."""
     if not isinstance(record, dict):
         return []
     for usual in _id_names(noun):
         for name, value in record.items():
             if name.casefold() == usual and is_id(as_text(value)):
-                return [f"/{_escape_pointer(name)}"]
+                return [f"/{_escape_pointer_part(name)}"]
     texts = ((pointer, value) for pointer, value in walk_values(record) if isinstance(value, str))
     return [pointer for pointer, text in texts if re.fullmatch(_LIKE_AN_ID, text) and not re.match(_DATE, text)]
 
 
-def walk_values(value: JsonValue, prefix: str = "") -> Iterator[tuple[str, JsonValue]]:
-    """Yield the JSON Pointer and the value of each field that is not an object, at any depth. Arrays are values."""
+def walk_values(value: JsonValue, pointer: str = "") -> Iterator[tuple[str, JsonValue]]:
+    """Yield JSON Pointer and value of each field that is no object, at any depth. `pointer` is that of `value`."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from walk_values(inner, f"{prefix}/{_escape_pointer(name)}")
+            yield from walk_values(inner, f"{pointer}/{_escape_pointer_part(name)}")
     else:
-        yield prefix, value
+        yield pointer, value
 
 
 def find_text(document: JsonValue, name: str) -> str | None:
-    """Return the text or number of a field, or None. Case and separators in the field's name do not matter."""
+    """Return the text of the field `name`, or its number as text; else None. Case and separators do not matter."""
     fields = document.items() if isinstance(document, dict) else ()
     return next((as_text(value) for field, value in fields if fold_name(field) == fold_name(name)), None)
 
 
 def find_usual_name(record: JsonValue, field: str, *, noun: str) -> str | None:
-    """Return the JSON Pointer to the usual name under which `find_known_fields` finds `field` (`id`), or None."""
+    """Return the JSON Pointer to the field that `find_known_fields` takes by name as `field` (`id`), or None."""
     names = {"id": _id_names, "status": _status_names}.get(field, lambda _: (field,))(noun)
     fields = record.items() if isinstance(record, dict) else ()
     spelled = {name.casefold(): name for name, value in fields if value is not None}
-    return next((f"/{_escape_pointer(spelled[name])}" for name in names if name in spelled), None)
+    return next((f"/{_escape_pointer_part(spelled[name])}" for name in names if name in spelled), None)
 
 
-def _escape_pointer(name: str) -> str:
+def _escape_pointer_part(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
@@ -269,47 +270,47 @@ def resolve_pointer(document: JsonValue, pointer: str) -> JsonValue:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict):
             value = value.get(key)
-        elif isinstance(value, list) and re.fullmatch(_INDEX, key) and int(key) < len(value):
+        elif isinstance(value, list) and re.fullmatch(_ARRAY_INDEX, key) and int(key) < len(value):
             value = value[int(key)]
         else:
             return None
     return value
 
 
-def _stems(noun: str) -> tuple[str, ...]:
+def _name_stems(noun: str) -> tuple[str, ...]:
     return _TRANSACTION_STEMS if noun == _TRANSACTION else (noun,)
 
 
 def _id_names(noun: str) -> tuple[str, ...]:
-    own = (f"{stem}{ending}" for stem in _stems(noun) for ending in ("id", "_id"))
+    own = (f"{stem}{ending}" for stem in _name_stems(noun) for ending in ("id", "_id"))
     return ("id", *own, "uuid", "guid", "uid", "_id")
 
 
 def _status_names(noun: str) -> tuple[str, ...]:
-    """Return the usual names of a status. `escrow_status` and the like come first: `status` may be of the call."""
-    return (*(f"{stem}{ending}" for stem in _stems(noun) for ending in ("status", "_status")), "status", "state")
+    """Return the usual names of a status. `escrow_status` comes first: `status` may be the status of the call."""
+    return (*(f"{stem}{ending}" for stem in _name_stems(noun) for ending in ("status", "_status")), "status", "state")
 
 
-def _fold_names(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the fields under lower-case names too. If names differ only in case, the lower-case one counts."""
+def _add_folded_names(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the fields, each also under its lower-case name. An existing field with that name is not replaced."""
     return {name.casefold(): value for name, value in record.items()} | record
 
 
-def _find_first(
+def _first_text(
     record: dict[str, JsonValue], names: tuple[str, ...], read: Callable[[JsonValue], str | None]
 ) -> str | None:
     return next((text for name in names if (text := read(record.get(name))) is not None), None)
 
 
 def as_text(value: JsonValue) -> str | None:
-    """Return a text, or a number as it is written; None for anything else, and for an empty text."""
+    """Return a text, or a number as written; None for an empty text and for any other value."""
     if isinstance(value, Number):
         return value.text
     return value if isinstance(value, str) and value else None
 
 
 def unwrap_text(value: JsonValue) -> str | None:
-    """Return the text of a value, of a list's only item, or of an object's `name`; None for anything else."""
+    """Return the text of a value, of a list's only item, or of an object's field `name`; else None."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     return as_text(value.get("name") if isinstance(value, dict) else value)
@@ -328,7 +329,7 @@ def fold_status(text: str) -> str:
 def _find_money(
     amounts: Sequence[JsonValue], currencies: Sequence[JsonValue]
 ) -> tuple[Number | None, str | None, tuple[str, ...]]:
-    """Return the amount and the currency on which all fields agree, and the reasons why one of them is unknown."""
+    """Return the amount, the currency, and the reasons why one is unknown, such as fields that disagree."""
     outer: list[JsonValue] = []
     inner: list[tuple[str, JsonValue]] = []
     for value in amounts:
@@ -336,19 +337,19 @@ def _find_money(
         inner += fields
         if not any(name in ("value", "amount") for name, _ in fields):
             outer.append(value)
-    amount, bad_amount = _find_agreed(
+    amount, bad_amount = _find_agreed_value(
         "amount", [*outer, *(item for name, item in inner if name in ("value", "amount"))], as_amount
     )
-    currency, bad_currency = _find_agreed(
+    currency, bad_currency = _find_agreed_value(
         "currency", [*currencies, *(item for name, item in inner if name == "currency")], as_text
     )
     return amount, currency, (*bad_amount, *bad_currency)
 
 
-def _find_agreed(
+def _find_agreed_value(
     field: str, values: Sequence[JsonValue], read: Callable[[JsonValue], _Value | None]
 ) -> tuple[_Value | None, tuple[str, ...]]:
-    """Return the value on which all non-empty fields agree; None and the reason if one is unreadable or two differ."""
+    """Return the value on which all fields with a value agree; None and the reason if one is bad or two differ."""
     found: dict[object, _Value] = {}
     for value in values:
         if value is None or value in ("", [], {}):
@@ -362,9 +363,9 @@ def _find_agreed(
 
 
 def as_amount(value: JsonValue) -> Number | None:
-    """Return a number, or a text that spells one as JSON does; None for other values, and for too many digits."""
+    """Return a number, or a text that spells a JSON number; None for other values, and for more than 40 digits."""
     # Decimal accepts more spellings than JSON, and this value is printed as a JSON number again.
-    if isinstance(value, str) and re.fullmatch(_AMOUNT, value):
+    if isinstance(value, str) and re.fullmatch(_AMOUNT_TEXT, value):
         with suppress(InvalidOperation):
             value = Number(value)
     if not isinstance(value, Number):
@@ -376,7 +377,7 @@ def as_amount(value: JsonValue) -> Number | None:
 
 
 def read_time(text: str | None) -> datetime | None:
-    """Return a service's timestamp in UTC; None for other texts, and for years that mean an unknown time."""
+    """Return a service's timestamp in UTC; None for a text that is not one, and outside `_PLAUSIBLE_YEARS`."""
     # Without its hyphens, a count of milliseconds such as 1801010112345 would be a day of the year 1801.
     if text is None or not re.match(_DATE, text):
         return None
@@ -385,4 +386,4 @@ def read_time(text: str | None) -> datetime | None:
         found = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    return found if found.year in _YEARS else None
+    return found if found.year in _PLAUSIBLE_YEARS else None

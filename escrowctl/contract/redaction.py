@@ -1,11 +1,11 @@
 """Hide secrets in texts and documents before they are shown, stored or traced.
 
-The API key is known, so it can be found in any encoding. Services echo keys as their encoders spell them
-(`\\u002B`, `\\/`, `&#43;`, `%2b`), gateways quote such replies in other texts, and bodies may be cut short. So a
-text is decoded as far as possible before the search, which takes some 0.3 s for 64 MB and 10 us for one record.
+The API key is known, so the search can find it in any encoding. In a reply, the key may be escaped (`\\u002B`,
+`\\/`, `&#43;`, `%2b`), quoted in another text, or truncated. So a text is decoded as far as possible before the
+search, which takes some 0.3 s for 64 MB and 10 us for one record.
 
-A signing secret is recognised only by its prefix or by its field's name, and INTERFACE.md does not show that name. So
-a webhook's record is stored with hashes in place of all texts that are not known to be harmless.
+A signing secret is recognised only by its prefix or by its field's name, and INTERFACE.md does not show that name.
+So in a stored webhook record, hashes replace all texts that are not known to be harmless.
 """
 
 import hashlib
@@ -17,12 +17,12 @@ from escrowctl.contract.json import JsonValue, Number, fold_name
 
 STARS = "***"
 
-_PREFIX_CHARS = 12
-_WINDOW, _SHORT_WINDOW = 12, 8
+_MAX_PREFIX_CHARS = 12
+_WINDOW_CHARS, _SHORT_WINDOW_CHARS = 12, 8
 _BLOCK = 6
 """Each window of 12 holds a block of 6 that begins at a multiple of 6: these few blocks are searched first."""
 
-_PIECE, _OVERLAP = 1 << 20, 1 << 13
+_PIECE_BYTES, _OVERLAP_BYTES = 1 << 20, 1 << 13
 """Bytes. No encoding of a key is longer than the overlap of two pieces."""
 
 
@@ -63,7 +63,7 @@ _HARMLESS_NAMES = frozenset(
     }
 )
 _SIGNING_NAMES = frozenset({"secret", "signingsecret", "webhooksecret", "signingkey", "whsec", "sharedsecret"})
-_STANDARD_PREFIX = "whsec_"
+_WHSEC_PREFIX = "whsec_"
 """Standard Webhooks, "Signature scheme": a symmetric secret is serialised with this prefix."""
 
 
@@ -78,7 +78,7 @@ _PRIVATE_NAMES = (
 # name is matched only from its beginning, and as one piece.
 _NAME = r"[\w-]++"
 _IS_PRIVATE = rf"(?<![\w-])(?=[\w-]*?(?:{'|'.join(_PRIVATE_NAMES).replace(' ', '[_-]?')}))"
-_SIGNING = r"whsec(?:_|%5[Ff]|&#95;|&#[xX]5[Ff];|&lowbar;|\\u005[Ff])[^\s\"'<>]+"
+_WHSEC_PATTERN = r"whsec(?:_|%5[Ff]|&#95;|&#[xX]5[Ff];|&lowbar;|\\u005[Ff])[^\s\"'<>]+"
 _NAMED_VALUE = rf"""(?i){_IS_PRIVATE}(?:({_NAME}\\*["']\s*:\s*\\*["'])(?:[^"'\\]|\\[^"'])++|({_NAME}=)[^\s"'<>&;]++)"""
 _USERINFO = r"://[^\s/@\"'<>]+@"
 _QUERY_VALUE = r"([?&][\w.~%\[\]-]+=)[^\s\"'<>&#]+"
@@ -114,57 +114,57 @@ class Secret:
 def holds_key(text: str | bytes, key: str) -> bool:
     """Whether a text or a body holds an API key, in any encoding.
 
-    A part of the key after its prefix is enough: 12 consecutive characters, or 8 if fewer than 12 remain. If fewer
-    than 8 remain, the complete key is needed. The prefix ends at the last `_` within the first 12 characters. The
-    search removes invisible characters, the zeros of UTF-16, and up to 12 layers of escapes of JSON, JavaScript,
-    HTML and URLs. In base64 and hexadecimal it finds only the first such part.
+    A part of the key after its prefix is enough: 12 consecutive characters, or 8 if fewer than 12 follow the
+    prefix. If fewer than 8 follow, the complete key is needed. The prefix ends at the last `_` within the first 12
+    characters. The search ignores invisible characters and zeros of UTF-16, and decodes up to 12 layers of escapes
+    of JSON, JavaScript, HTML and URLs. In base64 and hexadecimal, it finds only the part directly after the prefix.
     """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if key.encode() in data:
         return True
-    needles = _needles(key)
+    needles = _key_parts(key)
     # In pieces, because decoding a text takes several times its memory.
-    pieces = (data[start : start + _PIECE + _OVERLAP] for start in range(0, len(data), _PIECE))
-    return any(needles.are_in(piece) for piece in pieces)
+    pieces = (data[start : start + _PIECE_BYTES + _OVERLAP_BYTES] for start in range(0, len(data), _PIECE_BYTES))
+    return any(needles.occur_in(piece) for piece in pieces)
 
 
 def star(text: str, key: str) -> str:
-    """Return a text with stars in place of the API key. A text with the key encoded becomes stars completely."""
-    return _star_short(text, key) if len(text) <= _MAX_CACHED_CHARS else _star(text, key)
+    """Return a text with stars in place of the API key; only stars if the text has the key in an encoded form."""
+    return _star_cached(text, key) if len(text) <= _MAX_CACHED_CHARS else _star_uncached(text, key)
 
 
-def _star(text: str, key: str) -> str:
+def _star_uncached(text: str, key: str) -> str:
     text = text.replace(key, STARS)
     return STARS if holds_key(text, key) else text
 
 
-_star_short = lru_cache(maxsize=256)(_star)
+_star_cached = lru_cache(maxsize=256)(_star_uncached)
 """Cached, because replies repeat the same names and values of headers."""
 
 
 def star_possible_key(value: str) -> str:
-    """Return a typed value for a message: stars if it could be an API key, else the value.
+    """Return a typed value for a message; return stars if the value could be an API key.
 
-    A key typed in the wrong place is not a known key. So each value of 16 or more visible characters with letters
-    and digits could be one, unless it begins like a path or is a host.
+    A key typed in the wrong place is not known. So each value of 16 or more visible characters with letters and
+    digits could be a key, unless the value begins like a path or is a host.
     """
     return STARS if re.fullmatch(_COULD_BE_A_KEY, value) and not re.fullmatch(_HOST, value) else value
 
 
-class _Needles:
-    """The texts that are searched for in a decoded text to find one key."""
+class _KeyParts:
+    """The parts of an API key that `holds_key` searches for."""
 
     def __init__(self, key: str) -> None:
-        rest = key[key[:_PREFIX_CHARS].rfind("_") + 1 :]
-        size = _WINDOW if len(rest) >= _WINDOW else _SHORT_WINDOW
+        rest = key[key[:_MAX_PREFIX_CHARS].rfind("_") + 1 :]
+        size = _WINDOW_CHARS if len(rest) >= _WINDOW_CHARS else _SHORT_WINDOW_CHARS
         windows = _cut_windows(rest, size, 1) or [key]
-        self.windows = _decode_all(windows)
-        self.blocks = _decode_all(_cut_windows(rest, _BLOCK, _BLOCK)) if size == _WINDOW else self.windows
-        self.coded = _encode_start(windows[0].encode())
+        self.windows = _decode_fully(windows)
+        self.blocks = _decode_fully(_cut_windows(rest, _BLOCK, _BLOCK)) if size == _WINDOW_CHARS else self.windows
+        self.coded = _encode_key_start(windows[0].encode())
 
-    def are_in(self, data: bytes) -> bool:
-        """Whether a text holds one of the needles, in any layer."""
-        for layer, text in enumerate(_layers(data)):
+    def occur_in(self, data: bytes) -> bool:
+        """Whether one of the parts is in a text, after any number of decodings."""
+        for layer, text in enumerate(_decode_layers(data)):
             bare = text.translate(None, _IGNORED_BYTES)
             if layer == _MAX_LAYERS or any(coded in bare for coded in self.coded):
                 return True
@@ -173,20 +173,22 @@ class _Needles:
         return False
 
 
-_needles = lru_cache(maxsize=16)(_Needles)
+_key_parts = lru_cache(maxsize=16)(_KeyParts)
 
 
 def _cut_windows(text: str, size: int, step: int) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text) - size + 1, step)]
 
 
-def _decode_all(texts: list[str]) -> frozenset[bytes]:
+def _decode_fully(texts: list[str]) -> frozenset[bytes]:
     """Return each text after its last decoding. A text that decodes to nothing is returned unchanged."""
-    return frozenset([*_layers(text.encode())][-1].translate(None, _IGNORED_BYTES) or text.encode() for text in texts)
+    return frozenset(
+        [*_decode_layers(text.encode())][-1].translate(None, _IGNORED_BYTES) or text.encode() for text in texts
+    )
 
 
-def _encode_start(start: bytes) -> frozenset[bytes]:
-    """Return a key's beginning in hexadecimal, and in base64 at each of the three offsets in a group."""
+def _encode_key_start(start: bytes) -> frozenset[bytes]:
+    """Return a key's beginning (`start`) in hexadecimal, and in base64 at each of the three possible offsets."""
     from base64 import b64encode  # noqa: PLC0415 - not needed without a key
 
     found = {start.hex().encode(), start.hex().upper().encode()}
@@ -197,11 +199,11 @@ def _encode_start(start: bytes) -> frozenset[bytes]:
     return frozenset(found)
 
 
-def _layers(data: bytes) -> Iterator[bytes]:
-    """Yield a text without its invisible characters, then the result of each of up to 12 decodings.
+def _decode_layers(data: bytes) -> Iterator[bytes]:
+    """Yield a text without its invisible bytes, then the text after each decoding, up to 12 times.
 
-    Only visible ASCII and blanks stay: this also drops the zeros of UTF-16 and a byte order mark. It ends when a
-    decoding changes nothing.
+    Only visible ASCII and blanks stay, so zeros of UTF-16 and a byte order mark are dropped. The iterator ends when
+    a decoding changes nothing.
     """
     data = data.translate(None, _INVISIBLE_BYTES)
     yield data
@@ -239,7 +241,7 @@ def _list_entities() -> dict[bytes, bytes]:
 
 
 def star_value(value: JsonValue, key: str) -> JsonValue:
-    """Return a document with stars for an API key in each of its texts, names and numbers."""
+    """Return a JSON document with stars in place of an API key, in texts, in names and in numbers."""
     match value:
         case str():
             return star(value, key)
@@ -254,27 +256,21 @@ def star_value(value: JsonValue, key: str) -> JsonValue:
 
 
 def hide_secrets(text: str) -> str:
-    """Return a text with stars for signing secrets, and for values whose names look like those of secrets."""
-    text = re.sub(_SIGNING, STARS, text) if "whsec" in text else text
+    """Return a text with stars in place of signing secrets and of values with private names (`password=...`)."""
+    text = re.sub(_WHSEC_PATTERN, STARS, text) if "whsec" in text else text
     # Without one of these there is nothing to find: most texts of most replies.
     return re.sub(_NAMED_VALUE, rf"\1\2{STARS}", text) if any(mark in text for mark in "=\"'") else text
 
 
 def hide_in_text(text: str) -> str:
-    """Return a text with stars for all that may be secret in it.
-
-    These are the secrets that `hide_secrets` hides, and the user, the password and the values of the query in URLs.
-    """
+    """Return a text after `hide_secrets`, with stars also in place of user, password and query values in URLs."""
     text = hide_secrets(text)
     text = re.sub(_QUERY_VALUE, rf"\1{STARS}", text) if "=" in text else text
     return re.sub(_USERINFO, f"://{STARS}@", text) if "://" in text else text
 
 
 def hide_values(value: JsonValue) -> JsonValue:
-    """Return a document with stars for values whose names look like those of secrets.
-
-    All other texts pass through `hide_in_text`.
-    """
+    """Return a document with stars for values whose names are private. `hide_in_text` changes all other texts."""
     return _replace_leaves(
         value,
         "",
@@ -283,7 +279,7 @@ def hide_values(value: JsonValue) -> JsonValue:
 
 
 def hash_values(value: JsonValue) -> JsonValue:
-    """Return a document with hashes, as in `redact`, for values whose names look like those of secrets.
+    """Return a document with hashes, as in `redact`, for values whose names are private (`is_private`).
 
     A document without such names stays equal. A value that is a hash already is hashed again.
     """
@@ -291,7 +287,7 @@ def hash_values(value: JsonValue) -> JsonValue:
 
 
 def _replace_leaves(value: JsonValue, name: str, replace: Callable[[str, str | Number], JsonValue]) -> JsonValue:
-    """Return a document with `replace(name, leaf)` in place of each text and number. `name` is its field's name."""
+    """Return a document with `replace(name, leaf)` in place of texts and numbers. `name` is the name of a field."""
     match value:
         case dict():
             return {key: _replace_leaves(item, key, replace) for key, item in value.items()}
@@ -305,24 +301,24 @@ def _replace_leaves(value: JsonValue, name: str, replace: Callable[[str, str | N
 
 @lru_cache(maxsize=256)
 def is_private(name: str) -> bool:
-    """Whether the name of a field looks like that of a secret."""
+    """Whether the name of a field says that its value is a secret, such as `password` or `api_key`."""
     bare = fold_name(name)
     return any(word.replace(" ", "") in bare for word in _PRIVATE_NAMES)
 
 
 def redact(value: JsonValue, *, harmless: frozenset[str] = frozenset()) -> JsonValue:
-    """Return a document with a hash, `sha256:` and 32 hexadecimal digits, for each text not known to be harmless.
+    """Return a document with a hash (`sha256:` and 32 hexadecimal digits) for each text not known to be harmless.
 
     Names, numbers, true, false and null stay. Equal documents stay equal, and different ones stay different.
-    `harmless` has more names of fields whose texts are harmless.
+    `harmless` has further names of fields whose texts are harmless.
     """
     known = _HARMLESS_NAMES | {name.casefold() for name in harmless}
-    return _replace_leaves(value, "", lambda name, leaf: _hash_value(leaf) if _is_unknown(name, leaf, known) else leaf)
+    return _replace_leaves(value, "", lambda name, leaf: _hash_value(leaf) if _is_suspect(name, leaf, known) else leaf)
 
 
-def hide_unknown(value: JsonValue) -> JsonValue:
+def hide_unknown_texts(value: JsonValue) -> JsonValue:
     """Return a document with stars for each text that is not known to be harmless."""
-    return _replace_leaves(value, "", lambda name, leaf: STARS if _is_unknown(name, leaf, _HARMLESS_NAMES) else leaf)
+    return _replace_leaves(value, "", lambda name, leaf: STARS if _is_suspect(name, leaf, _HARMLESS_NAMES) else leaf)
 
 
 def may_hold_secret(value: JsonValue, *, harmless: frozenset[str] = frozenset()) -> bool:
@@ -331,18 +327,18 @@ def may_hold_secret(value: JsonValue, *, harmless: frozenset[str] = frozenset())
 
 
 def find_secret(value: JsonValue) -> str | None:
-    """Return the signing secret in a webhook's record, by a usual name or Standard Webhooks' prefix; or None."""
+    """Return the signing secret in a webhook's record, by a usual name or by the prefix `whsec_`; else None."""
     if isinstance(value, dict):
         for name, item in value.items():
             is_named = fold_name(name) in _SIGNING_NAMES
-            if isinstance(item, str) and item and (is_named or item.startswith(_STANDARD_PREFIX)):
+            if isinstance(item, str) and item and (is_named or item.startswith(_WHSEC_PREFIX)):
                 return item
     children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return next((found for child in children if (found := find_secret(child))), None)
 
 
-def _is_unknown(name: str, value: str | Number, harmless: frozenset[str]) -> bool:
-    return isinstance(value, str) and (name.casefold() not in harmless or bool(re.search(_SIGNING, value)))
+def _is_suspect(name: str, value: str | Number, harmless: frozenset[str]) -> bool:
+    return isinstance(value, str) and (name.casefold() not in harmless or bool(re.search(_WHSEC_PATTERN, value)))
 
 
 def _hash_value(value: str | Number) -> str:

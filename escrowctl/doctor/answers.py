@@ -15,13 +15,13 @@ from escrowctl.contract.operations import API_PREFIXES, LIST_TRANSACTIONS, LIST_
 from escrowctl.doctor.finding import Finding, Verdict
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
 
-_MAX_CLOCK_SECONDS = 60
-_ABSENT_STATUSES = frozenset({404, 405, 410})
+_MAX_CLOCK_SKEW_SECONDS = 60
+_NO_API_STATUSES = frozenset({404, 405, 410})
 _DENIED_CODES = (ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN)
 
 
 class Probe(NamedTuple):
-    """The result of one request for a list. `error` is None if it succeeded. `at` is this machine's time."""
+    """The result of one request for a list. `error` is None if it succeeded. `at` is the time of the result."""
 
     path: str
     exchange: Exchange | None
@@ -36,7 +36,7 @@ class Probe(NamedTuple):
     @property
     def has_no_api(self) -> bool:
         """Whether the answer shows that the service has no API under this path."""
-        return self._is_not_json or self.status in _ABSENT_STATUSES or self.status in REDIRECTS
+        return self._is_not_json or self.status in _NO_API_STATUSES or self.status in REDIRECTS
 
     @property
     def _is_not_json(self) -> bool:
@@ -46,7 +46,7 @@ class Probe(NamedTuple):
         return f"GET {self.path} {self.status or 'without a reply'}{', but not JSON' if self._is_not_json else ''}"
 
 
-Ask = Callable[[Service, Operation], Probe]
+SendProbe = Callable[[Service, Operation], Probe]
 
 
 def request_list(
@@ -55,7 +55,7 @@ def request_list(
     service: Service,
     operation: Operation,
 ) -> Probe:
-    """Request a list. The probe has no exchange if the connection could not be set up."""
+    """Request a list and return the result. Its `exchange` is None if no reader could be opened."""
     exchange = error = None
     try:
         with open_reader(service) as reader:
@@ -68,39 +68,40 @@ def request_list(
     return Probe(f"{service.api_prefix}{operation.path}", exchange, error, now())
 
 
-def check_access(service: Service, probe: Probe, ask_again: Ask) -> tuple[Finding, str | None]:
-    """Check whether the service accepts the key. If only another API prefix works, return that too, else None.
+def check_access(service: Service, probe: Probe, send_probe: SendProbe) -> tuple[Finding, str | None]:
+    """Return (finding, None), or (finding, prefix) if the key works only with an API prefix that is not configured.
 
-    `probe` is the result for the list of webhooks. `ask_again` sends further requests.
+    `probe` is the result of a request for the list of webhooks. `send_probe` sends further requests.
     """
     error = probe.error
     if error is None:
         return Finding("access", Verdict.OK, str(probe)), None
     if probe.has_no_api:
-        return _check_other_prefixes(service, probe, ask_again)
+        return _try_api_prefixes(service, probe, send_probe)
     if error.code is ErrorCode.FORBIDDEN:
-        other = ask_again(service, LIST_TRANSACTIONS)
-        if other.error is None:
-            return Finding("access", Verdict.WARNING, f"{probe}; {other}: the key has no right to list webhooks"), None
+        transactions = send_probe(service, LIST_TRANSACTIONS)
+        if transactions.error is None:
+            found = f"{probe}; {transactions}: the key has no right to list webhooks"
+            return Finding("access", Verdict.WARNING, found), None
     hints = error.hints
     if error.code in _DENIED_CODES and service.profile is not None:
         hints = (command(f"auth login -p {service.profile}", "to store another key", bare=True),)
     return Finding("access", Verdict.FAILED, error.message, hints), None
 
 
-def _check_other_prefixes(service: Service, probe: Probe, ask_again: Ask) -> tuple[Finding, str | None]:
+def _try_api_prefixes(service: Service, probe: Probe, send_probe: SendProbe) -> tuple[Finding, str | None]:
     assert probe.error is not None, "the path is absent"
     for prefix in API_PREFIXES:
         if prefix == service.api_prefix or ends_with_prefix(service.origin, prefix):
             continue
-        other = ask_again(service._replace(api_prefix=prefix), LIST_WEBHOOKS)
+        other = send_probe(service._replace(api_prefix=prefix), LIST_WEBHOOKS)
         if other.error is None or other.error.code in _DENIED_CODES:
-            finding = Finding("access", Verdict.FAILED, f"{probe}; {other}", (_hint_at_prefix(service, prefix),))
+            finding = Finding("access", Verdict.FAILED, f"{probe}; {other}", (_hint_to_set_prefix(service, prefix),))
             return finding, prefix if other.error is None else None
     return Finding("access", Verdict.FAILED, probe.error.message, (advise_connection(service, ""),)), None
 
 
-def _hint_at_prefix(service: Service, prefix: str) -> Hint:
+def _hint_to_set_prefix(service: Service, prefix: str) -> Hint:
     if service.profile is not None:
         return command(f"config set api_prefix {prefix}")
     line = f"auth login --base-url {service.origin.base_url} --api-prefix {prefix}"
@@ -108,16 +109,16 @@ def _hint_at_prefix(service: Service, prefix: str) -> Hint:
 
 
 def check_clock(probe: Probe) -> Finding:
-    """Compare this machine's clock with the Date header of an answer (RFC 9110 section 6.6.1)."""
+    """Compare this machine's clock with the Date header of the answer (RFC 9110 section 6.6.1)."""
     answer = probe.exchange.answer if probe.exchange else None
     date = parse_date(answer.find_header("Date") or "") if answer else None
     if answer is None or date is None:
         return Finding("clock", Verdict.SKIPPED, "the service sent no date")
     if (answer.find_header("Age") or "0").strip("0"):
         return Finding("clock", Verdict.SKIPPED, "a cache answered in place of the service")
-    seconds = round((probe.at - date).total_seconds())
-    if abs(seconds) <= _MAX_CLOCK_SECONDS:
-        return Finding("clock", Verdict.OK, f"within {_MAX_CLOCK_SECONDS} s of the service's clock")
-    direction = "ahead of" if seconds > 0 else "behind"
-    found = f"{abs(seconds)} s {direction} the service's clock ({date:%Y-%m-%d %H:%M:%S} UTC)"
+    ahead = round((probe.at - date).total_seconds())
+    seconds, direction = abs(ahead), "ahead of" if ahead > 0 else "behind"
+    if seconds <= _MAX_CLOCK_SKEW_SECONDS:
+        return Finding("clock", Verdict.OK, f"within {_MAX_CLOCK_SKEW_SECONDS} s of the service's clock")
+    found = f"{seconds} s {direction} the service's clock ({date:%Y-%m-%d %H:%M:%S} UTC)"
     return Finding("clock", Verdict.WARNING, found, (Hint("timedatectl status", "if this machine's clock is wrong"),))

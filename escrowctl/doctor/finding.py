@@ -1,4 +1,4 @@
-"""The result of one check."""
+"""Findings: what the checks of `escrowctl doctor` return."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -7,10 +7,9 @@ from escrowctl.errors import EscrowctlError, Hint
 
 
 class Verdict(StrEnum):
-    """The result of a check.
+    """How a check ended.
 
-    `FOUND`: the profile can store the value that was found. `UNCLEAR`: the operator must decide. `SKIPPED`: it could
-    not be checked, or there was nothing to check.
+    `FOUND`: a value was found. `UNCLEAR`: the operator must choose it. `SKIPPED`: impossible or not needed.
     """
 
     OK = "ok"
@@ -31,5 +30,5 @@ class Finding(NamedTuple):
 
 
 def make_failure(name: str, error: EscrowctlError) -> Finding:
-    """Return the finding of a check that failed with this error."""
+    """Return the finding of the check `name`, which `error` ended."""
     return Finding(name, Verdict.FAILED, error.message, error.hints)

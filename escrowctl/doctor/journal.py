@@ -11,39 +11,39 @@ from escrowctl.journal.sqlite.mounts import find_unshared_locks
 from escrowctl.journal.storage import head_of
 from escrowctl.journal.verification import verify
 
-_PAGE = 500
-_MAX_NAMES = 5
-_CHAIN_SECONDS = 0.5
+_PAGE_SIZE = 500
+_MAX_SHOWN_NAMES = 5
+_MAX_CHAIN_SECONDS = 0.5
 """The time limit for checking the chain of records. The data derived from them takes nine times as long."""
 
 
-def check_journal(journal: Journal, clock: Callable[[], float]) -> Iterator[Finding]:
-    """Verify the journal, and count the writes with an unknown outcome.
+def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[Finding]:
+    """Verify the journal, then count the writes with an unknown outcome. A failed verification ends the check.
 
-    If that would take more than five seconds, only the first records are verified.
-    Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
+    Verifying stops after about five seconds: the later records are not verified.
+    Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` if the journal is incomplete.
     """
     journal.require_complete()
-    verified = _verify_journal(journal, clock)
+    verified = _verify_journal(journal, monotonic)
     yield verified
     if verified.verdict is Verdict.FAILED:
         return
-    names = [entry.name for entry in journal.select_all(Selection(_PAGE, states=(State.UNKNOWN,)))]
+    names = [entry.name for entry in journal.select_all(Selection(_PAGE_SIZE, states=(State.UNKNOWN,)))]
     if not names:
         yield Finding("unknown", Verdict.OK, "no write has an unknown outcome")
         return
-    more = ", ..." if len(names) > _MAX_NAMES else ""
-    count = f"writes with an unknown outcome: {len(names)} ({', '.join(names[:_MAX_NAMES])}{more})"
+    more = ", ..." if len(names) > _MAX_SHOWN_NAMES else ""
+    count = f"writes with an unknown outcome: {len(names)} ({', '.join(names[:_MAX_SHOWN_NAMES])}{more})"
     yield Finding("unknown", Verdict.WARNING, count, (command("journal list --unknown", bare=True),))
 
 
-def _verify_journal(journal: Journal, clock: Callable[[], float]) -> Finding:
+def _verify_journal(journal: Journal, monotonic: Callable[[], float]) -> Finding:
     storage = journal.storage
     if not storage.exists:
         return Finding("journal", Verdict.SKIPPED, f"there is no {storage.location}: the first write creates it")
-    end = clock() + _CHAIN_SECONDS
-    found = verify(storage, is_time_over=lambda: clock() > end)
-    hints = (command("journal verify", "to verify it all", bare=True),) if found.problem or found.is_partial else ()
+    end = monotonic() + _MAX_CHAIN_SECONDS
+    found = verify(storage, is_time_over=lambda: monotonic() > end)
+    hints = (command("journal verify", "to check all records", bare=True),) if found.problem or found.is_partial else ()
     if found.problem is not None:
         return Finding("journal", Verdict.FAILED, f"{storage.location}: {found.problem}", hints)
     extent = f"the first {found.records} are verified" if found.is_partial else "verified"

@@ -15,21 +15,21 @@ from escrowctl.doctor.finding import Finding, Verdict
 from escrowctl.errors import Hint
 
 _DNS_SECONDS = 10.0
-_MIN_DAYS_LEFT = 14
-_MAX_ADDRESSES = 3
+_MIN_CERTIFICATE_DAYS = 14
+_MAX_SHOWN_ADDRESSES = 3
 
 
 def check_proxy(origin: Origin, environ: Mapping[str, str]) -> Finding:
-    """Report the proxy for requests to `origin`. Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a bad one."""
-    proxy, name = find_proxy(origin, environ), find_proxy_variable(environ)
+    """Report the proxy for requests to `origin`. Raises `ErrorCode.BAD_CONFIG` if the proxy's URL is invalid."""
+    proxy, variable = find_proxy(origin, environ), find_proxy_variable(environ)
     if proxy is not None:
-        return Finding("proxy", Verdict.OK, f"{hide_userinfo(proxy)} (from {name})")
-    why = f"; {name} does not apply: {origin.host} is loopback or in NO_PROXY" if name else ""
+        return Finding("proxy", Verdict.OK, f"{hide_userinfo(proxy)} (from {variable})")
+    why = f"; {variable} does not apply: {origin.host} is loopback or in NO_PROXY" if variable else ""
     return Finding("proxy", Verdict.OK, f"none{why}")
 
 
 def check_host_name(service: Service, *, monotonic: Callable[[], float]) -> Finding:
-    """Check that the first host to connect to, the proxy or else the service, has an IP address."""
+    """Check that the proxy's host name, or without a proxy the service's, resolves to IP addresses."""
     proxy = service.network.proxy
     host = (urlsplit(proxy).hostname if proxy else None) or service.origin.host
     with suppress(ValueError):
@@ -39,15 +39,15 @@ def check_host_name(service: Service, *, monotonic: Callable[[], float]) -> Find
     except OSError as error:
         hint = Hint(f"getent hosts {shlex.quote(host)}", "check the name, and the DNS servers of this machine")
         return Finding("dns", Verdict.FAILED, f"{host}: {error.strerror or error}", (hint,))
-    more = ", ..." if len(addresses) > _MAX_ADDRESSES else ""
-    whose = " (the proxy; it resolves the name of the service)" if proxy else ""
-    return Finding("dns", Verdict.OK, f"{host}: {', '.join(addresses[:_MAX_ADDRESSES])}{more}{whose}")
+    more = ", ..." if len(addresses) > _MAX_SHOWN_ADDRESSES else ""
+    proxy_note = " (the proxy; it resolves the name of the service)" if proxy else ""
+    return Finding("dns", Verdict.OK, f"{host}: {', '.join(addresses[:_MAX_SHOWN_ADDRESSES])}{more}{proxy_note}")
 
 
 def check_connection(
     exchange: Exchange, service: Service, *, hints: tuple[Hint, ...], now: datetime
 ) -> Iterator[Finding]:
-    """Check the TCP and TLS connection of a request, until the first failure, which gets the `hints`."""
+    """Yield findings on TCP, then on TLS, of one request. The first failure is the last finding, with `hints`."""
     peer, proxy = exchange.peer, exchange.proxy
     reason = f"{(exchange.fault or Fault.BROKEN_OFF).value}{f' ({exchange.detail})' if exchange.detail else ''}"
     if peer is None:
@@ -65,6 +65,6 @@ def check_connection(
         yield Finding("tls", Verdict.FAILED, reason, hints)
     else:
         days = (peer.tls.ends - now).days
-        verdict = Verdict.OK if days >= _MIN_DAYS_LEFT else Verdict.WARNING
+        verdict = Verdict.OK if days >= _MIN_CERTIFICATE_DAYS else Verdict.WARNING
         until = f"valid until {peer.tls.ends:%Y-%m-%d} ({days} days)"
         yield Finding("tls", verdict, f"{peer.tls.version}, certificate by {peer.tls.issuer}, {until}")

@@ -35,24 +35,24 @@ _NAME_PATTERNS = {
 }
 """Maps a field to a pattern. It matches the last part of JSON Pointers that may lead to the field."""
 
-_OTHER_AMOUNTS = re.compile(r"fee|tax|vat|commission|discount|refund|rate|percent|limit|balance", re.IGNORECASE)
+_NON_ESCROW_AMOUNTS = re.compile(r"fee|tax|vat|commission|discount|refund|rate|percent|limit|balance", re.IGNORECASE)
 """Matches JSON Pointers to amounts and currencies that are not those of the escrow itself."""
 
-_MAX_SHOWN = 3
-_MAX_CHARS = 60
+_MAX_SHOWN_CANDIDATES = 3
+_MAX_VALUE_CHARS = 60
 
 
 class SentMoney(NamedTuple):
-    """The money that a create sent for the escrow, and the name of its journal entry."""
+    """The money that a create sent. `entry` is the name of the create's journal entry."""
 
     entry: str
     money: Money
 
 
-def find_sent_money(entries: Sequence[Entry], names: Sequence[str]) -> SentMoney | None:
-    """Return the money in the done creates of an escrow; None if no entry has it, or if entries differ.
+def find_sent_money(entries: Sequence[Entry], service_names: Sequence[str]) -> SentMoney | None:
+    """Return the money with which an escrow was created; None if no entry has it, or if the entries differ.
 
-    `entries` are the writes that created the escrow. `names` are those of its service.
+    `entries` are the entries of the escrow. Only done creates at a service with one of `service_names` count.
     """
     own = [
         SentMoney(entry.name, entry.intent.money)
@@ -60,13 +60,13 @@ def find_sent_money(entries: Sequence[Entry], names: Sequence[str]) -> SentMoney
         if entry.intent.operation == CREATE_TRANSACTION.name
         and entry.state is State.DONE
         and entry.intent.money is not None
-        and entry.intent.is_known_as(names)
+        and entry.intent.is_known_as(service_names)
     ]
     return own[0] if len({one.money for one in own}) == 1 else None
 
 
 class RecordCheck:
-    """The checks of one record, read by its id. `found_pointers` maps a field to its certain JSON Pointer."""
+    """Checks the fields of one record. `found_pointers` maps a field to the only JSON Pointer that fits it."""
 
     def __init__(self, record: Record, resource_id: str, pointers: Pointers, sent: SentMoney | None) -> None:
         self._document = record.document
@@ -76,7 +76,7 @@ class RecordCheck:
         self.found_pointers: dict[str, str] = {}
 
     def check(self, field: str) -> Finding:
-        """Check one of `FIELDS`. Check them in order: the id decides which part of the reply is the record."""
+        """Check one of `FIELDS`. The id must be the first: it decides which part of the reply is the record."""
         record, pointer, expected = self._read_record(), getattr(self._pointers, field), self._find_expected(field)
         if (value := getattr(record.known, field)) is not None:
             return self._compare(field, value)
@@ -87,36 +87,36 @@ class RecordCheck:
             return Finding(field, Verdict.FAILED, message, _hint_to_store(field, candidates) or (unset,))
         # Only a candidate with a fitting name gets a command. An id may have any name: it is known by its value.
         fitting = [one for one in candidates if field == "id" or _NAME_PATTERNS[field].search(one)]
-        shown = " or ".join(self._describe_candidate(one) for one in candidates[:_MAX_SHOWN])
+        shown = " or ".join(self._describe_candidate(one) for one in candidates[:_MAX_SHOWN_CANDIDATES])
         if expected is not None and len(candidates) == 1 and fitting:
             self.found_pointers[field] = candidates[0]
             source = f"as sent ({self._sent.entry})" if self._sent and field != "id" else "the requested id"
             return Finding(field, Verdict.FOUND, f"{shown}, {source}", _hint_to_store(field, candidates))
         if not candidates:
             shown = f"no field looks like the {field}" if expected is None else f"no field has the value {expected}"
-        look = command(f"api GET {GET_TRANSACTION.fill_path(self._id)}", "to see the complete reply")
+        get_reply = command(f"api GET {GET_TRANSACTION.fill_path(self._id)}", "to see the complete reply")
         is_another_reply = field == "id" and not candidates and explain_unreadable(self._id, record) is not None
         verdict = Verdict.FAILED if is_another_reply else Verdict.UNCLEAR
-        return Finding(field, verdict, shown, _hint_to_store(field, fitting, f"if it is the {field}") or (look,))
+        return Finding(field, verdict, shown, _hint_to_store(field, fitting, f"if it is the {field}") or (get_reply,))
 
     def _compare(self, field: str, value: object) -> Finding:
-        """Compare the value of a field that was found with the expected value, if that is known."""
+        """Compare the value in a field with the expected value. Without an expected value, the finding is `OK`."""
         record, expected = self._read_record(), self._find_expected(field)
         place = getattr(self._pointers, field) or find_usual_name(record.value, field, noun=_NOUN) or "in the amount:"
-        shown = f"{place} {_shorten(str(value))}"
+        found = f"{place} {_shorten(str(value))}"
         if field == "id":
             if not has_other_id(self._id, record.known):
-                return Finding(field, Verdict.OK, shown)
+                return Finding(field, Verdict.OK, found)
             hints = _hint_to_store(field, self._find_candidates(field))
-            return Finding(field, Verdict.FAILED, f"{shown}, but {self._id} was requested", hints)
+            return Finding(field, Verdict.FAILED, f"{found}, but {self._id} was requested", hints)
         if expected is None or self._sent is None:
-            return Finding(field, Verdict.OK, shown)
+            return Finding(field, Verdict.OK, found)
         if value == expected:
-            return Finding(field, Verdict.OK, f"{shown}, as sent ({self._sent.entry})")
-        return Finding(field, Verdict.WARNING, f"{shown}, but {expected} was sent ({self._sent.entry})")
+            return Finding(field, Verdict.OK, f"{found}, as sent ({self._sent.entry})")
+        return Finding(field, Verdict.WARNING, f"{found}, but {expected} was sent ({self._sent.entry})")
 
-    def _read_record(self, **changed: str) -> Record:
-        pointers = self._pointers._replace(**self.found_pointers)._replace(**changed)
+    def _read_record(self, **changed_pointers: str) -> Record:
+        pointers = self._pointers._replace(**self.found_pointers)._replace(**changed_pointers)
         return make_record(self._document, pointers=pointers, noun=_NOUN)
 
     def _find_expected(self, field: str) -> object:
@@ -126,7 +126,7 @@ class RecordCheck:
         return getattr(self._sent.money, field, None) if self._sent else None
 
     def _find_candidates(self, field: str) -> list[str]:
-        """Return the JSON Pointers that may lead to the field in the record, or if none in the complete reply."""
+        """Return the JSON Pointers to possible values of the field in the record; if none, in the reply."""
         expected = self._find_expected(field)
         for place in (self._read_record().value, self._document):
             found = [
@@ -142,10 +142,10 @@ class RecordCheck:
         return []
 
     def _may_hold_field(self, field: str, pointer: str, value: JsonValue) -> bool:
-        """Whether the value at a pointer may be the value of the field."""
+        """Whether `value`, found at `pointer`, may be the value of the field."""
         expected = self._find_expected(field)
         known = as_amount(value) if field == "amount" else as_text(value)
-        if field in ("amount", "currency") and _OTHER_AMOUNTS.search(pointer):
+        if field in ("amount", "currency") and _NON_ESCROW_AMOUNTS.search(pointer):
             return False
         if expected is not None:
             return known == expected
@@ -164,4 +164,4 @@ def _hint_to_store(field: str, candidates: Sequence[str], label: str = "") -> tu
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}..."
+    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}..."

@@ -1,4 +1,4 @@
-"""The account that sends a write. An earlier write counts as done only for its own account."""
+"""The account that sends a write. An earlier write counts as done only for the account that sent it."""
 
 import hashlib
 import os
@@ -12,10 +12,10 @@ _DIGEST_CHARS = 8
 
 
 class Account:
-    """An account at a service, as far as the journal knows it.
+    """An account at a service, as far as it is known here.
 
     `name` is the setting `account` of the profile. `fingerprint` is a salted hash of the API key: `SALT:DIGEST`,
-    both hexadecimal. `key` is the API key itself, set only for this run's account. It is never stored.
+    both hexadecimal. `key` is the API key itself. Only the current command's account has it; it is never stored.
     """
 
     def __init__(self, name: str | None = None, fingerprint: str | None = None, *, key: Secret | None = None) -> None:
@@ -38,7 +38,7 @@ class Account:
         return Account(self.name, _fingerprint(salt, self.key) if self.key else self.fingerprint)
 
     def is_same(self, earlier: "Account") -> bool:
-        """Whether an earlier write's account is certainly this one: it has the same key or the same name."""
+        """Whether `earlier`, the account of an earlier write, is certainly this account: same key or same name."""
         if self.key is not None and earlier.fingerprint is not None:
             salt = earlier.fingerprint.partition(":")[0]
             if _fingerprint(salt, self.key) == earlier.fingerprint:
@@ -46,10 +46,7 @@ class Account:
         return self.name is not None and self.name == earlier.name
 
     def is_other(self, earlier: "Account") -> bool:
-        """Whether an earlier write's account is certainly another one: both have a name, and the names differ.
-
-        If both have the same API key, they are one account, even under two names.
-        """
+        """Whether `earlier` is certainly a different account: the names are known and differ, and no key matches."""
         return None not in (self.name, earlier.name) and not self.is_same(earlier)
 
 

@@ -3,8 +3,8 @@
 With a cap of 100 EUR, a create of 60 EUR that is done and one of 30 EUR that is unknown leave 10 EUR. If the
 second one is later found to be refused, 40 EUR are left.
 
-A commit that changes the counted amount of a write also changes its total. So a check takes the same time
-in a journal of any size.
+A commit that changes the counted amount of a write also updates the running total. So a check of the caps takes
+the same time in a journal of any size.
 """
 
 from decimal import ROUND_UP, Decimal, localcontext
@@ -32,26 +32,26 @@ def check_caps(
     """Raise `ErrorCode.CAPPED` if a write would bring the sum of its day above a cap.
 
     Call it inside the commit that records the write, so that two processes cannot use the same remaining amount.
-    `earlier` is the entry whose next attempt this is: its amount counts as often as it may have been applied.
-    `is_resend`: an operator requested this attempt. The decision is recorded after this check.
+    `earlier` is the entry that gets a further attempt (None: the write is new). The entry's amount counts as often as
+    it may have been applied. `is_resend`: an operator requested this attempt; the decision is not recorded yet.
     """
     money, today, verb, profile = intent.money, now[:10], intent.verb, intent.profile
     if money is None:
-        raise _capped(intent, f"the profile {profile} has caps, so a {verb} without a known amount is refused.")
+        raise _cap_error(intent, f"the profile {profile} has caps, so a {verb} without a known amount is refused.")
     if money.amount <= 0:
-        raise _capped(intent, f"the profile {profile} has caps, so the amount must be above zero, not {money}.")
+        raise _cap_error(intent, f"the profile {profile} has caps, so the amount must be above zero, not {money}.")
     if (currency := money.currency) not in caps:
-        raise _capped(intent, f"the profile {profile} has caps, but none for {currency}, so {currency} is refused.")
+        raise _cap_error(intent, f"the profile {profile} has caps, but no cap for {currency}: this {verb} is refused.")
 
-    def read_amounts(currency: str) -> list[Decimal]:
+    def read_day_amounts(currency: str) -> list[Decimal]:
         totals = transaction.read_totals(intent.operation, currency, since=today)
         return [amount for key, amount in totals.items() if {*intent.service_names} & {key.service, key.site}]
 
-    spent, unknown = read_amounts(currency), read_amounts(_NO_CURRENCY)
+    spent, unknown = read_day_amounts(currency), read_day_amounts(_NO_CURRENCY)
     if earlier is not None and earlier.counted_on >= today:
-        (unknown if earlier.intent.money is None else spent).append(-count_in_total(earlier))
+        (unknown if earlier.intent.money is None else spent).append(-amount_in_total(earlier))
     if sum_exactly(unknown):
-        raise _capped(
+        raise _cap_error(
             intent,
             f"the profile {profile} has caps, but an earlier {verb} since {today} (UTC) has no known amount, so the "
             "sum since then is not known.",
@@ -63,7 +63,7 @@ def check_caps(
     if sum_exactly((counted, money.amount)) > cap:
         is_sum = intent.batch is not None and intent.line is None
         new_amount = f"All rows together are {money}" if is_sum else f"This {verb} is {money}"
-        raise _capped(
+        raise _cap_error(
             intent,
             f"the profile {profile} caps {verb}s at {cap} {currency} a day (UTC). Counted since {today}: "
             f"{counted} {currency} (done or unknown {verb}s; each resend counts). {new_amount}.",
@@ -71,7 +71,7 @@ def check_caps(
         )
 
 
-def _capped(intent: Intent, sentence: str, *, day: str | None = None) -> EscrowctlError:
+def _cap_error(intent: Intent, sentence: str, *, day: str | None = None) -> EscrowctlError:
     facts = {"profile": intent.profile, "operation": intent.verb, "day": day}
     return not_sent(ErrorCode.CAPPED, sentence, facts=facts, reason=Reason.CAPPED)
 
@@ -84,16 +84,16 @@ def counted_amount(entry: Entry) -> Decimal:
     return sum_exactly([amount] * (1 + entry.resends)) if entry.attempt > 1 else amount
 
 
-def count_in_total(entry: Entry) -> Decimal:
-    """Return how much an entry adds to its total. If caps apply, an unknown amount that may have moved adds 1."""
+def amount_in_total(entry: Entry) -> Decimal:
+    """Return what an entry adds to its total: `counted_amount`, or 1 for a capped write without a known amount."""
     if entry.intent.money is None and entry.intent.operation in _CAPPED_OPERATIONS:
         return Decimal(entry.state in POSSIBLE_STATES)
     return counted_amount(entry)
 
 
 def compare_totals(before: StoredEntry | None, after: StoredEntry) -> dict[TotalKey, Decimal]:
-    """Return the changes of the totals when one more record changes an entry from `before` to `after`."""
-    was, now = (count_in_total(folded.entry) if folded else Decimal(0) for folded in (before, after))
+    """Return total -> change, if one more record changes an entry from `before` (None: no entry) to `after`."""
+    was, now = (amount_in_total(folded.entry) if folded else Decimal(0) for folded in (before, after))
     key = total_key(after.entry)
     if before is None or (old := total_key(before.entry)) == key:
         return {key: sum_exactly((now, -was))} if now != was else {}
@@ -101,7 +101,7 @@ def compare_totals(before: StoredEntry | None, after: StoredEntry) -> dict[Total
 
 
 def total_key(entry: Entry) -> TotalKey:
-    """Return the key of the total to which an entry adds."""
+    """Return the key of the running total that contains an entry's amount."""
     intent = entry.intent
     currency = intent.money.currency if intent.money else _NO_CURRENCY
     return TotalKey(intent.operation, currency, entry.counted_on, intent.service, intent.site or intent.service)

@@ -12,9 +12,9 @@ GENESIS = "0" * 64
 
 
 class Kind(StrEnum):
-    """The kind of a record. Four are about an entry: a write that is about to be sent, its outcome, an operator's
-    decision, an import from another journal. Three are about the journal itself. OPENING: it was made from an
-    export. REASON: why live creates may be sent since then. CLOSING: another journal replaced this one."""
+    """The kind of a record. Four kinds are about an entry: a write that is about to be sent, the write's outcome,
+    an operator's decision, an import. Three are about the journal. OPENING: it was made from an export. REASON: an
+    operator's reason to send live creates after that. CLOSING: another journal replaced this one."""
 
     INTENT = "intent"
     # The value is older than the name. It is stored and hashed, so it cannot change.
@@ -69,7 +69,7 @@ class Link(NamedTuple):
         return Head(self.record.sequence, self.digest)
 
     def follows(self, previous: Head) -> bool:
-        """Whether this record comes directly after a head, and its digest is correct."""
+        """Whether this record has a correct digest and comes directly after `previous`, the head of a chain."""
         return self.record.sequence == previous.sequence + 1 and self.digest == self.record.digest(previous.digest)
 
 

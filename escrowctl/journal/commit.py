@@ -27,7 +27,7 @@ from escrowctl.runtime import timestamp
 class Commit:
     """Applies the journal's rules inside one transaction. Nothing is recorded until the transaction has ended.
 
-    It takes the lock of each entry that it begins. If the transaction fails, call `free_locks`.
+    A commit takes the lock of each entry that it begins. If the transaction fails, call `free_locks`.
     """
 
     def __init__(
@@ -44,21 +44,21 @@ class Commit:
         for number in self._held:
             self._locks.free(number)
 
-    def begin_or_refuse(self, begin: AttemptRequest) -> Entry | EscrowctlError:
+    def begin_or_refuse(self, request: AttemptRequest) -> Entry | EscrowctlError:
         """Record one intent, and return its entry in flight.
 
-        If the intent was sent before, return the earlier entry. If it is refused, return the error. Raises
+        If the intent was sent before, return the earlier entry. If the intent is refused, return the error. Raises
         `ErrorCode.JOURNAL_UNUSABLE`; then the commit must fail for all its intents.
         """
         try:
-            return self._begin(begin)
+            return self._begin(request)
         except EscrowctlError as refused:
             if refused.code is ErrorCode.JOURNAL_UNUSABLE:
                 raise
             return refused
 
     def settle(self, entry: Entry, settlement: Settlement) -> Entry | EscrowctlError:
-        """Record the outcome of an attempt, and return the entry, or an error if another process changed it."""
+        """Record the outcome of an attempt, and return the entry. Return an error if another process changed it."""
         now, at = self.transaction.find(entry.number), timestamp(self._now())
         facts = facts_of_settlement(settlement)
         if now is not None and (now.request_id, now.state) == (entry.request_id, State.IN_FLIGHT):
@@ -71,9 +71,9 @@ class Commit:
         return guards.entry_taken_over(entry, settlement)
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Record an outcome that was found later. Raises `ErrorCode.BUSY` if the entry has changed."""
+        """Record an outcome that was found later, for example by a read. Raises `BUSY` if the entry changed."""
         now = self.transaction.find(entry.number)
-        if now is not None and now.attempt == entry.attempt and now.settlement.is_verified_as(settlement):
+        if now is not None and now.attempt == entry.attempt and now.settlement.verifies_same_result(settlement):
             return now
         self._require_unchanged(entry)
         at = timestamp(self._now())
@@ -85,9 +85,9 @@ class Commit:
         return self._record_decision(entry, settlement, decision)
 
     def find_repeated(self, intent: Intent, *, resend_throttled: bool) -> tuple[Entry | None, Entry | None]:
-        """Return (the entry that an intent repeats, the entry that it may send again); at most one is not None.
+        """Return (the entry already sent with the intent's key, the entry to send again). At least one is None.
 
-        The idempotency key finds both. Raises the error if a key, fingerprint or reference forbids the intent.
+        Raises EscrowctlError if an earlier entry with the same key, fingerprint or reference forbids the intent.
         """
         duplicates = self.find_duplicates(intent)
         sent, earlier = keys.find_by_key(duplicates, intent, resend_throttled=resend_throttled)
@@ -104,37 +104,37 @@ class Commit:
             caps.check_caps(self.transaction, intent, limits, earlier=earlier, now=now, is_resend=is_resend)
 
     def find_duplicates(self, intent: Intent, *, exclude: int | None = None) -> list[Entry]:
-        """Return the current entries with a duplicate key of an intent. Other services and accounts are left out."""
+        """Return the entries of the same account with a duplicate key of the intent, except entry `exclude`."""
         return [
             refresh_entry(entry, self._storage, self._locks)
             for entry in self.transaction.find_by_keys(keys_to_check(intent))
             if entry.number != exclude and intent.may_share_account(entry.intent)
         ]
 
-    def _begin(self, begin: AttemptRequest) -> Entry:
-        if begin.again is not None:
-            return self._begin_again(begin, begin.again)
-        intent = begin.intent
-        sent, earlier = self.find_repeated(intent, resend_throttled=begin.resend_throttled)
+    def _begin(self, request: AttemptRequest) -> Entry:
+        if request.again is not None:
+            return self._begin_next_attempt(request, request.again)
+        intent = request.intent
+        sent, earlier = self.find_repeated(intent, resend_throttled=request.resend_throttled)
         if sent is not None:
             return sent
-        self.check_caps(intent, begin.caps, earlier=earlier)
-        begun = self._record_attempt(intent, earlier, request_id=begin.request_id)
-        if begin.planned is not None:
-            self.transaction.unplan(*begin.planned)
+        self.check_caps(intent, request.caps, earlier=earlier)
+        begun = self._record_attempt(intent, earlier, request_id=request.request_id)
+        if request.planned is not None:
+            self.transaction.unplan(*request.planned)
         return begun
 
-    def _begin_again(self, begin: AttemptRequest, entry: Entry) -> Entry:
+    def _begin_next_attempt(self, request: AttemptRequest, entry: Entry) -> Entry:
         self._require_unchanged(entry)
-        intent = begin.intent
+        intent = request.intent
         self._check_duplicates(self.find_duplicates(intent, exclude=entry.number), intent)
-        self.check_caps(intent, begin.caps, earlier=entry, is_resend=begin.decision is not None)
+        self.check_caps(intent, request.caps, earlier=entry, is_resend=request.decision is not None)
         # Record nothing before the last possible refusal: other writes share the commit, which would store it.
         self._hold_lock(entry.number)
-        if begin.decision is not None:
+        if request.decision is not None:
             settlement = entry.settlement._replace(detail=DECIDED_RESEND)
-            entry = self._record_decision(entry, settlement, begin.decision)
-        return self._record_attempt(intent, entry, request_id=begin.request_id)
+            entry = self._record_decision(entry, settlement, request.decision)
+        return self._record_attempt(intent, entry, request_id=request.request_id)
 
     def _record_attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str) -> Entry:
         """Record the next attempt of `earlier`, or the first attempt of a new entry, and return the entry."""
@@ -160,7 +160,7 @@ class Commit:
         return self.transaction.append(entry.number, Kind.DECISION, facts, at=timestamp(self._now()))
 
     def _require_unchanged(self, entry: Entry) -> None:
-        """Raise `ErrorCode.BUSY` if an entry has changed since it was read."""
+        """Raise `ErrorCode.BUSY` if an entry has changed since the caller read it."""
         stored = self.transaction.find(entry.number)
         now = refresh_entry(stored, self._storage, self._locks) if stored else None
         if now is None or (now.settlement, now.attempt) != (entry.settlement, entry.attempt):
@@ -168,7 +168,7 @@ class Commit:
 
 
 def refresh_entry(entry: Entry, storage: Storage, locks: Locks) -> Entry:
-    """Return an entry in its current state. If its process ended while it was in flight, it is unknown."""
+    """Return an entry in its current state: unknown if the process that sent the write ended without an outcome."""
     if entry.state is not State.IN_FLIGHT or locks.is_held(entry.number):
         return entry
     # Its process may have settled it and freed the lock since it was read: then the stored entry counts.

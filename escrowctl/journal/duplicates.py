@@ -1,4 +1,4 @@
-"""Find writes that two journals did twice: with the same id, reference or idempotency key. An import shows them."""
+"""Find pairs of done writes with the same id, reference or idempotency key, for example after an import."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -8,11 +8,11 @@ from escrowctl.journal.fold import duplicate_keys, reference_keys
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Selection, State
 
-_PAGE = 500
+_PAGE_SIZE = 500
 
 
 class Duplicate(NamedTuple):
-    """Two done entries that share `id`, `reference` or `idempotency_key`. Each of these is None if it is not shared."""
+    """Two done entries with the same id, reference or idempotency key. A value that they do not share is None."""
 
     first: Entry
     second: Entry
@@ -24,7 +24,7 @@ class Duplicate(NamedTuple):
 def list_duplicates(journal: Journal) -> list[Duplicate]:
     """Return all pairs of duplicates in a journal."""
     numbers: defaultdict[int, list[int]] = defaultdict(list)
-    for entry in journal.select_all(Selection(_PAGE, states=(State.DONE,))):
+    for entry in journal.select_all(Selection(_PAGE_SIZE, states=(State.DONE,))):
         for key in duplicate_keys(entry):
             numbers[key].append(entry.number)
     return find_pairs(
@@ -33,18 +33,18 @@ def list_duplicates(journal: Journal) -> list[Duplicate]:
 
 
 def find_pairs(entries: Iterable[Entry]) -> list[Duplicate]:
-    """Return the pairs of duplicates among these entries, in the order of their numbers."""
+    """Return the pairs of duplicates among these entries, sorted by entry number. Only done entries count."""
     under_key: defaultdict[int, list[Entry]] = defaultdict(list)
     found: dict[tuple[int, int], Duplicate | None] = {}
     for entry in sorted(entries, key=lambda one: one.number):
         for key in duplicate_keys(entry) if entry.state is State.DONE else ():
-            found |= {(one.number, entry.number): _compare(one, entry) for one in under_key[key]}
+            found |= {(one.number, entry.number): _pair_if_duplicates(one, entry) for one in under_key[key]}
             under_key[key].append(entry)
     return [pair for pair in found.values() if pair is not None]
 
 
-def _compare(first: Entry, second: Entry) -> Duplicate | None:
-    """Return two done entries as a pair of duplicates. None: they share nothing, or both may be intended."""
+def _pair_if_duplicates(first: Entry, second: Entry) -> Duplicate | None:
+    """Return two done entries as a pair of duplicates. None: the entries share nothing, or both may be intended."""
     one, other = first.intent, second.intent
     is_allowed = first.number in other.allowed_duplicates or second.number in one.allowed_duplicates
     if is_allowed or not one.may_share_account(other):

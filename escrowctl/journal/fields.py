@@ -19,21 +19,21 @@ Facts = dict[str, Any]
 DECODING_ERRORS = (ValueError, TypeError, KeyError, IndexError, ArithmeticError)
 """The exceptions that may be raised when an entry is built from damaged records."""
 
-TIME = r"[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}\.[0-9]{3}Z"
-AMOUNT = r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
-_NUMBER_LIST = r"([1-9][0-9]{0,17}(,[1-9][0-9]{0,17})*)?"
-_ORIGIN = r"[0-9a-f-]{36} j[1-9][0-9]{0,17}"
-_FINGERPRINT = r"[0-9a-f]{16}:[0-9a-f]{8}"
-_BATCH = r"b[1-9][0-9]{0,17}"
+TIME_PATTERN = r"[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}\.[0-9]{3}Z"
+AMOUNT_PATTERN = r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+_NUMBERS_PATTERN = r"([1-9][0-9]{0,17}(,[1-9][0-9]{0,17})*)?"
+_ORIGIN_PATTERN = r"[0-9a-f-]{36} j[1-9][0-9]{0,17}"
+_KEY_HASH_PATTERN = r"[0-9a-f]{16}:[0-9a-f]{8}"
+_BATCH_PATTERN = r"b[1-9][0-9]{0,17}"
 
 
 class Field(NamedTuple):
     """One stored value of an entry.
 
-    `name` is its name in records, columns and exports, `attribute` its path in an Entry, `kind` the kind
-    of record that contains it. `pattern` is a regular expression for its text. `shown`: it is in the view of a
-    complete entry. `listed`: it is in that view and in lists. `queried`: it is also a column of the entry's row.
-    `decode` turns the stored value into the attribute's value.
+    `name` is used in records, columns and exports. `attribute` is the value's path in an `Entry`. `kind` is the
+    kind of record that contains the value. `pattern` is a regular expression for a text. `listed`: lists and
+    complete views of an entry show the value. `shown`: only complete views show the value. `queried`: the entry's
+    row has a column for the value. `decode` turns the stored value into the attribute's value.
     """
 
     name: str
@@ -57,11 +57,11 @@ _INTENT, _SETTLEMENT, _IMPORT = Kind.INTENT, Kind.SETTLEMENT, Kind.IMPORT
 # "likeness" is the fingerprint, "despite" the allowed duplicates. `sent_at` and `settled_at` are dates of
 # records: only the record of an import has them as fields.
 FIELDS = (
-    Field("sent_at", "sent_at", _IMPORT, pattern=TIME, queried=True, listed=True),
+    Field("sent_at", "sent_at", _IMPORT, pattern=TIME_PATTERN, queried=True, listed=True),
     Field("operation", "intent.operation", _INTENT, queried=True, listed=True),
     Field("state", "settlement.state", _SETTLEMENT, queried=True, listed=True),
     Field("detail", "settlement.detail", _SETTLEMENT, listed=True),
-    Field("amount", "intent.money.amount", _INTENT, nullable=True, pattern=AMOUNT, listed=True),
+    Field("amount", "intent.money.amount", _INTENT, nullable=True, pattern=AMOUNT_PATTERN, listed=True),
     Field("currency", "intent.money.currency", _INTENT, nullable=True, listed=True),
     Field("resource_id", "intent.resource_id", _INTENT, nullable=True, queried=True, listed=True),
     Field("result_id", "settlement.result_id", _SETTLEMENT, nullable=True, queried=True),
@@ -75,9 +75,9 @@ FIELDS = (
     Field("body", "intent.body", _INTENT, nullable=True, shown=True),
     Field("idempotency_key", "intent.idempotency_key", _INTENT, shown=True),
     Field("likeness", "intent.fingerprint", _INTENT),
-    Field("despite", "intent.allowed_duplicates", _INTENT, pattern=_NUMBER_LIST, decode=_parse_numbers),
+    Field("despite", "intent.allowed_duplicates", _INTENT, pattern=_NUMBERS_PATTERN, decode=_parse_numbers),
     Field("account", "intent.account.as_stored.name", _INTENT, nullable=True),
-    Field("key_fingerprint", "intent.account.as_stored.fingerprint", _INTENT, nullable=True, pattern=_FINGERPRINT),
+    Field("key_fingerprint", "intent.account.as_stored.fingerprint", _INTENT, nullable=True, pattern=_KEY_HASH_PATTERN),
     Field("request_id", "request_id", _INTENT, shown=True),
     Field("operator", "intent.operator", _INTENT, listed=True),
     Field("attempt", "attempt", _INTENT, int, shown=True),
@@ -86,13 +86,13 @@ FIELDS = (
     Field("may_repeat", "settlement.may_repeat", _SETTLEMENT, int, decode=bool),
     Field("verified", "settlement.verified", _SETTLEMENT, int, decode=bool),
     Field("remark", "settlement.remark", _SETTLEMENT, nullable=True, queried=True, shown=True),
-    Field("settled_at", "settled_at", _IMPORT, nullable=True, pattern=TIME, shown=True),
+    Field("settled_at", "settled_at", _IMPORT, nullable=True, pattern=TIME_PATTERN, shown=True),
     Field("resends", "resends", _IMPORT, int),
-    Field("batch", "intent.batch", _INTENT, nullable=True, pattern=_BATCH, queried=True, shown=True),
+    Field("batch", "intent.batch", _INTENT, nullable=True, pattern=_BATCH_PATTERN, queried=True, shown=True),
     Field("line", "intent.line", _INTENT, int, nullable=True, queried=True, shown=True),
     Field("columns", "intent.columns", _INTENT, nullable=True),
     Field("run_key", "intent.run_key", _INTENT, nullable=True),
-    Field("origin", "origin", _IMPORT, nullable=True, pattern=_ORIGIN, queried=True, shown=True),
+    Field("origin", "origin", _IMPORT, nullable=True, pattern=_ORIGIN_PATTERN, queried=True, shown=True),
 )
 QUERIED_FIELDS = tuple(field.name for field in FIELDS if field.queried)
 """The names of the fields that are columns of an entry's row."""
@@ -124,7 +124,7 @@ _ENTRY_ATTRIBUTES = tuple(
 _SETTLEMENT_ATTRIBUTES = tuple(
     (field.attribute.partition(".")[2], field) for field in _SETTLEMENT_FIELDS if field.name != "state"
 )
-_OUTCOMES = {State(outcome.value): outcome for outcome in Outcome} | {State.NOT_APPLIED: Outcome.UNKNOWN}
+_OUTCOME_OF_STATE = {State(outcome.value): outcome for outcome in Outcome} | {State.NOT_APPLIED: Outcome.UNKNOWN}
 _UNSETTLED: Facts = {field.name: None if field.nullable else field.type() for field in _SETTLEMENT_FIELDS} | {
     "state": State.IN_FLIGHT.value,
     "settled_at": None,
@@ -132,7 +132,7 @@ _UNSETTLED: Facts = {field.name: None if field.nullable else field.type() for fi
 DEFAULTS: Facts = {
     field.name: None if field.nullable else field.type()
     for field in FIELDS
-    if field.nullable or field.pattern == _NUMBER_LIST or field.name in ("may_repeat", "verified", "resends")
+    if field.nullable or field.pattern == _NUMBERS_PATTERN or field.name in ("may_repeat", "verified", "resends")
 }
 """Field name -> default value (None, 0 or ""). A record leaves out a field with its default value."""
 
@@ -140,16 +140,16 @@ DEFAULTS: Facts = {
 def facts_of_intent(intent: Intent, *, attempt: int, request_id: str) -> Facts:
     """Return the facts for the record of an attempt."""
     entry = Entry(0, intent, UNSETTLED, attempt, request_id, "")
-    return _without_defaults({name: _encode(_read_path(entry, path)) for name, path in _INTENT_PATHS})
+    return _without_defaults({name: _encode(_read_attribute(entry, path)) for name, path in _INTENT_PATHS})
 
 
 def facts_of_settlement(settlement: Settlement) -> Facts:
     """Return the facts for the record of a settlement."""
-    return _without_defaults({name: _encode(_read_path(settlement, path[1:])) for name, path in _SETTLEMENT_PATHS})
+    return _without_defaults({name: _encode(_read_attribute(settlement, path[1:])) for name, path in _SETTLEMENT_PATHS})
 
 
 def apply_record(facts: Facts, kind: str, at: str, new: Mapping[str, Any]) -> Facts:
-    """Return an entry's stored values after one more record. `facts` are the values before it, `new` its facts."""
+    """Return an entry's stored values after one more record. `facts` are the old values, `new` are the record's."""
     match kind:
         case Kind.INTENT:
             kept: Facts = {name: facts[name] for name in ("origin", "resends") if name in facts}
@@ -192,7 +192,7 @@ def settlement_of(facts: Facts) -> Settlement:
     """Return the settlement in an entry's stored values. Raises one of `DECODING_ERRORS` if they are not valid."""
     state = State(facts["state"])
     values = {attribute: field.decode(facts[field.name]) for attribute, field in _SETTLEMENT_ATTRIBUTES}
-    return Settlement(_OUTCOMES.get(state), **values, not_applied=state is State.NOT_APPLIED)
+    return Settlement(_OUTCOME_OF_STATE.get(state), **values, not_applied=state is State.NOT_APPLIED)
 
 
 def event_of(kind: str, at: str, facts: Mapping[str, Any]) -> Event:
@@ -209,13 +209,13 @@ def event_of(kind: str, at: str, facts: Mapping[str, Any]) -> Event:
 
 
 def view(entry: Entry, *, is_complete: bool) -> dict[str, JsonValue]:
-    """Return an entry as a JSON object without its history: the fields for lists, or all of `VIEW_MEMBERS`."""
+    """Return an entry as JSON, without the history. `is_complete`: all `VIEW_MEMBERS`, not only those of lists."""
     document: dict[str, JsonValue] = {"entry": entry.name}
     for field in FIELDS:
         if field.name == "resource_id":
             document["id"] = entry.record_id
         elif field.listed or (is_complete and field.shown):
-            value = entry.shown_state if field.name == "state" else _read_path(entry, field.attribute.split("."))
+            value = entry.shown_state if field.name == "state" else _read_attribute(entry, field.attribute.split("."))
             document[field.name] = Number(str(value)) if isinstance(value, int) else value
     if entry.state is State.NOT_SENT:
         document["sent_at"] = None
@@ -228,7 +228,7 @@ def _without_defaults(facts: Facts) -> Facts:
     return {name: value for name, value in facts.items() if name not in DEFAULTS or value != DEFAULTS[name]}
 
 
-def _read_path(value: Any, path: Iterable[str]) -> Any:
+def _read_attribute(value: Any, path: Iterable[str]) -> Any:
     for name in path:
         value = None if value is None else getattr(value, name)
     return value

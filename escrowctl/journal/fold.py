@@ -23,9 +23,9 @@ of many writes then changes few pages of a table ordered by key. SQLite's positi
 
 
 class StoredRow(NamedTuple):
-    """The row that is stored for an entry in addition to its records. `values` are the fields `QUERIED_FIELDS`.
+    """The row that is stored for an entry in addition to its records. `values` belong to the `QUERIED_FIELDS`.
 
-    `records` is how many records the entry has, `latest` the latest date in the journal up to its last record.
+    `records` is the number of the entry's records. `latest` is the latest date in the journal up to the last of them.
     """
 
     values: tuple[str | int | None, ...]
@@ -104,11 +104,11 @@ def rebuild_entry(row: StoredRow, links: Iterable[tuple[Link, str]]) -> StoredEn
 
 
 def duplicate_keys(entry: Entry) -> frozenset[int]:
-    """Return the keys that new writes are compared with while an entry is in its current state.
+    """Return the duplicate keys that an entry has in its current state. New writes are compared with these keys.
 
-    The key of its idempotency key is always one of them, the key of its reference if it is open or done. The keys
-    of its fingerprints are included if it is open, or if it is done and once-only: once the outcome of a create or
-    update is known, an identical one may be intended.
+    The key of the idempotency key is always included. The key of the reference is included if the entry is open or
+    done. The keys of the fingerprints are included if the entry is open, or done and once-only: a create or update
+    that is identical to a done one may be intended.
     """
     is_open, is_done = entry.state in OPEN_STATES, entry.state is State.DONE
     guards_identical = is_open or (is_done and entry.intent.is_once_only)
@@ -116,12 +116,12 @@ def duplicate_keys(entry: Entry) -> frozenset[int]:
 
 
 def keys_to_check(intent: Intent) -> frozenset[int]:
-    """Return an intent's keys to compare with earlier entries. Its reference counts only if it has no id."""
+    """Return the duplicate keys to look for before an intent is sent. A reference counts only if there is no id."""
     return _keys(intent, key=True, fingerprint=True, reference=intent.has_no_id)
 
 
 def idempotency_keys(intent: Intent) -> frozenset[int]:
-    """Return the duplicate key that is derived from a write's idempotency key."""
+    """Return a set with one duplicate key: the key that is derived from a write's idempotency key."""
     return _keys(intent, key=True)
 
 
@@ -131,28 +131,28 @@ def fingerprint_keys(intent: Intent) -> frozenset[int]:
 
 
 def reference_keys(intent: Intent) -> frozenset[int]:
-    """Return the duplicate key that is derived from a write's reference. Empty if it has no reference."""
+    """Return a set with the duplicate key that is derived from a write's reference, or an empty set."""
     return _keys(intent, reference=True)
 
 
 def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, reference: bool = False) -> frozenset[int]:
-    """Return the duplicate keys of these kinds. They do not contain the service: callers compare services.
+    """Return the duplicate keys of these kinds. Keys do not depend on the service: callers compare services.
 
     Ids that differ only in case or Unicode form have the same key. So do references that look alike.
     """
     # The stored keys are hashes of these names, so the names cannot change: "likeness" is the fingerprint.
-    found = [_key("key", intent.idempotency_key)] if key else []
+    found = [_hash_key("key", intent.idempotency_key)] if key else []
     # Only the reference identifies a row of a batch: thousands of rows may have the same amount.
     if fingerprint and not (intent.batch is not None and intent.has_no_id and intent.reference is not None):
         fingerprints = [fold_id(one) if intent.is_once_only else one for one in intent.fingerprints]
         bit = 0 if intent.is_once_only else _SHORT_LIVED_BIT
-        found += [bit | _key("likeness", intent.operation, one) for one in fingerprints]
+        found += [bit | _hash_key("likeness", intent.operation, one) for one in fingerprints]
     if reference and intent.reference is not None:
-        found.append(_key("reference", fold_reference(intent.reference)))
+        found.append(_hash_key("reference", fold_reference(intent.reference)))
     return frozenset(found)
 
 
 @functools.lru_cache(maxsize=1024)
-def _key(*parts: str) -> int:
+def _hash_key(*parts: str) -> int:
     # The result is below _SHORT_LIVED_BIT.
     return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:8], "big") >> 2

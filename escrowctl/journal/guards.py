@@ -13,7 +13,7 @@ from escrowctl.runtime import describe_age
 def check_duplicates(
     duplicates: list[Entry], intent: Intent, find_entry: Callable[[int], Entry | None], *, now: datetime
 ) -> None:
-    """Refuse a write that repeats one of `duplicates`, which share a duplicate key with it."""
+    """Refuse a write if it repeats one of `duplicates`, the entries that share a duplicate key with the write."""
     for number in intent.allowed_duplicates:
         if find_entry(number) is None:
             raise bad_value(f"there is no entry j{number} in this journal, so it cannot be an allowed duplicate.")
@@ -30,19 +30,19 @@ def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) ->
 
     Raises EscrowctlError:
         `BUSY` if the earlier write is in flight.
-        `CONFLICT` if both are once-only and their ids differ only in case or Unicode form, unless it is allowed.
-        `ALREADY_DONE` if it is done and once-only, or `CONFLICT` if it may belong to another account.
-        `EARLIER_UNKNOWN` if it is unknown and not an allowed duplicate. A once-only write is never allowed.
-    Any other write may be identical to a done write: to create the same amount twice may be intended.
+        `CONFLICT` if both are once-only with ids that differ only in case or Unicode form. Allowed duplicates pass.
+        `ALREADY_DONE` if the earlier write is done and once-only; `CONFLICT` if its account may be a different one.
+        `EARLIER_UNKNOWN` if the earlier write is unknown. An allowed duplicate passes if it is not once-only.
+    A create or update may be identical to a done one: both may be intended.
     """
     for entry in identical:
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
         if intent.is_once_only and not intent.has_same_id(entry.intent):
             if entry.number not in intent.allowed_duplicates:
-                raise _similar_id(entry, intent, now)
+                raise _similar_id_error(entry, intent, now)
         elif entry.state is State.DONE and intent.is_once_only:
-            raise _already_done(entry, intent, now)
+            raise _already_done_error(entry, intent, now)
         elif entry.state is State.UNKNOWN and (intent.is_once_only or entry.number not in intent.allowed_duplicates):
             to_allow = sorted(other.number for other in identical if other.state is State.UNKNOWN)
             earlier_write = f"an identical {intent.verb}"
@@ -51,14 +51,14 @@ def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) ->
             if intent.is_once_only:
                 # No entry can be allowed: a once-only write is never intended twice.
                 to_allow, earlier_write = [], f"the {intent.verb} of {entry.intent.resource_id}"
-            raise _unknown_duplicate(entry, earlier_write, now, to_allow=to_allow)
+            raise _unknown_error(entry, earlier_write, now, to_allow=to_allow)
 
 
 def _find_identical(entries: list[Entry], intent: Intent, keys: frozenset[int]) -> list[Entry]:
-    """Return the entries with the same body or id. If the intent has a reference, only entries without one.
+    """Return the entries with the same body or id. `keys` are the keys of the intent's fingerprints.
 
-    Two creates with references are compared only by them. The service does not see references: a create with a
-    reference may repeat a create without one.
+    Two creates that both have a reference are compared only by reference. A create with a reference may repeat a
+    create without one: the service does not see references.
     """
     found = [entry for entry in entries if keys & duplicate_keys(entry)]
     return [entry for entry in found if intent.reference is None or entry.intent.reference is None]
@@ -68,13 +68,13 @@ def check_reference(same_reference: list[Entry], intent: Intent, *, now: datetim
     """Refuse a create if an earlier create has the same reference: one reference, one escrow.
 
     Exception: a batch with a run key may repeat an allowed duplicate that is done and belongs to another run.
-    Raises EscrowctlError: `ErrorCode.EARLIER_UNKNOWN`, `BUSY` or `REFERENCE_REUSED` if the earlier create is
-    unknown, in flight or done.
+    Raises EscrowctlError: `ErrorCode.EARLIER_UNKNOWN` if the earlier create is unknown, `BUSY` if it is in flight,
+    `REFERENCE_REUSED` if it is done.
     """
     for entry in same_reference:
         if entry.state is State.UNKNOWN:
             earlier_write = f'the create under the reference "{intent.reference}"'
-            raise _unknown_duplicate(entry, earlier_write, now, to_allow=[])
+            raise _unknown_error(entry, earlier_write, now, to_allow=[])
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
         is_other_run = bool(intent.run_key) and intent.run_key != entry.intent.run_key
@@ -91,12 +91,12 @@ def check_reference(same_reference: list[Entry], intent: Intent, *, now: datetim
 
 def lock_wait_expired(seconds: float) -> EscrowctlError:
     """Return the error for a write that waited too long for a lock that another process holds."""
-    return _busy(f"escrowctl waited {seconds:g} s for another process that works on the same write.")
+    return _busy_error(f"escrowctl waited {seconds:g} s, but another process is still working on the same write.")
 
 
 def entry_locked(number: int) -> EscrowctlError:
     """Return the error for an entry whose lock another process holds."""
-    return _busy(f"another process is working on journal entry j{number}.")
+    return _busy_error(f"another process is working on journal entry j{number}.")
 
 
 def entry_changed(entry: Entry) -> EscrowctlError:
@@ -118,36 +118,36 @@ def entry_taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
 
 
 def busy(entry: Entry) -> EscrowctlError:
-    """Return the error for a write while another process sends an identical one, which is `entry`."""
+    """Return the error for a write while another process sends an identical write, recorded as `entry`."""
     return refusal(
         ErrorCode.BUSY, f"another process is sending the same {entry.intent.verb} now ({entry.name}).", entry
     )
 
 
-def _busy(message: str) -> EscrowctlError:
+def _busy_error(message: str) -> EscrowctlError:
     return not_sent(ErrorCode.BUSY, message, effect=Effect.NOTHING_SENT_NOW, reason=Reason.BUSY)
 
 
-def _similar_id(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
+def _similar_id_error(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
     typed_id, earlier_id = intent.resource_id, entry.intent.resource_id
     age = describe_age(entry.settled_at or entry.sent_at, now)
     return refusal(
         ErrorCode.CONFLICT,
-        f"{earlier_id} {_describe_result(entry)} {age} ({entry.name}). "
-        f"{typed_id} differs only in case or Unicode form: some services treat both as the same escrow.",
+        f"{earlier_id} {_was_done(entry)} {age} ({entry.name}). "
+        f"{typed_id} differs only in case or Unicode form: some services treat both ids as the same escrow.",
         entry,
         Reason.ID_SPELLED_DIFFERENTLY,
         id=typed_id,
     )
 
 
-def _describe_result(entry: Entry) -> str:
+def _was_done(entry: Entry) -> str:
     if entry.state is State.DONE and entry.settlement.verified:
         return f"was {entry.intent.past_participle}"
     return f"may have been {entry.intent.past_participle}"
 
 
-def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
+def _already_done_error(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
     imported = f", imported from journal {entry.origin}" if entry.origin else ""
     when = f"{describe_age(entry.settled_at or entry.sent_at, now)} ({entry.name}{imported})"
     typed_id, earlier_id = intent.resource_id, entry.intent.resource_id
@@ -155,8 +155,8 @@ def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError
     if not intent.account.is_same(entry.intent.account):
         return refusal(
             ErrorCode.CONFLICT,
-            f"{typed_id} {_describe_result(entry)} {when} with another or an unknown API key: that escrow may "
-            "belong to another account.",
+            f"{typed_id} {_was_done(entry)} {when} with an API key that is unknown or not the current one: "
+            "the escrow may belong to another account.",
             entry,
             Reason.ID_OF_ANOTHER_ACCOUNT,
             id=typed_id,
@@ -173,13 +173,13 @@ def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError
     return refusal(ErrorCode.ALREADY_DONE, f"{sentence}{alias}", entry, reason)
 
 
-def _unknown_duplicate(entry: Entry, earlier_write: str, now: datetime, *, to_allow: list[int]) -> EscrowctlError:
-    """Return the error for a write that may repeat an unknown one. To pass, it must allow `to_allow`."""
-    facts = [str(entry.intent.money)] if entry.intent.money else []
-    facts += [describe_age(entry.sent_at, now), entry.name]
+def _unknown_error(entry: Entry, earlier_write: str, now: datetime, *, to_allow: list[int]) -> EscrowctlError:
+    """Return the error for a write that may repeat `entry`, an unknown one. `to_allow`: the entries to allow."""
+    money = [str(entry.intent.money)] if entry.intent.money else []
+    details = ", ".join([*money, describe_age(entry.sent_at, now), entry.name])
     return earlier_unknown(
         entry,
-        f"{earlier_write} ({', '.join(facts)}) still has an unknown outcome.",
+        f"{earlier_write} ({details}) still has an unknown outcome.",
         duplicates=[f"j{number}" for number in to_allow],
         verb=entry.intent.verb,
     )
@@ -198,5 +198,5 @@ def earlier_unknown(entry: Entry, sentence: str, **facts: object) -> EscrowctlEr
 
 
 def refusal(code: ErrorCode, sentence: str, entry: Entry, reason: str = "", **facts: object) -> EscrowctlError:
-    """Return the error for a write that is refused because of an earlier entry. It carries the entry's facts."""
+    """Return the error for a write that is refused because of an earlier entry. The error has the entry's facts."""
     return not_sent(code, sentence, effect=Effect.NOTHING_SENT_NOW, facts=entry.facts | facts, reason=reason)

@@ -48,7 +48,7 @@ def _check_encodable(text: str) -> str:
 
 
 _TEXT = Annotated[str, AfterValidator(_check_encodable)]
-Time = Annotated[str, _require_pattern(fields.TIME), AfterValidator(_check_date)]
+Time = Annotated[str, _require_pattern(fields.TIME_PATTERN), AfterValidator(_check_date)]
 
 
 class _StrictModel(BaseModel):
@@ -78,7 +78,7 @@ class RecordLine(_StrictModel):
             if self.kind not in JOURNAL_KINDS or not all(isinstance(value, str) for value in self.facts.values()):
                 raise ValueError(self.kind)
         else:
-            _FACTS[self.kind].model_validate(self.facts)
+            _FACTS_MODELS[self.kind].model_validate(self.facts)
         return self
 
 
@@ -95,7 +95,7 @@ class _FactsModel(_StrictModel):
 
 _SPECIAL_TYPES: dict[str, Any] = {
     "state": Literal[tuple(state.value for state in State)],
-    "amount": Annotated[str, _require_pattern(fields.AMOUNT), AfterValidator(_check_number)],
+    "amount": Annotated[str, _require_pattern(fields.AMOUNT_PATTERN), AfterValidator(_check_number)],
     "body": Annotated[_TEXT, AfterValidator(_check_json)],
     "attempt": Annotated[int, Field(ge=0, le=_MAX_ATTEMPTS)],
     "sent_at": Time,
@@ -116,5 +116,5 @@ def _make_model(kind: Kind, kind_fields: Iterable[fields.Field]) -> type[BaseMod
     return create_model(kind.name, __base__=_FactsModel, **members)
 
 
-_FACTS = {kind: _make_model(kind, kind_fields) for kind, kind_fields in fields.FIELDS_BY_KIND.items()}
+_FACTS_MODELS = {kind: _make_model(kind, kind_fields) for kind, kind_fields in fields.FIELDS_BY_KIND.items()}
 """Kind of record -> the model of its facts, for the records of entries."""

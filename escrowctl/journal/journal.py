@@ -37,7 +37,7 @@ class Journal:
     """One journal with its locks. `close` it, or let the process end: the locks end with the process.
 
     Every method may raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. Only the
-    thread that opened its storage may use it.
+    thread that opened the storage may use the journal.
     """
 
     def __init__(self, storage: Storage, locks: Locks, *, now: Callable[[], datetime], secrets: SigningSecrets) -> None:
@@ -58,10 +58,10 @@ class Journal:
     def begin_all(self, attempts: Sequence[AttemptRequest]) -> list[Entry | EscrowctlError]:
         """Store intents durably in one commit. Return the entry of each intent, or the error that refuses it.
 
-        The caller sends only entries in flight. If the same request was sent before with the same idempotency key,
-        its entry is returned, with its outcome. If `journal.keys` allows another attempt, it is in flight again.
-        An error is an EscrowctlError ALREADY_DONE, BAD_VALUE (an allowed duplicate does not exist), BUSY,
-        CAPPED, CONFLICT, EARLIER_UNKNOWN, KEY_REUSED or REFERENCE_REUSED; see `journal.guards`, `caps` and `keys`.
+        The caller sends only entries in flight. If the same request was sent before with the same idempotency
+        key, the earlier entry is returned: with its outcome, or in flight again if `journal.keys` allows it. An error
+        is an EscrowctlError ALREADY_DONE, BAD_VALUE (an allowed duplicate does not exist), BUSY, CAPPED, CONFLICT,
+        EARLIER_UNKNOWN, KEY_REUSED or REFERENCE_REUSED; see `journal.guards`, `caps` and `keys`.
         """
         return self.write_all(attempts, ())[0]
 
@@ -72,9 +72,9 @@ class Journal:
     def settle_all(self, settlements: Sequence[tuple[Entry, Settlement]]) -> list[Entry | EscrowctlError]:
         """Record outcomes of this process's attempts, durably in one commit, and free the locks of their entries.
 
-        Return each updated entry. If another process has changed an entry (fencing), its records stay, and the
-        result is an error `ErrorCode.OUTCOME_UNKNOWN`. If the entry no longer has the attempt, the attempt and its
-        outcome are recorded as a new entry.
+        Return each updated entry. If another process has changed an entry (fencing), the entry stays as it is,
+        and the result is an error `ErrorCode.OUTCOME_UNKNOWN`. If that entry does not contain the attempt, the
+        attempt and the outcome are recorded as a new entry.
         """
         try:
             return self.write_all((), settlements)[1]
@@ -96,7 +96,7 @@ class Journal:
             settled = [commit.settle(*one) for one in settlements]
             if attempts:
                 commit.transaction.check()
-            begun = [commit.begin_or_refuse(begin) for begin in attempts]
+            begun = [commit.begin_or_refuse(request) for request in attempts]
         for entry, _ in settlements:
             self.locks.free(entry.number)
         return begun, settled
@@ -113,7 +113,7 @@ class Journal:
         """Store the next attempt of an entry. Needs a service that deduplicates, or an operator's `decision`.
 
         `account` is the account that sends the attempt. Raises EscrowctlError: `ErrorCode.BUSY` if another process
-        has changed the entry since it was read, or another error of `begin_all`, except KEY_REUSED.
+        has changed the entry since the caller read it, or any error of `begin_all` except KEY_REUSED.
         """
         intent = entry.intent._replace(account=account)
         return _return_or_raise(
@@ -126,14 +126,14 @@ class Journal:
             return commit.decide(entry, settlement, decision)
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Record an outcome that was found later, unless it is verified. Raises `BUSY` if the entry has changed."""
+        """Record an outcome that was found later, for example by a read. Raises `BUSY` if the entry changed."""
         with self._checked_commit() as commit:
             return commit.settle_later(entry, settlement)
 
     def plan(self, make_rows: Callable[[str], Iterable[PlanRow]]) -> str:
         """Store the rows of a new batch durably in one commit, and return the batch's name.
 
-        `make_rows` gets the name and returns the rows. A row leaves the plan when its write begins.
+        `make_rows` gets the name and returns the rows. A row is removed from the plan when its write begins.
         """
         with self._checked_commit() as commit:
             name = self.next_batch()
@@ -141,40 +141,40 @@ class Journal:
             return name
 
     def next_batch(self) -> str:
-        """Return the name that a new batch would get now: `b41`."""
+        """Return the name that a new batch would get now, such as `b41`."""
         return f"b{max((int(row.batch[1:]) for row in self.storage.list_batches()), default=0) + 1}"
 
     def read_batch(self, batch: str, *, after: int, limit: int) -> list[Entry]:
         """Return up to `limit` entries of a batch, in order, with lines above `after`, in their current state."""
-        return [self._read_now(entry) for entry in self.storage.read_batch(batch, after=after, limit=limit)]
+        return [self._refresh(entry) for entry in self.storage.read_batch(batch, after=after, limit=limit)]
 
     def find_created(self, result_ids: Collection[str]) -> list[Entry]:
         """Return the entries in this journal whose writes created one of these ids."""
         return self.storage.find_created(result_ids) if result_ids else []
 
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
-        """Store rows of a batch's plan again. A row that is already stored is replaced."""
+        """Store rows of a batch's plan. A stored row with the same number is replaced."""
         with self._checked_commit() as commit:
             commit.transaction.plan(rows)
 
     def find_overlaps(self, intents: Sequence[Intent]) -> list[list[Entry]]:
-        """Return, for each intent, the entries with its reference or, if it has none, with its id or body.
+        """Return, for each intent, the entries with the same reference or, if it has none, the same id or body.
 
         These writes happened or may have happened. Entries of other services and accounts are left out.
         """
         keys = [reference_keys(one) or fingerprint_keys(one) for one in intents]
         with self._checked_commit() as commit:
             found = commit.transaction.find_by_keys(frozenset().union(*keys))
-            under = [(duplicate_keys(entry), self._read_now(entry)) for entry in found]
+            under = [(duplicate_keys(entry), self._refresh(entry)) for entry in found]
         return [
             [entry for own, entry in under if own & wanted and intent.may_share_account(entry.intent)]
             for intent, wanted in zip(intents, keys, strict=True)
         ]
 
     def find_recent_done(self, intent: Intent, *, since: str) -> Entry | None:
-        """Return the newest done write with the same body that was sent at `since` or later, or None.
+        """Return the newest done write that has the intent's body and was sent at `since` or later, or None.
 
-        Two writes that both have a reference differ: an intent with a reference finds only entries without one.
+        Two writes that both have a reference differ. So an intent with a reference finds only entries without one.
         """
         same = Selection(
             1,
@@ -187,7 +187,7 @@ class Journal:
         return next((one for one in self.select_all(same) if intent.may_share_account(one.intent)), None)
 
     def check_caps(self, intents: Iterable[Intent], limits: Caps) -> None:
-        """Raise `ErrorCode.CAPPED` if an intent exceeds the caps. Each is the sum of all writes in one currency."""
+        """Raise `ErrorCode.CAPPED` if an intent exceeds the caps. A batch has one intent for each currency."""
         with self._checked_commit() as commit:
             for intent in intents:
                 commit.check_caps(intent, limits)
@@ -196,7 +196,7 @@ class Journal:
     def hold_locks(
         self, names: Iterable[str], *, monotonic: Callable[[], float], sleep: Callable[[float], None], timeout: float
     ) -> Iterator[bool]:
-        """Hold the locks of these names during the `with` block. Yield whether another process had one before.
+        """Hold the locks of these names during the `with` block. Yield True if another process held one first.
 
         Raises EscrowctlError `ErrorCode.BUSY` if a lock is not free after `timeout` seconds.
         """
@@ -217,26 +217,26 @@ class Journal:
                 self.locks.free(name)
 
     def find_repeated(self, intent: Intent, *, resend_throttled: bool) -> Entry | None:
-        """Return the entry that this intent would repeat by its idempotency key, or None. Record nothing.
+        """Return the entry that was already sent with this intent's idempotency key, or None. Record nothing.
 
-        Raises an error that `begin_all` returns, except CAPPED.
+        Raises the errors that `begin_all` returns, except CAPPED.
         """
         with self._checked_commit() as commit:
             return commit.find_repeated(intent, resend_throttled=resend_throttled)[0]
 
     def needs_reason(self) -> bool:
-        """Whether live creates need a reason: it was made from an export, and no reason was recorded since."""
+        """Whether live creates need a reason: the journal was made from an export, and no reason is recorded."""
         return self.storage.read_last_note() is Kind.OPENING
 
     def record_reason(self, decision: OperatorDecision) -> None:
-        """Record why live creates may be sent although the export of this journal may lack writes."""
+        """Record why live creates may be sent although the export that made this journal may lack writes."""
         with self._checked_commit() as commit:
             commit.transaction.append_note(Kind.REASON, decision._asdict(), at=timestamp(self._now()))
 
     def find(self, number: int) -> Entry | None:
         """Return the entry with this number and its history, in its current state, or None."""
         found = self.storage.read_entries([number])
-        return self._read_now(found[0]) if found else None
+        return self._refresh(found[0]) if found else None
 
     def require_complete(self) -> None:
         """Raise `ErrorCode.JOURNAL_UNUSABLE` if records are missing; see `Storage.require_complete`."""
@@ -265,7 +265,7 @@ class Journal:
         stored = selection._replace(states=(*selection.states, *more))
         while page := self.storage.select(stored, before=before):
             for entry in page:
-                now = self._read_now(entry)
+                now = self._refresh(entry)
                 if not selection.states or now.state in selection.states:
                     yield now
             before = page[-1].number
@@ -285,7 +285,7 @@ class Journal:
 
     @contextlib.contextmanager
     def _checked_commit(self) -> Iterator[Commit]:
-        """Yield a commit after a check. Reads need it too: a change between two reads would look like damage."""
+        """Check the journal, then yield a commit. Also for reads: a change between two reads looks like damage."""
         with self._begin_commit() as commit:
             commit.transaction.check()
             yield commit
@@ -302,7 +302,7 @@ class Journal:
         stored = {number: (entry.attempt, entry.settlement) for number, entry in found.items()}
         return all(stored.get(entry.number) == (entry.attempt, settlement) for entry, settlement in settlements)
 
-    def _read_now(self, entry: Entry) -> Entry:
+    def _refresh(self, entry: Entry) -> Entry:
         return refresh_entry(entry, self.storage, self.locks)
 
 

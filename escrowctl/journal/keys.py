@@ -1,4 +1,4 @@
-"""Check earlier uses of a write's idempotency key: the same write is not sent twice, another write is refused."""
+"""Check earlier uses of a write's idempotency key: a repeated write is not sent, a different write is refused."""
 
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.fold import idempotency_keys
@@ -10,12 +10,12 @@ from escrowctl.journal.reasons import Reason
 def find_by_key(
     duplicates: list[Entry], intent: Intent, *, resend_throttled: bool
 ) -> tuple[Entry | None, Entry | None]:
-    """Return (the entry that was sent with an intent's key, the entry to send again); at most one is not None.
+    """Return (the entry already sent with an intent's key, the entry to send again). At least one is None.
 
-    If an entry was sent, its outcome is the result of the intent. Several entries have the key only if one was
-    imported, or if another account used the key. Raises EscrowctlError: `ErrorCode.KEY_REUSED` if the key was used
-    for another request, reference or batch, or with another API key. `EARLIER_UNKNOWN` if it was used with another
-    API key and the outcome is unknown. `BUSY` if the entry is in flight.
+    The outcome of an entry that was already sent is also the intent's. Several entries have one key only if one was
+    imported, or if two accounts used the key. Raises EscrowctlError: `ErrorCode.KEY_REUSED` if the key was used
+    for a different request, reference or batch, or with a different API key. `EARLIER_UNKNOWN` if the API key
+    differs and the outcome is unknown. `BUSY` if the entry is in flight.
     """
     if not duplicates:
         return None, None
@@ -39,25 +39,25 @@ def _may_be_sent_again(entry: Entry, *, resend_throttled: bool) -> bool:
 
 
 def _check_request(earlier: Entry, intent: Intent) -> None:
-    """Refuse a key that was used for another request, or for the same request with another reference or none."""
+    """Refuse a key that was used for a different request, or without the reference that the intent has."""
     then = (earlier.intent.method, earlier.intent.url, earlier.intent.body)
     if then != (intent.method, intent.url, intent.body):
-        raise _key_reused(earlier, "for a different request", Reason.KEY_OF_ANOTHER_REQUEST)
-    reference, now = earlier.intent.reference, intent.reference
-    if now is not None and now != reference:
+        raise _reuse_error(earlier, "for a different request", Reason.KEY_OF_ANOTHER_REQUEST)
+    reference, earlier_reference = intent.reference, earlier.intent.reference
+    if reference is not None and reference != earlier_reference:
         # The current reference would not be recorded, so it would not prevent duplicates.
-        how = f'the reference "{reference}"' if reference else "no reference"
-        raise _key_reused(earlier, f'with {how}, not with "{now}"', Reason.KEY_OF_ANOTHER_REQUEST)
+        used = f'the reference "{earlier_reference}"' if earlier_reference else "no reference"
+        raise _reuse_error(earlier, f'with {used}, not with "{reference}"', Reason.KEY_OF_ANOTHER_REQUEST)
 
 
 def _check_purpose(earlier: Entry, intent: Intent) -> None:
-    """Refuse to send a write again with another reference or batch than recorded: both prevent duplicates."""
+    """Refuse to send a write again if the recorded batch or reference differs: both prevent duplicates."""
     batch, reference = earlier.intent.batch, earlier.intent.reference
     if batch is not None and intent.batch != batch:
         facts = {} if earlier.origin else {"batch": batch}
-        raise _key_reused(earlier, f"for a row of {batch}", Reason.KEY_OF_BATCH, **facts)
+        raise _reuse_error(earlier, f"for a row of batch {batch}", Reason.KEY_OF_BATCH, **facts)
     if intent.reference != reference:
-        raise _key_reused(earlier, f'with the reference "{reference}"', Reason.KEY_OF_REFERENCE, reference=reference)
+        raise _reuse_error(earlier, f'with the reference "{reference}"', Reason.KEY_OF_REFERENCE, reference=reference)
 
 
 def _check_account(earlier: Entry, intent: Intent) -> None:
@@ -67,13 +67,13 @@ def _check_account(earlier: Entry, intent: Intent) -> None:
     """
     if intent.account.is_same(earlier.intent.account):
         return
-    how = "with another or an unknown API key"
+    how = "with an API key that is unknown or not the current one"
     if earlier.state is State.UNKNOWN:
-        raise earlier_unknown(earlier, f"{_describe_use(earlier, how)} Its outcome is unknown.")
-    raise _key_reused(earlier, how, Reason.KEY_OF_ANOTHER_ACCOUNT)
+        raise earlier_unknown(earlier, f"{_describe_use(earlier, how)} The outcome of {earlier.name} is unknown.")
+    raise _reuse_error(earlier, how, Reason.KEY_OF_ANOTHER_ACCOUNT)
 
 
-def _key_reused(earlier: Entry, how: str, reason: str, **facts: object) -> EscrowctlError:
+def _reuse_error(earlier: Entry, how: str, reason: str, **facts: object) -> EscrowctlError:
     return refusal(ErrorCode.KEY_REUSED, _describe_use(earlier, how), earlier, reason, **facts)
 
 

@@ -74,12 +74,12 @@ class Intent(NamedTuple):
     """A complete write that is about to be sent, as the journal stores it.
 
     In the body of a webhook or a raw call, texts that may be secret are stored only as hashes. `service` is
-    the service's name in the profile, or its origin. `site` is its origin; each loopback host is written as
-    "localhost" (None: the origin is not known). Two writes of one operation are identical if their `fingerprint`
-    is the same: for a create, the body with normalised numbers; for a release, the id as the service echoes it.
-    `allowed_duplicates` are the numbers of the entries that it may repeat. `batch` and `line` name its row in a
-    batch; `columns` (a JSON object) has the values of that row that are not sent. `run_key` is the key of the
-    batch's run ("": the run has none; None: not known, or not a row of a batch).
+    the service's name in the profile, or the origin of its URL. `site` is that origin, with each loopback host
+    written as "localhost" (None: not known). Two writes of one operation are identical if they have the same
+    `fingerprint`: for a create, the body with normalised numbers; for a release, the id as the service echoes it.
+    `allowed_duplicates` are the numbers of entries that this write may repeat. `batch` and `line` are the write's
+    row in a batch; `columns` (a JSON object) has the values of the row that are not sent. `run_key` is the key of
+    the batch's run ("": the run has no key; None: not known, or not a row of a batch).
     """
 
     operation: str
@@ -105,18 +105,18 @@ class Intent(NamedTuple):
 
     @property
     def service_names(self) -> tuple[str, ...]:
-        """The names of its service in the journal: `service` and `site`."""
+        """The names of the write's service in the journal: `service` and `site`."""
         return tuple(dict.fromkeys((self.service, self.site or self.service)))
 
     @property
     def fingerprints(self) -> tuple[str, ...]:
-        """All fingerprints of the write. A once-only write also has the typed id: its echo may be spelled otherwise."""
+        """All fingerprints of the write. A once-only write also has the typed id: the echoed id may differ."""
         typed = (self.resource_id,) if self.is_once_only and self.resource_id is not None else ()
         return tuple(dict.fromkeys((self.fingerprint, *typed)))
 
     @property
     def verb(self) -> str:
-        """The write as a noun for messages: `create`, `release`, or `DELETE call` for a raw call."""
+        """The operation's name in messages: `create`, `release`, or `DELETE call` for a raw call."""
         return (
             OPERATIONS_BY_NAME[self.operation].verb if self.operation in OPERATIONS_BY_NAME else f"{self.method} call"
         )
@@ -133,11 +133,11 @@ class Intent(NamedTuple):
 
     @property
     def is_once_only(self) -> bool:
-        """Whether doing it twice is always wrong, as for a release. An identical create or update may be intended."""
+        """Whether sending the write twice is always wrong, as for a release. A second create may be intended."""
         return self.operation in OPERATIONS_BY_NAME and OPERATIONS_BY_NAME[self.operation].is_once_only
 
     def is_known_as(self, names: Iterable[str]) -> bool:
-        """Whether its service has one of these names."""
+        """Whether the write's service has one of these names."""
         return not set(self.service_names).isdisjoint(names)
 
     def shares_service(self, other: "Intent") -> bool:
@@ -184,7 +184,7 @@ class Settlement(NamedTuple):
         created_id = f", id {self.result_id}" if self.result_id else ""
         return f"{self.state.value.replace('_', ' ')} ({self.detail}{created_id})"
 
-    def is_verified_as(self, other: "Settlement") -> bool:
+    def verifies_same_result(self, other: "Settlement") -> bool:
         """Whether both settlements are verified, with the same result id."""
         return self.verified and other.verified and self.result_id == other.result_id
 
@@ -205,9 +205,9 @@ class Entry(NamedTuple):
     """One write as the journal knows it now. Times are RFC 3339 in UTC.
 
     `origin` names the journal and entry that it was imported from (None: it was written here).
-    `request_ids` are the request ids of all its attempts. `resends` counts the attempts that an operator
-    requested while an earlier one was unknown. `counted_on` is the UTC day on which caps count it: the latest
-    day in the journal when it was last sent. If the clock is set back, it still counts on that day.
+    `request_ids` are the request ids of all attempts. `resends` is the number of attempts that an operator
+    requested while an earlier attempt was unknown. `counted_on` is the UTC day on which caps count the write: the
+    day of the last attempt, or the latest day in the journal if the clock was set back.
     """
 
     number: int
@@ -240,19 +240,19 @@ class Entry(NamedTuple):
 
     @property
     def is_unconfirmed(self) -> bool:
-        """Whether it is done, but not as requested, or is once-only without confirmation by a read or operator."""
+        """Whether a done write differs from the request, or is once-only and no read or operator confirmed it."""
         settlement = self.settlement
         is_confirmed = settlement.verified or settlement.detail == DECIDED_APPLIED or not self.intent.is_once_only
         return self.state is State.DONE and (settlement.remark is not None or not is_confirmed)
 
     @property
     def record_id(self) -> str | None:
-        """The id at the service that it wrote to or created, or None if it is not known."""
+        """The service's id of the record that the write changed or created. None: the id is not known."""
         return self.intent.resource_id or self.settlement.result_id
 
     @property
     def facts(self) -> dict[str, object]:
-        """The facts that errors carry about it, as JSON values: enough to resolve it without the journal."""
+        """The facts about the entry for errors, as JSON values: enough to resolve the entry without the journal."""
         intent = self.intent
         known: dict[str, object] = {
             "http_status": self.settlement.http_status,
@@ -299,10 +299,10 @@ class PlanRow(NamedTuple):
 class AttemptRequest(NamedTuple):
     """A request to record an attempt of a write before it is sent.
 
-    `caps` limit its amount. `resend_throttled`: it may follow an attempt that got a 425 or 429. `planned` is
-    the batch and row of the plan that it comes from. `again` is the entry whose next attempt this is, even if
-    the last outcome is unknown. That needs a service that deduplicates, or an operator's `decision`. The
-    intent is then the entry's own, with the current account.
+    `caps` limit the amount. `resend_throttled`: also after a reply 425 or 429. `planned` is the batch and
+    row if the write comes from a plan. `again` is an entry to send again, even if the outcome is unknown: the
+    service deduplicates, or there is an operator's `decision`. `intent` is then the intent of that entry, with the
+    current account.
     """
 
     intent: Intent
@@ -317,10 +317,10 @@ class AttemptRequest(NamedTuple):
 class Selection(NamedTuple):
     """Selects the newest `limit` entries (-1: all) that match every field that is set.
 
-    They were sent at `since` or later and before `until` (timestamps). `resource_id` finds writes to that id and
-    creates that returned it; `result_id` finds only the creates. `origin` is the journal and entry of an import.
-    `batch` is a batch of this journal. `fingerprint` needs `since`; it finds no rows of a batch that have a
-    reference. `without_reference`: only entries without a reference.
+    `since` and `until` are timestamps: sent at `since` or later, and before `until`. `resource_id`: writes to
+    this id, and creates that returned this id. `result_id`: only creates that returned this id. `origin`:
+    imported from this journal and entry. `batch`: a batch of this journal. `fingerprint` needs `since`, and
+    leaves out rows of a batch with a reference. `without_reference`: only entries without a reference.
     """
 
     limit: int
@@ -339,7 +339,7 @@ class Selection(NamedTuple):
 
 
 def parse_entry_name(text: str) -> int:
-    """Return the number in `j12`. Raises EscrowctlError `ErrorCode.BAD_VALUE` for any other text."""
+    """Return an entry's number from its name: 12 for `j12`. Raises `ErrorCode.BAD_VALUE` for any other text."""
     if not re.fullmatch(r"j[1-9][0-9]{0,17}", text, re.ASCII):
-        raise bad_value(f'"{text}" is not a journal entry: write its name, such as j12.')
+        raise bad_value(f'"{text}" is not the name of a journal entry, such as j12.')
     return int(text[1:])

@@ -1,4 +1,4 @@
-"""Open a journal: choose its storage, and refuse it if the settings require another journal."""
+"""Open a journal: choose its storage, and refuse it if a setting requires a different journal."""
 
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
@@ -21,16 +21,17 @@ def open_journal(
 ) -> Journal:
     """Return the journal in a folder. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
 
-    `read_only`: nothing is created, and the files may be read-only. `pins` are pairs of the required journal's id and
-    the setting with that id. If they require another journal, the error is raised before a journal is created.
+    `read_only`: nothing is created, and the files may be read-only. Each of the `pins` is the id of a required
+    journal and the name of the setting with this id. If the folder has a different journal or none, that is an
+    error, and no journal is created.
     """
     if pins:
-        _require_pinned(folder / FILE_NAME, pins)
+        _require_pinned_journal(folder / FILE_NAME, pins)
     storage, locks = open_storage(folder, reading=read_only)
     return Journal(storage, locks, now=now, secrets=SigningSecrets(folder))
 
 
-def _require_pinned(path: Path, pins: Iterable[tuple[str, str]]) -> None:
+def _require_pinned_journal(path: Path, pins: Iterable[tuple[str, str]]) -> None:
     journal_id = find_journal_id(path)
     actual = f"{path} does not exist" if journal_id is None else f"this journal is {journal_id}"
     for required_id, setting in pins:
@@ -41,7 +42,7 @@ def _require_pinned(path: Path, pins: Iterable[tuple[str, str]]) -> None:
         if required_id != journal_id:
             raise not_sent(
                 ErrorCode.JOURNAL_UNUSABLE,
-                f"{actual}, but {setting} requires journal {required_id}, which knows the earlier writes.",
+                f"{actual}, but {setting} requires journal {required_id}, which has the earlier writes.",
                 reason=Reason.PINNED_MISSING if journal_id is None else Reason.PINNED_ELSEWHERE,
             )
 

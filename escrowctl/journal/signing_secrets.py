@@ -1,7 +1,7 @@
-"""The signing secrets of webhook endpoints. Each has a file next to the journal that only its owner can read.
+"""The signing secrets of webhook endpoints, each in a file next to the journal. Only the user can read the files.
 
-A service shows a secret once, when the endpoint is created. Its interface does not name the field, so the
-complete reply is stored. The journal is exported and shown, so it contains no secret.
+A service shows a secret once, when the endpoint is created. The service's interface does not say
+which field has the secret, so the complete reply is stored. The journal may be exported, so it has no secrets.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from escrowctl.errors import EscrowctlError
 from escrowctl.files import make_private_folder, read_regular, sync_folder, write_durably
 from escrowctl.journal.model import Entry
 
-_FOLDER = "signing-secrets"
+_FOLDER_NAME = "signing-secrets"
 _MAX_BYTES = 4 * 1024 * 1024
 
 
@@ -23,7 +23,7 @@ class SigningSecrets:
     """The files with the signing secrets, for the journal in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder / _FOLDER
+        self._folder = folder / _FOLDER_NAME
         self._stored: dict[str, Path] = {}
 
     def path_of(self, name: str) -> Path:
@@ -56,7 +56,7 @@ class SigningSecrets:
         return [secret for path in paths if (secret := _read_secret(path, service))]
 
     def _write_new(self, name: str, content: bytes) -> Path:
-        """Write a new file and return its path. Never replace one: a restored journal may use a number again."""
+        """Write a new file, and return its path. An old file stays: a restored journal may reuse a number."""
         path, copies = self._folder / f"{name}.json", itertools.count(2)
         while True:
             try:

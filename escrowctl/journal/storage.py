@@ -1,4 +1,4 @@
-"""The ports of a journal: its stored records, transactions on them, and locks that show which process runs.
+"""The ports of a journal: its stored records, transactions on them, and locks that show whether a process runs.
 
 An adapter implements all three and must pass the suite in `tests/storage`. Every method may raise
 EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. Only the thread that opened a
@@ -31,7 +31,7 @@ class TotalKey(NamedTuple):
 
 
 class BatchSum(NamedTuple):
-    """The rows of a batch whose entries have the same values in these fields: their number and their exact sum.
+    """The number (`rows`) and exact sum of a batch's rows that have the same values in all other fields.
 
     `state` is the stored state. `currency` None: not known. `http_status` and `may_repeat` are set only for refused
     writes. `has_remark`: done, but not as requested. `is_unread`: done and once-only, but no read has confirmed it.
@@ -71,10 +71,10 @@ class Transaction(Protocol):
         """The head of the chain, with the records of this transaction."""
 
     def check(self) -> None:
-        """Raise `ErrorCode.JOURNAL_UNUSABLE` if the last records are damaged or `Storage.find_lost` finds a problem."""
+        """Raise `JOURNAL_UNUSABLE` if the last records are damaged or `Storage.find_lost` finds a problem."""
 
     def find(self, number: int) -> Entry | None:
-        """Return an entry with its history, or None. Raises `JOURNAL_UNUSABLE` if it does not match its records."""
+        """Return an entry with its history, or None. Raises `JOURNAL_UNUSABLE` if the records do not match."""
 
     def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
         """Return the entries that have any of these duplicate keys (`fold.duplicate_keys`), newest first.
@@ -93,13 +93,13 @@ class Transaction(Protocol):
 
     @property
     def successor_id(self) -> str | None:
-        """The id of the journal that replaced this one, from the closing record. None: this journal is not closed."""
+        """The id of the journal that replaced this one, from the closing record. None: no closing record."""
 
     def append_note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
         """Append a record about the journal itself. A closing record does not change the saved head."""
 
     def plan(self, rows: Iterable[PlanRow]) -> None:
-        """Store rows of a batch's plan. A row that is already stored is replaced."""
+        """Store rows of a batch's plan. A stored row with the same number is replaced."""
 
     def unplan(self, batch: str, row: int) -> None:
         """Remove a row from a batch's plan."""
@@ -148,7 +148,7 @@ class Storage(Protocol):
         """Return row 0 of each batch, oldest batch first. Its content is "" if the batch's plan was lost."""
 
     def read_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
-        """Return up to `limit` entries of a batch, in order, with lines above `after`, but no imported ones."""
+        """Return up to `limit` entries of a batch, in order, with lines above `after`, without imported entries."""
 
     def find_created(self, result_ids: Collection[str]) -> list[Entry]:
         """Return the entries whose result id is one of these ids, including imported entries."""
@@ -163,7 +163,7 @@ class Storage(Protocol):
         """Return a copy of the journal, taken at one moment, including any damage, for checks."""
 
     def find_mismatch(self, head: Head) -> str | None:
-        """Return the problem if the chain does not contain a head that it once had. None: it contains the head."""
+        """Return the problem if the chain does not contain `head`, which it should contain. None: no problem."""
 
     def find_lost(self) -> str | None:
         """Return the problem if the saved head is unusable or the chain contradicts it. None: no problem."""
@@ -172,7 +172,7 @@ class Storage(Protocol):
         """Raise `JOURNAL_UNUSABLE` if the journal is missing, contradicts its saved head, or has a damaged end."""
 
     def find_damage(self) -> str | None:
-        """Return the first problem of the storage itself or of the data derived from the records. None: no problem."""
+        """Return the first problem of the storage or of the data derived from the records. None: no problem."""
 
     def close(self) -> None:
         """Close the journal."""

@@ -22,11 +22,11 @@ from escrowctl.journal.model import OPEN_STATES, WHILE_EXPORTED, Entry, Selectio
 from escrowctl.journal.storage import Storage, Transaction, write_transaction
 
 FORMAT = 1
-_PAGE = 500
+_PAGE_SIZE = 500
 
 
 class Archive(NamedTuple):
-    """A journal read from an export, with a valid chain. `by_entry`: entry number -> its records, also valid."""
+    """A journal read from an export, with a valid chain. `by_entry`: entry number -> valid records."""
 
     journal_id: str
     links: list[Link]
@@ -44,7 +44,7 @@ class Archive(NamedTuple):
 
 
 class ImportResult(NamedTuple):
-    """How many entries an import added, updated or already knew. `duplicates` contain an added or updated entry."""
+    """How many entries an import added, updated or knew already. `duplicates`: pairs with a changed entry."""
 
     added: int = 0
     updated: int = 0
@@ -55,7 +55,7 @@ class ImportResult(NamedTuple):
 def read_chain(storage: Storage) -> Iterator[Link]:
     """Yield every record of the chain in order. Each page is read completely before its records are yielded."""
     after = 0
-    while page := storage.read_records(after=after, limit=_PAGE):
+    while page := storage.read_records(after=after, limit=_PAGE_SIZE):
         yield from page
         after = page[-1].record.sequence
 
@@ -67,7 +67,8 @@ def write_archive(storage: Storage, report: Callable[[str], None]) -> Iterator[s
     try:
         for link in read_chain(storage):
             if not link.follows(head):
-                report(f"record {head.sequence + 1} is missing or was changed")
+                number = head.sequence + 1
+                report(f"record {number} is missing or was changed")
                 break
             document = link.record._asdict() | {"facts": json.loads(link.record.facts), "digest": link.digest}
             yield json.dumps(document)
@@ -121,14 +122,14 @@ def _group_by_entry(found: list[Link], source: str) -> dict[int, list[Link]]:
             by_entry.setdefault(link.record.entry, []).append(link)
     for number, records in by_entry.items():
         try:
-            _fold_records(records)
+            _build_entry(records)
         except DECODING_ERRORS as error:
             message = f"the records of j{number} in {source} are incomplete or contradict each other."
             raise bad_value(message, effect=Effect.NOTHING_IMPORTED) from error
     return by_entry
 
 
-def _fold_records(records: list[Link]) -> StoredEntry:
+def _build_entry(records: list[Link]) -> StoredEntry:
     folded: StoredEntry | None = None
     for link in records:
         folded = add_record(folded, link, latest="")
@@ -143,8 +144,8 @@ def _bad_line(source: str, number: int, problem: str) -> EscrowctlError:
 def import_archive(storage: Storage, archive: Archive, *, at: str) -> ImportResult:
     """Import an archive's entries in one commit. Importing twice is safe.
 
-    Two entries are the same write if one of them has the last attempt of the other. The same idempotency key
-    or number proves nothing: both may be used twice. Raises EscrowctlError: `ErrorCode.CONFLICT` if the
+    Two entries are the same write if one of them has the last attempt of the other. Idempotency keys and numbers
+    are not compared: different writes may have the same ones. Raises EscrowctlError: `ErrorCode.CONFLICT` if the
     archive comes from this journal but contradicts it, `ErrorCode.JOURNAL_UNUSABLE` if nothing can be written.
     """
     if archive.journal_id == storage.journal_id:
@@ -154,10 +155,10 @@ def import_archive(storage: Storage, archive: Archive, *, at: str) -> ImportResu
     with write_transaction(storage) as transaction:
         transaction.check()
         for number, records in archive.by_entry.items():
-            theirs = _fold_records(records)
+            theirs = _build_entry(records)
             origin = f"{archive.journal_id} j{number}"
-            relatives = _find_relatives(storage, transaction, theirs.entry, origin)
-            ours = _find_same(relatives, theirs.entry)
+            relatives = _find_sharing_attempt(storage, transaction, theirs.entry, origin)
+            ours = _find_same_write(relatives, theirs.entry)
             if ours is None:
                 first = theirs.entry.origin or origin
                 known_as = origin if _is_own_origin(storage, first) else first
@@ -194,11 +195,11 @@ def _check_own_export(storage: Storage, archive: Archive) -> ImportResult:
     return ImportResult(known=len(archive.by_entry))
 
 
-def _find_relatives(storage: Storage, transaction: Transaction, theirs: Entry, origin: str) -> list[Entry]:
+def _find_sharing_attempt(storage: Storage, transaction: Transaction, theirs: Entry, origin: str) -> list[Entry]:
     """Return this journal's entries that share an attempt with `theirs`, an entry of another journal.
 
-    They were imported before, or first written here. A restored journal may use a number again: only a shared
-    attempt shows that two entries are related.
+    Such an entry was imported before, or was first written here. A shared number is not enough: a restored journal
+    may reuse an entry's number.
     """
     first = theirs.origin or origin
     found = [one for name in dict.fromkeys((first, origin)) for one in storage.select(Selection(-1, origin=name))]
@@ -207,8 +208,8 @@ def _find_relatives(storage: Storage, transaction: Transaction, theirs: Entry, o
     return [one for one in found if one.request_ids & theirs.request_ids]
 
 
-def _find_same(relatives: list[Entry], theirs: Entry) -> Entry | None:
-    """Return the entry that is the same write as `theirs`, or None, for example if both journals sent it again."""
+def _find_same_write(relatives: list[Entry], theirs: Entry) -> Entry | None:
+    """Return the relative that is the same write as `theirs`. None, for example, if both journals sent it again."""
     return next(
         (one for one in relatives if theirs.request_id in one.request_ids or one.request_id in theirs.request_ids), None
     )
@@ -220,10 +221,10 @@ def _is_own_origin(storage: Storage, origin: str) -> bool:
 
 
 def _must_replace(theirs: Entry, ours: Entry) -> bool:
-    """Whether the other journal's state of an entry replaces this journal's: it is later or safer.
+    """Whether `theirs`, the other journal's record of a write, replaces `ours`: its state is later or safer.
 
-    An unknown entry gets the outcome that the other journal knows of its last attempt. An entry that is in flight
-    or done stays so. Any other entry becomes done, or open if this journal does not have the open attempt.
+    If `ours` is unknown: `theirs` has the outcome of the same attempt. If `ours` is in flight or done: never. In
+    any other state: `theirs` is done, or is open after an attempt that this journal does not have.
     """
     if ours.is_open:
         return not theirs.is_open and ours.state is not State.IN_FLIGHT and ours.request_id in theirs.request_ids
@@ -234,10 +235,10 @@ def _must_replace(theirs: Entry, ours: Entry) -> bool:
 
 
 def _facts_to_import(theirs: StoredEntry, *, origin: str) -> Facts:
-    """Return the facts with which this journal records another journal's entry.
+    """Return the facts of the import record for `theirs`, an entry of another journal.
 
-    An entry that was in flight there is unknown here. Its allowed duplicates are numbers of the other journal, so
-    they are left out.
+    An entry that was in flight there is unknown here. The allowed duplicates are left out: they are numbers of the
+    other journal.
     """
     facts = theirs.facts | {"origin": origin, "despite": "", "resends": theirs.entry.resends}
     if theirs.entry.state is State.IN_FLIGHT:

@@ -1,6 +1,6 @@
 """Check a journal: its chain, the data derived from it, and the heads stored elsewhere.
 
-It finds accidents and careless edits. Anyone with write access to the file can also write a valid
+The check finds accidents and careless edits. Anyone with write access to the file can also write a valid
 chain. Only a head that was stored elsewhere (`journal export --head`) shows such a change.
 """
 
@@ -31,8 +31,8 @@ def verify(
 ) -> Verification:
     """Check a copy of the journal, taken at one moment: other processes can write while it is checked.
 
-    `expected` is a head that the journal must still contain. When `is_time_over` returns True, the check ends early.
-    Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if the journal cannot be read at all.
+    `expected` is a head that the journal must still contain. When `is_time_over` returns True, the check ends
+    early. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if the journal cannot be read at all.
     """
     # Check the saved head before copying: records written in between only put the chain ahead of it.
     lost = storage.find_lost()
@@ -46,13 +46,14 @@ def verify(
     return Verification(head.sequence, entries, head, problem, is_partial)
 
 
-def _walk_chain(storage: Storage, is_late: Callable[[], bool]) -> tuple[Head, int, str | None]:
+def _walk_chain(storage: Storage, is_time_over: Callable[[], bool]) -> tuple[Head, int, str | None]:
     head, entries = EMPTY_HEAD, set[int]()
     for link in read_chain(storage):
-        if is_late():
+        if is_time_over():
             break
         if not link.follows(head):
-            return head, len(entries - {NO_ENTRY}), f"record {head.sequence + 1} is missing or was changed"
+            number = head.sequence + 1
+            return head, len(entries - {NO_ENTRY}), f"record {number} is missing or was changed"
         head = link.head
         entries.add(link.record.entry)
     return head, len(entries - {NO_ENTRY}), None

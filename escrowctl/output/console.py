@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 _MIN_WIDTH, _DEFAULT_WIDTH = 40, 80
-_NAME_ONLY = Invocation("escrowctl")
-_MIN_WAIT_SECONDS = 1.0
+_DEFAULT_INVOCATION = Invocation("escrowctl")
+_MIN_DRAWN_SECONDS = 1.0
 """A shorter wait is not drawn."""
 _RED, _RESET = "\x1b[1;31m", "\x1b[0m"
 
 
 class Console:
-    """Writes the output of one run. Every method that writes data raises OutputClosedError if the pipe is closed,
-    and EscrowctlError `OUTPUT_UNUSABLE` if stdout cannot be written. `keys` returns the known API keys: no output
-    on stderr contains one.
+    """Writes the output of one run. Methods that write to stdout raise OutputClosedError if its reader is gone, and
+    EscrowctlError `OUTPUT_UNUSABLE` if stdout cannot be written. `keys` returns the known API keys: on stderr stars
+    replace them.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Console:
                 stream.reconfigure(errors="backslashreplace")
 
     def show(self, view: "View") -> None:
-        """Show one view in the format of this run. If the view is a list, a format with columns shows its items."""
+        """Show one view in the format of this run. Formats with columns show the items of a list."""
         from escrowctl.output.view import Listing
 
         options, fields = self._options, self._options.fields
@@ -67,14 +67,14 @@ class Console:
         if has_columns and view.items is not None and not view.has_value_at(fields):
             self.show_listing(Listing(fields or tuple(view.named), view.items))
         elif self._options.quiet:
-            self._show_ids((view,))
+            self._show_ids_or_fields((view,))
         else:
             self._show_one(view.select_fields(fields) if fields and view.named else view)
 
     def show_listing(self, listing: "Listing") -> None:
         """Show several views as a JSON array, CSV, a table, or lines."""
         if self._options.quiet:
-            self._show_ids(listing.views)
+            self._show_ids_or_fields(listing.views)
             return
         if self._options.fields:
             listing = listing.only(self._options.fields)
@@ -84,9 +84,9 @@ class Console:
         elif self._options.csv:
             self._show_csv(listing.columns, listing.views)
         elif not listing.views:
-            if self._has_tables:
+            if self._shows_tables:
                 self.note("none", "nothing was found")
-        elif self._has_tables:
+        elif self._shows_tables:
             text, hidden = self._render_listing(listing, color=self._is_colored(self._stdout))
             self.write_data(text)
             if hidden:
@@ -106,7 +106,7 @@ class Console:
         later views are not known yet.
         """
         if self._options.quiet:
-            self._show_ids((view,))
+            self._show_ids_or_fields((view,))
             return
         if self._options.fields:
             view = view.select_fields(self._options.fields)
@@ -114,7 +114,7 @@ class Console:
             self.write_json(view.document)
         elif self._options.csv:
             self._show_csv(tuple(view.named), (view,))
-        elif not self._has_tables:
+        elif not self._shows_tables:
             self.write_data(render_rows([view.row(tuple(view.named))]))
         elif view.line is not None:
             self.write_data(fold(safe(view.line), self._width))
@@ -130,14 +130,14 @@ class Console:
         self.write_data(_encode_json(document))
 
     def write_page(self, text: str) -> None:
-        """Write a text by escrowctl itself, such as help; under `--json` as a JSON string."""
+        """Write help or another text of escrowctl; under `--json`, as a JSON string."""
         if self._options.json:
             self.write_json(text)
         else:
             self.write_data(text)
 
     def write_body(self, body: bytes) -> None:
-        """Write a reply that is not JSON: unchanged to a pipe, with invisible characters as codes to a terminal."""
+        """Write a reply that is not JSON; on a terminal, with codes in place of invisible characters."""
         text = body.decode("utf-8", errors="replace")
         if self._options.json:
             self.write_json(text)
@@ -169,9 +169,9 @@ class Console:
         word: str = "note",
         important: bool = False,
         hints: tuple[Hint, ...] = (),
-        invocation: Invocation = _NAME_ONLY,
+        invocation: Invocation = _DEFAULT_INVOCATION,
     ) -> None:
-        """Write a note and its hints on stderr, the same note once a run. `-q` hides it unless `important`."""
+        """Write `word`, a message and hints on stderr; each message once a run. `-q` hides unimportant ones."""
         message = self._star_keys(message)
         if (self._options.quiet and not important) or message in self._written_notes:
             return
@@ -179,7 +179,7 @@ class Console:
         self._write_note(code, message, word=word, hints=hints, invocation=invocation)
 
     def warn(self, code: str, message: str) -> None:
-        """Write a warning on stderr, even under `-q`, the same warning once a run."""
+        """Write a warning on stderr, even under `-q`; each message once a run."""
         self.note(code, message, word="warning", important=True)
 
     @property
@@ -189,15 +189,15 @@ class Console:
         return not is_for_program and self._stderr.isatty() and self._environ.get("TERM", "dumb") != "dumb"
 
     def draw_wait(self, text: str, seconds: float) -> None:
-        """Draw the reason of a wait and its length so far, once the wait has taken one second."""
-        if seconds >= _MIN_WAIT_SECONDS and self.can_draw:
+        """Draw `text`, the reason of a wait, and the `seconds` waited so far. The first second is not drawn."""
+        if seconds >= _MIN_DRAWN_SECONDS and self.can_draw:
             self.draw(f"{text}  {seconds:.0f} s")
 
     def draw(self, text: str) -> None:
-        """Replace the last drawn text by a new one. The next written line erases it.
+        """Draw `text` in place of the last drawn text. The next written line erases the drawn text.
 
-        While the terminal is stopped (Ctrl-S), nothing is drawn or erased: to wait for it would delay the request
-        that the text describes.
+        While the terminal is stopped (Ctrl-S), nothing is drawn or erased: waiting for the terminal would delay the
+        request that the text describes.
         """
         if not is_writable_now(self._stderr):
             return
@@ -207,10 +207,10 @@ class Console:
             width = _DEFAULT_WIDTH
         self._has_drawn_text = True
         # A text that fills the line would wrap into the next one, which is never erased.
-        self._write_error(f"\r{safe(self._star_keys(text))[: width - 1]}\x1b[K")
+        self._write_to_stderr(f"\r{safe(self._star_keys(text))[: width - 1]}\x1b[K")
 
     def erase(self) -> None:
-        """Erase the drawn text, if any. If the terminal accepts no text now, the next written line erases it."""
+        """Erase the drawn text, if any. While the terminal is stopped, leave that to the next written line."""
         if self._has_drawn_text and is_writable_now(self._stderr):
             self._erase_drawn_text()
 
@@ -227,22 +227,22 @@ class Console:
             error = star_error(error, key)
         invocation = Invocation(*map(self._star_keys, invocation))
         if self._options.json:
-            self._write_message(_encode_json(make_error_document(error, invocation)))
+            self._write_stderr_lines(_encode_json(make_error_document(error, invocation)))
             return
-        first, *others = format_error(error, invocation, raw=self._options.raw, width=self._error_width)
+        first, *others = format_error(error, invocation, raw=self._options.raw, width=self._stderr_width)
         word, _, rest = first.partition(":")
         colored = f"{_RED}{word}:{_RESET}{rest}" if self._is_colored(self._stderr) else first
-        self._write_message("\n".join([colored, *others]))
+        self._write_stderr_lines("\n".join([colored, *others]))
 
     def report(self, text: str) -> None:
-        """Write a text of several lines to stderr, such as a traceback. API keys in it are starred."""
-        self._write_message("\n".join(self._star_keys(line) for line in text.split("\n")))
+        """Write a text of several lines to stderr, such as a traceback. Stars replace API keys."""
+        self._write_stderr_lines("\n".join(self._star_keys(line) for line in text.split("\n")))
 
     def ask(self, lines: list[str]) -> None:
         """Write the lines of a question, and a prompt for the answer."""
         for line in lines:
-            self._write_message(safe(self._star_keys(line)))
-        self._write_error("> ")
+            self._write_stderr_lines(safe(self._star_keys(line)))
+        self._write_to_stderr("> ")
 
     def close(self) -> None:
         """Flush both streams, and redirect a broken one: the interpreter's own flush would exit with code 120."""
@@ -260,7 +260,7 @@ class Console:
         elif options.csv:
             names, values = zip(*view.fields, strict=True)
             self.write_data("\n".join(render_csv(names, [values])))
-        elif not self._has_tables:
+        elif not self._shows_tables:
             self.write_data(render_rows(view.fields))
         elif view.line is not None:
             self.write_data(safe(view.line))
@@ -290,11 +290,11 @@ class Console:
         self._has_csv_header = True
 
     @property
-    def _has_tables(self) -> bool:
+    def _shows_tables(self) -> bool:
         return self._options.table or self._stdout.isatty()
 
-    def _show_ids(self, views: "tuple[View, ...]") -> None:
-        """Write the output of `-q`: the ids of the views, or under `--fields` a line of values for each view."""
+    def _show_ids_or_fields(self, views: "tuple[View, ...]") -> None:
+        """Write the output of `-q`: the ids of the views; under `--fields`, a line with the fields of each view."""
         fields = self._options.fields
         rows = [
             row
@@ -320,35 +320,35 @@ class Console:
         *,
         word: str = "",
         hints: tuple[Hint, ...] = (),
-        invocation: Invocation = _NAME_ONLY,
+        invocation: Invocation = _DEFAULT_INVOCATION,
     ) -> None:
         if not (self._options.json or hints):
-            self._write_message(f"{word}: {safe(message)}" if word else safe(message))
+            self._write_stderr_lines(f"{word}: {safe(message)}" if word else safe(message))
             return
         from escrowctl.output.errors import format_hints, make_note_document
 
         hints = tuple(hint._replace(text=self._star_keys(hint.text)) for hint in hints)
         if self._options.json:
-            self._write_message(_encode_json(make_note_document(code, message, hints, invocation)))
+            self._write_stderr_lines(_encode_json(make_note_document(code, message, hints, invocation)))
         else:
-            self._write_message(
-                "\n".join([f"{word}: {safe(message)}", *format_hints(hints, invocation, self._error_width)])
+            self._write_stderr_lines(
+                "\n".join([f"{word}: {safe(message)}", *format_hints(hints, invocation, self._stderr_width)])
             )
 
     @property
-    def _error_width(self) -> int | None:
+    def _stderr_width(self) -> int | None:
         return self._width if self._stderr.isatty() else None
 
-    def _write_message(self, text: str) -> None:
+    def _write_stderr_lines(self, text: str) -> None:
         self._erase_drawn_text()
-        self._write_error(text + "\n")
+        self._write_to_stderr(text + "\n")
 
     def _erase_drawn_text(self) -> None:
         if self._has_drawn_text:
             self._has_drawn_text = False
-            self._write_error("\r\x1b[K")
+            self._write_to_stderr("\r\x1b[K")
 
-    def _write_error(self, text: str) -> None:
+    def _write_to_stderr(self, text: str) -> None:
         # If stderr is closed, the failure cannot be reported anywhere.
         with contextlib.suppress(OSError, ValueError):
             self._stderr.write(text)
@@ -359,7 +359,7 @@ class Console:
         return max(shutil.get_terminal_size().columns, _MIN_WIDTH)
 
     def _is_colored(self, stream: TextIO) -> bool:
-        """Whether a stream gets colors: by --color, else NO_COLOR (no-color.org), FORCE_COLOR, or the terminal."""
+        """Whether a stream gets colors: --color decides, else NO_COLOR, else FORCE_COLOR, else the terminal."""
         environ = self._environ
         if self._options.color != "auto":
             return self._options.color == "always"

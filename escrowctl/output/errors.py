@@ -8,7 +8,7 @@ from escrowctl.output.plain import safe
 _EFFECTS_ON_ONE_ID = (Effect.NOTHING_SENT, Effect.NOTHING_SENT_NOW)
 """The effects that are about one id, if the command has several. Then the message names the id."""
 
-_MAX_REPLY_CHARS = 1000
+_MAX_SHORT_CHARS = 1000
 _INDENT = 6
 """The length of `hint: `, which precedes the first hint. As many spaces precede the others."""
 
@@ -16,17 +16,17 @@ _INDENT = 6
 def format_error(error: EscrowctlError, invocation: Invocation, *, raw: bool, width: int | None) -> list[str]:
     """Return an error as lines for a person: the message, facts about an unknown outcome, and the hints.
 
-    `raw`: add the complete body of the service's reply. `width` is the terminal's, or None without a terminal.
+    `raw`: add the complete body of the service's reply. `width` is the terminal's width; None without a terminal.
     """
     is_unknown = error.code is ErrorCode.OUTCOME_UNKNOWN
-    lines = [f"{'unknown' if is_unknown else 'error'}: {safe(_make_message(error))}"]
-    facts = [*_list_reply(error, raw=raw, short=is_unknown), *(_list_unknown_facts(error) if is_unknown else ())]
+    lines = [f"{'unknown' if is_unknown else 'error'}: {safe(_complete_message(error))}"]
+    facts = [*_list_reply(error, raw=raw, short=is_unknown), *(_list_support_facts(error) if is_unknown else ())]
     lines += [f"  {safe(line)}" for line in facts]
     return lines + format_hints(error.hints, invocation, width)
 
 
 def format_hints(hints: tuple[Hint, ...], invocation: Invocation, width: int | None) -> list[str]:
-    """Return hints as lines for a person, the first after `hint: `. `width` is the terminal's, if any."""
+    """Return hints as lines for a person. `hint: ` precedes the first line, and spaces precede the others."""
     lines = format_hint_lines(hints, invocation, width=width)
     return [f"{' ' * _INDENT if number else 'hint: '}{safe(line)}" for number, line in enumerate(lines)]
 
@@ -34,8 +34,8 @@ def format_hints(hints: tuple[Hint, ...], invocation: Invocation, width: int | N
 def format_hint_lines(hints: tuple[Hint, ...], invocation: Invocation, *, width: int | None = None) -> list[str]:
     """Return hints as lines, each with its label before its text. The texts of several hints are aligned.
 
-    If a line is too long for a terminal of this `width`, each text is on the line below its label. Otherwise
-    the terminal would break a command in the middle of a word, and it could not be copied.
+    If a line is too long for a terminal of this `width`, each text is on the line below its label. So the terminal
+    does not break a command inside a word, and the command can be copied.
     """
     pairs = [(hint.label, _expand_hint(hint, invocation)) for hint in hints]
     gap = "  " if len(hints) > 1 else " "
@@ -71,7 +71,7 @@ def make_error_document(error: EscrowctlError, invocation: Invocation) -> dict[s
     """Return an error as `{"error": {...}}`: the code, the message, the hints, and every fact."""
     body: dict[str, object] = {
         "code": error.code.value,
-        "message": _make_message(error),
+        "message": _complete_message(error),
         "hint": _join_hints(error.hints, invocation),
         "http_status": None,
         "request_id": None,
@@ -81,7 +81,7 @@ def make_error_document(error: EscrowctlError, invocation: Invocation) -> dict[s
     return {"error": as_json(body | dict(error.facts))}
 
 
-def _make_message(error: EscrowctlError) -> str:
+def _complete_message(error: EscrowctlError) -> str:
     message, subject = error.message, error.subject
     if subject and subject not in message:
         message = f"{subject}: {message}"
@@ -92,7 +92,7 @@ def _make_message(error: EscrowctlError) -> str:
 
 
 def make_note_document(code: str, message: str, hints: tuple[Hint, ...], invocation: Invocation) -> JsonValue:
-    """Return a note as `{"note": {...}}`, the form of all stderr lines under `--json` that are no errors."""
+    """Return a note as `{"note": {...}}`: the code, the message and the hints."""
     hint = _join_hints(hints, invocation)
     return {"note": {"code": code, "message": message, **({"hint": hint} if hint else {})}}
 
@@ -102,7 +102,7 @@ def _join_hints(hints: tuple[Hint, ...], invocation: Invocation) -> str | None:
 
 
 def _list_reply(error: EscrowctlError, *, raw: bool, short: bool) -> list[str]:
-    """Return lines with the reply's body (`short`: the beginning of JSON), and the service's own request id."""
+    """Return lines with the service's request id and the reply: complete if `raw`, the start of JSON if `short`."""
     body, own_id = error.facts.get("body"), error.facts.get("service_request_id")
     is_shown = "body" in error.facts and (raw or short)
     lines: list[str] = []
@@ -110,21 +110,21 @@ def _list_reply(error: EscrowctlError, *, raw: bool, short: bool) -> list[str]:
         lines += [f"reply            {line}" for line in body.splitlines() if raw]
     elif is_shown:
         reply = encode(as_json(body))
-        is_cut = not raw and len(reply) > _MAX_REPLY_CHARS
-        lines.append(f"reply            {reply[:_MAX_REPLY_CHARS]}..." if is_cut else f"reply            {reply}")
+        is_cut = not raw and len(reply) > _MAX_SHORT_CHARS
+        lines.append(f"reply            {reply[:_MAX_SHORT_CHARS]}..." if is_cut else f"reply            {reply}")
     return lines + ([f"service's id     {own_id}  (its request id, for the service's support)"] if own_id else [])
 
 
-def _list_unknown_facts(error: EscrowctlError) -> list[str]:
+def _list_support_facts(error: EscrowctlError) -> list[str]:
     """Return the facts that an operator quotes to the service's support: time, request, key, entry."""
     facts = error.facts
     request = facts.get("request")
+    sent_at, key, entry, request_id = map(facts.get, ("sent_at", "idempotency_key", "entry", "request_id"))
     lines = []
     if isinstance(request, dict):
-        body = f"  {request['body']}" if request.get("body") else ""
-        lines.append(f"sent             {facts.get('sent_at')}  {request.get('method')} {request.get('url')}{body}")
+        method, url, body = request.get("method"), request.get("url"), request.get("body")
+        lines.append(f"sent             {sent_at}  {method} {url}{f'  {body}' if body else ''}")
     key_use = "deduplicates by it" if facts.get("deduplicates") else "is not known to deduplicate by it"
-    lines.append(f"idempotency key  {facts.get('idempotency_key')}  (this service {key_use})")
     reason = f'  "{facts["reason"]}"' if facts.get("reason") else ""
-    lines.append(f"entry            {facts.get('entry')}{reason}   request id {facts.get('request_id')}")
-    return lines
+    lines.append(f"idempotency key  {key}  (this service {key_use})")
+    return [*lines, f"entry            {entry}{reason}   request id {request_id}"]

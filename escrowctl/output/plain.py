@@ -12,7 +12,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\0", "\uff1d", "\uff0b", "\u
 def safe(text: str) -> str:
     """Return `text` with every invisible character shown by its code, such as `\\u{1b}`.
 
-    These are C0, DEL and C1 controls, bidirectional and zero-width characters, line separators,
+    Invisible are C0, DEL and C1 controls, bidirectional and zero-width characters, line separators,
     lone surrogates, fillers and variation selectors. They could move the cursor, hide text, end a
     line or make two texts look the same (CVE-2021-25743, CVE-2021-42574 and similar).
     """
@@ -22,9 +22,9 @@ def safe(text: str) -> str:
 
 
 def fold(line: str, width: int) -> str:
-    """Break a line between its cells, if it is wider than `width`. Two spaces separate the cells of `line`.
+    """Break a line that is wider than `width` between two cells. Cells are separated by two or more spaces.
 
-    Cells without room go to a new line, below the second cell. A cell wider than `width` stays complete.
+    A new line starts below the second cell. A cell wider than `width` is not broken.
     """
     first, *others = re.findall(r"\S+(?: \S+)* *", line) or [line]
     lines = [first]
@@ -43,8 +43,8 @@ def render_rows(rows: Iterable[tuple[str, ...]]) -> str:
 def render_csv(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
     """Yield a header line and one line for each row, without line ends (RFC 4180).
 
-    A cell that a spreadsheet would calculate (OWASP ASVS 1.2.10, CWE-1236) gets an apostrophe before it,
-    which spreadsheets read as "text". JSON output has the cell unchanged.
+    A cell that a spreadsheet would run as a formula (OWASP ASVS 1.2.10, CWE-1236) begins with an apostrophe,
+    which spreadsheets read as "text".
     """
     yield _format_csv_line(columns)
     for row in rows:

@@ -1,4 +1,4 @@
-"""Tables for a person at a terminal, drawn by rich. Cells are Text, so that rich finds no markup in data.
+"""Tables for a person at a terminal, drawn by rich. Cells are `rich.text.Text`: rich finds no markup in data.
 
 Ids and amounts are always complete. The other columns share the remaining width.
 """
@@ -25,7 +25,7 @@ _TIME_COLUMNS = frozenset({"created", "sent", "released", "next"})
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 """RFC 3339 section 5.6, in the forms that services write."""
 
-_GAP = 2
+_COLUMN_GAP = 2
 """Cells between two columns."""
 
 _HIDEABLE_COLUMNS = ("profile", "reference", "created", "sent", "events", "operation")
@@ -47,9 +47,9 @@ class _Column(NamedTuple):
     is_unfolded: bool
 
     def min_width(self, limit: int) -> int:
-        """Return the least width for the widest cell (at most `limit` if cells may fold) and the header's words."""
-        cells = max(map(_measure, self.cells))
-        return max(*map(_measure, self.header.split()), cells if self.is_unfolded else min(cells, limit))
+        """Return the least width that fits the header's words and all cells. `limit` fits a cell that may fold."""
+        cells = max(map(_text_width, self.cells))
+        return max(*map(_text_width, self.header.split()), cells if self.is_unfolded else min(cells, limit))
 
 
 def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) -> tuple[str, tuple[str, ...]]:
@@ -72,22 +72,22 @@ def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) 
 
 
 def render_row(view: View, widths: tuple[int, ...], now: datetime, *, color: bool) -> tuple[str, str, tuple[int, ...]]:
-    """Return (header, row, widths for the next call) for rows that arrive one by one. For the first row `widths` is
-    empty; later the header is. A cell wider than its column moves the cells after it.
+    """Return (header, row, column widths). The first call gets no `widths`. Later calls get the returned ones, and
+    return an empty header. A cell wider than its column moves the cells after it.
     """
     from rich.text import Text
 
     columns = [_make_column(name, [value], now) for name, value in view.named.items()]
     cells = [column.cells[0] for column in columns]
     if widths:
-        return "", _pad(cells, widths), widths
-    widths = tuple(max(_measure(column.header), _measure(column.cells[0])) for column in columns)
-    header = _pad([column.header for column in columns], widths)
-    return _render_block(Text(header, style="bold"), _measure(header), color=color), _pad(cells, widths), widths
+        return "", _pad_row(cells, widths), widths
+    widths = tuple(max(_text_width(column.header), _text_width(column.cells[0])) for column in columns)
+    header = _pad_row([column.header for column in columns], widths)
+    return _render_block(Text(header, style="bold"), _text_width(header), color=color), _pad_row(cells, widths), widths
 
 
 def render_fields(view: View, *, now: datetime, width: int, color: bool) -> str:
-    """Return one view as two columns, names and values. Long values are folded, but not the id. Ages follow times.
+    """Return one view as two columns, names and values. Long values except the id are folded. Times have ages.
 
     The names of nested values are indented. An array of objects is a table if it fits.
     """
@@ -95,12 +95,12 @@ def render_fields(view: View, *, now: datetime, width: int, color: bool) -> str:
     from rich.text import Text
 
     items = list(view.named.items()) if view.has_chosen_fields else list_fields(view.shown) or [("value", view.shown)]
-    names = max(_measure(name) for name, _ in _outline(items, 0, now, room=0))
-    width = max(width, names + _GAP + max(_measure(safe(view.id or "")), _MIN_WIDTH))
-    grid = Table.grid(padding=(0, _GAP))
+    names = max(_text_width(name) for name, _ in _outline(items, 0, now, room=0))
+    width = max(width, names + _COLUMN_GAP + max(_text_width(safe(view.id or "")), _MIN_WIDTH))
+    grid = Table.grid(padding=(0, _COLUMN_GAP))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
-    for name, value in _outline(items, 0, now, room=width - names - _GAP):
+    for name, value in _outline(items, 0, now, room=width - names - _COLUMN_GAP):
         grid.add_row(Text(name), Text(value) if isinstance(value, str) else value)
     return _render_block(grid, width, color=color)
 
@@ -137,7 +137,7 @@ def _make_table(columns: list[_Column]) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
+    table = Table(box=None, padding=(0, _COLUMN_GAP, 0, 0), pad_edge=False, header_style="bold")
     for column in columns:
         least = column.min_width(_MIN_WIDTH)
         table.add_column(Text(column.header), min_width=least, no_wrap=column.is_unfolded, overflow="fold")
@@ -147,7 +147,7 @@ def _make_table(columns: list[_Column]) -> "Table":
 
 
 def _make_column(name: str, values: list[JsonValue], now: datetime, *, header: str = "") -> _Column:
-    """Return a column with readable cells. Amounts, counts and sums are aligned at the decimal point.
+    """Return a column whose cells are `values` as text. Amounts and numbers are aligned at the decimal point.
 
     Without `header`, the header is the name in capitals, or an unchanged JSON Pointer.
     """
@@ -166,8 +166,8 @@ def _make_column(name: str, values: list[JsonValue], now: datetime, *, header: s
 
 
 def _find_key_columns(columns: list[_Column], names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of the columns that identify a row: the shown ones of `names`, else the first column. If two
-    rows are equal in those columns, return all columns.
+    """Return the names of the columns that identify a row: those in `names`, or the first column if there are none.
+    If two rows are equal in these columns, return all columns.
     """
     keys = [column for column in columns if column.name in names] or columns[:1]
     rows = list(zip(*(column.cells for column in keys), strict=True))
@@ -175,7 +175,7 @@ def _find_key_columns(columns: list[_Column], names: tuple[str, ...]) -> tuple[s
 
 
 def _format_value(value: JsonValue) -> str:
-    """Return a value as text for a person. Commas separate plain values of an array; else the text is `format_cell`."""
+    """Return a value as text for a person: arrays of plain values with commas, else as in a cell."""
     if isinstance(value, list) and value and not any(isinstance(item, dict | list) for item in value):
         return ", ".join(format_cell(item) for item in value)
     return format_cell(value)
@@ -190,12 +190,12 @@ def _describe_age(text: str, now: datetime) -> str | None:
         return None
 
 
-def _pad(cells: list[str], widths: tuple[int, ...]) -> str:
-    padded = [cell + " " * (width - _measure(cell)) for cell, width in zip(cells, widths, strict=True)]
-    return (" " * _GAP).join(padded).rstrip()
+def _pad_row(cells: list[str], widths: tuple[int, ...]) -> str:
+    padded = [cell + " " * (width - _text_width(cell)) for cell, width in zip(cells, widths, strict=True)]
+    return (" " * _COLUMN_GAP).join(padded).rstrip()
 
 
-def _measure(text: str) -> int:
+def _text_width(text: str) -> int:
     """Return the width of a text in terminal cells."""
     from rich.cells import cell_len
 
@@ -203,8 +203,8 @@ def _measure(text: str) -> int:
 
 
 def _table_width(columns: list[_Column], limit: int) -> int:
-    """Return the width of a table whose columns have their `min_width` for `limit`, with a gap after each."""
-    return sum(column.min_width(limit) + _GAP for column in columns)
+    """Return the width of a table: the sum of `min_width(limit)` of each column and a gap after each column."""
+    return sum(column.min_width(limit) + _COLUMN_GAP for column in columns)
 
 
 def _render_block(block: "Table | Text", width: int, *, color: bool) -> str:

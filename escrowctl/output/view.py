@@ -1,4 +1,4 @@
-"""The values that a command passes to the console, whatever the output format is."""
+"""The values that a command passes to the console, independent of the output format."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,11 +18,11 @@ _PLAIN_KEY = re.compile(r'[^\s."\\](?:[^."\\]*[^\s."\\])?')
 class View(NamedTuple):
     """One record, or another result, to show.
 
-    `--json` prints `document`. `-q` prints `id`, or nothing if it is None. A pipe and a terminal get the names and
-    values in `shown`; a terminal gets `line` instead, if it is not None. `named` has the fields for columns and for
-    `--fields`, whose JSON Pointers point into `record`. Under `--fields`, JSON also has `outcome`, if the command has
-    several ids. `is_free_form`: the document may have any shape, and is printed as JSON unless a table or CSV is
-    requested. If it is a list, `items` are its elements. `has_chosen_fields`: `named` has the fields of `--fields`.
+    `--json` prints `document`. `-q` prints `id`, if it is not None. A pipe gets the names and values in `shown`; a
+    terminal gets `line`, or `shown` if `line` is None. `named` has the fields for columns and `--fields`. JSON
+    Pointers in `--fields` point into `record`. For a command with several ids, `--fields --json` adds `outcome`.
+    `is_free_form`: `document` may have any shape, and is printed as JSON unless a table or CSV is requested.
+    `items` are the elements of a list. `has_chosen_fields`: `named` has the fields of `--fields`.
     """
 
     document: JsonValue
@@ -45,25 +45,25 @@ class View(NamedTuple):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids that `-q` prints: the view's own id, or the ids of its items if it has none."""
+        """The ids that `-q` prints: the view's own id; without an own id, the ids of `items`."""
         views = (self,) if self.id is not None else self.items or ()
         return tuple(view.id for view in views if view.id is not None)
 
     def has_value_at(self, names: tuple[str, ...]) -> bool:
         """Whether a JSON Pointer in `names` points to a value in `record` that is not null."""
-        return any(self._find(name) is not None for name in names if name.startswith("/"))
+        return any(self._find_value(name) is not None for name in names if name.startswith("/"))
 
     def select_fields(self, names: tuple[str, ...]) -> "View":
         """Return a view with these fields only. A missing field is null."""
-        chosen = {name: self._find(name) for name in names}
+        chosen = {name: self._find_value(name) for name in names}
         outcome = {"outcome": self.outcome} if self.outcome is not None else {}
         return View(document={**outcome, **chosen}, id=self.id, shown=chosen, named=chosen, has_chosen_fields=True)
 
     def row(self, columns: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the texts of the cells in these columns."""
+        """Return the fields with these names as texts of cells; a missing field is empty."""
         return tuple(format_cell(self.named.get(column)) for column in columns)
 
-    def _find(self, name: str) -> JsonValue:
+    def _find_value(self, name: str) -> JsonValue:
         if not name.startswith("/"):
             return self.named.get(name)
         return resolve_pointer(self.record, name)
@@ -72,8 +72,8 @@ class View(NamedTuple):
 class Listing(NamedTuple):
     """Several views under fixed columns.
 
-    `--json` prints `document`, or if that is None an array of the views' documents. `keys` are the columns that
-    identify a row; if empty, the first column does. They are never hidden.
+    `--json` prints `document`; if `document` is None, an array of the views' documents. `keys` are the columns that
+    identify a row, by default the first column. Key columns are never hidden.
     `has_chosen_fields`: the columns come from `--fields`.
     """
 
@@ -107,7 +107,7 @@ def view_record(record: Record, resource_id: str | None = None, *, raw: bool) ->
 def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:
     """Return all fields of a value, in their order, as pairs of a dotted name and a text.
 
-    An object in an array has its number, from 0, in the name. Any other array is one JSON text.
+    In an array of objects, the name has the number of the object, from 0. An array of other values is JSON.
     Each name is unique: an ambiguous key (empty, with a dot, with invisible characters) is quoted, as in JSON.
     """
     return tuple(_walk_fields("", value))
@@ -136,7 +136,7 @@ def _walk_fields(prefix: str, value: JsonValue) -> Iterator[tuple[str, str]]:
 
 
 def list_fields(value: JsonValue) -> list[tuple[str, JsonValue]]:
-    """Return (name, value) of each field of an object, or (number, object) of an array of objects; else nothing."""
+    """Return (name, value) of each field of an object, or (number, object) of an array of objects; else []."""
     if isinstance(value, dict):
         return [(_quote_key(key), item) for key, item in value.items()]
     if isinstance(value, list) and all(isinstance(item, dict) and item for item in value):

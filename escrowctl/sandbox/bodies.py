@@ -1,4 +1,4 @@
-"""The sandbox's bodies: strict JSON in, exact JSON out, and errors as problem details (RFC 9457).
+"""The bodies of requests and replies: strict JSON in, exact JSON out, errors as problem details (RFC 9457).
 
 A number is stored as its text and never becomes a float. INTERFACE.md section 7 does not show the bodies, codes and
 causes of errors: every kind, title and cause here is the sandbox's own choice. A handler raises a `ProblemError`,
@@ -35,8 +35,8 @@ JsonObject: TypeAlias = Mapping[str, JsonValue]
 def read_json(raw: bytes) -> JsonValue:
     """Return the value of a JSON text, by the rules of RFC 8259 and I-JSON (RFC 7493).
 
-    It is stricter than Python's own reader: UTF-8 without a byte order mark, no NaN or Infinity, no duplicate names
-    in an object, no lone surrogates, at most MAX_DEPTH levels. Raises ProblemError 400.
+    The text must be UTF-8 without a byte order mark. NaN, Infinity, lone surrogates, an object with two equal
+    names, and more than MAX_DEPTH levels are refused. Raises ProblemError 400.
     """
     try:
         value: JsonValue = json.loads(
@@ -52,7 +52,7 @@ def read_json(raw: bytes) -> JsonValue:
         raise _not_json(f"not JSON at line {error.lineno}, column {error.colno}") from error
     except RecursionError as error:
         raise _not_json("nested too deeply") from error
-    _check_value(value, level=1)
+    _check_texts_and_depth(value, depth=1)
     return value
 
 
@@ -87,7 +87,7 @@ def _require_unique_names(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonV
     return members
 
 
-def _check_value(value: JsonValue, *, level: int) -> None:
+def _check_texts_and_depth(value: JsonValue, *, depth: int) -> None:
     if isinstance(value, str):
         # SQLite stores text as UTF-8, which has no bytes for a lone surrogate.
         try:
@@ -95,11 +95,11 @@ def _check_value(value: JsonValue, *, level: int) -> None:
         except UnicodeEncodeError as error:
             raise _not_json("a string contains half of a surrogate pair") from error
     elif isinstance(value, Mapping | Sequence):
-        if level > MAX_DEPTH:
+        if depth > MAX_DEPTH:
             raise _not_json("nested too deeply")
-        inner = (*value, *value.values()) if isinstance(value, Mapping) else value
-        for item in inner:
-            _check_value(item, level=level + 1)
+        items = (*value, *value.values()) if isinstance(value, Mapping) else value
+        for item in items:
+            _check_texts_and_depth(item, depth=depth + 1)
 
 
 class ProblemKind(Enum):
@@ -135,7 +135,7 @@ Flaw: TypeAlias = Mapping[str, str]
 
 
 class ProblemError(Exception):
-    """A request that gets an error: its kind, a sentence about this request, the flaws found, and more headers."""
+    """An error reply: its kind, a sentence about the request, the request's flaws, and additional headers."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class ProblemError(Exception):
         self.headers = {**kind.headers, **headers}
 
     def document(self, *, request_id: str) -> JsonObject:
-        """Return the body: type, title, status, detail and request_id. If there are flaws, `errors` has them."""
+        """Return the reply's body: type, title, status, detail, request_id, and the flaws, if any, as `errors`."""
         errors: JsonObject = {"errors": self.flaws} if self.flaws else {}
         return {
             "type": TYPE_PREFIX + self.kind.slug,
@@ -165,7 +165,7 @@ class ProblemError(Exception):
 
 
 def invalid(*flaws: Flaw) -> ProblemError:
-    """Return the 400 for a request with these flaws. Its detail joins their sentences."""
+    """Return the 400 for a request with these flaws. The detail of the error joins the sentences of the flaws."""
     return ProblemError(ProblemKind.BAD_REQUEST, " ".join(flaw["detail"] for flaw in flaws), flaws=flaws)
 
 
@@ -174,5 +174,5 @@ def _not_json(reason: str) -> ProblemError:
 
 
 def no_record(noun: str, record_id: str) -> ProblemError:
-    """Return the 404 for a record that is not in the store."""
+    """Return the 404 for a record that is not in the store. `noun` is the type of the record, such as `user`."""
     return ProblemError(ProblemKind.NOT_FOUND, f"There is no {noun} {record_id!r} here.")

@@ -1,8 +1,8 @@
 """Events about transactions, and their deliveries to webhook endpoints.
 
-A change and its event are written in the same database transaction. The event has a delivery to every endpoint
-that is subscribed to its kind at that moment. It may be delivered more than once: the sender can die at any time
-(sender.py). `sequence` counts the events of one transaction from 1, so a receiver notices a missing or late event.
+A change and its event are written in the same database transaction. The event gets a delivery to every endpoint
+that is then subscribed to its kind. An event may be sent more than once (sender.py). `sequence` counts the events
+of one escrow transaction from 1, so a receiver notices a missing or late event.
 """
 
 import sqlite3
@@ -32,11 +32,11 @@ class DeliveryState(StrEnum):
     WAITING = "waiting"
     DELIVERED = "delivered"
     DEAD = "dead"
-    """All five attempts failed. A replay starts again with the first."""
+    """All five attempts failed. A replay allows five new attempts."""
 
 
 class Delivery(NamedTuple):
-    """One event for one endpoint. The next attempt is at `due_at`. `failures` counts since the last replay."""
+    """One event for one endpoint. `due_at` is the time of the next attempt. A replay sets `failures` to 0."""
 
     position: int
     due_at: str
@@ -85,8 +85,8 @@ def add_event(
 ) -> str:
     """Write an event about a transaction, with a delivery to each subscribed endpoint. Return the event's id.
 
-    Its body is that of Standard Webhooks: `type`, `timestamp`, `data` (the record), and `sequence`. `triggered`: an
-    operator asked for the event, and the transaction did not change.
+    The body is that of Standard Webhooks (`type`, `timestamp`, `data`: the record) and `sequence`. `at` is the time
+    of the event. `triggered`: an operator asked for the event, and the transaction did not change.
     """
     (sequence,) = connection.execute(NEXT_SEQUENCE, (transaction.id,)).fetchone()
     body = write_json({"type": kind, "timestamp": at, "sequence": sequence, "data": transaction.document()})
@@ -116,5 +116,5 @@ def record_attempt(connection: sqlite3.Connection, delivery: Delivery, attempt: 
 
 
 def replay(connection: sqlite3.Connection, event_id: str, *, at: str) -> int:
-    """Start every delivery of an event again, with the first attempt. Return the number of deliveries."""
+    """Reset every delivery of an event: no failures, next attempt at `at`. Return the number of deliveries."""
     return connection.execute(REPLAY, (DeliveryState.WAITING, at, event_id)).rowcount

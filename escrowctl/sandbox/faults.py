@@ -1,9 +1,9 @@
-"""Faults that the operator sets to rehearse them: broken connections and broken replies.
+"""Faults that an operator sets for a rehearsal: broken connections, broken replies and late replies.
 
-A WSGI application cannot close a connection. So a fault raises ConnectionAbortedError to close it without a reply
-or in the middle of a reply, and ConnectionResetError to reset it. A `LateAnswer` is delayed. `apply_faults` applies
-all three to a server's sockets; in-process, the client's transport acts as if there were a socket. A request with a
-reset or a 429 has no effect; with any other fault its effect is stored before the fault happens.
+A WSGI application cannot close a connection. So a fault raises ConnectionAbortedError to end the connection before
+or during the reply, and ConnectionResetError to reset it. A late reply is a `LateAnswer`. `apply_faults` makes a
+server do all three; in-process, the client's transport imitates a socket. A request with a reset or a 429 has no
+effect. With every other fault, the effect of the request is stored before the fault happens.
 """
 
 import errno
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from escrowctl.loopback import LoopbackServer
 
-_STEP_SECONDS = 0.1
+_DELAY_STEP_SECONDS = 0.1
 
 
 class LateAnswer:
     """The body of an answer that is delayed by `seconds`.
 
-    Iterating over it waits, and yields empty chunks meanwhile (PEP 3333: not ready yet). A server must not wait
-    while others call it: it takes `chunks`, and delays them itself.
+    Iteration yields empty chunks during the delay (PEP 3333: not ready yet), then `chunks`. A server that has
+    several clients must not wait here: it takes `chunks`, and delays the answer itself.
     """
 
     def __init__(self, chunks: Iterable[bytes], seconds: float) -> None:
@@ -37,14 +37,14 @@ class LateAnswer:
         self.seconds = seconds
 
     def __iter__(self) -> Iterator[bytes]:
-        for _ in range(round(self.seconds / _STEP_SECONDS)):
-            time.sleep(_STEP_SECONDS)
+        for _ in range(round(self.seconds / _DELAY_STEP_SECONDS)):
+            time.sleep(_DELAY_STEP_SECONDS)
             yield b""
         yield from self.chunks
 
 
 class RehearsalApp:
-    """A WSGI application that adds the faults and variants that are set. Without any, it only calls `app`."""
+    """A WSGI application that calls `app`, with the faults and variants that are set."""
 
     def __init__(self, app: "WSGIApplication", rehearsal: Rehearsal) -> None:
         self._app = app
@@ -72,7 +72,7 @@ class RehearsalApp:
                     answer = answer.with_body(b"{" + answer.body)
                     chunks = [answer.body]
                 case FaultKind.TRUNCATED:
-                    chunks = _yield_half(answer.body)
+                    chunks = _abort_after_half(answer.body)
                 case FaultKind.LATENCY:
                     chunks = LateAnswer(chunks, fault.seconds)
                 case _:
@@ -81,7 +81,7 @@ class RehearsalApp:
         return chunks
 
     def _make_answer(self, environ: "WSGIEnvironment", fault: Fault | None) -> Answer:
-        """Return the application's answer, or the answer of a fault that replaces it. Raises ConnectionError."""
+        """Return the answer of the application or the fault. Raises ConnectionError for a broken connection."""
         if fault is None:
             return call_app(self._app, environ)
         if fault.kind is FaultKind.RESET:
@@ -95,7 +95,7 @@ class RehearsalApp:
 
 
 def apply_faults(app: "WSGIApplication", server: "LoopbackServer") -> "WSGIApplication":
-    """Return an application for this server: it calls `app`, and applies faults to the server's sockets."""
+    """Return an application that calls `app`, and makes `server` reset connections and delay answers for faults."""
 
     def respond(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         try:
@@ -111,6 +111,6 @@ def apply_faults(app: "WSGIApplication", server: "LoopbackServer") -> "WSGIAppli
     return respond
 
 
-def _yield_half(body: bytes) -> Iterator[bytes]:
+def _abort_after_half(body: bytes) -> Iterator[bytes]:
     yield body[: len(body) // 2]
     raise ConnectionAbortedError

@@ -4,13 +4,13 @@
 
 A handler gets a `Call`, returns a JSON object or raises ProblemError. It does not use the web library.
 
-A successful POST /webhooks gets 201, any other successful call 200: INTERFACE.md section 7 lists the observed ones.
-The rest is the sandbox's own choice. Every answer has an `X-Request-Id`: the client's own if it is valid, else a
-new one. GET /openapi.json describes the sandbox; it is not part of the interface and needs no key.
+A successful POST /webhooks gets 201, every other successful call 200. A status that INTERFACE.md section 7 does not
+list is the sandbox's own choice. Every answer has an `X-Request-Id`: that of the request if it is valid, else a new
+one. GET /openapi.json describes the sandbox; this path is not part of the interface and needs no key.
 
 The interface shows no query parameters, pagination or filters (section 4). In the sandbox, every list of the
-interface takes `limit` (1 to 100, 50 if not given) and `after` (an id: only older records) in the query. It returns
-`{"data": [record, ...], "has_more": bool}`, newest first.
+interface takes `limit` (1 to 100, 50 if not given) and `after` (an id: only older records) in the query. The reply
+is `{"data": [record, ...], "has_more": bool}`, newest first.
 """
 
 import logging
@@ -34,10 +34,10 @@ REQUEST_ID_HEADER = "X-Request-Id"
 REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 
 OPENAPI_PATH = "/openapi.json"
-"""The path of the sandbox's OpenAPI document. Only this path needs no key; it is not part of the interface."""
+"""The path of the sandbox's OpenAPI document. It is not part of the interface, and the only path without a key."""
 
 IDEMPOTENCY_KEY_NAME = "escrowctl.idempotency_key"
-"""The name of the Idempotency-Key in the WSGI environment: "" or missing unless the variant `idempotent` is on."""
+"""The WSGI environment has the Idempotency-Key here; "" or missing if the variant `idempotent` is off."""
 
 _LOG = logging.getLogger(__name__)
 # Without its own handler the log would reach stderr, which is for the command line only.
@@ -55,9 +55,9 @@ class Call(NamedTuple):
     """The Idempotency-Key if the variant `idempotent` is on, else ""."""
 
     def read_object(self) -> JsonObject:
-        """Return the body as a JSON object. Raises ProblemError: 415 for another Content-Type, 400 for no object.
+        """Return the body. Raises ProblemError: 415 if the Content-Type is not JSON, 400 if the body is no object.
 
-        INTERFACE.md section 5: requests with a body carry `Content-Type: application/json`. A `charset` there is
+        INTERFACE.md section 5: requests with a body carry `Content-Type: application/json`. Its `charset` is
         ignored (RFC 8259 gives it no meaning): the text is always UTF-8.
         """
         if self.content_type.partition(";")[0].strip().lower() != JSON_TYPE:
@@ -68,7 +68,7 @@ class Call(NamedTuple):
         return value
 
     def check_unused_body(self) -> None:
-        """Accept a missing body, or a JSON object without using it. Raises ProblemError 415 or 400 otherwise."""
+        """Check an unused body: it may be missing or a JSON object. Raises ProblemError 415 or 400."""
         if self.body:
             self.read_object()
 
@@ -77,13 +77,13 @@ Handler: TypeAlias = Callable[[Call], JsonObject]
 
 
 class Resource:
-    """One path. It has a responder per method, under the name that Falcon looks for: `on_get`, `on_put`."""
+    """One path, with a responder for each method. Falcon finds a responder by its name: `on_get`, `on_put`."""
 
     def __init__(self) -> None:
         self.methods: list[str] = []
 
     def add(self, method: str, handler: Handler, status: int) -> None:
-        """Answer requests with this method: send the object that the handler returns, with this status."""
+        """Add the responder for a method. It sends the object that `handler` returns, with `status`."""
 
         def respond(request: falcon.Request, response: falcon.Response, **path: str) -> None:
             length = request.content_length or 0
@@ -100,7 +100,7 @@ class Resource:
 
 
 class Middleware:
-    """Falcon middleware that checks each request before its handler runs, and adds its id to the answer."""
+    """Falcon middleware. It checks each request before the handler runs, and adds the request id to the answer."""
 
     def __init__(self, *, key: str, before_call: Callable[[], None]) -> None:
         self._expected = f"bearer {key}".encode()
@@ -150,7 +150,7 @@ def build_app(
 
     `before_call` is called before each handler except that of the OpenAPI document.
 
-    An unexpected exception is logged and gets a 500 without details. The app raises a handler's ConnectionError.
+    An unexpected exception is logged and gets a 500 without details. A handler's ConnectionError leaves the app.
     """
     app = falcon.App(middleware=[Middleware(key=key, before_call=before_call)])
     resources: defaultdict[str, Resource] = defaultdict(Resource)

@@ -1,9 +1,9 @@
 """The handlers of the interface's operations: transactions, users and webhook endpoints.
 
-An `Idempotency-Key` header has no effect unless the variant `idempotent` is on: the published interface does not
-show whether it has one. So an identical create makes a second transaction. With the variant, a repeated request
-gets the first reply and changes nothing. Another request with the same key gets 422, as in the expired IETF draft
-draft-ietf-httpapi-idempotency-key-header-07. A refusal is not stored, because it changed nothing.
+The published interface does not show the header `Idempotency-Key`. So the header has no effect, and an identical
+create creates a second transaction, unless the variant `idempotent` is on. Then a repeated request gets the first
+reply and changes nothing. A different request with the same key gets 422, as in the expired IETF draft
+draft-ietf-httpapi-idempotency-key-header-07. A refused request changed nothing, so its reply is not stored.
 
 INTERFACE.md sections 2, 4 and 6 show no fields of an endpoint, no body that creates one and no kinds of events:
 they are the sandbox's own choice.
@@ -38,7 +38,7 @@ _ADD_REPLY = "INSERT INTO replies (key, request, reply) VALUES (?, ?, ?)"
 
 
 class Interface:
-    """The handlers of the operations. A handler raises ProblemError to refuse. Answers follow the commit."""
+    """The handlers of the operations. A handler raises ProblemError to refuse a request."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -74,15 +74,14 @@ class Interface:
             return require_transaction(connection, call.resource_id).document()
 
     def list_transactions(self, call: Call) -> JsonObject:
-        """Return one page of transactions, newest first. This operation was observed, not published."""
+        """Return one page of transactions, newest first. This operation is not published; it was observed."""
         return self._list_page(call, "transactions", lambda row: records.read_transaction(row).document())
 
     def update(self, call: Call) -> NoReturn:
         """Refuse every update with 400, and change nothing.
 
-        This operation was observed, not published: 400 is its only known status (INTERFACE.md section 7), and its
-        fields are not known. The sandbox checks two things first, by its own choice: a body must be a JSON object,
-        and an unknown id gets 404. Raises ProblemError.
+        This operation is not published; it was observed. Its only known status is 400 (INTERFACE.md section 7). By
+        its own choice the sandbox first raises ProblemError 415 or 400 for a bad body, and 404 for an unknown id.
         """
         call.check_unused_body()
         with self._store.reading() as connection:
@@ -93,10 +92,10 @@ class Interface:
         )
 
     def release(self, call: Call) -> JsonObject:
-        """Release a held transaction and return its record: now released, or releasing with `QUEUED_AMOUNT`.
+        """Release a held transaction, and return its record: `released`, or `releasing` if it has `QUEUED_AMOUNT`.
 
         The interface shows no body for this call: a JSON object is accepted without effect. Raises ProblemError:
-        404 if there is no such transaction, 409 if it is not held. So only one of several callers gets 200.
+        404 if there is no such transaction, 409 if it is not held. Of several callers, only the first gets 200.
         """
         call.check_unused_body()
         return self._write_once(call, lambda connection, at: _release(connection, call.resource_id, at=at))
@@ -123,8 +122,8 @@ class Interface:
     def create_webhook(self, call: Call) -> JsonObject:
         """Create an endpoint, and return its record with the secret. Raises ProblemError 400 for a flawed body.
 
-        No other answer has the secret, except the stored reply to a repeated Idempotency-Key. A request with the
-        same URL creates a second endpoint: nothing in the interface forbids it.
+        Only this reply shows the secret. A repeated Idempotency-Key gets the same reply. Two requests with the same
+        URL create two endpoints: nothing in the interface forbids it.
         """
         body = read_body(call, NewWebhook)
         return self._write_once(call, lambda connection, at: _add_endpoint(connection, body, at=at))
@@ -136,10 +135,10 @@ class Interface:
     def _write_once(
         self, call: Call, write: Callable[[sqlite3.Connection, str], JsonObject], *, drops_reply: bool = False
     ) -> JsonObject:
-        """Return the reply of `write(connection, time)`, called in a transaction.
+        """Call `write(connection, time)` in a database transaction, and return its reply.
 
-        The reply is stored under the Idempotency-Key, if there is one. A repeated key gets the stored reply. Raises
-        ProblemError 422 if the key had another request, ConnectionAbortedError after a new write if `drops_reply`.
+        With an Idempotency-Key, the reply is stored: the same request gets it again. Raises ProblemError 422 if the
+        key had a different request. If `drops_reply`, raises ConnectionAbortedError after a new write.
         """
         key, request = call.idempotency_key, sha256(f"{call.resource_id}\n".encode() + call.body).hexdigest()
         with self._store.writing() as connection:
@@ -156,7 +155,7 @@ class Interface:
         return reply
 
     def _list_page(self, call: Call, table: str, read_row: Callable[[sqlite3.Row], JsonObject]) -> JsonObject:
-        """Return the page of a table that the query asks for, newest first. Raises ProblemError 400."""
+        """Return the page of `table` that the call's query selects, newest first. Raises ProblemError 400."""
         page = read_query(call, PageQuery)
         limit = int(page.limit)
         find = f"SELECT position FROM {table} WHERE id = ?"  # noqa: S608 - one of our tables

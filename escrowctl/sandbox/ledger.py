@@ -1,8 +1,8 @@
 """The ledger: double-entry and append-only. Amounts are whole ten-thousandths of the currency's main unit.
 
 If a move (`records.TRANSITIONS`) moves money, it has two entries: minus the amount on the account that pays, plus
-the amount on the account that receives. The accounts are the sandbox's own choice, and each currency has its own
-sums. A payer's account is never above zero: it is minus the money paid in. The hold account is never below zero.
+the amount on the account that receives. The accounts are the sandbox's own choice. Sums are per currency. A payer's
+account is minus the money that the payer paid and did not get back. The hold account is never below zero.
 """
 
 import sqlite3
@@ -20,14 +20,14 @@ ADD_ENTRY = """
     VALUES (?, ?, ?, ?, ?, ?)
 """
 
-_ENTRIES = """
+_SELECT_ENTRIES = """
     SELECT entry, transaction_id AS "transaction", move, account, currency, units AS amount, posted_at
     FROM ledger_entries ORDER BY entry
 """
 
 
 def to_ten_thousandths(amount: str) -> int:
-    """Return an amount in ten-thousandths: `12.5` -> 125000. The text matches `requests.AMOUNT`."""
+    """Return an amount in ten-thousandths: `12.5` -> 125000. `amount` must match `requests.AMOUNT`."""
     whole, _, fraction = amount.partition(".")
     return int(whole + fraction.ljust(DECIMALS, "0"))
 
@@ -35,7 +35,7 @@ def to_ten_thousandths(amount: str) -> int:
 def post_entries(connection: sqlite3.Connection, transaction: Transaction, *, move: Move, at: str) -> None:
     """Write the two entries of a move, or none if it moves no money.
 
-    Raises sqlite3.IntegrityError if the transaction has this move already, or if its money has left the hold.
+    Raises sqlite3.IntegrityError if the move is in the ledger already, or if the money has left the hold account.
     """
     accounts = TRANSITIONS[move].accounts
     if accounts is None:
@@ -52,10 +52,10 @@ def post_entries(connection: sqlite3.Connection, transaction: Transaction, *, mo
 
 
 class Balance(NamedTuple):
-    """The sums of one currency, in ten-thousandths of its main unit.
+    """The ledger of one currency. Sums are in ten-thousandths of the currency's main unit.
 
-    `entries` is the number of ledger entries, `total` their sum, and `hold` the sum of the hold account. `held` is
-    the sum of all transactions with money in escrow.
+    `entries` is the number of entries, `total` the sum of all entries, and `hold` the sum of the hold account.
+    `held` is the sum of the amounts of all transactions in escrow, and must be equal to `hold`.
     """
 
     currency: str
@@ -66,7 +66,7 @@ class Balance(NamedTuple):
 
     @property
     def is_consistent(self) -> bool:
-        """Whether no money was created or lost, and the ledger agrees with the transactions."""
+        """Whether the entries sum to zero, and the hold account has the money of the transactions in escrow."""
         return self.total == 0 and self.hold == self.held >= 0
 
 
@@ -112,5 +112,5 @@ def describe_ledger(connection: sqlite3.Connection) -> JsonObject:
         }
         for one in calculate_balances(connection)
     ]
-    entries = [{**dict(row), "amount": format_amount(row["amount"])} for row in connection.execute(_ENTRIES)]
+    entries = [{**dict(row), "amount": format_amount(row["amount"])} for row in connection.execute(_SELECT_ENTRIES)]
     return {"entries": entries, "currencies": currencies}

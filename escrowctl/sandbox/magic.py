@@ -35,7 +35,7 @@ _CREATED_AT = "2026-01-01T00:00:00.000Z"
 
 
 def check_magic_amount(amount: str) -> None:
-    """Raise ProblemError if a transaction with this amount is never created. Any other amount is accepted."""
+    """Raise ProblemError if `amount` is one for which the sandbox always refuses to create a transaction."""
     if kind := _REFUSED_AMOUNTS.get(amount):
         raise ProblemError(kind, f"The amount {amount} is refused in every sandbox.")
 

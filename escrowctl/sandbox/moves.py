@@ -1,8 +1,8 @@
 """Moves of a transaction, each with its ledger entries and its event; and timers for automatic moves.
 
 The time of an automatic move is the due time of its timer, even if the move is performed later. `sandbox serve`
-performs it at once when it is due, and a command before its next call. When the clock is advanced, the moves that
-become due are performed in the order of their due times.
+performs a due move at once. Without a server, a due move waits for the next call. When the clock is advanced, the
+moves that become due are performed in the order of their due times.
 """
 
 import sqlite3
@@ -28,7 +28,7 @@ FIRST_TIMER = "SELECT position, due_at, transaction_id, move FROM timers ORDER B
 
 
 def perform_move(connection: sqlite3.Connection, transaction_id: str, move: Move, *, at: str) -> Transaction | None:
-    """Perform a move and return the changed transaction; None if its state does not allow the move.
+    """Perform a move and return the changed transaction; None if the state before does not allow the move.
 
     The UPDATE itself checks the state, so only one of several callers succeeds.
     """
@@ -42,7 +42,7 @@ def perform_move(connection: sqlite3.Connection, transaction_id: str, move: Move
 
 
 def record_move(connection: sqlite3.Connection, transaction: Transaction, move: Move, *, at: str) -> None:
-    """Write the ledger entries and the event of a move. `transaction` has the new state already."""
+    """Write the ledger entries and the event of a move. `transaction` must have the state after the move."""
     ledger.post_entries(connection, transaction, move=move, at=at)
     add_event(connection, EVENT_KINDS.get(move, EventKind.TRANSACTION_UPDATED), transaction, at=at)
 

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document of the sandbox, at GET /openapi.json.
 
 Methods and paths come from the contract's list of operations, the schemas come from pydantic models. The models of
-replies are here, because only this module uses them. The document lists exactly the statuses of each call.
+replies are here, because only this module uses them. The document lists every status that a call can get.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -39,12 +39,12 @@ ID_PROBLEMS = (ProblemKind.NOT_FOUND, ProblemKind.NO_SUCH_PATH, ProblemKind.METH
 
 
 def id_pattern(prefix: str) -> str:
-    """Return the pattern of ids: the prefix, `_` and eight digits or letters. Magic ids may have any letter."""
+    """Return the pattern of ids, also of magic ids: the prefix, `_`, and eight digits or capital letters."""
     return f"^{prefix}_[0-9A-Z]{{{ID_LENGTH}}}$"
 
 
-_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
-Time = Annotated[str, Field(pattern=_TIME, json_schema_extra={"format": "date-time"})]
+_TIME_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
+Time = Annotated[str, Field(pattern=_TIME_PATTERN, json_schema_extra={"format": "date-time"})]
 
 
 class _ClosedModel(BaseModel):
@@ -128,7 +128,7 @@ class AnyObject(RootModel[dict[str, Any]]):
 
 
 class InBody(_ClosedModel):
-    """A flaw in the body. `pointer` is a JSON Pointer to its place (RFC 9457)."""
+    """A flaw in the body. `pointer` is a JSON Pointer to the flaw (RFC 9457)."""
 
     pointer: str = Field(pattern="^#(/.*)?$")
     detail: str
@@ -170,7 +170,7 @@ class CallDescription(NamedTuple):
     """The description of one operation, without its method and path.
 
     If `reply_model` is None, the call is always refused. If there is an `example`, the body is required. `links`
-    has the operations that accept the id in the reply, each with the name of its parameter for the id.
+    has the operations that can take the id of the returned record, and the name of their parameter for that id.
     """
 
     summary: str

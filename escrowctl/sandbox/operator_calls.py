@@ -30,10 +30,10 @@ from escrowctl.sandbox.sender import Sender
 from escrowctl.sandbox.settings import Rehearsal
 from escrowctl.sandbox.store import Store
 
-_BY_STATUS = "SELECT status, count(*) FROM transactions GROUP BY status ORDER BY status"
-_BY_STATE = "SELECT state, count(*) FROM deliveries GROUP BY state ORDER BY state"
+_COUNT_TRANSACTIONS = "SELECT status, count(*) FROM transactions GROUP BY status ORDER BY status"
+_COUNT_DELIVERIES = "SELECT state, count(*) FROM deliveries GROUP BY state ORDER BY state"
 
-_DELIVERIES = """
+_SELECT_DELIVERIES = """
     SELECT e.id, e.kind AS event, e.transaction_id AS "transaction", e.sequence, e.triggered,
       d.endpoint_id AS endpoint, json_extract(w.document, '$.url') AS url, d.state,
       (SELECT count(*) FROM delivery_attempts WHERE delivery = d.position) AS attempts,
@@ -45,18 +45,18 @@ _DELIVERIES = """
     ORDER BY d.position DESC LIMIT :limit
 """
 
-_EVENT = """
+_SELECT_EVENT = """
     SELECT id, kind AS event, transaction_id AS "transaction", sequence, triggered, created_at, body
     FROM events WHERE id = ?
 """
 
-_ATTEMPTS = """
+_SELECT_ATTEMPTS = """
     SELECT attempted_at AS at, status, error, milliseconds FROM delivery_attempts WHERE delivery = ? ORDER BY position
 """
 
 
 class OperatorCalls:
-    """The handlers of these calls. A handler raises ProblemError to refuse."""
+    """The handlers of the operator's calls. A handler raises ProblemError to refuse a request."""
 
     def __init__(self, store: Store, sender: Sender, rehearsal: Rehearsal) -> None:
         self._store = store
@@ -82,7 +82,7 @@ class OperatorCalls:
         """Return `{"identity", "settings", "transactions": {status: count}, "users", "webhooks",
         "deliveries": {state: count}, "ledger": [...]}`.
 
-        A line of the ledger is `{"currency", "held", "balanced"}`: `held` is in the currency's main unit, and
+        An item of `ledger` is `{"currency", "held", "balanced"}`: `held` is in the currency's main unit, and
         `balanced` is true if the entries sum to zero and agree with the transactions.
         """
         settings = self._rehearsal.read_as_text()
@@ -95,15 +95,15 @@ class OperatorCalls:
             return {
                 "identity": self._store.identity,
                 "settings": settings,
-                "transactions": dict(connection.execute(_BY_STATUS).fetchall()),
+                "transactions": dict(connection.execute(_COUNT_TRANSACTIONS).fetchall()),
                 "users": len(UserId),
                 "webhooks": webhooks,
-                "deliveries": dict(connection.execute(_BY_STATE).fetchall()),
+                "deliveries": dict(connection.execute(_COUNT_DELIVERIES).fetchall()),
                 "ledger": balances,
             }
 
     def change_settings(self, call: Call) -> JsonObject:
-        """Set each name in the body to its value and return all settings. Raises ProblemError 400: none is set."""
+        """Set all names in the body to their values, or none: then raises ProblemError 400. Return all settings."""
         body = call.read_object()
         texts = {name: value for name, value in body.items() if isinstance(value, str)}
         if len(texts) != len(body):
@@ -115,7 +115,7 @@ class OperatorCalls:
         return self._rehearsal.read_as_text()
 
     def clear_settings(self, call: Call) -> JsonObject:
-        """Remove every setting."""
+        """Remove every setting, and return {}."""
         call.check_unused_body()
         self._rehearsal.clear()
         return {}
@@ -144,7 +144,7 @@ class OperatorCalls:
             return ledger.describe_ledger(connection)
 
     def list_deliveries(self, call: Call) -> JsonObject:
-        """Return `{"data": [delivery, ...], "has_more", "ahead_seconds"}`, newest first."""
+        """Return `{"data": [delivery, ...], "has_more", "ahead_seconds"}`, newest delivery first."""
         query = read_query(call, DeliveriesQuery)
         limit = int(query.limit)
         with self._store.reading() as connection:
@@ -154,7 +154,7 @@ class OperatorCalls:
         return {"data": listed, "has_more": len(found) > limit, "ahead_seconds": ahead}
 
     def trigger_event(self, call: Call) -> JsonObject:
-        """Write an event about an unchanged transaction and return the event. Raises ProblemError 404."""
+        """Write an event about a transaction that does not change. Return the event. Raises ProblemError 404."""
         body = read_body(call, NewEvent)
         with self._store.writing() as connection:
             transaction = find_transaction(connection, body.transaction)
@@ -164,12 +164,12 @@ class OperatorCalls:
             return _read_event(connection, add_event(connection, body.event, transaction, at=at, triggered=True))
 
     def get_event(self, call: Call) -> JsonObject:
-        """Return an event with its deliveries and their attempts, oldest first. Raises ProblemError 404."""
+        """Return an event with its deliveries and their attempts, both oldest first. Raises ProblemError 404."""
         with self._store.reading() as connection:
             return _read_event(connection, call.resource_id)
 
     def replay_event(self, call: Call) -> JsonObject:
-        """Restart every delivery of an event, and return the event. Raises ProblemError: 409 without deliveries."""
+        """Restart all deliveries of an event. Return the event. Raises ProblemError 404, or 409 if there are none."""
         call.check_unused_body()
         with self._store.writing() as connection:
             _read_event(connection, call.resource_id)
@@ -181,8 +181,8 @@ class OperatorCalls:
     def get_clock(self, _call: Call) -> JsonObject:
         """Return `{"now", "ahead_seconds", "advancing_to"}`.
 
-        `ahead_seconds` is how far the sandbox's clock is ahead of this machine's. `advancing_to` is the time to
-        which a server is still advancing it, else null.
+        `ahead_seconds` is how far the sandbox's clock is ahead of this machine's. `advancing_to` is the target time
+        while the clock is being advanced, else null.
         """
         with self._store.reading() as connection:
             ahead = self._store.clock_offset(connection)
@@ -190,7 +190,7 @@ class OperatorCalls:
         return {"now": now, "ahead_seconds": round(ahead.total_seconds()), "advancing_to": self._sender.target}
 
     def advance_clock(self, call: Call) -> JsonObject:
-        """Advance the clock and return it. In-process, due jobs are done first; a server does them later."""
+        """Advance the clock, and return its state like `get_clock`. A server does so in the background."""
         self._sender.advance(timedelta(seconds=read_body(call, ClockAdvance).advance_seconds))
         return self.get_clock(call)
 
@@ -198,18 +198,18 @@ class OperatorCalls:
 def _find_deliveries(
     connection: sqlite3.Connection, *, undelivered: bool = False, event: str | None = None, limit: int = -1
 ) -> list[dict[str, JsonValue]]:
-    rows = connection.execute(_DELIVERIES, {"undelivered": undelivered, "event": event, "limit": limit})
+    rows = connection.execute(_SELECT_DELIVERIES, {"undelivered": undelivered, "event": event, "limit": limit})
     return [{**dict(row), "triggered": bool(row["triggered"])} for row in rows]
 
 
 def _read_event(connection: sqlite3.Connection, event_id: str) -> JsonObject:
-    row = connection.execute(_EVENT, (event_id,)).fetchone()
+    row = connection.execute(_SELECT_EVENT, (event_id,)).fetchone()
     if row is None:
         raise no_record("event", event_id)
     found = {**dict(row), "triggered": bool(row["triggered"]), "body": read_stored(row["body"])}
     listed = []
     for one in reversed(_find_deliveries(connection, event=event_id)):
-        attempts = [dict(attempt) for attempt in connection.execute(_ATTEMPTS, (one["position"],))]
+        attempts = [dict(attempt) for attempt in connection.execute(_SELECT_ATTEMPTS, (one["position"],))]
         shown = {name: value for name, value in one.items() if name not in {*found, "position"}}
         listed.append({**shown, "attempts": attempts})
     return {**found, "deliveries": listed}

@@ -1,8 +1,8 @@
 """Access to the store: for this user only, by any number of commands at once, or by one server alone.
 
-Commands take a shared flock(2) on the file `sandbox.lock`, a server an exclusive one. The lock ends with its
-process. The server writes its address into the same file. Commands use the address only while a server holds the
-lock, and only if the address is on this machine. The next exclusive owner removes the address that a killed server
+Commands take a shared flock(2) on the file `sandbox.lock`, a server an exclusive one. A lock ends with its
+process. A server writes its address into the same file. Commands use the address only while a server holds the
+lock, and only if the address is on this machine. The next exclusive lock removes the address that a killed server
 left. The folder and its files are private: no other user of the machine can read or change them.
 """
 
@@ -25,7 +25,7 @@ DELIVERY_LOCK_NAME = "deliveries.lock"
 TIMEOUT_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 _LOOPBACK_URL = re.compile(r"http://127\.0\.0\.1:[1-9][0-9]{0,4}", re.ASCII)
-_MAX_BYTES = 4096
+_MAX_ADDRESS_BYTES = 4096
 
 
 class ServedSandbox(NamedTuple):
@@ -46,12 +46,12 @@ class Claim:
 
     @contextmanager
     def announce_server(self, served: ServedSandbox) -> Iterator[None]:
-        """Show the server's address to other processes during the block. Only for an exclusive claim.
+        """Store the server's address in the lock file during the block. Only for an exclusive claim.
 
         Raises `ErrorCode.STATE_UNUSABLE` if the address cannot be written.
         """
         assert self._handle is not None, "announced while the claim is held"
-        _write(self._handle, self._path, json.dumps(served._asdict()))
+        _write_lock_file(self._handle, self._path, json.dumps(served._asdict()))
         try:
             yield
         finally:
@@ -66,17 +66,17 @@ class Claim:
 
 
 def claim_store(folder: Path, *, exclusive: bool = False, timeout: float = TIMEOUT_SECONDS) -> Claim:
-    """Lock the store, and return the lock: shared for a command, exclusive if `exclusive`.
+    """Lock the store, and return the lock: shared, or exclusive if `exclusive`.
 
-    If the lock is not free, wait for running commands, and for a server that starts or ends. Raises
-    `ErrorCode.BUSY` if a server has the store, or after `timeout` seconds.
+    Wait up to `timeout` seconds for running commands, and for a server that starts or ends. Raises
+    `ErrorCode.BUSY` at once if a server is running, or after the wait.
     """
     handle = _open_lock(folder, LOCK_NAME)
     try:
-        for _ in _attempts(timeout):
+        for _ in _poll(timeout):
             if _try_lock(handle, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH):
                 if exclusive:
-                    _write(handle, folder / LOCK_NAME, "")
+                    _write_lock_file(handle, folder / LOCK_NAME, "")
                 return Claim(handle, folder / LOCK_NAME)
             if served := find_server(folder):
                 raise _busy(f"the sandbox is being served at {served.base_url} (process {served.pid})")
@@ -94,18 +94,18 @@ def lock_deliveries(folder: Path, timeout: float) -> Iterator[bool]:
     """
     handle = _open_lock(folder, DELIVERY_LOCK_NAME)
     try:
-        yield any(_try_lock(handle, fcntl.LOCK_EX) for _ in _attempts(timeout))
+        yield any(_try_lock(handle, fcntl.LOCK_EX) for _ in _poll(timeout))
     finally:
         os.close(handle)
 
 
 def find_server(folder: Path) -> ServedSandbox | None:
-    """Return the server that has the store now, without waiting; None if there is none on this machine."""
+    """Return the running server of the store, or None if no server on this machine has the store. Never wait."""
     handle = _open_lock(folder, LOCK_NAME)
     try:
         if _try_lock(handle, fcntl.LOCK_SH):
             return None
-        document = json.loads(os.pread(handle, _MAX_BYTES, 0))
+        document = json.loads(os.pread(handle, _MAX_ADDRESS_BYTES, 0))
     except (ValueError, RecursionError):
         return None
     finally:
@@ -130,7 +130,7 @@ def _open_lock(folder: Path, name: str) -> int:
         raise unusable(path, error.strerror or "it cannot be opened") from error
 
 
-def _write(handle: int, path: Path, content: str) -> None:
+def _write_lock_file(handle: int, path: Path, content: str) -> None:
     try:
         os.ftruncate(handle, 0)
         os.pwrite(handle, content.encode(), 0)
@@ -146,8 +146,8 @@ def _try_lock(handle: int, kind: int) -> bool:
     return True
 
 
-def _attempts(seconds: float) -> Iterator[None]:
-    """Yield at once, and again after each pause until so many seconds have passed."""
+def _poll(seconds: float) -> Iterator[None]:
+    """Yield once at once, then after each pause of `_POLL_SECONDS` until `seconds` have passed."""
     end = time.monotonic() + seconds
     yield
     while time.monotonic() < end:
@@ -156,7 +156,7 @@ def _attempts(seconds: float) -> Iterator[None]:
 
 
 def unusable(path: Path, reason: str, *, hint: Hints = files.OWN_FOLDER_HINT) -> EscrowctlError:
-    """Return the error for a sandbox file that cannot be used. `reason` ends its message."""
+    """Return the error for a sandbox file that cannot be used. The message ends with `reason`."""
     message = f"the sandbox cannot use {path}: {reason}."
     return not_sent(ErrorCode.STATE_UNUSABLE, message, hint=hint)
 
@@ -164,8 +164,7 @@ def unusable(path: Path, reason: str, *, hint: Hints = files.OWN_FOLDER_HINT) ->
 def require_private_file(path: Path) -> None:
     """Create a file (0600) and its folder (0700) if they are missing, and check that they are private.
 
-    Raises `ErrorCode.STATE_UNUSABLE` if that fails, if others can change the folder, or if the path is not a
-    regular file private to this user.
+    Raises `ErrorCode.STATE_UNUSABLE` if one cannot be created, is not private, or is of the wrong type.
     """
     files.make_private_folder(path.parent)
     # An existing file is never opened here: closing any descriptor of it would drop the locks

@@ -14,7 +14,7 @@ from escrowctl.sandbox.bodies import JsonObject, NumberToken, read_stored, write
 
 
 class UserId(StrEnum):
-    """The users that every sandbox has."""
+    """The ids of the two users in every sandbox."""
 
     PAYER = "usr_PAYER001"
     PAYEE = "usr_PAYEE001"
@@ -106,7 +106,7 @@ class Transaction(NamedTuple):
     updated_at: str
 
     def document(self) -> JsonObject:
-        """Return the record as JSON: strings, except `amount` (a number) and the fields of `extra`."""
+        """Return the record as JSON. All fields are strings, except `amount` (a number) and those in `extra`."""
         return {
             "id": self.id,
             "status": self.status,

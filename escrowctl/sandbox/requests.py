@@ -19,14 +19,14 @@ LONGEST_ADVANCE = 3650 * 86_400
 
 # A URL of RFC 3986, in ASCII. Python, Rust and ECMA-262 read these patterns alike. Not allowed: userinfo
 # (a password would be stored and listed) and a fragment (it is never sent).
-_LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_HOST = rf"{_LABEL}(?:\.{_LABEL})*|\[[0-9A-Fa-f:]{{2,39}}\]"
+_HOST_LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOST = rf"{_HOST_LABEL}(?:\.{_HOST_LABEL})*|\[[0-9A-Fa-f:]{{2,39}}\]"
 _PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 # Two hex digits follow a percent sign. In this form a text can match in only one way, so a search never backtracks.
-_IN_PATH = "[A-Za-z0-9._~!$&'()*+,;=:@/-]*"
-_PATH = f"{_IN_PATH}(?:%[0-9A-Fa-f]{{2}}{_IN_PATH})*"
-_IN_QUERY = "[A-Za-z0-9._~!$&'()*+,;=:@/?-]*"
-_QUERY = f"{_IN_QUERY}(?:%[0-9A-Fa-f]{{2}}{_IN_QUERY})*"
+_PATH_TEXT = "[A-Za-z0-9._~!$&'()*+,;=:@/-]*"
+_PATH = f"{_PATH_TEXT}(?:%[0-9A-Fa-f]{{2}}{_PATH_TEXT})*"
+_QUERY_TEXT = "[A-Za-z0-9._~!$&'()*+,;=:@/?-]*"
+_QUERY = f"{_QUERY_TEXT}(?:%[0-9A-Fa-f]{{2}}{_QUERY_TEXT})*"
 _URL = rf"^https?://(?:{_HOST})(?::(?:{_PORT}))?(?:/{_PATH})?(?:\?{_QUERY})?$"
 
 
@@ -183,21 +183,21 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def read_body(call: Call, model: type[_Model]) -> _Model:
-    """Return the body of a call as a model. Raises ProblemError: 415, or 400 with all flaws at once."""
-    return _validate(call.read_object(), model, place="pointer", prefix="#/")
+    """Return a call's body as a model. Raises ProblemError: 415 if it is not JSON, 400 with all its flaws."""
+    return _validate(call.read_object(), model, member="pointer", prefix="#/")
 
 
 def read_query(call: Call, model: type[_Model]) -> _Model:
-    """Return the query of a call as a model. Raises ProblemError 400 with all flaws at once."""
-    return _validate(call.query, model, place="parameter")
+    """Return the query of a call as a model. Raises ProblemError 400 with all its flaws."""
+    return _validate(call.query, model, member="parameter")
 
 
-def _validate(value: object, model: type[_Model], *, place: str, prefix: str = "") -> _Model:
+def _validate(value: object, model: type[_Model], *, member: str, prefix: str = "") -> _Model:
     try:
         return model.model_validate(value)
     except ValidationError as error:
         names = dict.fromkeys(str(one["loc"][0]) for one in error.errors(include_url=False, include_input=False))
         rules = {name: f"{name} {field.description}" for name, field in model.model_fields.items()}
         raise invalid(
-            *({place: prefix + name, "detail": rules.get(name, f"{name!r} is not a parameter.")} for name in names)
+            *({member: prefix + name, "detail": rules.get(name, f"{name!r} is not a parameter.")} for name in names)
         ) from error

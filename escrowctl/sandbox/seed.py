@@ -1,4 +1,4 @@
-"""Random ids and numbers. After `sandbox reset --seed N`, the same seed gives the same ones in the same order."""
+"""Random ids and numbers. After `sandbox reset --seed N`, the same seed gives the same ids and numbers in order."""
 
 import secrets
 import sqlite3

@@ -1,10 +1,10 @@
 """Send waiting events and carry out timers, in the order of their due times.
 
-An event may be sent more than once: an attempt is stored after it ends, and a process that is killed before that
-leaves the delivery waiting. Every attempt has the event's id, so a receiver can recognise a repeated event. Its
-`webhook-timestamp` is this machine's time and not the sandbox's, because a receiver compares it with its own clock.
+An event may be sent more than once: if the process is killed during an attempt, the delivery is still waiting.
+Every attempt has the event's id, so a receiver can recognise a repeated event. The `webhook-timestamp` is the time
+of this machine, not of the sandbox, because a receiver compares the timestamp with the receiver's own clock.
 
-Nothing is sent inside a database transaction, because a receiver may call the sandbox before it replies.
+No event is sent inside a database transaction, because a receiver may call the sandbox before replying.
 """
 
 import base64
@@ -47,33 +47,33 @@ class Sender:
         """The time to which the sandbox's clock is being advanced; None if it is not."""
 
     def advance(self, duration: timedelta) -> None:
-        """Do all jobs that become due, then advance the clock: in the background thread if it runs, else here."""
+        """Do all jobs that become due, then advance the clock. If a background thread runs, it does both later."""
         with self._store.reading() as connection:
             now = self._store.time(connection)
         self.target = add_duration(self.target or now, duration)
         if self._is_in_background:
             return
         try:
-            self._work_locked()
+            self._do_jobs_locked()
         finally:
             # After Ctrl-C the next call must not continue the advance.
             self.target = None
 
     def deliver(self) -> None:
-        """Do due jobs for about a second. Raises sqlite3.Error and EscrowctlError."""
+        """Do due jobs for about a second. Raises sqlite3.Error or EscrowctlError if a file cannot be used."""
         if self._find_job() is not None:
-            self._work_locked(seconds=_COMMAND_SECONDS)
+            self._do_jobs_locked(seconds=_COMMAND_SECONDS)
 
-    def _work_locked(self, *, seconds: float | None = None) -> None:
+    def _do_jobs_locked(self, *, seconds: float | None = None) -> None:
         with lock_deliveries(self._store.folder, _COMMAND_SECONDS) as is_locked:
             # Without the lock, another process is delivering: do not send its events a second time.
             if is_locked:
                 self.work(seconds=seconds)
 
     def work(self, *, seconds: float | None = None) -> None:
-        """Do all due jobs in turn. With `seconds`, start none after that time, and limit each attempt to that time.
+        """Do all due jobs in turn. With `seconds`, start jobs only for so long, and limit each attempt to it.
 
-        Raises sqlite3.Error if the store cannot be read or written; no job is lost.
+        Raises sqlite3.Error if the store cannot be read or written. Unfinished jobs stay in the store.
         """
         end = None if seconds is None else time.monotonic() + seconds
         while not self._stopping.is_set() and (end is None or time.monotonic() < end):
@@ -82,10 +82,10 @@ class Sender:
             self._do_job(*found, seconds=seconds or ATTEMPT_SECONDS)
 
     def _find_job(self) -> tuple[str, Timer | Delivery] | None:
-        """Return the first due job and its time by the sandbox's clock, or None if no job is due.
+        """Return the first due job with the sandbox's time at which to do it, or None if no job is due.
 
-        If the clock is being advanced and no job is due by the target, set the clock to the target. Raises
-        sqlite3.Error if the store cannot be read or written.
+        While the clock is being advanced, all jobs up to the target are due; after the last one, set the clock to
+        the target. Raises sqlite3.Error if the store cannot be read or written.
         """
         with self._store.reading() as connection:
             now = self._store.time(connection)
@@ -102,8 +102,8 @@ class Sender:
 
     @contextmanager
     def working_in_background(self) -> Iterator[None]:
-        """Do due jobs in a background thread during the block. Its end waits at most 1 s for an attempt."""
-        thread = threading.Thread(target=self._work_repeatedly, name="sender", daemon=True)
+        """Do due jobs in a background thread during the block. After the block, wait at most 1 s for an attempt."""
+        thread = threading.Thread(target=self._do_jobs_repeatedly, name="sender", daemon=True)
         self._is_in_background = True
         thread.start()
         try:
@@ -117,7 +117,7 @@ class Sender:
         if self._error is not None:
             raise self._error
 
-    def _work_repeatedly(self) -> None:
+    def _do_jobs_repeatedly(self) -> None:
         while self._error is None and not self._stopping.wait(_POLL_SECONDS):
             try:
                 self.work()
@@ -149,14 +149,14 @@ class Sender:
         except PostError as failure:
             error = str(failure)
         except ValueError:
-            error = "the sandbox sends to http://127.0.0.1, http://[::1] and http://localhost only"
+            error = "the sandbox sends events to http://127.0.0.1, http://[::1] and http://localhost only"
         return Attempt(round((time.monotonic() - start) * 1000), status, error)
 
 
 def sign(secret: str, *, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
     """Return the three headers of a signed attempt, by Standard Webhooks 1.0.0 (HMAC-SHA256, identifier `v1`).
 
-    The signature is `v1,` and the HMAC in base64 of `id.timestamp.body`; the timestamp is in seconds since 1970.
+    The signature is `v1,` and the HMAC of `id.timestamp.body` in base64. `timestamp` is seconds since 1970.
     """
     key = base64.b64decode(secret.removeprefix(SIGNING_PREFIX))
     digest = hmac.digest(key, f"{message_id}.{timestamp}.".encode() + body, "sha256")

@@ -55,7 +55,7 @@ class Sandbox:
 def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
     """Open the sandbox in a folder. Create the folder (0700) and the store (0600) if they are missing.
 
-    `now` returns an aware datetime. Several processes may open a folder at once; only one creates it. Raises
+    `now` returns an aware datetime. Several processes may open it at once; only one creates the store. Raises
     `ErrorCode.BUSY` while a server has the store, `ErrorCode.STATE_UNUSABLE` if folder or store cannot be used.
     """
     claim = claim_store(folder)
@@ -64,18 +64,18 @@ def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
         claim.release()
         open_sandbox_exclusively(folder, now=now).close()
         claim = claim_store(folder)
-    return _open(folder, claim, now=now)
+    return _open_claimed(folder, claim, now=now)
 
 
 def open_sandbox_exclusively(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
-    """Open the sandbox for one process alone, until `close`. Raises `ErrorCode.BUSY` or `STATE_UNUSABLE`."""
-    return _open(folder, claim_store(folder, exclusive=True), now=now, alone=True)
+    """Open the sandbox for this process alone. Raises `ErrorCode.BUSY` (store in use) or `STATE_UNUSABLE`."""
+    return _open_claimed(folder, claim_store(folder, exclusive=True), now=now, alone=True)
 
 
 def reset_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None = None) -> None:
-    """Replace the store by a new one, with another identity and key. A `seed` determines ids and random faults.
+    """Delete the store and create one with a new identity and key. A `seed` determines ids and random faults.
 
-    Raises `ErrorCode.BUSY` while another process has the store open, and `ErrorCode.STATE_UNUSABLE`.
+    Raises `ErrorCode.BUSY` while another process has the store open, `ErrorCode.STATE_UNUSABLE` if it fails.
     """
     claim = claim_store(folder, exclusive=True)
     try:
@@ -85,14 +85,14 @@ def reset_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None
         claim.release()
         raise
     with (
-        contextlib.closing(_open(folder, claim, now=now, alone=True)) as sandbox,
+        contextlib.closing(_open_claimed(folder, claim, now=now, alone=True)) as sandbox,
         sandbox.store.writing() as connection,
     ):
         if seed is not None:
             connection.execute("INSERT INTO seed (only_row, seed) VALUES (1, ?)", (seed,))
 
 
-def _open(folder: Path, claim: Claim, *, now: Callable[[], datetime], alone: bool = False) -> Sandbox:
+def _open_claimed(folder: Path, claim: Claim, *, now: Callable[[], datetime], alone: bool = False) -> Sandbox:
     try:
         return Sandbox(open_store(folder, now=now, alone=alone), claim)
     except BaseException:

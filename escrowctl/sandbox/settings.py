@@ -44,7 +44,7 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
     "idempotent": ("off", "on"),
     "errors": ("problem", "object", "message", "text"),
 }
-"""The values of each variant. The first is in effect unless another value is set."""
+"""The possible values of each variant. The first value is the default."""
 
 
 class FaultKind(StrEnum):
@@ -60,7 +60,7 @@ class FaultKind(StrEnum):
 
 
 class Fault(NamedTuple):
-    """One fault. It affects the next `left` requests, or `percent` of the requests, or all of them."""
+    """One fault. It affects the next `left` requests, or `percent` of the requests, or all if both are None."""
 
     kind: FaultKind
     time: str = ""
@@ -70,12 +70,12 @@ class Fault(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """The latency or the Retry-After, which is 1 if not given."""
+        """The latency or the Retry-After in seconds; 1 if not given."""
         found = re.fullmatch("([0-9]+)(ms|s|m)", self.time)
         return int(found[1]) * _SECONDS_PER_UNIT[found[2]] if found else 1.0
 
     def __str__(self) -> str:
-        """Return the text of the setting."""
+        """Return the value of the setting as it would be typed, such as `drop-reply,3x`."""
         time = f":{self.time}" if self.time else ""
         share = f",{self.left}x" if self.left is not None else f",{self.percent}%" if self.percent is not None else ""
         return f"{self.kind}{time}{share}"
@@ -84,12 +84,11 @@ class Fault(NamedTuple):
 Settings = Mapping[str, Fault | str]
 """Name of a setting -> its fault, or the value of its variant. A variant with the default value is left out."""
 
-_FAULT = r"(?P<kind>[a-z0-9-]+)(?::(?P<time>[0-9]{1,6}(?:ms|s|m)))?(?:,(?P<share>[0-9]{1,4})(?P<unit>[x%]))?"
+_FAULT_PATTERN = r"(?P<kind>[a-z0-9-]+)(?::(?P<time>[0-9]{1,6}(?:ms|s|m)))?(?:,(?P<share>[0-9]{1,4})(?P<unit>[x%]))?"
 _SECONDS_PER_UNIT: Mapping[str, float] = {"ms": 0.001, "s": 1.0, "m": 60.0}
-_EXAMPLE = "write drop-reply or latency:2s; add ,3x for the next three requests or ,20% for one in five"
 
-_ALL = "SELECT name, value FROM settings ORDER BY name"
-_SET = "INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+_SELECT_SETTINGS = "SELECT name, value FROM settings ORDER BY name"
+_UPSERT = "INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
 
 class Rehearsal:
@@ -101,7 +100,7 @@ class Rehearsal:
     def read(self) -> Settings:
         """Return the current settings."""
         with self._store.reading() as connection:
-            found = [(name, read_setting(name, value)) for name, value in connection.execute(_ALL)]
+            found = [(name, read_setting(name, value)) for name, value in connection.execute(_SELECT_SETTINGS)]
         return {name: setting for name, setting in found if setting is not None}
 
     def read_as_text(self) -> dict[str, str]:
@@ -109,7 +108,7 @@ class Rehearsal:
         return {name: str(setting) for name, setting in self.read().items()}
 
     def change(self, texts: Mapping[str, str]) -> None:
-        """Set each name to its value: all, or none after an error. Raises EscrowctlError `ErrorCode.BAD_VALUE`."""
+        """Set each name to its value. If it raises EscrowctlError `ErrorCode.BAD_VALUE`, none is set."""
         found = {name: read_setting(name, value) for name, value in texts.items()}
         with self._store.writing() as connection:
             for name, setting in found.items():
@@ -121,7 +120,7 @@ class Rehearsal:
             connection.execute("DELETE FROM settings")
 
     def use_fault(self, name: str) -> Fault | None:
-        """Return the fault for one request, or None. If the fault is for a number of requests, count it down."""
+        """Return the fault that the setting `name` has for one request, or None. Count the fault's `left` down."""
         with self._store.writing() as connection:
             row = connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
             fault = read_setting(name, row["value"]) if row else None
@@ -138,7 +137,7 @@ def _store_setting(connection: sqlite3.Connection, name: str, setting: Fault | s
     if setting is None:
         connection.execute("DELETE FROM settings WHERE name = ?", (name,))
     else:
-        connection.execute(_SET, (name, str(setting)))
+        connection.execute(_UPSERT, (name, str(setting)))
 
 
 def find_variant(settings: Settings, name: str) -> str:
@@ -158,7 +157,7 @@ def read_settings(typed: Iterable[str]) -> dict[str, str]:
 
 
 def read_setting(name: str, value: str) -> Fault | str | None:
-    """Return the fault, or the value of the variant. None: the fault is `off`, or the value is the default.
+    """Return a fault, the value of a variant, or None if the fault is `off` or the value is the default.
 
     Raises EscrowctlError `ErrorCode.BAD_VALUE`; its message lists the possible names or values.
     """
@@ -176,9 +175,12 @@ def read_setting(name: str, value: str) -> Fault | str | None:
 
 
 def _read_fault(typed: str, value: str) -> Fault:
-    found = re.fullmatch(_FAULT, value, re.ASCII)
+    found = re.fullmatch(_FAULT_PATTERN, value, re.ASCII)
     if found is None:
-        raise bad_value(f'"{typed}" is not a fault: {_EXAMPLE}.')
+        raise bad_value(
+            f'"{typed}" is not a fault: write drop-reply or latency:2s; add ,3x for the next three requests or ,20%'
+            " for one in five."
+        )
     if found["kind"] not in set(FaultKind):
         raise _bad_choice(typed, f'there is no fault "{found["kind"]}"', FaultKind)
     kind, time = FaultKind(found["kind"]), found["time"] or ""
@@ -186,11 +188,12 @@ def _read_fault(typed: str, value: str) -> Fault:
     fault = Fault(kind, time, share if found["unit"] == "x" else None, share if found["unit"] == "%" else None)
     may_have_time = kind is FaultKind.LATENCY or (kind is FaultKind.THROTTLED and not time.endswith("ms"))
     if (time and not may_have_time) or (kind is FaultKind.LATENCY and not time) or not 0 < fault.seconds <= MAX_SECONDS:
-        raise bad_value(f'"{typed}": latency needs a time up to 10m; 429 may have one in s or m; others have none.')
+        raise bad_value(f'"{typed}": only latency (always) and 429 (in s or m) have a time, and it is at most 10m.')
     if share == 0 or (fault.percent or 0) > 100:
         raise bad_value(f'"{typed}" is out of range: a count is 1x to 9999x, a chance 1% to 100%.')
     return fault
 
 
 def _bad_choice(typed: str, flaw: str, choices: Iterable[str]) -> EscrowctlError:
-    return bad_value(f'"{typed}": {flaw}; choose one of {", ".join(choices)}.')
+    listed = ", ".join(choices)
+    return bad_value(f'"{typed}": {flaw}; choose one of {listed}.')

@@ -2,8 +2,7 @@
 
 A server is the only user of its store. One thread handles all requests that have arrived. Their transactions share
 one commit, and so one fsync. Each transaction has its own savepoint, and no answer is sent before the commit.
-(Threads that pass the commit to each other were measured: eight are ten times slower, because each waits for the
-interpreter's lock.)
+(Measured: eight threads that pass on the commit are ten times slower, as each waits for the interpreter's lock.)
 """
 
 import contextlib
@@ -24,18 +23,18 @@ from escrowctl.sqlite import BUSY_SECONDS, connect, create_tables_once, primary_
 
 FILE_NAME = "sandbox.db"
 
-_RESET = command("sandbox reset --yes", "to delete it and create a new one", bare=True)
+_RESET = command("sandbox reset --yes", "to delete the sandbox and create a new one", bare=True)
 
 
 class Store:
     """One connection to the store, safe for several threads.
 
-    If other processes use the store too, it has a rollback journal (TRUNCATE) and synchronous EXTRA. If `alone`, it
-    has a write-ahead log and synchronous FULL, and one thread can group transactions into one commit. Committed
-    data survives a crash in both modes. `identity` and `key` were drawn when the file was created.
+    If `alone`, no other process uses the store: it has a write-ahead log and synchronous FULL, and one thread can
+    group transactions into one commit. If not `alone`, it has a rollback journal (TRUNCATE) and synchronous EXTRA.
+    Committed data survives a crash in both modes. `identity` and `key` were drawn when the file was created.
 
-    The sandbox's time is this machine's (`now`, an aware datetime) plus an offset, which `sandbox clock advance`
-    increases. The offset is in the store, so commands and a server see the same time.
+    The sandbox's time is this machine's time (`now()`, an aware datetime) plus an offset, which
+    `sandbox clock advance` increases. The offset is in the store, so commands and a server see the same time.
     """
 
     def __init__(
@@ -77,8 +76,8 @@ class Store:
     def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """Run the block in one write transaction. If the block raises, the transaction is rolled back.
 
-        Its changes are durable after the block, or inside a group after the group. Raises sqlite3.OperationalError
-        (SQLITE_BUSY), with nothing changed, if other processes lock the store for longer than its timeout.
+        The changes are durable after the block, or after the `group` around the block. Raises
+        sqlite3.OperationalError (SQLITE_BUSY) if other processes lock the store for too long; nothing is changed.
         """
         return self._transaction("BEGIN IMMEDIATE")
 
@@ -88,7 +87,7 @@ class Store:
 
     @contextmanager
     def group(self) -> Iterator[None]:
-        """Commit all transactions of the block together at its end. Transactions of other threads wait until then.
+        """Commit all transactions of the block together at its end. Transactions of other threads wait for the end.
 
         Raises sqlite3.Error if the commit fails; then nothing is changed.
         """
@@ -97,7 +96,7 @@ class Store:
             try:
                 with transaction(self._connection, "BEGIN IMMEDIATE"):
                     yield
-                    self._require_group()
+                    self._require_open_group()
             finally:
                 self._is_grouped = False
 
@@ -116,7 +115,7 @@ class Store:
 
     @contextmanager
     def _savepoint(self) -> Iterator[None]:
-        self._require_group()
+        self._require_open_group()
         self._connection.execute("SAVEPOINT member")
         try:
             yield
@@ -128,7 +127,7 @@ class Store:
                 self._connection.execute("RELEASE member")
             raise
 
-    def _require_group(self) -> None:
+    def _require_open_group(self) -> None:
         if not self._connection.in_transaction:
             raise sqlite3.OperationalError("the database rolled back the transaction")
 
@@ -148,7 +147,7 @@ def open_store(
     try:
         connection = connect(path, seconds=timeout, any_thread=True)
         try:
-            return _open(connection, path, now=now, alone=alone)
+            return _set_up(connection, path, now=now, alone=alone)
         except BaseException:
             connection.close()
             raise
@@ -157,7 +156,7 @@ def open_store(
         raise unusable(path, str(error), hint=_RESET if is_damaged else ()) from error
 
 
-def _open(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datetime], alone: bool) -> Store:
+def _set_up(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datetime], alone: bool) -> Store:
     connection.row_factory = sqlite3.Row
     if alone:
         # Exclusive, without shared memory: SQLite before 3.51.3 can reset a log that two connections share.
@@ -169,7 +168,7 @@ def _open(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datet
     connection.execute("PRAGMA foreign_keys = ON")
     version = create_tables_once(connection, FORMAT, lambda new: _create_tables(new, at=timestamp(now())))
     if version != FORMAT:
-        raise unusable(path, f"its format is {version}, and this escrowctl reads {FORMAT}", hint=_RESET)
+        raise unusable(path, f"its format is {version}, but this escrowctl reads format {FORMAT}", hint=_RESET)
     identity, key = connection.execute("SELECT identity, api_key FROM sandbox").fetchone()
     return Store(connection, path.parent, now=now, identity=identity, key=key, alone=alone)
 

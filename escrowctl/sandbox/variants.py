@@ -1,4 +1,4 @@
-"""Variants of details that the interface leaves open: the sandbox then talks like another service.
+"""Variants of details that the interface leaves open, to imitate services that differ in these details.
 
 A variant changes the request before the application gets it, or the answer after the application has made it. The
 application itself does not change. The OpenAPI document describes the sandbox without variants.
@@ -18,7 +18,7 @@ from escrowctl.sandbox.settings import Settings, find_variant
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
 
-_UNKNOWN_PREFIX = "/-"
+_UNKNOWN_PATH_PREFIX = "/-"
 
 _CAMEL_NAMES: Mapping[str, str] = {"created_at": "createdAt", "updated_at": "updatedAt", "has_more": "hasMore"}
 _FOREIGN_NAMES: Mapping[str, str] = {
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
     body: bytes
 
     def with_body(self, body: bytes, *, content_type: str | None = None) -> "Answer":
-        """Return the answer with another body and its length, and with `content_type` if it is given."""
+        """Return a copy of the answer with this body, its length, and `content_type` if given."""
         headers = Headers([*self.headers])
         headers["Content-Length"] = str(len(body))
         if content_type is not None:
@@ -60,20 +60,20 @@ def call_app(app: "WSGIApplication", environ: "WSGIEnvironment") -> Answer:
 
 
 def route_call(environ: "WSGIEnvironment", settings: Settings) -> "tuple[WSGIEnvironment, operations.Operation | None]":
-    """Return the request as the application gets it (prefix, Idempotency-Key), and its operation or None."""
+    """Return the request with the application's prefix and Idempotency-Key, and the operation it calls, or None."""
     path, prefix = environ["PATH_INFO"], find_variant(settings, "prefix")
     if path.startswith(f"{prefix}/"):
         path = operations.DEFAULT_API_PREFIX + path.removeprefix(prefix)
     elif path.startswith(f"{operations.DEFAULT_API_PREFIX}/"):
-        path = _UNKNOWN_PREFIX + path
-    called = path.removeprefix(operations.DEFAULT_API_PREFIX)
-    operation = next((one for one in operations.OPERATIONS if _is_call(one, environ["REQUEST_METHOD"], called)), None)
+        path = _UNKNOWN_PATH_PREFIX + path
+    route = path.removeprefix(operations.DEFAULT_API_PREFIX)
+    operation = next((one for one in operations.OPERATIONS if _matches(one, environ["REQUEST_METHOD"], route)), None)
     key = environ.get("HTTP_IDEMPOTENCY_KEY", "") if find_variant(settings, "idempotent") == "on" else ""
     return {**environ, "PATH_INFO": path, IDEMPOTENCY_KEY_NAME: key}, operation
 
 
 def make_problem_answer(kind: ProblemKind, headers: Mapping[str, str]) -> Answer:
-    """Return the answer that a fault sends in place of the application's: a problem of this kind."""
+    """Return the answer that a fault sends in place of the application's answer: a problem with these headers."""
     detail = "This reply is a fault that was set for a rehearsal."
     document = ProblemError(kind, detail).document(request_id="rehearsal")
     answer = Answer(f"{kind.status} {HTTPStatus(kind.status).phrase}", list(headers.items()), b"")
@@ -91,7 +91,7 @@ def shape_answer(answer: Answer, operation: operations.Operation, settings: Sett
     return _shape_fields(answer, operation, find_variant(settings, "fields"))
 
 
-def _is_call(operation: operations.Operation, method: str, path: str) -> bool:
+def _matches(operation: operations.Operation, method: str, path: str) -> bool:
     return operation.method == method and bool(re.fullmatch(operation.path.replace("{id}", "[^/]+"), path))
 
 
@@ -119,14 +119,14 @@ def _shape_fields(answer: Answer, operation: operations.Operation, shape: str) -
             names = {**_CAMEL_NAMES, "id": f"{operation.noun}Id"}
             shaped = _change_records(document, lambda one: _rename(one, names))
         case "foreign" if operation.noun == "transaction":
-            shaped = _change_records(document, _make_foreign)
+            shaped = _change_records(document, _use_foreign_names)
         case "envelope" if "data" not in document:
             shaped = {"data": document, "meta": {"version": "1"}}
     return answer if shaped is None else answer.with_body(write_json(shaped).encode())
 
 
 def _change_records(document: JsonObject, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
-    """Return a changed record; or a changed list, in which each record is changed too."""
+    """Return `change(document)`. If the document is a page, `change` is first applied to each record in it."""
     if isinstance(records := document.get("data"), list):
         document = {**document, "data": [change(one) for one in records]}
     return change(document)
@@ -136,8 +136,8 @@ def _rename(document: JsonObject, names: Mapping[str, str]) -> JsonObject:
     return {names.get(name, name): value for name, value in document.items()}
 
 
-def _make_foreign(document: JsonObject) -> JsonObject:
-    """Return a record with other names, and with amount and currency in a separate object."""
+def _use_foreign_names(document: JsonObject) -> JsonObject:
+    """Return a record or page with `_FOREIGN_NAMES`, and with amount and currency in an object `value`."""
     rest = {name: value for name, value in document.items() if name not in ("amount", "currency")}
     money = {"value": {"amt": document["amount"], "ccy": document["currency"]}} if "amount" in document else {}
     return {**_rename(rest, _FOREIGN_NAMES), **money}

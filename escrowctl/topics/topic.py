@@ -20,16 +20,16 @@ TOPICS = {
     "sandbox": "Try everything without an account and without real money.",
     "contract": "What the service's interface leaves open; how it is handled.",
 }
-"""Each topic and its summary, in the order in which they are listed. The text is in NAME.txt, next to this module."""
+"""Each topic and its summary, in listed order. The text of a topic is in NAME.txt, next to this module."""
 
 VARIABLES = (
     ("ESCROWCTL_BASE_URL", "the service's base URL"),
     ("ESCROWCTL_API_KEY", "the API key for that base URL; fewer than 8 characters are an error"),
-    ("ESCROWCTL_API_KEY_FILE", "a file with that key, readable by its owner only (0600)"),
+    ("ESCROWCTL_API_KEY_FILE", "a file with the API key, readable by its owner only (0600)"),
     ("ESCROWCTL_PROFILE", "the profile in config.toml to use"),
     ("ESCROWCTL_MODE", "test or live, if no profile sets it"),
     ("ESCROWCTL_STATUS_RELEASED", "statuses that mean released, separated by commas; outranks the profile"),
-    ("ESCROWCTL_CONFIG", "another config file"),
+    ("ESCROWCTL_CONFIG", "the config file to use in place of the default"),
     ("ESCROWCTL_CA_BUNDLE", "certificates to trust in place of the system's"),
     ("ESCROWCTL_WEBHOOK_SECRET", "the signing secret of events, or several separated by spaces"),
     ("ESCROWCTL_JOURNAL_ID", "the id of the only journal to use; ignored for a test service"),
@@ -55,19 +55,19 @@ def list_topics(commands: Iterable[str]) -> str:
     """Return the topics with their summaries, the names of the commands, and the command that prints the manual."""
     return (
         f"Topics, to read with escrowctl help TOPIC:\n\n{_tabulate(TOPICS.items())}\n"
-        f"Commands, to read with escrowctl help COMMAND:\n\n{_fold(' '.join(commands))}\n"
+        f"Commands, to read with escrowctl help COMMAND:\n\n{_fold_lines(' '.join(commands))}\n"
         "Everything as a manual page: escrowctl help man | man -l -\n"
     )
 
 
 def read_topic(name: str) -> str:
-    """Return the text of a topic with its table filled in. No line is longer than 80 characters."""
+    """Return the text of the topic `name` with its table filled in. No line is longer than 80 characters."""
     text = (Path(__file__).parent / f"{name}.txt").read_text("utf-8")
-    return text.replace(_TABLE_MARK, _tabulate(_list_rows(name))) if _TABLE_MARK in text else text
+    return text.replace(_TABLE_MARK, _tabulate(_list_table_rows(name))) if _TABLE_MARK in text else text
 
 
-def _list_rows(topic: str) -> Iterable[tuple[str, str]]:
-    """Return the rows of the table in this topic: each has a name and its meaning."""
+def _list_table_rows(topic: str) -> Iterable[tuple[str, str]]:
+    """Return the rows of the table in this topic: each is a name and the meaning of the name."""
     match topic:
         case "options":
             options = make_shared_options()
@@ -98,7 +98,7 @@ def _add_default(default: object) -> str:
 
 
 def _tabulate(rows: Iterable[tuple[str, str]]) -> str:
-    """Return names and their meanings in two columns, folded at 80 characters."""
+    """Return rows of a name and its meaning as two columns, folded at 80 characters."""
     found = list(rows)
     width = max(len(name) for name, _ in found if len(name) <= _MAX_NAME_CHARS)
     return "".join(_align_row(name, meaning, width) for name, meaning in found)
@@ -107,10 +107,10 @@ def _tabulate(rows: Iterable[tuple[str, str]]) -> str:
 def _align_row(name: str, meaning: str, width: int) -> str:
     indent = " " * (width + 4)
     if len(name) > width:
-        return f"  {name}\n{_fold(meaning, indent)}"
-    return f"  {name:<{width}}  {_fold(meaning, indent).lstrip()}"
+        return f"  {name}\n{_fold_lines(meaning, indent)}"
+    return f"  {name:<{width}}  {_fold_lines(meaning, indent).lstrip()}"
 
 
-def _fold(text: str, indent: str = "  ") -> str:
+def _fold_lines(text: str, indent: str = "  ") -> str:
     """Return a text as indented lines of at most 80 characters."""
     return textwrap.indent(textwrap.fill(text, _LINE_CHARS - len(indent), break_on_hyphens=False), indent) + "\n"

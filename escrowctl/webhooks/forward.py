@@ -1,7 +1,7 @@
 """Forward events to a web application on this machine, with the bytes and headers as received.
 
-Events are sent in the order of arrival, each at least once. The next event waits until the target accepts this one
-with a 2xx, or has refused it `MAX_REFUSALS` times. While the target does not answer, the event is sent again.
+Events are sent in the order of arrival. Each is sent until the target accepts it with a 2xx, or has refused it
+`MAX_REFUSALS` times; then the next event is sent. An attempt without an answer is repeated and is no refusal.
 """
 
 import threading
@@ -20,7 +20,7 @@ from escrowctl.webhooks.spool import ForwardState, Spool, WaitingEvent, open_spo
 ATTEMPT_SECONDS = 15.0
 """The limit for one attempt, in total."""
 MAX_REFUSALS = 10
-"""After this many answers other than 2xx an event has failed, and the next event is sent."""
+"""After this number of answers other than 2xx an event has failed, and the next event is sent."""
 _FIRST_DELAY, _LONGEST_DELAY = 5.0, 60.0
 _SLEEP_SECONDS = 0.1
 _SUCCESS = range(200, 300)
@@ -45,7 +45,7 @@ class Reply(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """One attempt to forward an event. `number` counts from 1. `delay` is the seconds until the next attempt."""
+    """One attempt to forward an event. `number` counts from 1. `delay` is the seconds until the next, or None."""
 
     event: Event
     reply: Reply
@@ -109,7 +109,7 @@ class Forwarder:
             raise self._error
 
     def stop(self, *, seconds: float) -> None:
-        """Send no further event. Wait at most this long for the attempt in progress."""
+        """Send no further event. Wait at most `seconds` for the attempt in progress."""
         self._stopping.set()
         self._wake.set()
         self._thread.join(seconds)

@@ -2,8 +2,8 @@
 
     method (405) -> browser (403) -> length (413) -> signature (401) -> room (503) -> stored -> 200
 
-A page in a browser can send a POST to loopback. Such a request always has an Origin header (Fetch standard, section
-4.6). It is refused, because a webhook's sender is no browser. The answer to a refused request contains no reason.
+A page in a browser can send a POST to loopback, always with an Origin header (Fetch standard, section 4.6). Such a
+request is refused, because the sender of events is no browser. The answer to a refused request contains no reason.
 """
 
 import contextlib
@@ -29,9 +29,9 @@ _UNAVAILABLE = "503 Service Unavailable"
 
 
 class Arrival(NamedTuple):
-    """A request that arrived, and its event. `is_queued`: the event will be forwarded.
+    """A request that arrived, and its event. `is_queued`: this arrival queued the event to be forwarded.
 
-    If the request was refused, `event` is None, `refusal` is "refused with 403" or similar, `reason` is the cause.
+    If the event was not stored, `event` is None, `refusal` is "refused with 403" or similar, `reason` is the cause.
     """
 
     event: Event | None = None
@@ -43,8 +43,8 @@ class Arrival(NamedTuple):
 class Receiver:
     """A WSGI application that stores the events it accepts. Only one thread may use it.
 
-    If there is a `target`, verified events are queued for it, unverified ones only with `forwards_unverified`. If
-    signatures can be checked, an unsigned event is refused; with `forwards_unverified` it is stored as unverified.
+    If there is a `target`, verified events are queued for it; unverified events only if `forwards_unverified`.
+    If `verifier.can_verify`, an unsigned event is stored as unverified if `forwards_unverified`, else refused.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class Receiver:
         self._arrived: list[Arrival] = []
 
     def take(self) -> list[Arrival]:
-        """Return the arrivals since the last call, and forget them. Outside `group` their events are durable."""
+        """Return the arrivals since the last call, and forget them. After `group`, their events are durable."""
         taken, self._arrived = self._arrived, []
         return taken
 
     @contextlib.contextmanager
     def group(self) -> Iterator[None]:
-        """Commit the events of the block together. Raises sqlite3.Error if that fails: then none is stored."""
+        """Commit the events of the block together. If it raises sqlite3.Error, no event of the block is stored."""
         before = len(self._arrived)
         try:
             with self._spool.transaction():
@@ -81,25 +81,25 @@ class Receiver:
             raise
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        """Answer one request. Only inside `group`."""
+        """Answer one request. Call it only inside `group`."""
         status = self._receive(environ)
         allow = [("Allow", "POST")] if status == _WRONG_METHOD else []
         start_response(status, [("Content-Length", "0"), *allow])
         return []
 
     def refuse(self, status: str, reason: str) -> str:
-        """Add a refused request to the arrivals, and return `status`. Only inside `group`."""
+        """Add a refused request to the arrivals, and return `status`. Call it only inside `group`."""
         self._arrived.append(Arrival(refusal=f"refused with {status.partition(' ')[0]}", reason=reason))
         return status
 
     def _receive(self, environ: "WSGIEnvironment") -> str:
         if (method := environ["REQUEST_METHOD"]) != "POST":
-            return self.refuse(_WRONG_METHOD, f"its method is {method[:_MAX_METHOD_LENGTH]}, not POST")
+            return self.refuse(_WRONG_METHOD, f"the method is {method[:_MAX_METHOD_LENGTH]}, not POST")
         if "HTTP_ORIGIN" in environ or "HTTP_SEC_FETCH_SITE" in environ:
-            return self.refuse(_FORBIDDEN, "it came from a page in a browser")
+            return self.refuse(_FORBIDDEN, "the request came from a page in a browser")
         body = environ["wsgi.input"].read(MAX_BODY_BYTES + 1)
         if len(body) > MAX_BODY_BYTES:
-            return self.refuse(_TOO_LARGE, f"its body has more than {MAX_BODY_BYTES} bytes")
+            return self.refuse(_TOO_LARGE, f"the body has more than {MAX_BODY_BYTES} bytes")
         delivery, now = Delivery(_read_headers(environ), body), self._now()
         verified = self._verifier.can_verify and not (
             self._forwards_unverified and self._verifier.is_unsigned(delivery)
@@ -111,7 +111,7 @@ class Receiver:
         except SignatureError as error:
             return self.refuse(_UNAUTHORIZED, str(error))
         except (NoRoomError, sqlite3.Error) as error:
-            return self.refuse(_UNAVAILABLE, f"it could not be stored: {error}")
+            return self.refuse(_UNAVAILABLE, f"the event could not be stored: {error}")
         return _OK
 
     def _store_event(self, delivery: Delivery, *, verified: bool, at: str) -> None:

@@ -30,12 +30,12 @@ _SECRET_BYTES = range(24, 65)
 _TEXT_SECRET = re.compile(r"[!-~]{16,512}", re.ASCII)
 _TIMESTAMP = re.compile(r"[1-9][0-9]{0,10}", re.ASCII)
 _VALID_ID = re.compile(r"[!-~]{1,256}", re.ASCII)
-_INNER_TIME = re.compile(r"\.[1-9][0-9]{9}(?:\.|$)", re.ASCII)
-"""A timestamp in an id. `a.1700000000` gets the same signature as `a`, sent at 1700000000 with a longer body."""
+_TIMESTAMP_IN_ID = re.compile(r"\.[1-9][0-9]{9}(?:\.|$)", re.ASCII)
+"""A timestamp in an id. A signature for `a.1700000000` is valid for `a` at 1700000000 too, with a longer body."""
 
 
 class SignatureError(Exception):
-    """An event is not proven to come from the service. The text is a sentence without its full stop."""
+    """An event is not proven to come from the service. The text is a sentence without a full stop."""
 
 
 class Delivery(NamedTuple):
@@ -48,7 +48,7 @@ class Delivery(NamedTuple):
         """Return a header's value, or None if it is missing. Raises SignatureError if there are several."""
         found = [value for key, value in self.headers if key.casefold() == name.casefold()]
         if len(found) > 1:
-            raise SignatureError(f"there are {len(found)} {name} headers")
+            raise SignatureError(f"the request has several {name} headers")
         return found[0] if found else None
 
     @property
@@ -59,7 +59,7 @@ class Delivery(NamedTuple):
 
 
 class Verifier:
-    """Checks deliveries with the secrets of one service. A signature by any of them is valid."""
+    """Checks deliveries with the secrets of one service. A signature by any one of the secrets is valid."""
 
     def __init__(self, webhooks: WebhookSettings, secrets: Sequence[bytes]) -> None:
         """Take secrets as `read_secret` returns them.
@@ -79,7 +79,7 @@ class Verifier:
 
     @property
     def signs_id(self) -> bool:
-        """Whether the signature also covers the id of an event."""
+        """Whether signatures by the scheme cover the id of an event, not only its body."""
         return self._scheme == STANDARD
 
     def is_unsigned(self, delivery: Delivery) -> bool:
@@ -95,9 +95,9 @@ class Verifier:
             raise SignatureError("events are not signed (webhook.scheme is none)")
         received = delivery.header(self._header)
         if not received:
-            raise SignatureError(f"there is no header {self._header}")
+            raise SignatureError(f"the request has no header {self._header}")
         if self._scheme == STANDARD:
-            expected, signatures = self._sign_standard(delivery, now, tolerance), received.split(" ")
+            expected, signatures = self._sign_with_secrets(delivery, now, tolerance), received.split(" ")
         else:
             digests = [hmac.digest(secret, delivery.body, hashlib.sha256) for secret in self._secrets]
             expected = [text for one in digests for text in (one.hex(), base64.b64encode(one).decode())]
@@ -106,23 +106,24 @@ class Verifier:
         # The time that compare_digest takes does not depend on the texts.
         pairs = itertools.product(expected, (signature.encode(errors="surrogatepass") for signature in signatures))
         if not any(hmac.compare_digest(text.encode(), signature) for text, signature in pairs):
-            raise SignatureError("the signature does not match (another secret, or a changed body)")
+            raise SignatureError("the signature does not match: the secret is wrong, or the body was changed")
 
-    def _sign_standard(self, delivery: Delivery, now: datetime, tolerance: float) -> list[str]:
+    def _sign_with_secrets(self, delivery: Delivery, now: datetime, tolerance: float) -> list[str]:
         """Return the expected signature for each secret. Raises SignatureError for a bad id or timestamp."""
         sent_at = delivery.header(TIMESTAMP)
         if sent_at is None or delivery.header(ID) is None:
-            raise SignatureError(f"there is no header {ID if sent_at is not None else TIMESTAMP}")
+            missing = TIMESTAMP if sent_at is None else ID
+            raise SignatureError(f"the request has no header {missing}")
         if delivery.id is None:
             raise SignatureError(f"{ID} is not 1 to 256 visible ASCII characters")
-        if _INNER_TIME.search(delivery.id):
-            raise SignatureError(f'{ID} "{delivery.id}" contains a timestamp: its signature fits another event too')
+        if _TIMESTAMP_IN_ID.search(delivery.id):
+            raise SignatureError(f'{ID} "{delivery.id}" contains a timestamp: its signature fits two events')
         if not _TIMESTAMP.fullmatch(sent_at):
             raise SignatureError(f"{TIMESTAMP} is not a whole number of seconds since 1970")
         age = now.timestamp() - int(sent_at)
         if abs(age) > tolerance:
             age_text = f"{age:.0f} s old" if age > 0 else f"{-age:.0f} s in the future"
-            raise SignatureError(f"the event is {age_text}: the limit is {tolerance:.0f} s")
+            raise SignatureError(f"the event is {age_text}, but at most {tolerance:.0f} s are allowed")
         return [sign(secret, delivery.id, int(sent_at), delivery.body) for secret in self._secrets]
 
 
@@ -141,7 +142,7 @@ def sign(secret: bytes, event_id: str, sent_at: int, body: bytes) -> str:
 
 
 def sign_again(delivery: Delivery, secret: bytes, *, now: datetime) -> Delivery:
-    """Return a verified delivery with a new timestamp and signature, as its sender would send it now."""
+    """Return a verified delivery with the timestamp `now` and a new signature by `secret`."""
     assert delivery.id is not None, "it was verified"
     sent_at = int(now.timestamp())
     signature = sign(secret, delivery.id, sent_at, delivery.body)
@@ -150,23 +151,23 @@ def sign_again(delivery: Delivery, secret: bytes, *, now: datetime) -> Delivery:
 
 
 def read_secret(text: str, scheme: str, *, source: str) -> bytes:
-    """Return the signing key that the text of a secret stands for. `source` is its origin, for the message.
+    """Return the signing key in the text of a secret. `source` says in an error where the text is from.
 
     Raises EscrowctlError `ErrorCode.BAD_CONFIG` if the secret is invalid. The message never contains the secret.
     """
     if scheme != STANDARD:
         if not _TEXT_SECRET.fullmatch(text):
-            raise _bad_secret(source, "is not 16 to 512 visible ASCII characters")
+            raise _bad_secret(f"the signing secret in {source} is not 16 to 512 visible ASCII characters")
         return text.encode()
     encoded = text.removeprefix(_PREFIX)
     try:
         secret = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
     except (binascii.Error, ValueError):
-        raise _bad_secret(source, f"is not {_PREFIX} followed by base64") from None
-    if len(secret) not in _SECRET_BYTES:
-        raise _bad_secret(source, f"has {len(secret)} bytes: Standard Webhooks requires 24 to 64")
+        raise _bad_secret(f"the signing secret in {source} is not {_PREFIX} followed by base64") from None
+    if (size := len(secret)) not in _SECRET_BYTES:
+        raise _bad_secret(f"the signing secret in {source} has {size} bytes; Standard Webhooks requires 24 to 64")
     return secret
 
 
-def _bad_secret(source: str, flaw: str) -> EscrowctlError:
-    return bad_config(f"the signing secret in {source} {flaw}.", hint="check that it was copied completely")
+def _bad_secret(sentence: str) -> EscrowctlError:
+    return bad_config(f"{sentence}.", hint="check that the secret was copied completely")

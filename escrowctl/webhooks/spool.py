@@ -1,7 +1,7 @@
 """The received events: one SQLite file next to the journal.
 
-An event is stored before its sender gets a 200. Its row never changes: the count of its arrivals and its targets
-are in separate tables. An old event is removed. An unverified event is also removed if it was forwarded and its
+An event is stored before its sender gets a 200. The row of an event never changes: the count of its arrivals and
+its targets are in separate tables. Old events are removed. A forwarded unverified event is removed earlier if its
 space is needed. Every commit is synced. The receiver and the forwarder have separate connections.
 """
 
@@ -79,7 +79,7 @@ SELECT number, size FROM events WHERE service = ? AND verified = 0
 
 
 class ForwardState(StrEnum):
-    """Whether an event was forwarded to one target."""
+    """The state of an event that is forwarded to one target."""
 
     WAITING = "waiting"
     DONE = "done"
@@ -87,7 +87,7 @@ class ForwardState(StrEnum):
 
 
 class NoRoomError(Exception):
-    """There is no room for an unverified event. The text is a sentence without its full stop."""
+    """There is no room for an unverified event. The text is a sentence without a full stop."""
 
 
 class WaitingEvent(NamedTuple):
@@ -99,22 +99,21 @@ class WaitingEvent(NamedTuple):
 
 
 class Spool:
-    """The stored events of the service with this identity, over one connection. Only one thread may use it."""
+    """The stored events of one service, by its identity. A spool has one connection and is for one thread only."""
 
     def __init__(self, database: sqlite3.Connection, service: str) -> None:
         self._db = database
         self._service = service
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Commit all changes of the block at its end. Raises sqlite3.Error if that fails; then none is stored."""
+        """Commit all changes of the block at its end. If it raises sqlite3.Error, no change is stored."""
         return transaction(self._db)
 
     def store(self, delivery: Delivery, *, verified: bool, at: str, ignore_id: bool = False) -> Event:
-        """Store a delivery received at `at`, and return its event. If it is repeated, only count an arrival.
+        """Store a delivery received at `at`, and return its event. Of a repeated delivery only count the arrival.
 
-        A delivery is repeated if a stored event has the same body, the same id and the same `verified`. With
-        `ignore_id` the ids may differ. Without it, a delivery without a valid id is never repeated. Only inside
-        `transaction`. Raises NoRoomError.
+        A delivery is repeated if a stored event has the same body, the same `verified`, and the same valid id. With
+        `ignore_id`, the ids are not compared. Call it only inside `transaction`. Raises NoRoomError.
         """
         digest = hashlib.sha256(delivery.body).digest()
         repeated = self._db.execute(
@@ -127,7 +126,7 @@ class Spool:
             headers = json.dumps(delivery.headers)
             size = len(headers) + len(delivery.body)
             if not verified:
-                self._make_room(size)
+                self._make_unverified_room(size)
             number = self._db.execute(
                 "INSERT INTO events (service, id, verified, received_at, headers, body, digest, size)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -139,7 +138,7 @@ class Spool:
         return self._read_events("WHERE number = ?", number)[0]
 
     def queue(self, event: Event, target: str) -> bool:
-        """Queue an event for a target. Return False if it was queued before. Only inside `transaction`."""
+        """Queue an event for a target. Return False if the event was queued before. Only inside `transaction`."""
         values = (event.number, target, ForwardState.WAITING)
         return self._db.execute("INSERT OR IGNORE INTO forwards VALUES (?, ?, ?, 0, 0)", values).rowcount == 1
 
@@ -153,12 +152,12 @@ class Spool:
         return WaitingEvent(self._read_events("WHERE number = ?", row[0])[0], row[1], row[2]) if row else None
 
     def settle(self, waiting: WaitingEvent, target: str, state: ForwardState) -> None:
-        """Store an event's state at a target and its counts after an attempt, durably."""
+        """Store durably the state of an event for a target, with the event's counts of attempts and refusals."""
         values = (waiting.event.number, target, state, waiting.attempts, waiting.refusals)
         self._db.execute("INSERT OR REPLACE INTO forwards VALUES (?, ?, ?, ?, ?)", values)
 
     def count(self, target: str, state: ForwardState) -> int:
-        """Return how many events have this state at a target."""
+        """Return how many events have this state for a target."""
         found = self._db.execute(
             "SELECT count(*) FROM forwards JOIN events ON number = event"
             " WHERE target = ? AND state = ? AND service = ?",
@@ -167,9 +166,9 @@ class Spool:
         return int(found.fetchone()[0])
 
     def find(self, name: str) -> list[Event]:
-        """Return the events with this id, oldest first. If there are none, return the event with this local name.
+        """Return the events with the id `name`, oldest first; if there are none, the one with this local name.
 
-        If some of the events are verified, the unverified ones are left out.
+        If some of the events are verified, return only the verified events.
         """
         found = self._read_events("WHERE service = ? AND id = ? ORDER BY number", self._service, name)
         if not found and (local := _LOCAL_NAME.fullmatch(name)):
@@ -181,7 +180,7 @@ class Spool:
         return self._read_events("WHERE service = ? AND received_at >= ? ORDER BY number", self._service, moment)
 
     def list_undelivered(self, target: str) -> list[Event]:
-        """Return the events that were queued for a target and that it has not accepted, oldest first."""
+        """Return the events that were queued for a target but not accepted by the target, oldest first."""
         return self._read_events(
             "JOIN forwards ON forwards.event = number WHERE service = ? AND target = ? AND state <> ? ORDER BY number",
             *(self._service, target, ForwardState.DONE),
@@ -194,23 +193,23 @@ class Spool:
         """
         with self.transaction():
             old = [number for (number,) in self._db.execute(_FIND_OLD, (moment, ForwardState.DONE))]
-            self._remove(old)
+            self._remove_events(old)
         return len(old)
 
-    def _make_room(self, size: int) -> None:
-        """Make room for an unverified event of `size` bytes: remove forwarded ones. Raises NoRoomError."""
+    def _make_unverified_room(self, size: int) -> None:
+        """Remove forwarded unverified events to make room for one of `size` bytes. Raises NoRoomError."""
         unverified = "SELECT count(*), coalesce(sum(size), 0) FROM events WHERE service = ? AND verified = 0"
         count, total = self._db.execute(unverified, (self._service,)).fetchone()
         forwarded = self._db.execute(_FIND_FORWARDED, (self._service, ForwardState.DONE))
         removed: list[int] = []
         while count >= MAX_UNVERIFIED or total + size > MAX_UNVERIFIED_BYTES:
             if (row := forwarded.fetchone()) is None:
-                raise NoRoomError(f"{count} UNVERIFIED events ({total} bytes) fill the space and were not forwarded")
+                raise NoRoomError(f"there is no room: {count} UNVERIFIED events ({total} bytes) were not forwarded")
             removed.append(row[0])
             count, total = count - 1, total - row[1]
-        self._remove(removed)
+        self._remove_events(removed)
 
-    def _remove(self, numbers: list[int]) -> None:
+    def _remove_events(self, numbers: list[int]) -> None:
         for statement in _REMOVE_EVENT:
             self._db.executemany(statement, [(number,) for number in numbers])
 
@@ -228,13 +227,13 @@ def _make_event(
         "".join(text for pair in pairs for text in pair).encode("latin-1")
         received_at = datetime.fromisoformat(at).replace(tzinfo=UTC)
     except (ValueError, TypeError, RecursionError):
-        raise sqlite3.DatabaseError(f"event e{number} is damaged") from None
+        raise sqlite3.DatabaseError(f"the stored event e{number} is damaged") from None
     return Event(number, sent_id, Delivery(pairs, body), bool(verified), received_at, count, bool(shared))
 
 
 @contextlib.contextmanager
 def open_spool(path: Path, service: str) -> Iterator[Spool]:
-    """Open the file of stored events for the block, and create it if it is missing.
+    """Open the file of stored events during the block. Create the file if it is missing.
 
     Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`, also if the file fails during the block.
     """
@@ -262,8 +261,8 @@ def _open_database(path: Path) -> sqlite3.Connection:
         version = create_tables_once(database, _VERSION, lambda new: run_script(new, _TABLES))
         if version != _VERSION:
             quoted = shlex.quote(str(path))
-            hint = Hint(f"mv {quoted} {quoted}.old", "to begin with an empty file")
-            raise _unusable(path, f"its format is {version}, and this escrowctl reads {_VERSION}", hint=hint)
+            hint = Hint(f"mv {quoted} {quoted}.old", "to begin with a new, empty file")
+            raise _unusable(path, f"its format is {version}, but this escrowctl reads format {_VERSION}", hint=hint)
     except BaseException:
         database.close()
         raise

@@ -1,1 +1,1 @@
-"""Send writes: `kinds` has one row of data for each kind of write, and `pipeline` carries all of them out."""
+"""Send writes: `kinds` describes each kind of write, and `pipeline` carries out the writes."""

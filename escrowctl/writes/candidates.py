@@ -1,7 +1,7 @@
 """Find the records in a list of the service that an unknown create may have made.
 
-An equal amount proves nothing, because two identical escrows are legitimate. A list without an equal amount proves
-nothing either: it may be incomplete, or escrowctl may not understand its records.
+A record with an equal amount does not prove a create: two identical escrows are legitimate. A list without such a
+record does not disprove the create: the list may be incomplete, or escrowctl may not understand its records.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,12 +22,12 @@ _CLOCK_TOLERANCE = timedelta(minutes=5)
 MOST_PAGES = 10_000
 """The most pages that are read: a longer list may have no end."""
 
-_WHOLE_SECOND = timedelta(seconds=1)
-"""How much too early a time of the service may be, because it has no fractions of a second."""
+_ROUNDING_TOLERANCE = timedelta(seconds=1)
+"""How much earlier than the actual time a time of the service may be, if it has no fractions of a second."""
 
 
 class ListedRecords(NamedTuple):
-    """The records that were read from a list. `has_more`: the list has more, which escrowctl cannot read."""
+    """The records that were read from a list. `has_more`: the list has more records; escrowctl cannot read them."""
 
     records: list[Record]
     has_more: bool
@@ -36,8 +36,8 @@ class ListedRecords(NamedTuple):
 class Candidates(NamedTuple):
     """The records of a list, compared with the create of an entry.
 
-    `matching` are the records that may be its result: they are equal, did not exist before, and no other entry
-    created them. `unread` counts the listed records without a value to compare. `field` names that value.
+    `field` is the compared value: amount or URL. `matching` are the records that the create may have made: the
+    value is equal, the time is not too early, and no other entry made them. `unread` counts records without value.
     """
 
     entry: Entry
@@ -48,16 +48,16 @@ class Candidates(NamedTuple):
 
     @property
     def doubts(self) -> list[str]:
-        """Reasons to doubt that nothing was created, as sentences without their full stop."""
+        """Reasons why the create may have been applied, as sentences without their full stop."""
         count = len(self.listed.records)
-        unreadable = [f"escrowctl can read no {self.field} in {self.unread} of the {count} records"]
+        unreadable = [f"escrowctl cannot read the {self.field} of {self.unread} of the {count} records"]
         matching = [f"{one.known.id} matches: {describe_match(self.entry, one)}" for one in self.matching]
         cut = [f"escrowctl can only read {count} records, and the service has more"]
         return matching + unreadable * bool(self.unread) + cut * self.listed.has_more
 
 
 def read_listed(entry: Entry, pages: Iterable[Page]) -> ListedRecords:
-    """Return the records of a list. If the newest come first, stop at records that are older than the write."""
+    """Return the records of a list. If the newest come first, stop at the first page older than the write."""
     records: list[Record] = []
     has_more = False
     oldest: datetime | None = datetime.max.replace(tzinfo=UTC)
@@ -78,7 +78,7 @@ def read_listed(entry: Entry, pages: Iterable[Page]) -> ListedRecords:
 def find_candidates(
     entry: Entry, listed: ListedRecords, service: Service, *, is_taken: Callable[[str], bool]
 ) -> Candidates:
-    """Return the records that a create may have made. `is_taken` returns whether another entry created this id."""
+    """Return the records that a create may have made. `is_taken(id)`: a different entry created this id."""
     compared = [(one, _has_equal_value(entry, one, service)) for one in listed.records]
     matching = [one for one, is_equal in compared if is_equal and not predates_write(entry, one.known)]
     return Candidates(
@@ -90,9 +90,9 @@ def find_candidates(
     )
 
 
-def predates_write(entry: Entry, located: KnownFields, *, tolerance: timedelta = _CLOCK_TOLERANCE) -> bool:
+def predates_write(entry: Entry, known: KnownFields, *, tolerance: timedelta = _CLOCK_TOLERANCE) -> bool:
     """Whether a record was created before a write was first sent; False if either time is not known."""
-    created = read_time(located.created)
+    created = read_time(known.created)
     if created is None or (entry.origin is not None and entry.attempt > 1):
         # The first attempt of an imported entry is not known.
         return False
@@ -101,7 +101,7 @@ def predates_write(entry: Entry, located: KnownFields, *, tolerance: timedelta =
 
 
 def describe_match(entry: Entry, record: Record) -> str:
-    """Return a short description of a record with its time of creation; it notes if that may be too early."""
+    """Describe a record and its time of creation. Add a note if this time is before the write was sent."""
     described, created = describe_record(record.known), record.known.created
     if created is None:
         return described
@@ -110,16 +110,16 @@ def describe_match(entry: Entry, record: Record) -> str:
 
 
 def may_predate_write(entry: Entry, record: Record) -> bool:
-    """Whether a record was created before a write was first sent, if both clocks are right."""
-    return predates_write(entry, record.known, tolerance=_WHOLE_SECOND)
+    """Whether the clocks say that a record was created before a write was first sent. The clocks may differ."""
+    return predates_write(entry, record.known, tolerance=_ROUNDING_TOLERANCE)
 
 
 def _has_equal_value(entry: Entry, record: Record, service: Service) -> bool | None:
     """Whether a record has the amount or the URL of a create; None: escrowctl finds no such value in the record."""
-    located, money = record.known, entry.intent.money
+    known, money = record.known, entry.intent.money
     if entry.intent.operation == CREATE_WEBHOOK.name:
         url = record.value.get(service.webhooks.url_field) if isinstance(record.value, dict) else None
         return f'"{url}"' in (entry.intent.body or "") if isinstance(url, str) else None
-    if located.amount is None or located.currency is None:
+    if known.amount is None or known.currency is None:
         return None
-    return money is not None and not list_money_differences(located, money)
+    return money is not None and not list_money_differences(known, money)

@@ -24,7 +24,7 @@ from escrowctl.journal.reasons import Reason
 from escrowctl.signals import Signals
 from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.outcome import NO_ID, Judgement, judge_stored
+from escrowctl.writes.outcome import NO_ID_FOUND, Judgement, judge_stored_reply
 from escrowctl.writes.result import WriteResult, write_failure
 
 _MAX_POINTERS = 20
@@ -36,33 +36,33 @@ Report = Callable[[str], None]
 def conclude_create(result: WriteResult, service: Service) -> WriteResult:
     """Return the result with the created record, and with a `failure` if the record differs from the request.
 
-    Raises EscrowctlError if the create is not done; `CHECK_FAILED` if its stored reply names another id.
+    Raises EscrowctlError if the create is not done; `CHECK_FAILED` if its reply has not the id in the journal.
     """
     entry = result.sent_entry
     if entry.state is not State.DONE:
-        raise _create_failure(service, result)
+        raise _make_create_error(service, result)
     if not kind_of(entry.intent.operation).needs_id:
         return result._replace(record=result.record or _restore_record(entry))
     if result.replayed and (reply_id := find_misread_id(entry, service)) is not None:
-        raise misread_id(entry, reply_id)
+        raise misread_id_error(entry, reply_id)
     return result._replace(
         record=_add_created_id(result) or _restore_record(entry), failure=find_difference_error(entry)
     )
 
 
 def find_misread_id(entry: Entry, service: Service) -> str | None:
-    """Return the id that the current profile finds in a create's stored reply, if the journal has another id."""
+    """Return the id that the profile now finds in a create's stored reply, if it is not the id in the journal."""
     settlement = entry.settlement
     if entry.state is not State.DONE or settlement.verified or settlement.result_id is None:
         return None
-    judged = judge_stored(service, entry)
+    judged = judge_stored_reply(service, entry)
     reply_id = judged.result_id if judged is not None else None
     # The stored reply has stars in place of an id that looks like a secret.
     return reply_id if reply_id is not None and reply_id != settlement.result_id and STARS not in reply_id else None
 
 
-def misread_id(entry: Entry, reply_id: str) -> EscrowctlError:
-    """Return the error of a create if the journal has another id than the current profile finds in its reply."""
+def misread_id_error(entry: Entry, reply_id: str) -> EscrowctlError:
+    """Return the error of a create if `reply_id`, the id in its stored reply, is not the id in the journal."""
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
         f"{entry.name} is recorded with the id {entry.settlement.result_id}, but the profile's reply.id finds "
@@ -74,10 +74,10 @@ def misread_id(entry: Entry, reply_id: str) -> EscrowctlError:
     )
 
 
-def read_accepted(
+def settle_accepted(
     result: WriteResult, service: Service, reader: Reader, journal: Journal, signals: Signals
 ) -> WriteResult:
-    """Read the escrow of an accepted create (202) once, to settle it. If that fails, the create stays unknown."""
+    """Settle an accepted create (202) by one read of its escrow. If the read fails, the create stays unknown."""
     try:
         settled = settle_by_reply(result.sent_entry, service=service, reader=reader, journal=journal)
     except EscrowctlError:
@@ -92,12 +92,12 @@ def read_accepted(
 def settle_by_reply(
     entry: Entry, *, service: Service, reader: Reader, journal: Journal, report: Report = lambda _: None
 ) -> WriteResult | None:
-    """Settle a create by the id in its stored reply, and return the result; None if this is not possible.
+    """Settle a create by the id in its stored reply, and return the result; None if the reply does not prove it.
 
-    The current profile must find the id, and a read must find that record. `report` is called with the results.
-    Raises EscrowctlError if the journal cannot record it; `BUSY` if another process has changed the entry since.
+    The current profile must find the id, and a read must find that record. `report` is called with what was read.
+    Raises EscrowctlError if the journal cannot record this; `BUSY` if another process has changed the entry since.
     """
-    judged = judge_stored(service, entry)
+    judged = judge_stored_reply(service, entry)
     created_id = judged.result_id if judged else None
     if judged is None or created_id is None:
         return None
@@ -129,20 +129,20 @@ def prove_create(
 
 
 def find_creator(journal: Journal, entry: Entry, resource_id: str, account: Account) -> Entry | None:
-    """Return another entry of the same operation that created this id. An escrow and an endpoint may share one."""
-    return find_other_done(journal, entry, account, Selection(_PAGE, result_id=resource_id))
+    """Return a second entry that created this id by the same operation. An escrow and an endpoint may share ids."""
+    return find_other_done_entry(journal, entry, account, Selection(_PAGE, result_id=resource_id))
 
 
-def find_other_done(journal: Journal, entry: Entry, account: Account, selection: Selection) -> Entry | None:
-    """Return another entry of the same operation and service that is done, and may be of the same account."""
+def find_other_done_entry(journal: Journal, entry: Entry, account: Account, selection: Selection) -> Entry | None:
+    """Return an entry in `selection`, except `entry`, for which `is_other_done` is true; None if there is none."""
     found = journal.select_all(selection._replace(states=(State.DONE,), operations=(entry.intent.operation,)))
     return next((other for other in found if is_other_done(entry, other, account)), None)
 
 
 def is_other_done(entry: Entry, other: Entry, account: Account | None = None) -> bool:
-    """Whether another entry is done, has the same operation and service, and may be of the same account.
+    """Whether `other` is not `entry`, is done, has the same operation and service, and may have the same account.
 
-    `account` is compared in place of the account of `entry`, if it is given.
+    If `account` is given, it is compared in place of the account of `entry`.
     """
     mine, theirs = entry.intent, other.intent
     return (
@@ -154,11 +154,10 @@ def is_other_done(entry: Entry, other: Entry, account: Account | None = None) ->
 
 
 def correct_shared_id(entry: Entry, settlement: Settlement, others: Iterable[Entry]) -> Settlement:
-    """Return the settlement of a create, corrected if another create, one of `others`, got the same id.
+    """Return the settlement of a create, corrected if one of the entries in `others` created the same id.
 
-    A reply with that id still proves that something was created: it gets a remark. A read of that id proves
-    nothing: the outcome becomes unknown. Webhooks are not compared: a service may return an existing endpoint
-    again.
+    If the create was proven by its reply, it stays done and gets a remark. If it was proven only by a read, it
+    becomes unknown. Webhooks are not compared: a service may return an existing endpoint again.
     """
     created_id = settlement.result_id
     if settlement.state is not State.DONE or created_id is None or entry.intent.operation != CREATE_TRANSACTION.name:
@@ -187,7 +186,7 @@ def find_difference_error(entry: Entry) -> EscrowctlError | None:
 
 
 def describe_differences(service: Service, record: Record | None, sent: Money | None) -> str | None:
-    """Return a clause with a failed status and other differences of a created record; None if there are none."""
+    """Return a clause about a failed status, amount or currency of a created record; None if all are as sent."""
     if record is None:
         return None
     status = record.known.status
@@ -210,7 +209,7 @@ def list_money_differences(found: KnownFields, sent: Money | None) -> list[str]:
 
 
 def _read_created(created_id: str, reader: Reader, report: Report) -> Record | None:
-    """Return the record with this id, as read now; None if it cannot be read, or has another id."""
+    """Return the record with this id, as read now; None if it cannot be read, or has a different id."""
     try:
         record = reader.read(GET_TRANSACTION, parse_id(created_id), for_write=True)
     except EscrowctlError as error:
@@ -228,39 +227,39 @@ def _read_created(created_id: str, reader: Reader, report: Report) -> Record | N
     return record if has_id else None
 
 
-def _create_failure(service: Service, result: WriteResult) -> EscrowctlError:
-    """Return the error of a create that is not done. If its reply proves nothing yet, the facts have that reply."""
+def _make_create_error(service: Service, result: WriteResult) -> EscrowctlError:
+    """Return the error of a create that is not done. Its facts have a success reply without proof."""
     entry = result.sent_entry
     failure = write_failure(service, result)
-    judged = judge_stored(service, entry) if entry.state is State.UNKNOWN else None
+    judged = judge_stored_reply(service, entry) if entry.state is State.UNKNOWN else None
     if judged is None or result.record is None:
         return failure
     failure.facts = {"body": result.record.document, **failure.facts}
-    pointer = _find_pointer(service, entry, result.record)
-    if pointer is not None or (service.profile is not None and NO_ID in judged.detail):
+    pointer = _find_proving_pointer(service, entry, result.record)
+    if pointer is not None or (service.profile is not None and NO_ID_FOUND in judged.detail):
         failure.facts = {**failure.facts, "pointer": pointer}
         failure.reason = Reason.ID_NOT_RECOGNISED
     return failure
 
 
-def _find_pointer(service: Service, entry: Entry, record: Record) -> str | None:
-    """Return the JSON Pointer that would prove a create as the profile's `reply.id`; None: none, or several."""
+def _find_proving_pointer(service: Service, entry: Entry, record: Record) -> str | None:
+    """Return the one JSON Pointer that would prove a create if it were the profile's `reply.id`; else None."""
     noun = CREATE_TRANSACTION.noun
     pointers = find_id_pointers(record.value, noun=noun) or find_id_pointers(record.document, noun=noun)
     # Each try parses the complete reply again: stop at the second pointer that proves it.
-    proving_pointers = (pointer for pointer in islice(pointers, _MAX_POINTERS) if _would_prove(service, entry, pointer))
+    proving_pointers = (pointer for pointer in islice(pointers, _MAX_POINTERS) if _is_proving(service, entry, pointer))
     proving = list(islice(proving_pointers, 2))
     return proving[0] if len(proving) == 1 else None
 
 
-def _would_prove(service: Service, entry: Entry, pointer: str) -> bool:
+def _is_proving(service: Service, entry: Entry, pointer: str) -> bool:
     repointed = service._replace(pointers=service.pointers._replace(id=pointer))
-    judged = judge_stored(repointed, entry)
+    judged = judge_stored_reply(repointed, entry)
     return judged is not None and judged.result_id is not None
 
 
 def _add_created_id(result: WriteResult) -> Record | None:
-    """Return the record of a create with the id in the journal: that id may come from a Location header."""
+    """Return the record of a create, with the journal's id added: the reply may have it in a Location header."""
     record, created_id = result.record, result.sent_entry.settlement.result_id
     if record is None or created_id is None:
         return record
@@ -271,7 +270,7 @@ def _add_created_id(result: WriteResult) -> Record | None:
 
 
 def _restore_record(entry: Entry) -> Record:
-    """Return a record with only the id in the journal. Raises `ALREADY_DONE` if it has no id for an escrow."""
+    """Return a record with only the journal's id. Raises `ALREADY_DONE` if the journal has no id of an escrow."""
     created_id = entry.settlement.result_id
     if created_id is None and entry.intent.operation == CREATE_TRANSACTION.name:
         raise not_sent(

@@ -27,11 +27,11 @@ _UNREADABLE_CODES = (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED, ErrorCod
 def inspect(reader: Reader, service: Service, resource_id: str, options: RecordOptions) -> KnownFields | None:
     """Return a transaction as read now; None if it is unreadable and `options.allow_unreadable` is set.
 
-    Raises EscrowctlError if the record cannot be read; `UNREADABLE_REPLY` also if it has no status, but the profile
-    relies on the status. `allow_unreadable` allows a record without a status.
+    Raises EscrowctlError if the record cannot be read. Raises `UNREADABLE_REPLY` if the profile relies on a status,
+    the record has no status, and `allow_unreadable` is not set.
     """
     try:
-        located = reader.read_escrow(resource_id).known
+        found = reader.read_escrow(resource_id).known
     except EscrowctlError as error:
         is_unreadable = error.code in _UNREADABLE_CODES
         if is_unreadable and options.allow_unreadable:
@@ -46,7 +46,7 @@ def inspect(reader: Reader, service: Service, resource_id: str, options: RecordO
             reason=Reason.UNREADABLE if is_unreadable and not is_compared else "",
         ) from error
     expects_status = service.pointers.status is not None or bool(service.released)
-    if located.status is None and expects_status and not options.allow_unreadable:
+    if found.status is None and expects_status and not options.allow_unreadable:
         # It may be released already.
         raise not_sent(
             ErrorCode.UNREADABLE_REPLY,
@@ -54,7 +54,7 @@ def inspect(reader: Reader, service: Service, resource_id: str, options: RecordO
             effect=Effect.NOTHING_SENT_NOW,
             reason=Reason.NO_STATUS,
         )
-    return located
+    return found
 
 
 def inspect_target(
@@ -62,12 +62,12 @@ def inspect_target(
 ) -> KnownFields | None:
     """Return the record that a write will change; None if it is unreadable and `options.allow_unreadable` is set.
 
-    Raises EscrowctlError if it cannot be read; `EXPECTATION_FAILED` if it has another amount or currency than
-    expected; `ALREADY_DONE` if it shows the write as done or in progress, unless `may_be_done` is set.
+    Raises EscrowctlError if the record cannot be read; `EXPECTATION_FAILED` if the amount or currency is not as
+    expected; `ALREADY_DONE` if the write seems done or in progress, unless `may_be_done` is set.
     """
     resource_id, operation = request.resource_id or "", request.operation
     found = inspect(reader, service, resource_id, options)
-    require_expected(resource_id, found, options)
+    require_expected_money(resource_id, found, options)
     kind = kind_of(operation.name)
     if found is None or may_be_done:
         return found
@@ -90,9 +90,9 @@ def inspect_target(
 def require_as_created(
     journal: Journal, service: Service, resource_id: str, found: KnownFields, options: RecordOptions
 ) -> None:
-    """Raise `ErrorCode.EXPECTATION_FAILED` if creates from here made this escrow, but none with its current money.
+    """Raise `ErrorCode.EXPECTATION_FAILED` if all creates of this escrow in the journal sent different money.
 
-    An amount or currency that `options` expect is left out: `require_expected` compares it.
+    An amount or currency that `options` expect is not compared: `require_expected_money` compares it.
     """
     account = account_of(service)
     selection = Selection(_PAGE, states=(State.DONE,), operations=(CREATE_TRANSACTION.name,), result_id=resource_id)
@@ -123,7 +123,7 @@ def require_as_created(
 
 
 def require_unchanged(resource_id: str, before: KnownFields | None, now: KnownFields | None) -> None:
-    """Raise `ErrorCode.EXPECTATION_FAILED` if the record has changed since it was shown (None: unreadable)."""
+    """Raise `ErrorCode.EXPECTATION_FAILED` if the record differs from `before` (None: not readable)."""
     if now != before:
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
@@ -135,8 +135,8 @@ def require_unchanged(resource_id: str, before: KnownFields | None, now: KnownFi
 def require_resendable(service: Service, entry: Entry, found: KnownFields) -> None:
     """Raise `ErrorCode.EXPECTATION_FAILED` if a write must not be sent again.
 
-    This is so if the escrow has another amount, or the write seems done. It is also so if the write may be in
-    progress and the service does not deduplicate.
+    It must not if the escrow's amount or currency is not as sent, or if the escrow's status suggests that the write
+    is done. It must not if the write may be in progress and the service does not deduplicate.
     """
     money, now = entry.intent.money, describe_money(found)
     if money is not None and (found.amount, found.currency) != (money.amount, money.currency):
@@ -155,19 +155,19 @@ def require_resendable(service: Service, entry: Entry, found: KnownFields) -> No
     if service.is_pending(found.status) and not service.deduplicates:
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
-            f"{describe_pending(entry, found)}.",
+            f"{describe_pending_write(entry, found)}.",
             facts=entry.facts | {"status": found.status},
             reason=Reason.MAY_BE_IN_PROGRESS,
         )
 
 
-def describe_pending(entry: Entry, found: KnownFields) -> str:
+def describe_pending_write(entry: Entry, found: KnownFields) -> str:
     """Return the clause that a write may be in progress, with the status of its escrow."""
     verb, resource_id = entry.intent.verb, entry.intent.resource_id
     return f"the service reports {resource_id} as {found.status}: the {verb} may be in progress"
 
 
-def require_expected(resource_id: str, found: KnownFields | None, options: RecordOptions) -> None:
+def require_expected_money(resource_id: str, found: KnownFields | None, options: RecordOptions) -> None:
     """Raise `ErrorCode.EXPECTATION_FAILED` if a record does not have the expected amount and currency."""
     amount, currency = options.expected_amount, options.expected_currency
     if found is None and (amount is not None or currency is not None):

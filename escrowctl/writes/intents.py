@@ -1,4 +1,4 @@
-"""Make the intent that the journal stores before a write is sent, and check if this write may be sent from here."""
+"""Make the intent that the journal stores before a write is sent, and check whether the write may be sent."""
 
 import os
 import pwd
@@ -70,12 +70,12 @@ def require_history(service: Service, journal: Journal) -> None:
 
 
 def is_reason_needed(service: Service, operation: Operation, journal: Journal) -> bool:
-    """Whether this is the first live create in a journal made from an export, which may miss later writes."""
+    """Whether a write needs a reason: it is the first live create in a journal that was made from an export."""
     return service.live and operation is CREATE_TRANSACTION and journal.needs_reason()
 
 
 def require_reason(service: Service, operation: Operation, journal: Journal, reason: str | None) -> None:
-    """Raise EscrowctlError `ErrorCode.CONFIRMATION_NEEDED` if this write needs a reason and has none."""
+    """Raise EscrowctlError `ErrorCode.CONFIRMATION_NEEDED` if this write needs a reason and `reason` is None."""
     if reason is None and is_reason_needed(service, operation, journal):
         raise not_sent(
             ErrorCode.CONFIRMATION_NEEDED,

@@ -1,4 +1,4 @@
-"""The differences between kinds of writes, one row each. `writes.pipeline` does everything else."""
+"""The differences between kinds of writes, one `WriteKind` each. `writes.pipeline` has what all kinds share."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class WriteKind(NamedTuple):
     """The sentence that follows if the outcome is unknown; `{id}` is replaced by the id of the record."""
 
     repeat_risk: str = "do it twice"
-    """The risk of sending it again; completes "the service may ..."."""
+    """The risk of sending the write again; completes "the service may ..."."""
 
     support_answers: tuple[str, str] = ("it was done", "it was not done")
     """The two answers of the service's support; each completes "if the service's support says that ..."."""
@@ -42,7 +42,7 @@ class WriteKind(NamedTuple):
     """The case-folded status that suggests that the write is done. It counts only if no proving status is known."""
 
     unconfirmed_code: ErrorCode = ErrorCode.CHECK_FAILED
-    """The code of the error if the service accepted the write, but its record does not show it."""
+    """The code of the error if the service accepted the write, but the record does not show the write."""
 
     needs_id: bool = False
     """Whether only an id from the service proves the write."""

@@ -1,8 +1,8 @@
 """Judge a write by its exchange: not sent, refused, unknown, or done.
 
 Only the evidence and the status decide, never the type of an exception. A method that is not idempotent may be
-repeated only if it is known not to have been applied (RFC 9110 section 9.2.2): this service promises no
-deduplication (contract/INTERFACE.md section 7: not shown). A status that is not listed here is unknown.
+repeated only if it is known not to have been applied (RFC 9110 section 9.2.2): the document of this service does
+not mention deduplication (contract/INTERFACE.md section 7). A status that is not listed here is unknown.
 """
 
 from collections.abc import Callable
@@ -39,18 +39,18 @@ _REFUSED_STATUSES = frozenset({400, 402, 404, 405, 406, *range(410, 416), 417, 4
 _CREATED, _ACCEPTED = 201, 202
 _DONE_STATUSES = frozenset({200, _CREATED, _ACCEPTED, 203, 204})
 """Statuses of success. Others are unknown: 206 is a part, 207 (RFC 4918 section 11.1) is about several requests."""
-_COLLECTION = "transactions"
-_MAX_SHOWN = 80
+_LOCATION_COLLECTION = "transactions"
+_MAX_SHOWN_KEY = 80
 
-NO_ID = "escrowctl found no id in the reply"
-_PORTS = {"http": 80, "https": 443}
+NO_ID_FOUND = "escrowctl found no id in the reply"
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class SentRequest(NamedTuple):
     """The request that a reply is compared with.
 
-    `sent_ids` are its ids, key and reference, case-folded: a reply that repeats one proves nothing. `pointers` are
-    the profile's JSON Pointers to fields. `is_failed` returns whether a status is that of a failed escrow.
+    `sent_ids` are its ids, key and reference, case-folded: a reply that repeats one of them names no new id.
+    `pointers` are the profile's JSON Pointers to fields. `is_failed(status)`: an escrow with this status failed.
     """
 
     url: str = ""
@@ -63,8 +63,8 @@ class SentRequest(NamedTuple):
 class Judgement(NamedTuple):
     """The outcome that one attempt proves, the reason as text, and the error code.
 
-    `may_repeat`: the service replied 425 or 429, before it processed anything. `result_id` is the id of the created
-    record. If the outcome is unknown, only a read of this id can prove it. `record` is the reply if it is JSON.
+    `may_repeat`: the service replied 425 or 429, so it processed nothing. `result_id` is the id of the created
+    record; if the outcome is unknown, only a read of this id can prove the create. `record` is a JSON reply.
     """
 
     outcome: Outcome
@@ -75,9 +75,9 @@ class Judgement(NamedTuple):
     record: Record | None = None
 
     def with_earlier_unknown(self) -> "Judgement":
-        """Return the judgement of an attempt, if an earlier attempt of the same write may have been applied.
+        """Return the judgement to use if an earlier attempt of the same write may have been applied.
 
-        Only a done attempt settles the write: a service may refuse the second because it applied the first.
+        An attempt that is not done becomes unknown: a service may refuse it because it applied the earlier one.
         """
         if self.outcome is Outcome.DONE:
             return self
@@ -92,10 +92,10 @@ _EMPTY_REQUEST = SentRequest()
 
 
 def judge_write(operation: Operation, exchange: Exchange, *, sent: SentRequest = _EMPTY_REQUEST) -> Judgement:
-    """Return the judgement of a write's exchange.
+    """Return the judgement of a write by its exchange. `sent` is the request that the exchange carried.
 
-    A 409 is unknown: a proxy may have sent the request twice, and the first copy may have been applied. For kinds
-    with `conflict_is_refusal` it is a refusal.
+    A 409 is a refusal for kinds with `conflict_is_refusal`. For all other kinds it is unknown: a proxy may have
+    sent the request twice, and the service may have applied the first copy.
     """
     if exchange.answer is not None:
         judged = _judge_answer(operation, exchange.answer, sent)
@@ -125,23 +125,23 @@ def _judge_answer(operation: Operation, answer: Answer, sent: SentRequest) -> Ju
 
 
 def _judge_success(operation: Operation, answer: Answer, sent: SentRequest, record: Record | None) -> Judgement:
-    """Judge a reply of success: done unless the body says otherwise. A create also needs the new id in it."""
+    """Judge a reply with a success status: done unless its body has an error. A create also needs a new id."""
     reply = answer.reply
     is_empty = isinstance(reply, UnreadableReply) and reply.defect is Defect.EMPTY
     if isinstance(reply, UnreadableReply) and not is_empty:
-        return _unproven(answer, f"the reply {reply.defect.value}")
+        return _judge_unproven(answer, f"the reply {reply.defect.value}")
     if record is not None and (error := _find_error(operation, record, sent)):
-        return _unproven(answer, f"the reply looks like an error ({error})")
+        return _judge_unproven(answer, f"the reply looks like an error ({error})")
     if kind_of(operation.name).needs_id:
         reply_id = (record.known.id if record else None) or _find_location_id(answer, sent.url)
         if is_empty and reply_id is None:
-            return _unproven(answer, f"the reply {Defect.EMPTY.value}")
+            return _judge_unproven(answer, f"the reply {Defect.EMPTY.value}")
         return _judge_create(answer, reply_id, sent)
     return Judgement(Outcome.DONE, f"{answer.status}, no reply body" if is_empty else str(answer.status))
 
 
 def _find_error(operation: Operation, record: Record, sent: SentRequest) -> str | None:
-    """Return the part of a reply that reports an error; None: there is none, or a failed status next to an id."""
+    """Return the error that a reply reports, or None. A failed status next to an id is not such an error."""
     parts: list[JsonValue] = [record.document, record.value]
     if is_id(record.known.id) and sent.is_failed(record.known.status):
         if kind_of(operation.name).needs_id:
@@ -154,17 +154,17 @@ def _find_error(operation: Operation, record: Record, sent: SentRequest) -> str 
 
 
 def _judge_create(answer: Answer, reply_id: str | None, sent: SentRequest) -> Judgement:
-    """Judge a create: only an id from the service proves it. After a 202 it must be read (RFC 9110, 15.3.3)."""
+    """Judge a create. An id from the service proves it; after a 202, only a read of the id (RFC 9110, 15.3.3)."""
     if reply_id is None or not is_id(reply_id):
-        return _unproven(answer, NO_ID)
+        return _judge_unproven(answer, NO_ID_FOUND)
     if reply_id.casefold() in sent.sent_ids:
-        return _unproven(
-            answer, f'the id in the reply, "{reply_id[:80]}", was also in the request, so it proves nothing'
+        return _judge_unproven(
+            answer, f'the id in the reply, "{reply_id[:80]}", was also in the request, so it may not be new'
         )
     if answer.status == _ACCEPTED:
         # This is stored before the read: it must be true for every result of the read.
         why = f"only reading {reply_id[:80]} can confirm it"
-        return Judgement(Outcome.UNKNOWN, _describe_reply(answer, why), result_id=reply_id)
+        return Judgement(Outcome.UNKNOWN, _describe_unproven(answer, why), result_id=reply_id)
     return Judgement(Outcome.DONE, str(answer.status), result_id=reply_id)
 
 
@@ -179,26 +179,26 @@ def _find_location_id(answer: Answer, url: str) -> str | None:
     except ValueError:
         return None
     *_, collection, found = ["", *target.path.removesuffix("/").split("/")]
-    return unquote(found) if is_same_origin and collection == _COLLECTION else None
+    return unquote(found) if is_same_origin and collection == _LOCATION_COLLECTION else None
 
 
 def _split_origin(url: SplitResult) -> tuple[str, str | None, int | None]:
     """Return scheme, host and port (RFC 6454 section 4); raises ValueError for an invalid port."""
-    return url.scheme, url.hostname, url.port or _PORTS.get(url.scheme)
+    return url.scheme, url.hostname, url.port or _DEFAULT_PORTS.get(url.scheme)
 
 
-def _unproven(answer: Answer, why: str) -> Judgement:
-    return Judgement(Outcome.UNKNOWN, _describe_reply(answer, why))
+def _judge_unproven(answer: Answer, why: str) -> Judgement:
+    return Judgement(Outcome.UNKNOWN, _describe_unproven(answer, why))
 
 
-def _describe_reply(answer: Answer, why: str) -> str:
+def _describe_unproven(answer: Answer, why: str) -> str:
     return f"the service replied {answer.status}, but {why}"
 
 
 def find_other_write(answer: Answer, entry: Entry, body: str | None, service: Service) -> str | None:
-    """Return a clause that names the id, key or reference of another write in a reply; None if it has none.
+    """Return a clause with an id, key or reference in a reply that is not of this write; None if there is none.
 
-    `body` is the body of this write. A request id that the service made, or of an earlier attempt, does not count.
+    `body` is the sent body. Request ids that the service made, or that earlier attempts had, do not count.
     """
     own_ids = entry.request_ids | {entry.request_id}
     for reply_id in list_request_ids(answer):
@@ -219,7 +219,7 @@ def find_other_write(answer: Answer, entry: Entry, body: str | None, service: Se
     for label, sent, found in compared:
         for other in found:
             if sent and other and _fold_key(other) != _fold_key(sent):
-                return f'naming the {label} "{other[:_MAX_SHOWN]}"'
+                return f'naming the {label} "{other[:_MAX_SHOWN_KEY]}"'
     return None
 
 
@@ -243,8 +243,8 @@ def _parse_body(body: str | None) -> JsonValue:
     return reply.value if isinstance(reply, Document) else None
 
 
-def judge_stored(service: Service, entry: Entry) -> Judgement | None:
-    """Return the judgement of a create's stored reply by the current profile; None if no such reply is stored."""
+def judge_stored_reply(service: Service, entry: Entry) -> Judgement | None:
+    """Return the judgement of a create's stored reply by the current profile; None if it is no success."""
     status, reply = entry.settlement.http_status, entry.settlement.reply
     if (
         entry.intent.operation != CREATE_TRANSACTION.name

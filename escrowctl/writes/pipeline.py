@@ -13,7 +13,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.model import State, confirm_by_read, parse_entry_name
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.writes.create import conclude_create, read_accepted
+from escrowctl.writes.create import conclude_create, settle_accepted
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest
 from escrowctl.writes.result import WriteResult, write_failure
@@ -42,7 +42,7 @@ class Pipeline:
     def run(self, request: WriteRequest, confirm: Callable[[], None] = lambda: None) -> WriteResult:
         """Carry out a write that changes no record that exists, and return its result.
 
-        `confirm` is called once no identical write is in progress. Raises EscrowctlError: `OUTCOME_UNKNOWN` if the
+        `confirm` is called when no identical write is in progress. Raises EscrowctlError: `OUTCOME_UNKNOWN` if the
         outcome is unknown, now or from an earlier command; `NO_CONNECTION` if nothing was sent; else the code of
         the refusal.
         """
@@ -52,7 +52,7 @@ class Pipeline:
             confirm()
             result = self._writer.perform(request)
             if kind.needs_id and result.sent_entry.state is State.UNKNOWN and not result.replayed:
-                result = read_accepted(result, self._service, self._reader, self._writer.journal, self._signals)
+                result = settle_accepted(result, self._service, self._reader, self._writer.journal, self._signals)
         if request.operation.creates_record:
             return conclude_create(result, self._service)
         if result.sent_entry.state is not State.DONE:
@@ -65,7 +65,7 @@ class Pipeline:
         """Carry out a write on a record and return its result. The record is read before and after the write.
 
         Raises EscrowctlError: `CONFIRMATION_NEEDED` or `DECLINED` if the write is not confirmed,
-        `EXPECTATION_FAILED` if an expectation fails or the record changed meanwhile, `ALREADY_DONE`,
+        `EXPECTATION_FAILED` if the record is not as expected or changes before the write, `ALREADY_DONE`,
         `OUTCOME_UNKNOWN` or `EARLIER_UNKNOWN`; else the code of the refusal.
         """
         # Imported only here, because a create does not need it.
@@ -75,17 +75,17 @@ class Pipeline:
         read_back = self._make_read_back(request, options)
         try:
             # The journal needs no network. It is searched again under the lock, for the id that the service echoes.
-            known = self._find_known(request)
+            known = self._find_stored_result(request)
             if known is not None:
                 return read_back.conclude(known)
-            before = self._inspect(request, options)
+            before = self._inspect_target(request, options)
             asked = confirm(read_back.resource_id, before)
             request = make_request(before)
             with self._writer.hold_locks(request) as waited:
                 if (known := self._writer.find_known(request)) is not None:
                     return read_back.conclude(known)
                 if asked or waited:
-                    require_unchanged(read_back.resource_id, before, self._inspect(request, options))
+                    require_unchanged(read_back.resource_id, before, self._inspect_target(request, options))
                 return read_back.conclude(self._writer.perform(request)._replace(before=before))
         except EscrowctlError as error:
             if options.skip_done and error.code is ErrorCode.ALREADY_DONE:
@@ -93,7 +93,7 @@ class Pipeline:
             raise
 
     def _record_confirming_read(self, result: WriteResult, refused: EscrowctlError) -> WriteResult:
-        """Return `result`. If its read confirms the earlier write that `refused` names, record that."""
+        """Return `result`. If the read in it confirms the earlier write that `refused` names, record the read."""
         name = refused.facts.get("entry")
         entry = self._writer.journal.find(parse_entry_name(name)) if isinstance(name, str) and result.verified else None
         if entry is not None and not entry.settlement.verified:
@@ -102,7 +102,7 @@ class Pipeline:
         return result
 
     def read_back(self, request: WriteRequest, result: WriteResult) -> WriteResult:
-        """Return the result of a write with its record as read now. Raises EscrowctlError if it is not done."""
+        """Return the result with the record as read now. Raises EscrowctlError if the write is not done."""
         return self._make_read_back(request, _NO_OPTIONS).conclude(result)
 
     def _make_read_back(self, request: WriteRequest, options: RecordOptions) -> "ReadBack":
@@ -116,11 +116,11 @@ class Pipeline:
 
         Raises EscrowctlError if `run_on_record` would refuse the write before it asks for confirmation.
         """
-        self._find_known(request)
-        return self._inspect(request, options)
+        self._find_stored_result(request)
+        return self._inspect_target(request, options)
 
-    def _find_known(self, request: WriteRequest) -> WriteResult | None:
-        """Return the stored result that a request would repeat; None also if another process sends the same now."""
+    def _find_stored_result(self, request: WriteRequest) -> WriteResult | None:
+        """Return the stored result that a request would repeat; None: there is none, or it is still in progress."""
         try:
             return self._writer.find_known(request)
         except EscrowctlError as error:
@@ -128,7 +128,7 @@ class Pipeline:
                 raise
             return None
 
-    def _inspect(self, request: WriteRequest, options: RecordOptions) -> KnownFields | None:
+    def _inspect_target(self, request: WriteRequest, options: RecordOptions) -> KnownFields | None:
         from escrowctl.writes.inspection import inspect_target, require_as_created  # noqa: PLC0415 - as above
 
         found = inspect_target(self._reader, self._service, request, options)

@@ -1,7 +1,7 @@
 """Read a record back after a write to it: *accepted* is not yet *done*.
 
-Only the profile knows which statuses prove a release (contract/INTERFACE.md section 3: not shown). The effect of an
-update is not documented: it may release the escrow, and only a read shows that.
+Only the profile knows which statuses prove a release: the service does not document them (contract/INTERFACE.md
+section 3). The effect of an update is not documented either: only a read shows if it released the escrow.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,13 +18,13 @@ from escrowctl.journal.model import Entry, Settlement, State, confirm_by_read
 from escrowctl.journal.reasons import Reason
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.writes.inspection import require_expected
+from escrowctl.writes.inspection import require_expected_money
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest
 from escrowctl.writes.result import WriteResult, not_recorded, write_failure
 
 SettleLater = Callable[[Entry, Settlement], Entry]
-"""Takes an entry and its settlement by a read, and returns the new entry. A batch records it only later."""
+"""Takes an entry and its settlement by a read, and returns the new entry. A batch records the settlement later."""
 
 
 class ReadBack:
@@ -51,8 +51,11 @@ class ReadBack:
         self._runtime = runtime
 
     def conclude(self, result: WriteResult) -> WriteResult:
-        """Return the result with the record as read now. Raises EscrowctlError if it is not done or confirmed."""
-        return self._conclude_once_only(result) if self._once_only else self._conclude_other(result)
+        """Return the result with the record as read now.
+
+        Raises EscrowctlError if the write is not done, or if the record should confirm the write and does not.
+        """
+        return self._conclude_once_only(result) if self._once_only else self._conclude_update(result)
 
     def conclude_skipped(self, error: EscrowctlError) -> WriteResult:
         """Return the result of a write that `error` refused as done already, with the record as read now.
@@ -61,33 +64,33 @@ class ReadBack:
         or shows that the write failed or is not done; `ErrorCode.EXPECTATION_FAILED` if the record has another
         amount or currency than expected; `WAIT_EXPIRED` if the write is still in progress at the end of the wait.
         """
-        after, why = self._read()
+        after, why = self._read_record()
         if after is not None and self._options.wait is not None and self._service.is_pending(after.known.status):
             after = self._poll(after, f"the {self._verb} of {self.resource_id} was accepted earlier", error.facts)
         if after is None:
             error.message = f"{error.message} The escrow could not be read now: {why}"
             raise error
-        require_expected(self.resource_id, after.known, self._options)
+        require_expected_money(self.resource_id, after.known, self._options)
         verified, status = self._is_verified(after), after.known.status
         if self._service.is_failed(status) or (verified is False and not self._service.is_pending(status)):
             raise error
         return WriteResult(None, before=after.known, after=after, verified=verified)
 
-    def _conclude_other(self, result: WriteResult) -> WriteResult:
-        """Read the record of an update if the profile knows released statuses, or the reply has no record."""
+    def _conclude_update(self, result: WriteResult) -> WriteResult:
+        """Return the result of an update. Read the record if it may show a release, or the reply has none."""
         if result.sent_entry.state is not State.DONE:
             raise write_failure(self._service, result)
         if result.record is not None and (result.replayed or not self._service.released):
             return result
-        after, why = self._read()
+        after, why = self._read_record()
         return result._replace(after=after, why_unread=why)
 
     def _conclude_once_only(self, result: WriteResult) -> WriteResult:
         if not _is_worth_reading(result):
             raise write_failure(self._service, result)
-        after, _ = self._read()
+        after, _ = self._read_record()
         if result.replayed:
-            require_expected(self.resource_id, _located_of(after), self._options)
+            require_expected_money(self.resource_id, _known_fields_of(after), self._options)
         if result.sent_entry.state is State.DONE and self._options.wait is not None:
             accepted = f"the service accepted the {self._verb} of {self.resource_id}"
             accepted = f"{accepted} ({result.sent_entry.settlement.http_status})"
@@ -107,7 +110,7 @@ class ReadBack:
         raise self._not_confirmed(result)
 
     def _not_confirmed(self, result: WriteResult) -> EscrowctlError:
-        """Return the error of a write that the service accepted, but its record does not show."""
+        """Return the error of a write that the service accepted, if the record does not show the write."""
         entry, status = result.sent_entry, result.status_after
         reads = f"the status is {'still ' * (status == result.status_before)}{status}"
         if status is None:
@@ -122,11 +125,11 @@ class ReadBack:
         )
 
     def _not_done(self, result: WriteResult) -> EscrowctlError:
-        """Return the error of a write that is not done after its record was read.
+        """Return the error of a write that is not done. First correct its outcome by the record as read.
 
-        A final 409 is a refusal if the status is unchanged. A refusal is unknown if the status has changed.
+        A final 409 becomes refused if the status is unchanged. A refusal becomes unknown if the status has changed.
         """
-        entry, after = result.sent_entry, _located_of(result.after)
+        entry, after = result.sent_entry, _known_fields_of(result.after)
         is_known = result.status_after is not None and result.status_before is not None
         is_unchanged = is_known and result.status_before == result.status_after
         is_conflict, answer = result.code is ErrorCode.CONFLICT, result.answer
@@ -135,9 +138,9 @@ class ReadBack:
             result = result._replace(entry=self._correct_outcome(entry, Outcome.REFUSED, detail))
         elif entry.state is State.REFUSED and is_known and not is_unchanged:
             # The record changed: a proxy may have sent the request twice, and only the second was refused.
-            before = f"(before: {describe_record(result.before)})"
-            reports = f"reports {self.resource_id} as {describe_record(after)} {before}"
-            detail = f"the service replied {entry.settlement.detail}, but now {reports}"
+            replied, now = f"the service replied {entry.settlement.detail}", describe_record(after)
+            before = describe_record(result.before)
+            detail = f"{replied}, but now reports {self.resource_id} as {now} (before: {before})"
             result = result._replace(entry=self._correct_outcome(entry, Outcome.UNKNOWN, detail), code=None)
         failure = write_failure(self._service, result)
         if is_conflict and after is not None and failure.outcome is Outcome.REFUSED:
@@ -185,23 +188,23 @@ class ReadBack:
             try:
                 is_over = not pace.wait()
             except Stopped as stopped:
-                # As in `_read`: the accepted write is reported first.
+                # As in `_read_record`: the accepted write is reported first.
                 self._signals.remember(stopped)
                 return after
             if is_over:
                 raise EscrowctlError(
                     ErrorCode.WAIT_EXPIRED,
-                    f"{accepted}, but after {seconds:g} s it is not confirmed: its status is {status or 'unknown'}. "
+                    f"{accepted}, but after {seconds:g} s no read confirms this: the status is {status or 'unknown'}. "
                     f"Do not {self._verb} it again.",
                     outcome=Outcome.DONE,
                     facts={**facts, "id": self.resource_id},
                     reason=Reason.WAIT_OVER,
                 )
-            after, _ = self._read()
+            after, _ = self._read_record()
         return after
 
-    def _read(self) -> tuple[Record | None, str | None]:
-        """Return the current record, or why it cannot be read."""
+    def _read_record(self) -> tuple[Record | None, str | None]:
+        """Return the record as read now and None, or None and the reason why the record cannot be read."""
         try:
             return self._reader.read_escrow(self.resource_id), None
         except EscrowctlError as error:
@@ -219,7 +222,7 @@ class ReadBack:
 
 
 def _is_worth_reading(result: WriteResult) -> bool:
-    """Whether a read may show more than the reply: a refusal may be the reply to a proxy's second copy."""
+    """Whether a read may show more than the reply. After a refusal it may: a proxy may send a request twice."""
     state = result.sent_entry.state
     may_differ = state is State.UNKNOWN or (state is State.REFUSED and result.code is not ErrorCode.RATE_LIMITED)
     return state is State.DONE or (result.answer is not None and may_differ)
@@ -232,5 +235,5 @@ def _unrecorded_read(entry: Entry, settlement: Settlement, error: EscrowctlError
     return not_recorded(entry, settlement, error)
 
 
-def _located_of(record: Record | None) -> KnownFields | None:
+def _known_fields_of(record: Record | None) -> KnownFields | None:
     return record.known if record else None

@@ -40,8 +40,8 @@ class RecordOptions(NamedTuple):
 
     `body` is the body of the request, as JSON text. The write is refused if the escrow does not have the
     `expected_amount` and `expected_currency` (None: any). `allow_unreadable`: the write is sent even if the record
-    cannot be read. `skip_done`: it is a success if the escrow is released already. `wait` is how many seconds to
-    wait until the service reports the release (None: do not wait).
+    cannot be read. `skip_done`: an escrow that is released already is no error. `wait` is how many seconds to wait
+    until the service reports the release (None: do not wait).
     """
 
     body: str | None = None
@@ -88,10 +88,10 @@ class WriteRequest(NamedTuple):
 def request_create(
     money: Money, service: Service, data: dict[str, JsonValue], options: WriteOptions = NO_OPTIONS
 ) -> WriteRequest:
-    """Return the request to create an escrow: amount and currency (contract/INTERFACE.md section 2), then `data`.
+    """Return the request to create an escrow. Its body has amount and currency, and the fields of `data`.
 
-    The reference is another field if the profile names a field for it. Raises EscrowctlError `BAD_VALUE` if `data`
-    or the reference would set amount or currency again.
+    If the profile names a field for the reference, the body has that field too. Raises EscrowctlError `BAD_VALUE`
+    if `data` or the reference would set amount or currency again.
     """
     body: dict[str, JsonValue] = {"amount": money.amount, "currency": money.currency}
     fields = dict(data)
@@ -99,8 +99,8 @@ def request_create(
         fields.setdefault(service.reference_field, options.reference)
     for name in fields:
         # A service may ignore case in names, and use the last field.
-        if name.casefold() in body:
-            raise bad_value(f'the field "{name}" would set the {name.casefold()} a second time: leave it out.')
+        if (repeated := name.casefold()) in body:
+            raise bad_value(f'the field "{name}" would set the {repeated} a second time: leave "{name}" out.')
     body |= fields
     recorded = hash_values(body)
     fingerprint = encode(normalise(recorded))
@@ -108,7 +108,7 @@ def request_create(
         operation=CREATE_TRANSACTION,
         body=encode(body),
         fingerprint=fingerprint,
-        locks=_create_locks(fingerprint, options.reference),
+        locks=_locks_of_create(fingerprint, options.reference),
         options=options,
         recorded_body=encode(recorded),
         money=money,
@@ -125,7 +125,7 @@ def request_once_only(
         operation=operation,
         body=body,
         fingerprint=echoed,
-        locks=_transaction_locks(resource_id, echoed),
+        locks=_locks_of_transaction(resource_id, echoed),
         options=options,
         recorded_body=encode(hash_values(_parse_body(body))) if body is not None else None,
         resource_id=resource_id,
@@ -148,17 +148,17 @@ def request_update(
         operation=UPDATE_TRANSACTION,
         body=encode(body),
         fingerprint=f"{echoed} {encode(normalise(recorded))}",
-        locks=_transaction_locks(resource_id, echoed),
+        locks=_locks_of_transaction(resource_id, echoed),
         options=options,
         recorded_body=encode(recorded),
         resource_id=resource_id,
         money=Money(in_body.amount, currency) if in_body.amount is not None and currency is not None else None,
-        is_capped=_sets_amount(body),
+        is_capped=_may_set_amount(body),
     )
 
 
 def request_webhook(body: JsonValue, service: Service, options: WriteOptions = NO_OPTIONS) -> WriteRequest:
-    """Return the request to register an endpoint. The journal stores no text of its body that may be a secret."""
+    """Return the request to register an endpoint. The journal stores no text that may be a secret."""
     recorded = redact(body, harmless=service.webhooks.field_names)
     fingerprint = encode(normalise(recorded))
     return WriteRequest(
@@ -175,7 +175,7 @@ def request_webhook(body: JsonValue, service: Service, options: WriteOptions = N
 def request_call(operation: Operation, body: JsonValue, options: WriteOptions) -> WriteRequest:
     """Return the request for a call that is not part of the interface; `body` None: no body.
 
-    Which fields of its body are secret is not known, so the journal stores no text of it that may be a secret.
+    escrowctl does not know which fields are secret, so the journal stores no text that may be a secret.
     """
     recorded = redact(body)
     return WriteRequest(
@@ -189,7 +189,7 @@ def request_call(operation: Operation, body: JsonValue, options: WriteOptions) -
 
 
 def restore_request(entry: Entry) -> WriteRequest | None:
-    """Return the request that an entry records; None if the journal may have hashes in place of its texts."""
+    """Return the request that an entry records; None if the journal may have hashes in place of texts."""
     intent = entry.intent
     operation = OPERATIONS_BY_NAME.get(intent.operation)
     body = _parse_body(intent.body) if intent.body is not None else None
@@ -197,9 +197,9 @@ def restore_request(entry: Entry) -> WriteRequest | None:
         return None
     echoed = intent.fingerprint.split(" ", 1)[0]
     locks = (
-        _create_locks(intent.fingerprint, intent.reference)
+        _locks_of_create(intent.fingerprint, intent.reference)
         if intent.resource_id is None
-        else _transaction_locks(intent.resource_id, echoed)
+        else _locks_of_transaction(intent.resource_id, echoed)
     )
     return WriteRequest(
         operation=operation,
@@ -210,7 +210,7 @@ def restore_request(entry: Entry) -> WriteRequest | None:
         recorded_body=intent.body,
         resource_id=intent.resource_id,
         money=intent.money,
-        is_capped=intent.operation != UPDATE_TRANSACTION.name or _sets_amount(body),
+        is_capped=intent.operation != UPDATE_TRANSACTION.name or _may_set_amount(body),
     )
 
 
@@ -219,20 +219,20 @@ def _parse_body(body: str) -> JsonValue:
     return reply.value if isinstance(reply, Document) else None
 
 
-def _sets_amount(body: JsonValue) -> bool:
+def _may_set_amount(body: JsonValue) -> bool:
     """Whether the name of a field at any depth contains "amount", in any case."""
     match body:
         case dict():
-            return any("amount" in key.casefold() or _sets_amount(item) for key, item in body.items())
+            return any("amount" in key.casefold() or _may_set_amount(item) for key, item in body.items())
         case list():
-            return any(_sets_amount(item) for item in body)
+            return any(_may_set_amount(item) for item in body)
         case _:
             return False
 
 
-def _transaction_locks(*ids: str) -> tuple[str, ...]:
+def _locks_of_transaction(*ids: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"transaction\n{fold_id(resource_id)}" for resource_id in ids))
 
 
-def _create_locks(fingerprint: str, reference: str | None) -> tuple[str, ...]:
+def _locks_of_create(fingerprint: str, reference: str | None) -> tuple[str, ...]:
     return (f"create\n{fingerprint}\n{fold_reference(reference or '')}",)

@@ -1,8 +1,8 @@
 """Settle a write whose outcome is unknown: by a read that proves it, otherwise by an operator's decision.
 
-Equal amounts prove nothing: two identical escrows are legitimate. A 404 proves nothing: the service may be behind.
-Our own idempotency key in a record proves a create. A status in the profile's `status.released` proves a release.
-For everything else, an operator asks the service's support and records the answer.
+An equal amount proves no create: two identical escrows are legitimate. A 404 does not disprove a create: the service
+may be behind. An idempotency key of escrowctl in a record proves its create. A status in the profile's
+`status.released` proves a release. For all other writes, an operator records the answer of the service's support.
 """
 
 import re
@@ -33,12 +33,12 @@ from escrowctl.writes.create import (
     describe_differences,
     find_creator,
     find_misread_id,
-    find_other_done,
+    find_other_done_entry,
     list_money_differences,
-    misread_id,
+    misread_id_error,
     settle_by_reply,
 )
-from escrowctl.writes.inspection import describe_pending, inspect, require_resendable
+from escrowctl.writes.inspection import describe_pending_write, inspect, require_resendable
 from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest, restore_request
@@ -47,18 +47,18 @@ from escrowctl.writes.writer import Writer
 
 DECIDED_NOT_APPLIED = "not applied, recorded by an operator"
 
-_GENERATED_KEY = re.compile(UUID)
-_MAX_SHOWN = 5
+_GENERATED_KEY_PATTERN = re.compile(UUID)
+_MAX_SHOWN_RECORDS = 5
 _PAGE = 100
 
 Report = Callable[[str], None]
 
 
 class Resolution(NamedTuple):
-    """The result of the attempt to settle an entry by a read. `sentence` says why it is not settled; empty: it is.
+    """The result of a try to settle an entry by a read. `sentence` says why it is unsettled; empty: it is settled.
 
-    `entry` is the entry as it is now. `likely_id` is the id of the only record that matches a create; this proves
-    nothing. `has_unreadable`: the list has records that escrowctl does not understand.
+    `entry` is the entry after the try. `likely_id` is the id of the only record that matches a create, without
+    proof. `has_unreadable`: the list has records that escrowctl does not understand.
     """
 
     entry: Entry
@@ -88,21 +88,21 @@ class EntryResolver:
     def read_and_settle(self, entry: Entry, *, resend: bool = False) -> Resolution:
         """Read the records that a write may have changed, and settle the write if they prove it. Sends no write.
 
-        `resend`: the write will be sent again if nothing is proven. Then raises EscrowctlError if a transaction
-        cannot be read, or `EXPECTATION_FAILED` if the write must not be sent again. Raises `CHECK_FAILED` if a
-        create's reply names another id than the journal, and that id cannot be read or belongs to another entry.
+        `resend`: the caller sends the write again if it stays unknown. So raise EscrowctlError if a transaction
+        cannot be read, and `EXPECTATION_FAILED` if the write must not be sent again. Raises `CHECK_FAILED` if the
+        id in a create's reply is not that in the journal, and cannot be read or belongs to a different entry.
         """
         intent = entry.intent
         if intent.is_once_only:
-            return self._look_at_record(entry, resend=resend)
+            return self._settle_by_record(entry, resend=resend)
         if (reply_id := find_misread_id(entry, self._service)) is not None:
             if (settled := self._settle_by_reply(entry)) is None:
-                raise misread_id(entry, reply_id)
+                raise misread_id_error(entry, reply_id)
             return settled
         if (listing := kind_of(intent.operation).listing) is not None:
-            return self._settle_by_reply(entry) or self._look_in_list(entry, listing)
+            return self._settle_by_reply(entry) or self._settle_by_list(entry, listing)
         if intent.resource_id is not None:
-            self._read(intent.resource_id, resend=resend)
+            self._read_transaction(intent.resource_id, required=resend)
         return Resolution(entry, f"escrowctl cannot find out whether this {intent.verb} was applied.")
 
     def record_applied(
@@ -111,7 +111,7 @@ class EntryResolver:
         """Record the decision that an unknown write was applied, and return its entry. Reads the record first.
 
         `resource_id` is the id of a created record. Raises EscrowctlError if the record cannot be read;
-        `EXPECTATION_FAILED` if it differs from the request, `ALREADY_DONE` if another entry created it.
+        `EXPECTATION_FAILED` if the record differs from the request, `ALREADY_DONE` if a different entry created it.
         """
         intent = entry.intent
         if resource_id is not None:
@@ -128,7 +128,7 @@ class EntryResolver:
     ) -> Entry:
         """Record the decision that a write was not applied, and return its entry. Reads the records first.
 
-        The same command may then be sent again. `confirm` is called first with the doubts, if there are any. Raises
+        The same command may then be sent again. `confirm` is called with the reasons against it, if any. Raises
         EscrowctlError `EXPECTATION_FAILED` if the record's status proves the write, the created record exists, or a
         record contains the idempotency key or the reference; another code if a read fails, or from `confirm`.
         """
@@ -138,7 +138,7 @@ class EntryResolver:
         if not allow_unreadable:
             proof, more = self._find_proof(entry)
             if proof is not None:
-                raise _contradicted(entry, "not applied", proof)
+                raise _contradicted_decision(entry, "not applied", proof)
             doubts += more
         if doubts:
             confirm(doubts)
@@ -168,7 +168,7 @@ class EntryResolver:
     ) -> WriteResult:
         """Send an unknown write once more, by an operator's decision; call inside `signals.held()`.
 
-        `has_asked`: a question was asked after `read_and_settle`, so time has passed. Raises EscrowctlError if the
+        `has_asked`: the operator was asked after `read_and_settle`, which took time. Raises EscrowctlError if the
         escrow changed or cannot be read, a guard or the profile refuses the write, or the journal cannot record it.
         Raises `Stopped` for a signal before the write can be applied.
         """
@@ -185,11 +185,11 @@ class EntryResolver:
                     error.facts = {**error.facts, "duplicates": []}
                 raise
 
-    def _look_at_record(self, entry: Entry, *, resend: bool) -> Resolution:
-        """Settle a write on one record if the status of that record proves it."""
+    def _settle_by_record(self, entry: Entry, *, resend: bool) -> Resolution:
+        """Read the record that a write changes, and settle the write if the status proves it."""
         resource_id, done = entry.intent.resource_id or "", entry.intent.past_participle
         kind = kind_of(entry.intent.operation)
-        located = self._read(resource_id, resend=resend)
+        located = self._read_transaction(resource_id, required=resend)
         if located is None:
             return Resolution(entry, f"the service does not show whether {resource_id} was {done}.")
         if not kind.is_proven_by(located.status, self._service):
@@ -208,10 +208,10 @@ class EntryResolver:
         settlement = confirm_by_read(entry, f"the service reported {located.status}")
         return Resolution(self._journal.settle_later(entry, settlement))
 
-    def _read(self, resource_id: str, *, resend: bool) -> KnownFields | None:
-        """Return a transaction as read now, and report it; None if it cannot be read."""
+    def _read_transaction(self, resource_id: str, *, required: bool) -> KnownFields | None:
+        """Return a transaction as read now, and report it. If it cannot be read: raise if `required`, else None."""
         self._announce()
-        if resend:
+        if required:
             located = inspect(self._reader, self._service, resource_id, RecordOptions())
             self._report(f"{resource_id}: {describe_record(located)}")
             return located
@@ -239,14 +239,12 @@ class EntryResolver:
         self._announce()
         listed = read_listed(entry, read_pages(self._reader, operation, for_write=True))
         count = f"{len(listed.records)} {'item' if len(listed.records) == 1 else 'items'}"
-        more = (
-            "the service has more, but escrowctl cannot read them" if listed.has_more else "the list may be incomplete"
-        )
+        more = "the service has more that escrowctl cannot read" if listed.has_more else "the list may be incomplete"
         self._report(f"GET {operation.path}: {count}; {more}")
         return listed
 
-    def _look_in_list(self, entry: Entry, listing: Operation) -> Resolution:
-        """Look for the created record in a list of all records, and settle the create if one proves it."""
+    def _settle_by_list(self, entry: Entry, listing: Operation) -> Resolution:
+        """Look for the created record in a list, and settle the create if a record contains its idempotency key."""
         try:
             listed = self._read_list(entry, listing)
         except EscrowctlError as error:
@@ -254,29 +252,29 @@ class EntryResolver:
             return Resolution(entry, f"the service does not show whether the {entry.intent.verb} was applied.")
         if (created := self._find_by_key(entry, listed.records)) is not None:
             return Resolution(self._settle_as_created(entry, created))
-        found = self._compare(entry, listed)
+        found = self._find_candidates(entry, listed)
         matching = found.matching
-        for item in matching[:_MAX_SHOWN]:
+        for item in matching[:_MAX_SHOWN_RECORDS]:
             self._report(f"{item.known.id}: {describe_match(entry, item)}")
         if not matching:
-            why = "but it may be incomplete"
+            why = "but the list may be incomplete"
             if found.unread:
-                why = f"but escrowctl can read no {found.field} in {found.unread} of its {len(listed.records)} records"
+                why = f"but escrowctl cannot read the {found.field} of {found.unread} of {len(listed.records)} records"
             return Resolution(entry, f"nothing in the list matches, {why}.", has_unreadable=bool(found.unread))
-        ids = ", ".join(str(item.known.id) for item in matching[:_MAX_SHOWN])
-        more = f" and {len(matching) - _MAX_SHOWN} more" if len(matching) > _MAX_SHOWN else ""
+        ids = ", ".join(str(item.known.id) for item in matching[:_MAX_SHOWN_RECORDS])
+        ids += f" and {len(matching) - _MAX_SHOWN_RECORDS} more" if len(matching) > _MAX_SHOWN_RECORDS else ""
         verb = "matches" if len(matching) == 1 else "match"
         likely = matching[0].known.id if len(matching) == 1 and not may_predate_write(entry, matching[0]) else None
-        return Resolution(entry, f"{ids}{more} {verb} the request, but an equal {found.field} proves nothing.", likely)
+        return Resolution(entry, f"{ids} {verb} the request, but an equal {found.field} may be a coincidence.", likely)
 
     def _find_by_key(self, entry: Entry, items: Sequence[Record]) -> Record | None:
         """Return the one record that contains this create's idempotency key and matches the request.
 
-        A key that is also in the request's body proves nothing: the service may have copied it from there.
+        A key that is also in the request's body is no proof: the service may have copied the key from there.
         """
         key = entry.intent.idempotency_key
         with_key = [item for item in items if contains_text(item.value, key)]
-        if len(with_key) != 1 or not _GENERATED_KEY.fullmatch(key) or key in (entry.intent.body or ""):
+        if len(with_key) != 1 or not _GENERATED_KEY_PATTERN.fullmatch(key) or key in (entry.intent.body or ""):
             return None
         located = with_key[0].known
         is_unusable = located.id is None or self._find_creator(entry, located.id) is not None
@@ -295,21 +293,21 @@ class EntryResolver:
             settlement = settlement._replace(reply=encode(found.document), remark=remark)
         return self._journal.settle_later(entry, settlement)
 
-    def _compare(self, entry: Entry, listed: ListedRecords) -> Candidates:
+    def _find_candidates(self, entry: Entry, listed: ListedRecords) -> Candidates:
         return find_candidates(
             entry, listed, self._service, is_taken=lambda one: self._find_creator(entry, one) is not None
         )
 
     def _find_same_write(self, entry: Entry) -> Entry | None:
-        """Return another entry that is done and changed the same record in the same way; None if there is none."""
+        """Return a second entry that is done and made the same change to the same record; None if there is none."""
         selection = Selection(_PAGE, resource_id=entry.intent.resource_id)
-        return find_other_done(self._journal, entry, account_of(self._service), selection)
+        return find_other_done_entry(self._journal, entry, account_of(self._service), selection)
 
     def _find_creator(self, entry: Entry, resource_id: str) -> Entry | None:
         return find_creator(self._journal, entry, resource_id, account_of(self._service))
 
     def _find_proof(self, entry: Entry) -> tuple[str | None, list[str]]:
-        """Return a sentence that proves that a write was applied (None: no proof), and a list of mere doubts.
+        """Return a sentence that proves that a write was applied (None: no proof), and clauses that suggest it.
 
         Raises EscrowctlError if a record or list cannot be read.
         """
@@ -323,7 +321,7 @@ class EntryResolver:
                 return f"the service reports {resource_id} as {located.status}.", []
             if kind.seems_done(located.status, self._service):
                 return None, [f"the service reports {resource_id} as {located.status}"]
-            return None, [describe_pending(entry, located)] * self._service.is_pending(located.status)
+            return None, [describe_pending_write(entry, located)] * self._service.is_pending(located.status)
         if (created_id := entry.settlement.result_id) is not None and intent.operation == CREATE_TRANSACTION.name:
             return f"{created_id} exists ({describe_record(self._require_readable(created_id))}).", []
         if (listing := kind.listing) is None:
@@ -338,7 +336,7 @@ class EntryResolver:
         for label, text in own_texts.items():
             if (found := next((item for item in listed.records if contains_text(item.value, text)), None)) is not None:
                 return f"{found.known.id or 'a record'} contains the {label} of {entry.name}.", []
-        return None, self._compare(entry, listed).doubts
+        return None, self._find_candidates(entry, listed).doubts
 
     def _require_unused_id(self, entry: Entry, resource_id: str) -> None:
         other = self._find_creator(entry, resource_id) if entry.intent.has_no_id else None
@@ -357,23 +355,23 @@ class EntryResolver:
             raise _unreadable_evidence(resource_id, error) from error
 
     def _require_as_sent(self, entry: Entry, resource_id: str) -> bool:
-        """Return whether a record's status proves the write. Raises EscrowctlError if it is not as requested."""
+        """Return whether a record's status proves the write. Raises EscrowctlError if the record is not as sent."""
         found = self._require_readable(resource_id)
         self._require_unused_id(entry, found.id or resource_id)
         money = entry.intent.money
         if entry.intent.has_no_id and (differences := list_money_differences(found, money)):
             contradiction = f"{resource_id} differs from what was sent: {' and '.join(differences)}."
-            raise _contradicted(entry, "applied", contradiction)
+            raise _contradicted_decision(entry, "applied", contradiction)
         if entry.intent.has_no_id and predates_write(entry, found):
             contradiction = f"{resource_id} was created {found.created}, before {entry.name} was sent."
-            raise _contradicted(entry, "applied", contradiction)
+            raise _contradicted_decision(entry, "applied", contradiction)
         kind = kind_of(entry.intent.operation)
         is_proven = kind.is_proven_by(found.status, self._service)
         is_failed = entry.intent.is_once_only and self._service.is_failed(found.status)
         if is_failed or (kind.proving_statuses(self._service) and not is_proven):
             done = entry.intent.past_participle
             contradiction = f"the service reports {resource_id} as {describe_record(found)}, not {done}."
-            raise _contradicted(entry, "applied", contradiction)
+            raise _contradicted_decision(entry, "applied", contradiction)
         as_sent = (
             ", as sent" if entry.intent.has_no_id and money is not None and describe_money(found) == str(money) else ""
         )
@@ -391,6 +389,6 @@ def _unreadable_evidence(source: str, error: EscrowctlError) -> EscrowctlError:
     )
 
 
-def _contradicted(entry: Entry, decision: str, contradiction: str) -> EscrowctlError:
+def _contradicted_decision(entry: Entry, decision: str, contradiction: str) -> EscrowctlError:
     message = f"{entry.name} cannot be recorded as {decision}: {contradiction}"
     return not_sent(ErrorCode.EXPECTATION_FAILED, message, effect=Effect.NOTHING_RECORDED)

@@ -18,12 +18,12 @@ class WriteResult(NamedTuple):
     """The result of a write.
 
     `entry` is its journal entry; None if a release was skipped, because the escrow is released already. `record` is
-    the reply if it is JSON. `code` is the error code of this outcome, if it has one of its own. `replayed`: nothing
-    was sent now, and this is the stored result of an earlier command. `answer` is the reply that came now.
+    the reply if it is JSON. `code` is the error code; None: the outcome determines the code. `replayed`: nothing
+    was sent now, and this is the stored result of an earlier command. `answer` is the reply received now.
 
     `before` and `after` are the record as read before and after the write (None: not read). `why_unread` says why
-    it could not be read after it. `verified`: it was read back as done (True), with another status (False), or not
-    (None).
+    the second read failed. `verified`: the second read proves the write (True), does not prove it (False), or
+    cannot tell (None).
 
     `failure` is an error to raise after the record is shown: the write is done, but the record differs from the
     request.
@@ -42,7 +42,7 @@ class WriteResult(NamedTuple):
 
     @property
     def sent_entry(self) -> Entry:
-        """The entry of a write that was sent, now or by an earlier command. A skipped release has none."""
+        """The entry of a write that was sent, now or by an earlier command. A skipped release has no entry."""
         assert self.entry is not None, "it was sent"
         return self.entry
 
@@ -96,7 +96,7 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
             is_lost = settlement.detail in (LOST_IN_FLIGHT, WHILE_EXPORTED)
             was_sent = f"the {verb} may have been sent" if is_lost else f"the {verb} was sent"
             unknown_sentence = kind_of(entry.intent.operation).unknown_sentence.format(id=entry.intent.resource_id)
-            attempts_sentence = "" if result.replayed else f" {_describe_attempts(entry)}"
+            attempts_sentence = "" if result.replayed else f" {_describe_attempt_count(entry)}"
             answer = result.answer if not service.sandbox else None
             is_web = answer is not None and answer.status in SUCCESS and is_web_page(answer)
             return EscrowctlError(
@@ -118,18 +118,18 @@ def _facts_of_reply(entry: Entry, answer: Answer) -> dict[str, object]:
 
 
 def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
-    """Return the error of a write whose outcome the journal could not store. Only this error reports it."""
+    """Return the error of a write whose outcome the journal could not store. The message has the outcome."""
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"{entry.intent.method} {entry.intent.url} is {settlement.description}. The journal could not record that: "
-        f"{error.message} Do not repeat the command until {entry.name} is resolved.",
+        f"{entry.intent.method} {entry.intent.url} is {settlement.description}. The journal could not record this "
+        f"outcome: {error.message} Do not repeat the command until {entry.name} is resolved.",
         outcome=Outcome.UNKNOWN,
         facts={**entry.facts, "http_status": settlement.http_status, "result_id": settlement.result_id},
         reason=Reason.UNKNOWN,
     )
 
 
-def _describe_attempts(entry: Entry) -> str:
+def _describe_attempt_count(entry: Entry) -> str:
     if entry.attempt == 1:
         return f"escrowctl sent the {entry.intent.verb} once."
     return f"escrowctl made {entry.attempt} attempts with the same idempotency key."

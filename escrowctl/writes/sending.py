@@ -34,8 +34,8 @@ class Sender:
     def send(self, entry: Entry, request: WriteRequest, evidence: Evidence) -> Exchange:
         """Send an entry's current attempt and return the exchange.
 
-        `evidence` then says whether a byte may have left, even if this raises. If the reply names another write,
-        the exchange has the fault `Fault.MISDIRECTED` and no answer.
+        Afterwards, even after an exception, `evidence` says whether a byte may have left. If the reply is to a
+        different write, the exchange has the fault `Fault.MISDIRECTED` and no answer.
         """
         intent = entry.intent
         # The request's own body: the stored one has hashes in place of secrets.
@@ -55,8 +55,8 @@ class Sender:
     def judge(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, may_be_applied: bool) -> WriteResult:
         """Return the result of an attempt, for the caller to record. Its outcome is unknown if judging fails.
 
-        `may_be_applied`: an earlier attempt may have been applied. Only a reply that proves this one settles the
-        write.
+        `may_be_applied`: an earlier attempt may have been applied. Then only a reply that proves the new attempt
+        settles the write.
         """
         try:
             judged = judge_write(request.operation, exchange, sent=make_sent_request(self._service, entry))
@@ -69,7 +69,7 @@ class Sender:
             return make_unprocessed_result(entry, exchange, error)
 
     def may_send_again(self, exchange: Exchange) -> bool:
-        """Whether the write may be sent again without asking after this exchange, under the same key."""
+        """Whether to send the write again after this exchange, under the same key, without asking the operator."""
         service = self._service
         return may_write_again(
             exchange, refused_for_now=service.may_repeat_throttled, deduplicated=service.deduplicates

@@ -40,7 +40,7 @@ from escrowctl.writes.result import WriteResult, not_recorded
 from escrowctl.writes.sending import Sender, make_unprocessed_result
 
 _REPORT_AFTER_SECONDS = 1.0
-_LATELY = timedelta(minutes=15)
+_RECENT_AGE = timedelta(minutes=15)
 
 
 class Writer:
@@ -69,16 +69,16 @@ class Writer:
         self._signals = signals
 
     def check(self, request: WriteRequest) -> None:
-        """Raise EscrowctlError: `READ_ONLY` for a read-only profile, `BAD_VALUE` if the request has the API key."""
+        """Raise EscrowctlError `READ_ONLY` for a read-only profile, `BAD_VALUE` if the request has the API key."""
         require_writable(self._service)
         self._service.refuse_key(*request.typed_texts)
 
     def find_known(self, request: WriteRequest, *, rehearses: bool = False) -> WriteResult | None:
         """Return the stored result if the request repeats an earlier one under its idempotency key; else None.
 
-        Raises EscrowctlError: `READ_ONLY` unless it `rehearses` (dry run), `BAD_VALUE` if the request has the API
-        key, or a guard's code: `KEY_REUSED`, `BUSY`, `ALREADY_DONE`, `EARLIER_UNKNOWN`, `CONFLICT`,
-        `REFERENCE_REUSED`.
+        Raises EscrowctlError: `READ_ONLY` for a read-only profile unless `rehearses` (dry run), `BAD_VALUE` if the
+        request has the API key, or a guard's code: `KEY_REUSED`, `BUSY`, `ALREADY_DONE`, `EARLIER_UNKNOWN`,
+        `CONFLICT`, `REFERENCE_REUSED`.
         """
         if not rehearses:
             require_writable(self._service)
@@ -93,16 +93,16 @@ class Writer:
     def find_done_lately(self, request: WriteRequest) -> Entry | None:
         """Return the newest create that is identical, done and at most 15 minutes old.
 
-        None if the request has its own idempotency key: the key says which escrow is meant. Two creates with
-        references are not identical; one with and one without may be, because a reference may have been forgotten.
+        None if the operator chose the idempotency key: the key identifies the escrow. Two creates that both have a
+        reference are not identical. If only one has it, they may be: the operator may have forgotten it.
         """
         if request.options.idempotency_key is not None:
             return None
-        since = timestamp(self._runtime.now() - _LATELY)
+        since = timestamp(self._runtime.now() - _RECENT_AGE)
         return self.journal.find_recent_done(self._make_intent(request), since=since)
 
     def rehearse(self, request: WriteRequest) -> WriteResult | None:
-        """Return the stored result that a request would repeat, or None; for dry runs, also if read-only.
+        """Return the stored result that a request would repeat, or None. For dry runs, also if read-only.
 
         Raises EscrowctlError if the request would be refused before it is sent. Caps are not checked if the amount
         must be read from a record.
@@ -114,7 +114,7 @@ class Writer:
 
     @contextmanager
     def hold_locks(self, request: WriteRequest) -> Iterator[bool]:
-        """Hold the locks of a request across processes; yields whether another process held one first.
+        """Hold the locks of a request across processes; yields whether it had to wait for another process.
 
         After a second, the wait is reported if standard error is a terminal. Signals may end the wait. Raises
         `ErrorCode.BUSY` after twice a write's time-out.
@@ -140,8 +140,8 @@ class Writer:
     ) -> WriteResult:
         """Send a request and return its result; call inside `signals.held()`.
 
-        `entry_to_repeat` is sent once more, by an operator's `decision`. An earlier attempt of it may have been
-        applied: only a reply that proves a later one settles the write.
+        `entry_to_repeat` is sent once more, by an operator's `decision`. An earlier attempt may have been applied,
+        so only a reply that proves a new attempt settles the write.
 
         Raises EscrowctlError if a guard or the profile refuses the request, or `JOURNAL_UNUSABLE` if its intent
         could not be recorded: nothing was sent then. Raises `OUTCOME_UNKNOWN` if the outcome could not be recorded,
@@ -243,7 +243,7 @@ class Writer:
         recorded = self._record_outcome(entry, settlement)
         # If two processes receive the same id at once, the second one to record it finds the first.
         if settlement is judged and (corrected := self._correct_shared_id(recorded, settlement)) is not settlement:
-            recorded = self._record_later(recorded, corrected)
+            recorded = self._record_correction(recorded, corrected)
         return result._replace(entry=recorded)
 
     def _correct_shared_id(self, entry: Entry, settlement: Settlement) -> Settlement:
@@ -261,15 +261,15 @@ class Writer:
                 raise
             raise not_recorded(entry, settlement, error) from error
 
-    def _record_later(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Record a corrected settlement. Return the entry with it, even if it could not be recorded."""
+    def _record_correction(self, entry: Entry, settlement: Settlement) -> Entry:
+        """Record a corrected settlement. Return the entry with it, even if the journal could not record it."""
         try:
             return self.journal.settle_later(entry, settlement)
         except EscrowctlError:
             return entry._replace(settlement=settlement)
 
     def _save_secret(self, entry: Entry, operation: Operation, answer: Answer, record: Record | None) -> None:
-        """Store a 2xx reply that may have a signing secret, readable or not: the service sends it only once."""
+        """Store a 2xx reply that may have a signing secret, even if unreadable: the service sends a secret once."""
         if record is None:
             if operation.creates_record and answer.body:
                 self.journal.secrets.store(entry, answer.body.decode("utf-8", errors="replace"), resource_id=None)

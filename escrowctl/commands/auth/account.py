@@ -18,13 +18,13 @@ from escrowctl.session import Session, session_of
 _T = TypeVar("_T")
 
 _MAX_ANSWERS = 3
-_CORRECTABLE = (ErrorCode.BAD_VALUE, ErrorCode.BAD_CONFIG, ErrorCode.KEY_MISSING, ErrorCode.NOT_AUTHENTICATED)
+_CORRECTABLE_CODES = (ErrorCode.BAD_VALUE, ErrorCode.BAD_CONFIG, ErrorCode.KEY_MISSING, ErrorCode.NOT_AUTHENTICATED)
 _MAX_SHORT_LABEL_CHARS = 3
 _MAX_LABEL_CHARS = 56
 
 
 class LoginAccount(NamedTuple):
-    """The account that a login stores as profile `name`. `url_source` says where the origin comes from."""
+    """The account that a login stores as profile `name`. `url_source` names the source of the URL: `--base-url`."""
 
     name: str
     origin: Origin
@@ -33,8 +33,8 @@ class LoginAccount(NamedTuple):
     api_prefix: str
 
 
-class LoginForm:
-    """Finds the values of a login: each in an option, the profile or the environment, or by a question."""
+class AccountFinder:
+    """Finds the account of a login in options, the profile and the environment. Asks for missing values."""
 
     def __init__(self, session: Session, mode: str | None, api_prefix: str | None) -> None:
         self._session = session
@@ -44,9 +44,7 @@ class LoginForm:
         self._profiles = session.resolver.profiles
 
     def find_account(self) -> LoginAccount:
-        """Return the account. Raises EscrowctlError `ErrorCode.BAD_VALUE` or `BAD_CONFIG` for values that are
-        missing, wrong or contradictory.
-        """
+        """Return the account. Raises `BAD_VALUE` or `BAD_CONFIG` for missing, invalid or contradictory values."""
         typed = self._session.options.profile
         name = typed if typed is not None else self._environ.get("ESCROWCTL_PROFILE") or None
         if name is not None:
@@ -61,7 +59,7 @@ class LoginForm:
         suggestion = suggest_profile_name(origin, mode)
         if self._session.prompt.obstacle:
             return self._make_account(suggestion, origin, source, mode)
-        return self._ask(
+        return self._ask_for(
             "-p NAME",
             f"Name for this profile (press Enter for {suggestion}):",
             lambda answer: self._make_account(answer or suggestion, origin, source, mode),
@@ -70,30 +68,30 @@ class LoginForm:
     def _make_account(self, name: str, origin: Origin, source: str, mode: str) -> LoginAccount:
         check_profile_name(name)
         profile = self._profiles.get(name)
-        prefix = self._pick_prefix(profile)
+        prefix = self._pick_api_prefix(profile)
         account = LoginAccount(name, refuse_double_prefix(origin, prefix, source=source), source, mode, prefix)
         require_same_account(account, profile)
         return account
 
-    def _pick_prefix(self, profile: Profile | None) -> str:
+    def _pick_api_prefix(self, profile: Profile | None) -> str:
         if self._api_prefix is not None:
             return self._api_prefix
         return profile.api_prefix if profile else DEFAULT_API_PREFIX
 
     def _pick_origin(self, profile: Profile | None) -> tuple[Origin, str]:
-        prefix = self._pick_prefix(profile)
+        prefix = self._pick_api_prefix(profile)
 
-        def read(text: str, source: str) -> tuple[Origin, str]:
+        def parse_origin(text: str, source: str) -> tuple[Origin, str]:
             return refuse_double_prefix(parse_base_url(text, source=source), prefix, source=source), source
 
         if (typed := self._session.options.base_url) is not None:
-            return read(typed, "--base-url")
+            return parse_origin(typed, "--base-url")
         if profile is not None:
-            return read(profile.base_url, "the profile's base_url")
+            return parse_origin(profile.base_url, "the profile's base_url")
         if url := self._environ.get("ESCROWCTL_BASE_URL"):
-            return read(url, "ESCROWCTL_BASE_URL")
+            return parse_origin(url, "ESCROWCTL_BASE_URL")
         question = "The base URL of the service, such as https://escrow.example.com:"
-        return self._ask("--base-url URL", question, lambda answer: read(answer, "the base URL"))
+        return self._ask_for("--base-url URL", question, lambda answer: parse_origin(answer, "the base URL"))
 
     def _pick_mode(self, profile: Profile | None) -> str:
         if self._mode is not None:
@@ -103,15 +101,15 @@ class LoginForm:
         if mode := self._environ.get("ESCROWCTL_MODE"):
             return check_mode(mode, name="ESCROWCTL_MODE")
         question = "Environment (test or live):"
-        return self._ask("--mode MODE", question, lambda answer: check_mode(answer.lower(), name="the mode"))
+        return self._ask_for("--mode MODE", question, lambda answer: check_mode(answer.lower(), name="the mode"))
 
-    def _ask(self, option: str, question: str, parse: Callable[[str], _T]) -> _T:
+    def _ask_for(self, option: str, question: str, parse: Callable[[str], _T]) -> _T:
         require_prompt(self._session, option)
         return ask_until_valid(self._session, lambda: self._session.prompt.ask(question), parse)
 
 
 def auth_session(context: typer.Context) -> Session:
-    """Return the session of an `auth` command. Raises `BAD_VALUE` with `--sandbox`, which has no keys to manage."""
+    """Return the session of an `auth` command. Raises `BAD_VALUE` with --sandbox: the sandbox has no keys."""
     session = session_of(context)
     if session.options.sandbox:
         raise bad_value("auth manages the API keys of real services: leave --sandbox out.")
@@ -119,14 +117,14 @@ def auth_session(context: typer.Context) -> Session:
 
 
 def require_prompt(session: Session, missing: str) -> None:
-    """Raise EscrowctlError `BAD_VALUE` if no question can be asked. `missing`: the value to ask for."""
+    """Raise `BAD_VALUE` if escrowctl cannot ask questions. `missing` names the value that is needed."""
     if obstacle := session.prompt.obstacle:
         message = f"{missing} is missing, and escrowctl cannot ask for it: {obstacle}."
         raise bad_value(message, hint=command("auth login --help", bare=True))
 
 
 def require_same_account(account: LoginAccount, profile: Profile | None) -> None:
-    """Raise EscrowctlError `BAD_VALUE` if the profile is for another account, or takes its key from a file."""
+    """Raise `BAD_VALUE` if `profile` has another URL or mode than `account`, or takes its API key from a file."""
     if profile is None:
         return
     name, url, mode = account.name, profile.origin.base_url, profile.mode or account.mode
@@ -143,12 +141,12 @@ def require_same_account(account: LoginAccount, profile: Profile | None) -> None
 
 
 def ask_until_valid(session: Session, ask: Callable[[], str], parse: Callable[[str], _T]) -> _T:
-    """Return the parsed answer. If `parse` raises an error that another answer may fix, ask again, twice at most."""
+    """Return the parsed answer. After an error that a new answer may fix, ask again: at most three questions."""
     for _ in range(_MAX_ANSWERS - 1):
         try:
             return parse(ask())
         except EscrowctlError as error:
-            if error.code not in _CORRECTABLE:
+            if error.code not in _CORRECTABLE_CODES:
                 raise
             # The next question follows: the message is enough.
             session.console.error(EscrowctlError(error.code, error.message), session.invocation)
@@ -172,8 +170,8 @@ def suggest_profile_name(origin: Origin, mode: str) -> str:
     return f"{long[-1][:_MAX_LABEL_CHARS] if long else 'service'}-{mode}"
 
 
-def note_overrides(session: Session) -> None:
-    """Write a note if environment variables override the default profile or its key."""
+def note_environment_overrides(session: Session) -> None:
+    """Write a note that names the environment variables that override the default profile or its key."""
     names = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEY_VARIABLES)
     if found := [name for name in names if session.runtime.environ.get(name)]:
         session.console.note("outranked", f"the environment overrides the default profile: {', '.join(found)}")

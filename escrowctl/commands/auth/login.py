@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from escrowctl.commands.auth.account import (
+    AccountFinder,
     LoginAccount,
-    LoginForm,
     ask_until_valid,
     auth_session,
-    note_overrides,
+    note_environment_overrides,
     require_prompt,
     require_same_account,
 )
@@ -45,8 +45,8 @@ def login(
 ) -> None:
     """Store an API key, and its service as a profile.
 
-    At a terminal, it asks for missing values. Otherwise it reads the key from stdin. The key is stored
-    only if the service accepts it (GET /webhooks), and sent only to the origin of this base URL.
+    At a terminal, escrowctl asks for missing values. Otherwise it reads the key from stdin. The key is
+    stored only if the service accepts it (GET /webhooks). It is sent only to the base URL's origin.
 
     \b
     Examples:
@@ -55,23 +55,23 @@ def login(
     """
     session = auth_session(context)
     editor = open_editor(session)
-    account = LoginForm(session, mode, api_prefix).find_account()
+    account = AccountFinder(session, mode, api_prefix).find_account()
     require_trusted(session.resolver.config_path)
     session.resolver.credentials.read()
-    editor.render_changes(_plan_changes(session, account, editor.read()))
+    editor.render_changes(_plan_config_changes(session, account, editor.read()))
     key = _obtain_key(session, account, check=not no_check)
     with session.signals.held():
         try:
-            store, made_default = _store(session, editor, account, key, keyring=keyring)
+            key_store, made_default = _store_login(session, editor, account, key, keyring=keyring)
         except EscrowctlError as error:
             # Not `NOTHING_SENT`: the check may have sent a request.
             error.effect = Effect.NOTHING_STORED
             raise
-    _report(session, account, store=store, checked=not no_check, made_default=made_default)
+    _show_login(session, account, key_store=key_store, checked=not no_check, made_default=made_default)
 
 
 def _obtain_key(session: Session, account: LoginAccount, *, check: bool) -> Secret:
-    """Return the API key, read from the terminal or stdin. `check`: only one that the service accepts."""
+    """Return the API key from the terminal or stdin. If `check` is set, the service must accept the key."""
 
     def accept(text: str) -> Secret:
         key = read_key(text, source="the answer" if session.runtime.stdin.isatty() else "standard input")
@@ -97,7 +97,7 @@ def _obtain_key(session: Session, account: LoginAccount, *, check: bool) -> Secr
 
 
 def _check_key(session: Session, account: LoginAccount, key: Secret) -> None:
-    """Raise EscrowctlError if the service does not accept the key, with hints for the next login."""
+    """Raise EscrowctlError if the service does not accept the key. The hints say how to repeat the login."""
     known = session.resolver.profiles.get(account.name)
     choice = Choice(LINE, account.origin, account.url_source, account.name, known, account.mode)
     service = session.resolver.build_service(choice, FoundKey(key, account.url_source))
@@ -118,13 +118,13 @@ def _check_key(session: Session, account: LoginAccount, key: Secret) -> None:
         raise
 
 
-def _store(
+def _store_login(
     session: Session, editor: ConfigEditor, account: LoginAccount, key: Secret, *, keyring: bool
 ) -> tuple[str, bool]:
-    """Store the key and the profile, or neither. Return where the key is, and whether this set the default profile.
+    """Store the key and the profile, or neither. Return where the key is, and whether the default profile changed.
 
-    The folders of both files are locked meanwhile. If two logins use one name, the second one reads the profile of
-    the first, and is refused if that is for another account.
+    Locks the folders of the key file and the config file. Raises `BAD_VALUE` if a simultaneous login has just
+    stored the profile for another URL or mode.
     """
     credentials = session.resolver.credentials
     name, origin, environ = account.name, str(account.origin), session.runtime.environ
@@ -132,7 +132,7 @@ def _store(
     with contextlib.ExitStack() as locks:
         for folder in sorted(folders):
             locks.enter_context(locked(folder, session.runtime))
-        changes = _plan_changes(session, account, editor.read())
+        changes = _plan_config_changes(session, account, editor.read())
         before = credentials.read()
         try:
             if keyring:
@@ -149,10 +149,10 @@ def _store(
     return "the keyring" if keyring else str(credentials.path), (_DEFAULT_PROFILE, name) in changes
 
 
-def _plan_changes(session: Session, account: LoginAccount, tables: dict[str, Any]) -> list[Change]:
-    """Return the changes to the config file (`tables`) that store the profile, as the default if none is set.
+def _plan_config_changes(session: Session, account: LoginAccount, tables: dict[str, Any]) -> list[Change]:
+    """Return the changes that store the profile in the config file (`tables`), as the default if there is none.
 
-    Raises EscrowctlError: `BAD_VALUE` if the profile is of another account, `BAD_CONFIG` for an invalid file.
+    Raises `BAD_CONFIG` if the file is invalid, `BAD_VALUE` if its profile has another URL or mode than `account`.
     """
     profile = validate_config(session.resolver.config_path, tables).profiles.get(account.name)
     require_same_account(account, profile)
@@ -166,19 +166,19 @@ def _plan_changes(session: Session, account: LoginAccount, tables: dict[str, Any
     return changes
 
 
-def _report(session: Session, account: LoginAccount, *, store: str, checked: bool, made_default: bool) -> None:
+def _show_login(session: Session, account: LoginAccount, *, key_store: str, checked: bool, made_default: bool) -> None:
     document: dict[str, JsonValue] = {
         "profile": account.name,
         "base_url": account.origin.base_url,
         "mode": account.mode,
-        "key_store": store,
+        "key_store": key_store,
         "checked": checked,
     }
-    key = f"stored in {store}, {'accepted by the service' if checked else 'not checked'}"
+    key = f"stored in {key_store}, {'accepted by the service' if checked else 'not checked'}"
     shown = {name: document[name] for name in ("profile", "base_url", "mode")}
     session.show(View(document, account.name, {**shown, "key": key}))
     if made_default:
         session.console.note("default", f"{account.name} is now the default profile: commands without -p use it")
-    note_overrides(session)
+    note_environment_overrides(session)
     example = f"-p {account.name} tx create --amount 100 --currency USD --dry-run"
     session.console.note("next", f"{session.invocation.program} {example}", word="next")

@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from escrowctl.commands.auth.account import auth_session, note_overrides, require_prompt
+from escrowctl.commands.auth.account import auth_session, note_environment_overrides, require_prompt
 from escrowctl.config.editing import ConfigEditor
 from escrowctl.config.keys import KEY_VARIABLES, FoundKey
 from escrowctl.config.settings import ENVIRONMENT, Choice, Resolver, ServiceOptions
@@ -16,12 +16,12 @@ from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
 
 _ACCEPTED = "accepted by the service"
-_NONE = "-"
+_EMPTY_CELL = "-"
 _COLUMNS = ("profile", "default", "base_url", "mode", "key", "state")
 
 
-class _Row(NamedTuple):
-    """A row of `auth status`: an account and its key. `state`: stored, set, accepted, or why it is unusable."""
+class _AccountRow(NamedTuple):
+    """A row of `auth status`. `state`: whether the key is stored, set or accepted, or why the key is unusable."""
 
     name: str
     state: str
@@ -106,7 +106,7 @@ def logout(
             session.console.note("key_left", f"profile {name} still reads its key from {profile.api_key_file}")
     left = [variable for variable in KEY_VARIABLES if variable in session.runtime.environ]
     if left:
-        session.console.note("key_left", f"still set in the environment: {', '.join(left)}")
+        session.console.note("key_left", f"a key is still set in the environment: {', '.join(left)}")
 
 
 def switch(
@@ -123,17 +123,17 @@ def switch(
     session = auth_session(context)
     resolver = session.resolver
     wanted = name if name is not None else session.options.profile
-    choice = resolver.choose_profile(wanted if wanted is not None else _ask_for_name(session))
+    choice = resolver.choose_profile(wanted if wanted is not None else _ask_profile_name(session))
     assert choice.profile_name is not None, "it was chosen by name"
     ConfigEditor(resolver.config_path, session.runtime).set(("default_profile",), choice.profile_name)
     session.remember_profiles(default=choice.profile_name)
     session.console.note(
-        "saved", f"{choice.profile_name} is now the default profile, {choice.mode}, {choice.origin}", word="saved"
+        "saved", f"the default profile is now {choice.profile_name} ({choice.mode}, {choice.origin})", word="saved"
     )
-    note_overrides(session)
+    note_environment_overrides(session)
 
 
-def _ask_for_name(session: Session) -> str:
+def _ask_profile_name(session: Session) -> str:
     if not session.resolver.profiles:
         raise bad_value("there is no profile to switch to.", hint=command("auth login", bare=True))
     require_prompt(session, "the name of a profile")
@@ -142,8 +142,8 @@ def _ask_for_name(session: Session) -> str:
     return session.prompt.ask(*lines, "Type the name of the profile to use:")
 
 
-def _list_rows(session: Session) -> Iterator[_Row]:
-    """Yield the rows of the environment, of each profile, and of keys without profile. With -p, only that row."""
+def _list_rows(session: Session) -> Iterator[_AccountRow]:
+    """Yield rows for the environment, the profiles, and keys without profile. With -p, only that profile's row."""
     profiles, chosen, credentials = session.resolver.profiles, session.options.profile, session.resolver.credentials
     if chosen is not None:
         yield _make_row(session, chosen)
@@ -164,7 +164,7 @@ def _list_rows(session: Session) -> Iterator[_Row]:
     for name in orphans:
         stored = credentials.find(name)
         remove = f"to remove the key: {session.invocation.program} auth logout -p {name}"
-        yield _Row(
+        yield _AccountRow(
             name,
             f"a key is stored, but there is no such profile; {remove}",
             base_url=stored.origin if stored else None,
@@ -172,11 +172,11 @@ def _list_rows(session: Session) -> Iterator[_Row]:
         )
 
 
-def _make_row(session: Session, name: str) -> _Row:
+def _make_row(session: Session, name: str) -> _AccountRow:
     resolver = session.resolver
     choice = resolver.choose_profile(name)
     is_default = resolver.config is not None and resolver.config.default_profile == name
-    row = _Row(name, "stored", is_default, choice.origin.base_url, choice.mode, choice=choice)
+    row = _AccountRow(name, "stored", is_default, choice.origin.base_url, choice.mode, choice=choice)
     try:
         if found := resolver.find_own_key(choice):
             return row._replace(key_source=found.source, found=found)
@@ -189,9 +189,9 @@ def _make_row(session: Session, name: str) -> _Row:
     )
 
 
-def _make_environment_row(session: Session) -> _Row:
+def _make_environment_row(session: Session) -> _AccountRow:
     resolver = Resolver(ServiceOptions(config=session.options.config), session.runtime.environ, session.folders)
-    row = _Row("(environment)", "a key without a base URL: set ESCROWCTL_BASE_URL")
+    row = _AccountRow("(environment)", "the key has no base URL: set ESCROWCTL_BASE_URL")
     try:
         choice = resolver.choose()
         if choice.level != ENVIRONMENT:
@@ -205,7 +205,7 @@ def _make_environment_row(session: Session) -> _Row:
     )
 
 
-def _check_row(session: Session, row: _Row) -> _Row:
+def _check_row(session: Session, row: _AccountRow) -> _AccountRow:
     if row.choice is None or row.found is None:
         return row
     try:
@@ -216,7 +216,7 @@ def _check_row(session: Session, row: _Row) -> _Row:
     return row._replace(state=_ACCEPTED)
 
 
-def _view_row(session: Session, row: _Row) -> View:
+def _view_row(session: Session, row: _AccountRow) -> View:
     # Each value may contain a key by mistake.
     star = session.keys.star
     document: dict[str, JsonValue] = {
@@ -229,6 +229,6 @@ def _view_row(session: Session, row: _Row) -> View:
         "state": star(row.state),
     }
     key = f"...{document['key_end']} in {document['key_source']}" if document["key_end"] else document["key_source"]
-    cells = {name: document.get(name) or _NONE for name in _COLUMNS}
-    named: dict[str, JsonValue] = {**cells, "default": "*" if row.default else "", "key": key or _NONE}
+    cells = {name: document.get(name) or _EMPTY_CELL for name in _COLUMNS}
+    named: dict[str, JsonValue] = {**cells, "default": "*" if row.default else "", "key": key or _EMPTY_CELL}
     return View(document, row.name, named=named)

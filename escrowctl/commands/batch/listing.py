@@ -111,7 +111,7 @@ def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> 
         batch = require_batch(journal, name)
         count = sum_up(journal, batch).counts[Outcome.NOT_SENT]
         if batch.dropped or not count:
-            message = f"{name} was dropped before." if batch.dropped else f"{name} has no unsent rows."
+            message = f"{name} was already dropped." if batch.dropped else f"{name} has no unsent rows."
             raise not_sent(ErrorCode.ALREADY_DONE, message, effect=Effect.NOTHING_CHANGED)
         if not yes:
             lines = [f"  {name}   not sent: {count_rows(count)}", "To drop them, type the number of rows:"]

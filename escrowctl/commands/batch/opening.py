@@ -1,4 +1,4 @@
-"""Check the file of a batch command, find its batch by name, and hold the lock of the batch."""
+"""Check the file of a batch command, find a batch by its name, and hold the lock of a batch."""
 
 import io
 import os
@@ -20,7 +20,7 @@ from escrowctl.session import Session
 
 @contextmanager
 def checked_file(session: Session, kind: RowKind, file: str) -> Iterator[CheckedFile]:
-    """Check a file (`-`: stdin) and yield its rows. Raises EscrowctlError `BAD_VALUE` if a row has a flaw."""
+    """Yield a checked file (`-`: stdin). Raises `BAD_VALUE` if the file cannot be read or a row has a flaw."""
     name = "standard input" if file == "-" else file
     with closing(CheckedFile(kind, session.service)) as checked:
         try:
@@ -30,7 +30,7 @@ def checked_file(session: Session, kind: RowKind, file: str) -> Iterator[Checked
             raise bad_value(f"{name}: {error.strerror or error}.") from error
         if checked.flawed_rows:
             flaws = sorted(checked.flaws)
-            list_flaws(session, flaws)
+            print_flaws(session, flaws)
             listed = len({flaw.line for flaw in flaws})
             first_flaws = f"; the first {len(flaws)} flaws are listed" if checked.flawed_rows > listed else ""
             raise not_sent(
@@ -41,8 +41,8 @@ def checked_file(session: Session, kind: RowKind, file: str) -> Iterator[Checked
         yield checked
 
 
-def list_flaws(session: Session, flaws: list[Flaw]) -> None:
-    """Write each flaw as a line to stderr; nothing under --json, because the JSON error contains them."""
+def print_flaws(session: Session, flaws: list[Flaw]) -> None:
+    """Write each flaw as a line to stderr. Skip this with --json, because the JSON error contains the flaws."""
     if not session.options.json:
         width = len(str(flaws[-1].line))
         for flaw in flaws:
@@ -75,7 +75,7 @@ def require_batch(journal: Journal, name: str) -> Batch:
 
 @contextmanager
 def hold_batch_lock(session: Session, lock: str, subject: str) -> Iterator[None]:
-    """Hold a batch's lock. Raises `BUSY` at once, with `subject` in the message, if another process holds it."""
+    """Hold a batch's lock. Raises `BUSY` if another process holds it. `subject` names the batch in the message."""
     if not session.journal.locks.hold(lock):
         raise not_sent(
             ErrorCode.BUSY,

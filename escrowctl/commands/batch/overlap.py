@@ -8,7 +8,7 @@ from escrowctl.batch.check import MOST_FLAWS, CheckedFile
 from escrowctl.batch.overlaps import Overlaps
 from escrowctl.batch.rows import CREATES, RowContent, RowKind, list_body_differences
 from escrowctl.batch.table import Flaw
-from escrowctl.commands.batch.opening import list_flaws
+from escrowctl.commands.batch.opening import print_flaws
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
 from escrowctl.journal.model import Entry, State
 from escrowctl.runtime import describe_age
@@ -20,13 +20,13 @@ _MAX_NAMED_LINES = 5
 def decide_overlaps(
     session: Session, checked: CheckedFile, overlaps: Overlaps, *, skip_done: bool
 ) -> tuple[dict[int, tuple[int, ...]], set[int]]:
-    """Return the entries (by number) of other runs that each line repeats, and the done lines, which are left out.
+    """Return line -> numbers of the entries of other runs that the line repeats; and the lines to leave out.
 
-    Raises EscrowctlError: `ALREADY_DONE` if a row is done and `skip_done` is not set, or is done with other values;
-    `EARLIER_UNKNOWN`, `BUSY` or `CONFLICT` if a row may have been sent, or another batch may still send it.
+    The lines to leave out are done. Raises `ALREADY_DONE` if there are such lines, but `skip_done` is False, or if
+    their values differ. Raises `EARLIER_UNKNOWN`, `BUSY` or `CONFLICT` if another write or batch may send a row.
     """
     _refuse_conflicting_rows(checked, overlaps)
-    _refuse_different_rows(session, checked, overlaps)
+    _refuse_rows_done_differently(session, checked, overlaps)
     left_out = {line for line, _ in overlaps.done}
     if left_out and not skip_done:
         line, entry = overlaps.done[0]
@@ -45,8 +45,8 @@ def decide_overlaps(
     return repeats, left_out
 
 
-def _refuse_different_rows(session: Session, checked: CheckedFile, overlaps: Overlaps) -> None:
-    """Raise `ALREADY_DONE`, and list the lines, if rows differ from the entries that are done for them."""
+def _refuse_rows_done_differently(session: Session, checked: CheckedFile, overlaps: Overlaps) -> None:
+    """Raise `ALREADY_DONE` if rows are done with other values than the file has. Print the lines of these rows."""
     done: defaultdict[int, list[Entry]] = defaultdict(list)
     for line, entry in overlaps.done:
         done[line].append(entry)
@@ -58,17 +58,17 @@ def _refuse_different_rows(session: Session, checked: CheckedFile, overlaps: Ove
             flaws.append(Flaw(line, differences[0]))
     if not flaws:
         return
-    list_flaws(session, flaws[:MOST_FLAWS])
+    print_flaws(session, flaws[:MOST_FLAWS])
     raise not_sent(
         ErrorCode.ALREADY_DONE,
-        f"{_name_lines(flaws)}: already done, but not as the file says.",
+        f"{_describe_lines(flaws)}: already done, but not as the file says.",
         hint="correct or remove these rows",
         facts={"flaws": [flaw._asdict() for flaw in flaws[:_MAX_NAMED_LINES]]},
     )
 
 
 def _describe_difference(session: Session, kind: RowKind, row: RowContent, entry: Entry) -> str:
-    """Return how a done entry differs from its row, as a sentence without full stop; empty if it does not."""
+    """Return how a done entry differs from its row: a sentence without full stop, or "" if they agree."""
     if entry.settlement.remark is not None:
         return f"{entry.name} is done, but {entry.settlement.remark}"
     sent, wanted = entry.intent.money, row.money
@@ -79,21 +79,21 @@ def _describe_difference(session: Session, kind: RowKind, row: RowContent, entry
 
 
 def _refuse_conflicting_rows(checked: CheckedFile, overlaps: Overlaps) -> None:
-    """Refuse rows that may have been sent, or that another batch may still send. No option allows them.
+    """Refuse rows that may have been sent, or that an unfinished batch may still send. No option allows them.
 
-    Raises `EARLIER_UNKNOWN` if the outcome of an earlier write is unknown, `BUSY` if all such writes are in flight,
-    and `CONFLICT` if an earlier write may be the same one, or if an unfinished batch has the same row.
+    Raises `EARLIER_UNKNOWN` if the outcome of earlier writes is unknown, `BUSY` if all of these are in flight.
+    Raises `CONFLICT` if a write with another API key or id spelling may be the same, or if a batch plans the row.
     """
     key = checked.kind.key_column
     same = f"same {key if checked.has_keys else 'row'}"
     if overlaps.unknown:
         line, entry = overlaps.unknown[0]
-        lines = _name_lines(overlaps.unknown)
+        lines = _describe_lines(overlaps.unknown)
         if all(one.state is State.IN_FLIGHT for _, one in overlaps.unknown):
             raise not_sent(ErrorCode.BUSY, f"another process is sending {lines} of this file ({same}).")
         raise EscrowctlError(
             ErrorCode.EARLIER_UNKNOWN,
-            f"{lines}: sent before ({same}), and the outcome is unknown.",
+            f"{lines} may have been sent before ({same}): the outcome is unknown.",
             effect=Effect.NOTHING_SENT,
             hint=(
                 command(f"journal resolve {entry.name}", f"to resolve {entry.name} (line {line})"),
@@ -103,20 +103,20 @@ def _refuse_conflicting_rows(checked: CheckedFile, overlaps: Overlaps) -> None:
             facts=entry.facts,
         )
     if overlaps.other:
-        entry = overlaps.other[0][1]
+        entry, lines = overlaps.other[0][1], _describe_lines(overlaps.other)
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"{_name_lines(overlaps.other)} may have been sent before, with another API key or another spelling of "
-            f"the {key}: see {entry.name}.",
+            f"{lines} may have been sent before, with another API key or another spelling of the {key}: "
+            f"see {entry.name}.",
             hint=command(f"tx get {shlex.quote(entry.record_id)}", "to see what the service reports")
             if entry.record_id
             else command(f"journal show {entry.name}"),
         )
     if overlaps.planned:
-        name = overlaps.planned[0][1].name
+        name, lines = overlaps.planned[0][1].name, _describe_lines(overlaps.planned)
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"{_name_lines(overlaps.planned)}: not sent yet, but also in batch {name} (same {key}).",
+            f"batch {name} may still send {lines} of this file (same {key}).",
             hint=(
                 command(f"batch resume {name}", f"to send the unsent rows of {name}"),
                 command(f"batch drop {name}", "or, to drop them before you send this file"),
@@ -124,7 +124,7 @@ def _refuse_conflicting_rows(checked: CheckedFile, overlaps: Overlaps) -> None:
         )
 
 
-def _name_lines(rows: Sequence[tuple[int, object]]) -> str:
+def _describe_lines(rows: Sequence[tuple[int, object]]) -> str:
     lines = [str(line) for line, _ in rows]
     if len(lines) == 1:
         return f"line {lines[0]}"

@@ -28,7 +28,7 @@ from escrowctl.batch.senders import Senders
 from escrowctl.batch.worker import Worker
 from escrowctl.commands.batch.opening import checked_file, hold_batch_lock, require_batch
 from escrowctl.commands.batch.overlap import decide_overlaps
-from escrowctl.commands.batch.summary import already_sent_error, cut_short_error, make_report, rejects_hint, report_run
+from escrowctl.commands.batch.summary import already_sent_error, early_end_error, make_report, rejects_hint, report_run
 from escrowctl.commands.batch.typed import (
     ConcurrencyOption,
     CountOption,
@@ -143,7 +143,7 @@ def resume(
 
 
 def _start_or_resume(session: Session, kind: RowKind, file: str, options: SendOptions) -> None:
-    """Create a batch from a file and send it. If the file already has a batch, resume that one."""
+    """Create a batch from a file and send it. If the file already has a batch, resume that batch."""
     if file == "-" and not (options.yes or options.dry_run):
         raise confirmation_needed(
             "the rows come from standard input, so escrowctl cannot ask for confirmation", "--yes"
@@ -163,7 +163,7 @@ def _start_or_resume(session: Session, kind: RowKind, file: str, options: SendOp
 def _start_new_batch(session: Session, checked: CheckedFile, file: str, options: SendOptions) -> None:
     kind, service, journal = checked.kind, session.service, session.journal
     if kind is CREATES and not checked.has_keys:
-        message = "rows without a reference are created again if they are in another file, or in another order"
+        message = "rows without a reference are created again if you send them in another file or in another order"
         session.console.note("no_references", message, important=True)
     overlaps = find_overlaps(journal, checked, service, options.run_key)
     repeats, left_out = decide_overlaps(session, checked, overlaps, skip_done=options.skip_done)
@@ -185,7 +185,7 @@ def _start_new_batch(session: Session, checked: CheckedFile, file: str, options:
         *([f"  left out, because done already: {count_rows(len(left_out))}"] if left_out else []),
         *([f"  created by another run, and now created again: {count_rows(len(repeats))}"] if repeats else []),
     ]
-    if not _confirm(session, options, batch, sums, lines):
+    if not _confirm_run(session, options, batch, sums, lines):
         return
     with session.signals.held():
         stored = store_plan(
@@ -201,11 +201,11 @@ def _start_new_batch(session: Session, checked: CheckedFile, file: str, options:
         if stored.name != batch.name:
             message = f"another process took the name {batch.name} meanwhile: this batch is {stored.name}"
             session.console.note("name", message, important=True)
-        _send(session, stored, options, batch.rows)
+        _send_batch(session, stored, options, batch.rows)
 
 
 def _resume(session: Session, batch: Batch, options: SendOptions, *, file: CheckedFile | None = None) -> None:
-    """Send the unsent rows of a batch. --expect-* is compared with them, or with all rows of `file` if given."""
+    """Send a batch's unsent rows. --expect-* is compared with all rows of `file`; None: with the unsent rows."""
     service = session.service
     if batch.dropped:
         raise not_sent(
@@ -219,10 +219,10 @@ def _resume(session: Session, batch: Batch, options: SendOptions, *, file: Check
     # If no row was sent (a row with a refused key counts as not sent), the batch may go on with the right key.
     may_adopt = sum_up(session.journal, batch).counts[Outcome.NOT_SENT] == batch.rows and not account.is_other(earlier)
     if not (account.is_same(earlier) or may_adopt):
-        drop = command(f"batch drop {batch.name}", "or, before you send its file again with --skip-done")
+        drop = command(f"batch drop {batch.name}", "or, to send its file again with --skip-done")
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"{batch.name} was created with another API key, which may belong to another account.",
+            f"{batch.name} was not created with the current API key, which may belong to another account.",
             hint=command(f"config set account {shlex.quote(earlier.name)}", f"if both keys belong to {earlier.name}")
             if earlier.name is not None
             else ("use the API key that it was created with", drop),
@@ -241,15 +241,15 @@ def _resume(session: Session, batch: Batch, options: SendOptions, *, file: Check
     lines = [header, *sum_lines(sums, count_rows)]
     if unknown:
         lines.append(f"  of these, unknown and sent again under the same idempotency key: {count_rows(unknown)}")
-    if _confirm(session, options, batch, sums, lines):
+    if _confirm_run(session, options, batch, sums, lines):
         with session.signals.held():
             if not account.is_same(earlier):
                 batch = adopt(session.journal, batch, account)
-            _send(session, batch, options, count)
+            _send_batch(session, batch, options, count)
 
 
-def _send(session: Session, batch: Batch, options: SendOptions, count: int) -> None:
-    """Send `count` unsent rows of a batch, and show the outcomes of all its rows. Raises the error of the batch."""
+def _send_batch(session: Session, batch: Batch, options: SendOptions, count: int) -> None:
+    """Send the `count` unsent rows of a batch. Show the outcomes of all rows. Raises the error of the run."""
     runtime, service, journal, shared_options = session.runtime, session.service, session.journal, session.options
     session.completion_cache.add_journal_names("batch", [batch.name])
     connect, in_process = session.connector.make_opener(service), session.connector.is_in_process(service)
@@ -274,12 +274,12 @@ def _send(session: Session, batch: Batch, options: SendOptions, count: int) -> N
     except EscrowctlError as error:
         if not run.counts:
             raise
-        raise cut_short_error(session, batch, run.counts, error) from error
+        raise early_end_error(session, batch, run.counts, error) from error
     finally:
         session.console.erase()
         senders.close()
         if run.defect:
-            defect = RuntimeError("internal error in the process that sends")
+            defect = RuntimeError("internal error in a sending process")
             defect.add_note(run.defect)
             session.defects.append(defect)
     report_run(session, report, options.results, halted=run.halted, stopped=run.stopped)
@@ -315,8 +315,8 @@ def _note_all_done(session: Session, options: SendOptions, rows: int) -> None:
         session.console.write_json({"batch": None, "rows": Number("0"), **rest})
 
 
-def _confirm(session: Session, options: SendOptions, batch: Batch, sums: dict[str, Sum], lines: list[str]) -> bool:
-    """Ask whether to send the batch, which `lines` describe, unless --yes is given. Return False for a dry run."""
+def _confirm_run(session: Session, options: SendOptions, batch: Batch, sums: dict[str, Sum], lines: list[str]) -> bool:
+    """Show `lines`, the plan of a batch. Return False for a dry run. Else ask unless --yes is given; return True."""
     require_replaceable(options.results, batch.name)
     count = sum(one.rows for one in sums.values())
     if options.dry_run and session.options.json:

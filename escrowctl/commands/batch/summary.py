@@ -35,9 +35,9 @@ from escrowctl.runtime import describe_age
 from escrowctl.session import Session
 from escrowctl.writes.kinds import kind_of
 
-_PAGE = 500
+_PAGE_SIZE = 500
 _MAX_LINES, _MAX_REASONS = 5, 3
-_EXPLAINING_STATES = {
+_REASON_STATES = {
     Outcome.DONE: (State.DONE,),
     Outcome.REFUSED: (State.REFUSED,),
     Outcome.UNKNOWN: OPEN_STATES,
@@ -53,7 +53,7 @@ def count_outcomes(summary: Summary) -> dict[str, JsonValue]:
 
 
 def show_summary(session: Session, summary: Summary) -> None:
-    """Show the number of rows and their amounts for each outcome."""
+    """Show for each outcome the number of its rows, and the sums of their amounts by currency."""
     document = count_outcomes(summary)
     if session.options.quiet and not session.options.fields:
         session.console.show(View(document, summary.batch.name))
@@ -68,13 +68,13 @@ def show_summary(session: Session, summary: Summary) -> None:
 
 
 def save_results(session: Session, journal: Journal, batch: Batch, path: Path) -> None:
-    """Write each row's result to a file. Raises `BAD_VALUE` if another file exists there, or `OUTPUT_UNUSABLE`."""
+    """Write the results to `path`. Raises `OUTPUT_UNUSABLE`; `BAD_VALUE` if the file has no results of the batch."""
     require_replaceable(path, batch.name)
     session.console.note("results", f"wrote {path} ({count_rows(write_results(journal, batch, path))})")
 
 
-class Report(NamedTuple):
-    """The outcomes of a batch. `error` is None if all rows are done as requested; `reasons` say why some are not."""
+class BatchReport(NamedTuple):
+    """The outcomes of a batch. `error` is None if all rows are done as requested; `reasons`: why rows are not."""
 
     summary: Summary
     error: EscrowctlError | None
@@ -95,18 +95,18 @@ class Report(NamedTuple):
             )
 
 
-def make_report(session: Session, journal: Journal, batch: Batch) -> Report:
+def make_report(session: Session, journal: Journal, batch: Batch) -> BatchReport:
     """Return the report of a batch, from its entries in the journal."""
     summary = sum_up(journal, batch)
-    return Report(summary, _find_error(session, journal, summary), list(_list_reasons(journal, summary)))
+    return BatchReport(summary, _find_error(session, journal, summary), list(_list_reasons(journal, summary)))
 
 
 def report_run(
-    session: Session, report: Report, results: Path | None, *, halted: str, stopped: ErrorCode | None
+    session: Session, report: BatchReport, results: Path | None, *, halted: str, stopped: ErrorCode | None
 ) -> None:
-    """Show the outcomes of a run. Raises `report.error`, if there is one; Stopped if a signal ended the run.
+    """Show the outcomes of a run. Raises `report.error` if rows are not done; Stopped if a signal arrived.
 
-    `halted`: why the run ended early, or empty. `stopped`: the code of the signal.
+    `halted`: why the run ended early, or "". `stopped`: the error code for the signal; None: no signal arrived.
     """
     batch, counts = report.summary.batch, report.summary.counts
     if results is not None:
@@ -128,8 +128,8 @@ def report_run(
 
 
 @contextmanager
-def _showing_results(session: Session, report: Report) -> Iterator[None]:
-    """If the `with` block fails, raise `RESULT_NOT_PRINTED`; but only warn if `report` has an error to raise."""
+def _showing_results(session: Session, report: BatchReport) -> Iterator[None]:
+    """If the `with` block cannot show results, raise the failure. If `report.error` will be raised, only warn."""
     batch = report.summary.batch
     save = command(f"batch show {batch.name} --results {batch.name}.csv", "to write the results")
     try:
@@ -151,8 +151,8 @@ def _describe_all_done(batch: Batch) -> str:
     return f"{batch.name}: its 1 row is done" if batch.rows == 1 else f"{batch.name}: all {batch.rows:,} rows are done"
 
 
-def cut_short_error(session: Session, batch: Batch, counts: Counter[Outcome], error: EscrowctlError) -> EscrowctlError:
-    """Return the error of a run that `error` ended early. `counts`: the outcomes of the rows until then."""
+def early_end_error(session: Session, batch: Batch, counts: Counter[Outcome], error: EscrowctlError) -> EscrowctlError:
+    """Return the error of a run that `error` ended early. `counts`: the outcomes of the rows before `error`."""
     unknown = counts[Outcome.UNKNOWN]
     return EscrowctlError(
         ErrorCode.SOME_UNKNOWN if unknown else ErrorCode.SOME_FAILED,
@@ -163,11 +163,11 @@ def cut_short_error(session: Session, batch: Batch, counts: Counter[Outcome], er
     )
 
 
-def already_sent_error(session: Session, report: Report) -> EscrowctlError:
-    """Return the error of a batch without unsent rows: `EARLIER_UNKNOWN` if one is unknown, else `ALREADY_DONE`."""
+def already_sent_error(session: Session, report: BatchReport) -> EscrowctlError:
+    """Return the error if no row is unsent: `EARLIER_UNKNOWN` if a row is unknown, else `ALREADY_DONE`."""
     batch, counts = report.summary.batch, report.summary.counts
     when = describe_age(batch.made_at, session.runtime.now())
-    message = f"already sent as {batch.name} ({when}, from {batch.source}): {_describe_counts(counts)}."
+    message = f"these rows were already sent as {batch.name} ({when}, from {batch.source}): {_describe_counts(counts)}."
     hints = report.error.hints if report.error else (command(f"batch show {batch.name}", "to see it"),)
     if counts[Outcome.REFUSED] == batch.rows:
         hints = (*hints[:1], Hint("repeat the command with --run-key NAME", "to send the file again unchanged"))
@@ -179,7 +179,7 @@ def already_sent_error(session: Session, report: Report) -> EscrowctlError:
 
 
 def _find_error(session: Session, journal: Journal, summary: Summary) -> EscrowctlError | None:
-    """Return the error of a batch: `CHECK_FAILED` if all rows are done, but some not as requested. None: no error."""
+    """Return the error of a batch if rows are unknown, not done, or done but not as requested; else None."""
     batch, counts = summary.batch, summary.counts
     is_done = counts[Outcome.DONE] == batch.rows
     if is_done and not summary.remarks:
@@ -200,32 +200,32 @@ def _describe_counts(counts: Counter[Outcome]) -> str:
 
 
 def _list_hints(session: Session, journal: Journal, summary: Summary) -> tuple[Hint, ...]:
-    """Return the next commands: for unknown rows; else for unsent rows, refused rows, or rows that differ."""
+    """Return the next commands for the first of these that the batch has: unknown, unsent, refused, other rows."""
     batch, counts = summary.batch, summary.counts
-    if (entry := next(_list_entries(journal, batch, *OPEN_STATES), None)) is not None:
+    if (entry := next(_select_entries(journal, batch, *OPEN_STATES), None)) is not None:
         resolve = command(f"journal resolve {entry.name}", f"to resolve {entry.name} (line {entry.intent.line})")
         return (resolve, command("journal list --unknown", "to see all unknown writes"))
     if counts[Outcome.NOT_SENT] and not batch.dropped:
         return _advise_resuming(session, journal, batch)
     if counts[Outcome.REFUSED] or counts[Outcome.NOT_SENT]:
         run_key = f" --run-key {shlex.quote(batch.run_key)}" if batch.run_key else ""
-        resend = command(f"batch {batch.verb} {_name_rejects_file(batch)}{run_key}", "then send the corrected file")
+        resend = command(f"batch {batch.verb} {_make_rejects_name(batch)}{run_key}", "then send the corrected file")
         return (rejects_hint(batch, "to correct these rows, first save them"), resend)
     return (command(f"batch show {batch.name} --results {batch.name}.csv", "to see each row"),)
 
 
-def rejects_hint(batch: Batch, label: str) -> Hint:
-    """Return the command that writes a batch's refused and dropped rows into a file. `label`: its purpose."""
-    return command(f"batch rejects {batch.name} > {_name_rejects_file(batch)}", label)
+def rejects_hint(batch: Batch, purpose: str) -> Hint:
+    """Return the hint to save a batch's refused and dropped rows to a file. `purpose`: why to save them."""
+    return command(f"batch rejects {batch.name} > {_make_rejects_name(batch)}", purpose)
 
 
-def _name_rejects_file(batch: Batch) -> str:
+def _make_rejects_name(batch: Batch) -> str:
     return f"{batch.name}-rejects.{'jsonl' if batch.is_json else 'csv'}"
 
 
 def _advise_resuming(session: Session, journal: Journal, batch: Batch) -> tuple[Hint, ...]:
-    """Return the command that sends the unsent rows: after a command that must come first, or before `drop`."""
-    refused = [entry.settlement for entry in _list_entries(journal, batch, State.REFUSED)]
+    """Return two hints: a command to run first and `batch resume`, or `batch resume` and `batch drop`."""
+    refused = [entry.settlement for entry in _select_entries(journal, batch, State.REFUSED)]
     service = _find_service(session)
     first: tuple[Hint, ...] = ()
     if any(one.http_status in KEY_REFUSED_STATUSES for one in refused):
@@ -233,11 +233,11 @@ def _advise_resuming(session: Session, journal: Journal, batch: Batch) -> tuple[
     elif service and not service.may_repeat_throttled and any(one.may_repeat for one in refused):
         first = advise_throttled(service)
     resume = command(f"batch resume {batch.name}", f"{'then, ' if first else ''}to send the unsent rows")
-    return (*first, resume)[:2] if first else (resume, command(f"batch drop {batch.name}", "or, to give them up"))
+    return (*first, resume)[:2] if first else (resume, command(f"batch drop {batch.name}", "or, to drop these rows"))
 
 
 def _advise_reading(session: Session, batch: Batch) -> tuple[Hint, ...]:
-    """Return the command that reads a row again, after one that sets the proving status if it is missing."""
+    """Return hints: set the statuses that prove a write, if none is set; then read the escrow of a row again."""
     service = _find_service(session)
     if service is None:
         return ()
@@ -245,7 +245,7 @@ def _advise_reading(session: Session, batch: Batch) -> tuple[Hint, ...]:
     settings = (
         () if kind_of(operation.name).proving_statuses(service) else advise_proving_status(service, operation.done)
     )
-    purpose = f"{'then, ' if settings else ''}to read one of them again"
+    purpose = f"{'then, ' if settings else ''}to read the escrow of a row again"
     return (*settings, command("journal resolve ENTRY", purpose))[:2]
 
 
@@ -257,12 +257,12 @@ def _find_service(session: Session) -> Service | None:
 
 
 def _list_reasons(journal: Journal, summary: Summary) -> Iterator[tuple[Outcome, str]]:
-    """Yield the most frequent reasons why rows are not done as requested, with their outcome and their lines."""
+    """Yield pairs of an outcome and a text: a frequent reason for this outcome, and the lines that have it."""
     for outcome in Outcome:
         if not (summary.remarks if outcome is Outcome.DONE else summary.counts[outcome]):
             continue
         lines: defaultdict[str, list[str]] = defaultdict(list)
-        for entry in _list_entries(journal, summary.batch, *_EXPLAINING_STATES[outcome]):
+        for entry in _select_entries(journal, summary.batch, *_REASON_STATES[outcome]):
             why = entry.settlement.remark if outcome is Outcome.DONE else entry.settlement.detail
             if why is not None and outcome_of(entry) is outcome:
                 lines[why].append(f"{entry.intent.line} ({entry.name})")
@@ -272,5 +272,5 @@ def _list_reasons(journal: Journal, summary: Summary) -> Iterator[tuple[Outcome,
             yield outcome, f"{'line' if len(found) == 1 else 'lines'} {named}{more}: {why}"
 
 
-def _list_entries(journal: Journal, batch: Batch, *states: State) -> Iterator[Entry]:
-    return journal.select_all(Selection(_PAGE, states=states, batch=batch.name))
+def _select_entries(journal: Journal, batch: Batch, *states: State) -> Iterator[Entry]:
+    return journal.select_all(Selection(_PAGE_SIZE, states=states, batch=batch.name))

@@ -14,10 +14,10 @@ from escrowctl.session import Session
 
 
 def parse_results_path(text: str) -> Path:
-    """Return the path of a results file. Raises `BAD_VALUE` for an unknown ending, or without its folder."""
+    """Return the path of a results file. Raises `BAD_VALUE` if its ending is unknown or its folder is missing."""
     path = Path(text)
     if path.suffix not in (".csv", ".jsonl"):
-        raise bad_value(f'--results "{text}": end it with .csv or .jsonl.')
+        raise bad_value(f'--results "{text}" must end with .csv or .jsonl.')
     if path.is_dir():
         raise bad_value(f'--results "{text}" is a folder: name a file.')
     if not path.parent.is_dir():
@@ -47,10 +47,10 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Make the checks o
 
 
 class SendOptions(NamedTuple):
-    """The options of a command that sends a batch: `concurrency` requests at once, at most `rate` rows a second.
+    """The options of a command that sends a batch. `concurrency`: rows sent at once. `rate`: at most per second.
 
     `expected_count` and `expected_totals` (by currency) are the values of --expect-*. `skip_done`: leave out rows
-    that are done. `run_key` names the run: rows that other runs created are created again.
+    that are done. `run_key` is the name of this run. Rows that runs of another name created are created again.
     """
 
     yes: bool
@@ -64,11 +64,11 @@ class SendOptions(NamedTuple):
     run_key: str | None = None
 
     def require_expected(self, count: int, sums: dict[str, Sum]) -> None:
-        """Raise `ErrorCode.EXPECTATION_FAILED` if the number or the sums of the rows are not as expected."""
+        """Raise `ErrorCode.EXPECTATION_FAILED` if the number or the sums of the rows differ from --expect-*."""
         if self.expected_count is not None and self.expected_count != count:
             raise not_sent(
                 ErrorCode.EXPECTATION_FAILED,
-                f"--expect-count {self.expected_count}, but there are {count_rows(count)}.",
+                f"--expect-count is {self.expected_count}, but the number of rows is {count:,}.",
             )
         if not self.expected_totals:
             return
@@ -86,7 +86,7 @@ class SendOptions(NamedTuple):
 
 
 def parse_totals(session: Session, texts: list[str] | None) -> dict[str, Number]:
-    """Return the sums of `--expect-total` by currency. Raises EscrowctlError `ErrorCode.BAD_VALUE`."""
+    """Return the sums of `--expect-total` by currency. Raises `BAD_VALUE` if one is invalid or given twice."""
     totals: dict[str, Number] = {}
     for text in texts or []:
         code, equals, amount = text.partition("=")

@@ -1,1 +1,1 @@
-"""`escrowctl journal`."""
+"""`escrowctl journal`: show, settle and transfer the records of writes."""

@@ -1,4 +1,4 @@
-"""Report writes that are done twice, by two journals: as notes, as an error, and as JSON."""
+"""Report duplicates, which are writes that two journals both did: as notes, as an error, and as JSON."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +13,7 @@ from escrowctl.session import Session
 
 
 def report_duplicates(session: Session, pairs: Sequence[Duplicate]) -> str:
-    """Write a note about each pair. Return all as a phrase: `1 write done twice: 2 entries, together 20 EUR`."""
+    """Write a note about each pair. Return their sum as text: `1 write done twice: 2 entries, together 20 EUR`."""
     for pair in pairs:
         fields = (
             f"id {pair.id}" if pair.id else "",
@@ -21,9 +21,10 @@ def report_duplicates(session: Session, pairs: Sequence[Duplicate]) -> str:
             f"key {pair.idempotency_key}" if pair.idempotency_key else "",
         )
         shared_fields = ", ".join(filter(None, fields))
-        message = f"{shared_fields}: done twice, as {_describe_entry(pair.first)} and as {_describe_entry(pair.second)}"
+        first, second = _describe_entry(pair.first), _describe_entry(pair.second)
+        message = f"the write was done twice, as {first} and as {second}: both have {shared_fields}"
         session.console.note("done_twice", message, word="duplicate", important=True)
-    sums = _add_up(pairs)
+    sums = _sum_entries(pairs)
     count = sum(one.rows for one in sums.values())
     moved = ", ".join(f"{one.amount:f} {currency}" for currency, one in sorted(sums.items()) if currency)
     writes = "1 write" if len(pairs) == 1 else f"{len(pairs):,} writes"
@@ -39,9 +40,9 @@ def find_pairs_with(pairs: Sequence[Duplicate], entries: Iterable[Entry]) -> lis
 def make_duplicates_error(session: Session, pairs: Sequence[Duplicate], source: str, effect: str) -> EscrowctlError:
     """Write a note about each pair, and return the `ErrorCode.CHECK_FAILED` error.
 
-    `source`: the import or entry that shows the pairs. `effect`: a sentence about what the command did.
+    `source`: the name of the import or entry that has the pairs. `effect`: a sentence about what the command did.
     """
-    hints = (command("journal list --duplicates", "to see them again"), "ask the service which of each pair to keep")
+    hints = (command("journal list --duplicates", "to see the writes"), "ask the service which of each pair to keep")
     message = f"{source} shows {report_duplicates(session, pairs)}. {effect}"
     return EscrowctlError(ErrorCode.CHECK_FAILED, message, hint=hints)
 
@@ -60,12 +61,12 @@ def view_duplicates(pairs: Sequence[Duplicate]) -> dict[str, JsonValue]:
         for pair in pairs
     ]
     sums: dict[str, JsonValue] = {
-        currency: Number(f"{one.amount:f}") for currency, one in _add_up(pairs).items() if currency
+        currency: Number(f"{one.amount:f}") for currency, one in _sum_entries(pairs).items() if currency
     }
     return {"duplicates": documents, "sums": sums}
 
 
-def _add_up(pairs: Sequence[Duplicate]) -> dict[str, Sum]:
+def _sum_entries(pairs: Sequence[Duplicate]) -> dict[str, Sum]:
     entries = {entry.number: entry for pair in pairs for entry in (pair.first, pair.second)}
     return add_up(entry.intent.money for entry in entries.values())
 

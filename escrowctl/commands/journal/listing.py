@@ -1,4 +1,4 @@
-"""`escrowctl journal list|show|totals`: the writes from here, and their outcomes."""
+"""`escrowctl journal list|show|totals`: the writes in this journal, and their outcomes."""
 
 from itertools import islice
 from typing import Annotated
@@ -68,7 +68,7 @@ def list_entries(
         session.console.note("duplicates", report_duplicates(session, pairs), important=True)
     if len(entries) == limit:
         session.console.note(
-            "more", f"only the newest {limit} are shown; a larger --limit shows older ones, if there are any"
+            "more", f"only the newest {limit} writes are shown; a larger --limit shows older writes, if there are any"
         )
 
 
@@ -84,13 +84,13 @@ def show(
     """
     session = session_of(context)
     check_fields(session)
-    session.show(view_entry(find_entry(session, parse_entry_name(entry), reading=True)))
+    session.show(view_entry(require_entry(session, parse_entry_name(entry), read_only=True)))
 
 
 def totals(context: typer.Context, since: filters.SinceOption = None, until: filters.UntilOption = None) -> None:
     """Add up the writes by month, profile, operation and state.
 
-    The state unconfirmed means: accepted, but no read has confirmed it, or not done as requested.
+    The state unconfirmed means: accepted but not confirmed by a read, or done but not as requested.
     Writes that were refused or not sent do not count.
 
     \b
@@ -111,9 +111,9 @@ def totals(context: typer.Context, since: filters.SinceOption = None, until: fil
     )
 
 
-def find_entry(session: Session, number: int, *, reading: bool = False) -> Entry:
-    """Return an entry with its history. `reading`: do not open the journal to write. Raises `NOT_FOUND`."""
-    journal = session.journal_to_read if reading else session.journal
+def require_entry(session: Session, number: int, *, read_only: bool = False) -> Entry:
+    """Return an entry with its history. `read_only`: open the journal only to read. Raises `NOT_FOUND`."""
+    journal = session.journal_to_read if read_only else session.journal
     found = journal.find(number)
     if found is None:
         journal.require_complete()

@@ -9,9 +9,9 @@ import typer
 
 from escrowctl.client.http import SUCCESS
 from escrowctl.commands.journal.duplicates import find_pairs_with, make_duplicates_error
-from escrowctl.commands.journal.listing import find_entry
+from escrowctl.commands.journal.listing import require_entry
 from escrowctl.commands.rows import describe_state, view_resolved
-from escrowctl.commands.tx.release import note_result
+from escrowctl.commands.tx.release import note_release_result
 from escrowctl.commands.writing import check_text
 from escrowctl.config.advice import advise_proving_status, advise_setting
 from escrowctl.contract.identifiers import parse_id
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class _Options(NamedTuple):
-    """The options of the command. The decision is `applied`, `not_applied` or `resend`: at most one is set."""
+    """The options of `journal resolve`. The decision is `applied`, `not_applied` or `resend`; no two may be set."""
 
     applied: bool
     not_applied: bool
@@ -55,7 +55,7 @@ class _Options(NamedTuple):
             raise bad_value("use --reason and --allow-unreadable only with --applied, --not-applied or --resend.")
 
     def check_id(self, entry: Entry) -> None:
-        """Raise `ErrorCode.BAD_VALUE` if --id is missing for a create, or names another record than the entry."""
+        """Raise `ErrorCode.BAD_VALUE` if --id is missing for a create, or differs from the id of the entry."""
         intent = entry.intent
         if self.applied and intent.operation == CREATE_TRANSACTION.name and self.resource_id is None:
             raise bad_value(f"{entry.name} is a create: --applied needs --id, the id of the escrow that it created.")
@@ -74,7 +74,7 @@ def resolve(
     ] = None,
     not_applied: Annotated[bool, typer.Option("--not-applied", help="Record that the write was not done.")] = False,
     resend: Annotated[
-        bool, typer.Option("--resend", help="Send it once more, under the same idempotency key.")
+        bool, typer.Option("--resend", help="Send the write again, under the same idempotency key.")
     ] = False,
     reason: Annotated[str | None, typer.Option(metavar="TEXT", help="A reason to store in the journal.")] = None,
     allow_unreadable: Annotated[
@@ -84,8 +84,8 @@ def resolve(
 ) -> None:
     """Resolve a write whose outcome is unknown.
 
-    Without --applied, --not-applied and --resend, it reads at the service, and records the outcome if
-    the service proves it. Otherwise the outcome stays unknown, and the command fails.
+    Without --applied, --not-applied and --resend, escrowctl reads at the service. If this proves the
+    outcome, escrowctl records the outcome. If not, the outcome stays unknown, and the command fails.
 
     \b
     Examples:
@@ -99,8 +99,8 @@ def resolve(
         applied, not_applied, resend, created_id, check_text(reason, name="--reason"), allow_unreadable, yes
     )
     options.check()
-    found = find_entry(session, parse_entry_name(entry))
-    if not (_may_settle(found, options) or _is_misread(session, found, options)):
+    found = require_entry(session, parse_entry_name(entry))
+    if not (_may_settle(found, options) or _has_misread_id(session, found, options)):
         if found.state is State.IN_FLIGHT:
             raise busy(found)
         if options.has_decision:
@@ -113,7 +113,7 @@ def resolve(
         session.show(view_resolved(found))
         return
     options.check_id(found)
-    _require_own_service(session, found, options)
+    _require_same_service(session, found, options)
     session.service.refuse_key(options.reason, created_id)
     from escrowctl.writes.create import find_difference_error
 
@@ -121,9 +121,9 @@ def resolve(
         try:
             settled = _settle_entry(session, found, options)
         except Stopped as stopped:
-            unchanged = f"{found.name} is still recorded as {found.state.value}. Nothing was sent or recorded."
+            unchanged = f"{found.name} is still recorded as {_format_state(found)}. Nothing was sent or recorded."
             raise Stopped(stopped.code, stopped.standing or unchanged) from None
-        session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {_spell_state(settled)}")
+        session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {_format_state(settled)}")
         if (difference := find_difference_error(settled)) is not None:
             raise difference
         if found.state is State.NOT_APPLIED:
@@ -133,7 +133,7 @@ def resolve(
                 raise make_duplicates_error(session, pairs, settled.name, "The decision was recorded.")
 
 
-def _spell_state(entry: Entry) -> str:
+def _format_state(entry: Entry) -> str:
     return entry.state.value.replace("_", " ")
 
 
@@ -175,10 +175,10 @@ def _settle_entry(session: Session, entry: Entry, options: _Options) -> Entry:
 
 
 def _may_settle(entry: Entry, options: _Options) -> bool:
-    """Whether the options can settle the entry. They can if it is unknown.
+    """Whether these options may settle the entry. All may settle an unknown entry.
 
-    If it was decided as not applied, only --applied can correct that. If it is done, but no read verified it,
-    --not-applied can correct that; if it is also once-only, it can be read again, or confirmed by --applied.
+    Only --applied may settle an entry that is not applied. --not-applied may settle a done entry that no read
+    verified. If that entry is a once-only write, a read may settle it too; --applied may if it is unconfirmed.
     """
     if entry.state is State.NOT_APPLIED:
         # This correction sends nothing.
@@ -190,8 +190,8 @@ def _may_settle(entry: Entry, options: _Options) -> bool:
     return options.not_applied or (not options.has_decision and entry.intent.is_once_only)
 
 
-def _is_misread(session: Session, entry: Entry, options: _Options) -> bool:
-    """Whether a create is recorded with another id than the current profile finds in its reply."""
+def _has_misread_id(session: Session, entry: Entry, options: _Options) -> bool:
+    """Whether the entry is a create, and the profile finds another id in the stored reply than the recorded id."""
     if options.not_applied or options.resend or entry.intent.operation != CREATE_TRANSACTION.name:
         return False
     from escrowctl.writes.create import find_misread_id
@@ -204,13 +204,13 @@ def _is_misread(session: Session, entry: Entry, options: _Options) -> bool:
     return False
 
 
-def _unconfirmed_error(session: Session, entry: Entry, sentence: str) -> EscrowctlError:
+def _unconfirmed_error(session: Session, entry: Entry, reason: str) -> EscrowctlError:
     hints: Sequence[Hint] = _advise_support(entry)
     if not session.service.released:
         hints = (*advise_proving_status(session.service, entry.intent.past_participle), *hints)
     return EscrowctlError(
         kind_of(entry.intent.operation).unconfirmed_code,
-        f"the service accepted the {entry.intent.verb} ({entry.name}), but no reading has confirmed it: {sentence}",
+        f"the service accepted the {entry.intent.verb} ({entry.name}), but no reading has confirmed it: {reason}",
         hint=tuple(hints[:2]),
         outcome=Outcome.DONE,
         facts=entry.facts,
@@ -226,7 +226,7 @@ def _resend(session: Session, resolver: "EntryResolver", entry: Entry, options: 
     )
     if request.operation.is_once_only and not result.sent_entry.settlement.verified:
         result = session.pipeline.read_back(request, result)
-        note_result(session, request.resource_id or "", result)
+        note_release_result(session, request.resource_id or "", result)
     if result.sent_entry.state is not State.DONE:
         raise write_failure(session.service, result)
     kind = kind_of(request.operation.name)
@@ -245,17 +245,17 @@ def _make_decision(options: _Options) -> "OperatorDecision":
 
 
 def _confirm_not_applied(session: Session, entry: Entry, doubts: list[str], *, yes: bool) -> None:
-    """Report the doubts about the decision, and ask for confirmation unless --yes is given."""
+    """Show the doubts about --not-applied. Ask for confirmation unless --yes is given."""
     for doubt in doubts:
         session.console.note("doubt", doubt, word="found", important=True)
     if yes:
         return
-    verb = entry.intent.verb
+    verb, name = entry.intent.verb, entry.name
     session.prompt.confirm(
-        [f"After that, the same {verb} can be sent again. To record it as not applied, type {entry.name}:"],
+        [f"After {name} is recorded as not applied, the same {verb} can be sent again. To record that, type {name}:"],
         entry.name,
         why=f"--not-applied for {entry.name} is in doubt and needs confirmation",
-        declined=f"{entry.name} is still recorded as {_spell_state(entry)}",
+        declined=f"{entry.name} is still recorded as {_format_state(entry)}",
     )
 
 
@@ -264,23 +264,23 @@ def _confirm_resend(session: Session, entry: Entry, options: _Options) -> bool:
     if options.yes:
         return False
     money = entry.intent.money
-    word = str(money.amount) if session.service.live and money else entry.name
+    answer = str(money.amount) if session.service.live and money else entry.name
     session.prompt.confirm(
         [
             f"  {entry.name}   {entry.intent.verb}   {money or entry.intent.resource_id or entry.intent.url}"
             f"   sent {entry.sent_at}",
             f"If {entry.name} is sent again, the service may {kind_of(entry.intent.operation).repeat_risk}.",
-            f"To send it again, type {word}:",
+            f"To send it again, type {answer}:",
         ],
-        word,
+        answer,
         why=f"sending {entry.name} again needs confirmation",
         declined=f"the outcome of {entry.name} is still unknown",
     )
     return True
 
 
-def _require_own_service(session: Session, entry: Entry, options: _Options) -> None:
-    """Raise `ErrorCode.BAD_VALUE` if the entry was sent to another service, or maybe under another account."""
+def _require_same_service(session: Session, entry: Entry, options: _Options) -> None:
+    """Raise `ErrorCode.BAD_VALUE` if the entry is not of the chosen service, or may be of another account."""
     from escrowctl.writes.intents import account_of
 
     service, intent = session.service, entry.intent
@@ -294,8 +294,8 @@ def _require_own_service(session: Session, entry: Entry, options: _Options) -> N
     needs_no_read = options.allow_unreadable and not options.resend
     if not (needs_no_read or account_of(service).is_same(intent.account)):
         raise bad_value(
-            f"{entry.name} (profile {intent.profile}) was sent with another API key, or the journal does not know "
-            "which. The current key may belong to another account, so escrowctl read nothing.",
+            f"{entry.name} (profile {intent.profile}) was not sent with the current API key, or its key is not "
+            "recorded. The current key may belong to another account, so escrowctl read nothing.",
             effect=Effect.NOTHING_SENT_NOW,
             hint=(
                 _advise_service(session, entry),
@@ -305,7 +305,7 @@ def _require_own_service(session: Session, entry: Entry, options: _Options) -> N
 
 
 def _advise_service(session: Session, entry: Entry) -> str | Hint:
-    """Return the command that resolves an entry at the service it was sent to; "" in the sandbox: none can."""
+    """Return the command that resolves an entry at its own service. In the sandbox, return "": no command can."""
     if session.options.sandbox:
         return ""
     profile, resolve = entry.intent.profile, f"journal resolve {entry.name}"
@@ -320,7 +320,7 @@ def _advise_service(session: Session, entry: Entry) -> str | Hint:
 
 
 def _advise_support(entry: Entry, likely_id: str | None = None) -> tuple[Hint, Hint]:
-    """Return how to record the answer of the service's support. `likely_id`: of the escrow, for a create."""
+    """Return the two commands that record what the service's support says. `likely_id`: the created escrow's id."""
     kind, resolve = kind_of(entry.intent.operation), f"journal resolve {entry.name}"
     with_id = f" --id {shlex.quote(likely_id or 'ID')}" if kind.needs_id else ""
     was_done, was_not_done = kind.support_answers

@@ -41,8 +41,8 @@ def init(
 ) -> None:
     """Create the journal if there is none, and print its id.
 
-    For a CI job, run this once, on a disk that stays, and set ESCROWCTL_JOURNAL_ID in the job to the id. Then its
-    live writes fail with any other journal, or with none. --from closes the current journal and replaces it.
+    For a CI job, run this once, on a persistent disk, and set ESCROWCTL_JOURNAL_ID in the job to the id. The job's
+    live writes then need the journal with this id. --from closes the current journal and replaces it.
 
     \b
     Examples:
@@ -66,9 +66,9 @@ def init(
 
 
 def _init_from(session: Session, file: str, *, yes: bool) -> None:
-    """Make a new journal from an export. It replaces the current journal."""
+    """Replace the current journal with a new journal, which is made from an export."""
     with _open_text(session, file) as stream:
-        archive = read_archive(_read_lines(stream), source=_name_source(file))
+        archive = read_archive(_read_lines(stream), source=_describe_source(file))
 
     def confirm(missing: int | None) -> None:
         if not yes:
@@ -119,8 +119,8 @@ def verify_journal(
 ) -> None:
     """Check the journal for damage and later changes.
 
-    This finds accidents and careless edits. To find a forgery by a user of this machine too, compare
-    the journal with a head that is stored elsewhere (journal export --head).
+    This finds accidents and careless edits. To detect a forgery by a user of this machine, compare the
+    journal with a head that is stored elsewhere (journal export --head).
 
     \b
     Examples:
@@ -135,13 +135,13 @@ def verify_journal(
         raise EscrowctlError(
             ErrorCode.CHECK_FAILED,
             f"the journal failed its check: {found.problem}.",
-            hint=(command("journal export > EXPORT", "to save what can be read"), INIT_FROM_EXPORT),
+            hint=(command("journal export > EXPORT", "to save the readable records"), INIT_FROM_EXPORT),
             facts={"records": found.records, "entries": found.entries},
         )
     counts = {"records": found.records, "entries": found.entries}
     document = as_json({"journal_id": storage.journal_id, "valid": True, **counts, "head": found.head.digest})
     if head is not None:
-        session.console.note("head", f"the journal matches the head in {_name_source(head)}")
+        session.console.note("head", f"the journal matches the head in {_describe_source(head)}")
     session.show(View(document, storage.journal_id, document))
 
 
@@ -151,7 +151,7 @@ def export(
 ) -> None:
     """Print the journal as JSON lines to import, or as CSV.
 
-    If the chain of records is broken, it prints the records before the break, and fails.
+    If the chain of records is broken, the command prints the records before the break, and fails.
 
     \b
     Examples:
@@ -182,8 +182,8 @@ def import_file(
 ) -> None:
     """Import another journal, so that its writes are not repeated here.
 
-    The complete file is checked first. Writes that were in flight there are unknown here. Importing
-    twice is safe: it adds nothing twice. The command fails if both journals did the same write (see
+    The complete file is checked first. Writes that are in flight in the file become unknown. Importing
+    twice is safe: nothing is added twice. If both journals did the same write, the command fails (see
     escrowctl help journal).
 
     \b
@@ -193,7 +193,7 @@ def import_file(
     """
     session = session_of(context)
     with _open_text(session, file) as stream:
-        archive = read_archive(_read_lines(stream), source=_name_source(file))
+        archive = read_archive(_read_lines(stream), source=_describe_source(file))
     at = timestamp(session.runtime.now())
     with closing(session.journals.open(reading=False, check_pins=False)) as journal:
         imported = import_archive(journal.storage, archive, at=at)
@@ -212,7 +212,7 @@ def import_file(
 
 
 def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head | None:
-    """Return the head in an output of `journal export --head`. Raises `BAD_VALUE` for another file or journal."""
+    """Return the head from a file of `journal export --head`. Raises `BAD_VALUE` if it is not of `journal_id`."""
     if file is None:
         return None
     with _open_text(session, file) as stream:
@@ -222,9 +222,9 @@ def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head |
         head = Head(int(document["sequence"]), str(document["digest"]))
         found_id = str(document["journal_id"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        raise bad_value(f"{_name_source(file)} is not the output of journal export --head.") from None
+        raise bad_value(f"{_describe_source(file)} is not the output of journal export --head.") from None
     if found_id != journal_id:
-        raise bad_value(f"{_name_source(file)} belongs to journal {found_id}, but this journal is {journal_id}.")
+        raise bad_value(f"{_describe_source(file)} belongs to journal {found_id}, but this journal is {journal_id}.")
     return head
 
 
@@ -243,14 +243,14 @@ def _open_text(session: Session, file: str) -> Iterator[TextIO]:
     except OSError as error:
         raise bad_value(f"{file}: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
-        raise bad_value(f"{_name_source(file)} is not UTF-8 text.") from error
+        raise bad_value(f"{_describe_source(file)} is not UTF-8 text.") from error
 
 
 def _read_lines(stream: TextIO) -> Iterator[str]:
-    # The first line of an export is short. It is enough to recognise another file.
+    # The first line of an export is short. A longer first line is cut, and refused as no export.
     yield stream.readline(_MAX_HEAD_CHARS)
     yield from iter(partial(stream.readline, _MAX_LINE_CHARS), "")
 
 
-def _name_source(file: str) -> str:
+def _describe_source(file: str) -> str:
     return "standard input" if file == "-" else file

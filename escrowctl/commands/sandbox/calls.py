@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def sandbox_session(context: typer.Context) -> Session:
-    """Return the session of a `sandbox` command. Raises BAD_VALUE if the options name another service."""
+    """Return the session of a `sandbox` command. Raises `BAD_VALUE` if `--profile` or `--base-url` is given."""
     session = session_of(context)
     options = session.options
     for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
@@ -23,10 +23,10 @@ def sandbox_session(context: typer.Context) -> Session:
 
 
 def call_sandbox(session: Session, method: str, path: str, body: JsonValue = None) -> dict[str, JsonValue]:
-    """Send a call that controls the sandbox, to its server or in this process. Return the JSON object of the reply.
+    """Send a call that controls the sandbox, and return the JSON object of the reply. The call is not recorded.
 
-    The call is not part of the service's interface, so the journal does not record it. Raises EscrowctlError:
-    `ErrorCode.NO_CONNECTION` without a reply; else a code for the status of the reply.
+    The call goes to the sandbox's server if one runs, else to the sandbox in this process. Raises EscrowctlError:
+    `ErrorCode.NO_CONNECTION` if there is no reply, else the code for a status other than 2xx.
     """
     from escrowctl.client.http import SUCCESS, Evidence, Request, make_headers  # noqa: PLC0415 - help does not need it
     from escrowctl.config.service import LIST_LIMIT  # noqa: PLC0415
@@ -51,7 +51,7 @@ def call_sandbox(session: Session, method: str, path: str, body: JsonValue = Non
 
 
 def list_items(value: JsonValue) -> list[dict[str, JsonValue]]:
-    """Return the objects in a list that the sandbox replied."""
+    """Return the JSON objects in a list, which is a part of the sandbox's reply."""
     assert isinstance(value, list), "the sandbox's own document"
     return [item for item in value if isinstance(item, dict)]
 

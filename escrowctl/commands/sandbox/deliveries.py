@@ -24,8 +24,8 @@ def deliveries(
         str | None, typer.Argument(metavar="[EVENT_ID]", help="Show this event: its body and every attempt.")
     ] = None,
     replay: Annotated[bool, typer.Option("--replay", help="Send the event again, with the same id.")] = False,
-    undelivered: Annotated[bool, typer.Option("--undelivered", help="Only the waiting and the dead ones.")] = False,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="At most this many, newest first.")] = 50,
+    undelivered: Annotated[bool, typer.Option("--undelivered", help="Only waiting and dead deliveries.")] = False,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="At most N events, newest first.")] = 50,
 ) -> None:
     """List the events that are sent to endpoints, newest first.
 
@@ -45,7 +45,7 @@ def deliveries(
         raise bad_value("--replay needs the id of an event.", hint=command("sandbox deliveries", bare=True))
     query = f"?limit={limit}" + ("&undelivered=true" if undelivered else "")
     found = call_sandbox(session, "GET", f"/sandbox/deliveries{query}")
-    _show_list(session, found)
+    _show_deliveries(session, found)
     if found["has_more"]:
         session.console.note("more", f"only the newest {limit} are shown; a larger --limit shows older ones")
 
@@ -58,7 +58,7 @@ def trigger(
     """Send an event about an escrow without changing the escrow.
 
     Endpoints get the event that a real change would send, with the escrow's current state.
-    escrowctl sandbox deliveries marks it as triggered.
+    escrowctl sandbox deliveries marks such an event as triggered.
 
     \b
     Examples:
@@ -78,8 +78,8 @@ def clock(
     """Show or advance the sandbox's clock.
 
     Everything that is due by the new time happens, in the order of time: escrows expire or are
-    released automatically, and failed deliveries are attempted again. The clock never goes back;
-    only sandbox reset sets it to the real time again.
+    released automatically, and failed deliveries are attempted again. The clock never goes back,
+    except that sandbox reset sets it to the real time.
 
     \b
     Examples:
@@ -94,15 +94,15 @@ def clock(
             duration = parse_duration(text, name="advance")
             if duration > _MAX_ADVANCE:
                 raise bad_value(f"advance {text} is out of range: at most {_MAX_ADVANCE.days}d.")
-            found = _advance(session, int(duration.total_seconds()))
+            found = _advance_clock(session, int(duration.total_seconds()))
         case _:
-            raise bad_value("sandbox clock takes no argument, or advance and a duration, such as: advance 7d.")
+            raise bad_value("sandbox clock takes no argument, or advance with a duration, such as advance 7d.")
     shown = {name: value for name, value in found.items() if name != "advancing_to"}
     session.show(View(as_json(shown), str(found["now"]), as_json(shown)))
 
 
-def _advance(session: Session, seconds: int) -> dict[str, JsonValue]:
-    """Advance the clock. Wait until all due events have happened, then return the clock."""
+def _advance_clock(session: Session, seconds: int) -> dict[str, JsonValue]:
+    """Advance the sandbox's clock, and wait until everything due has happened. Return the state of the clock."""
     found = call_sandbox(session, "POST", "/sandbox/clock", {"advance_seconds": Number(str(seconds))})
     while found["advancing_to"] is not None:
         session.runtime.sleep(_POLL_SECONDS)
@@ -122,17 +122,18 @@ def _show_event(session: Session, event_id: str, *, replay: bool) -> None:
 
 
 def _show_sent(session: Session, event: dict[str, JsonValue]) -> None:
-    """Show an event that the sandbox now sends, and the command that lists its deliveries."""
+    """Show an event that the sandbox now sends, and the command that lists the event's deliveries."""
     event_id, sent = str(event["id"]), list_items(event["deliveries"])
     line = f"{event_id}   {event['event']}   {event['transaction']}"
-    destination = f"on its way to {len(sent)} endpoint{'s' if len(sent) > 1 else ''}" if sent else "no endpoint gets it"
+    endpoints = f"{len(sent)} endpoint{'s' if len(sent) > 1 else ''}"
+    destination = f"being sent to {endpoints}" if sent else "no endpoint gets this event"
     session.show(View(event, event_id, event, line=f"{line}   {destination}"))
     if sent:
         list_deliveries = f"{session.invocation.program} sandbox deliveries {event_id}"
         session.console.note("next", list_deliveries, word="next")
 
 
-def _show_list(session: Session, found: dict[str, JsonValue]) -> None:
+def _show_deliveries(session: Session, found: dict[str, JsonValue]) -> None:
     clock_lead = timedelta(seconds=float(str(getattr(found["ahead_seconds"], "text", 0))))
     items, views = list_items(found["data"]), []
     for item in items:
@@ -142,5 +143,5 @@ def _show_list(session: Session, found: dict[str, JsonValue]) -> None:
         named = {**item, "tries": item["attempts"], "next": next_attempt, "last": last}
         views.append(View(item, str(item["id"]), named=named))
     session.console.show_listing(Listing(_COLUMNS, tuple(views), keys=("id", "endpoint")))
-    if triggered := dict.fromkeys(str(item["id"]) for item in items if item["triggered"]):
-        session.console.note("triggered", f"sent by sandbox trigger, without a change: {', '.join(triggered)}")
+    if ids := ", ".join(dict.fromkeys(str(item["id"]) for item in items if item["triggered"])):
+        session.console.note("triggered", f"sent by sandbox trigger, without a change of the escrow: {ids}")

@@ -17,12 +17,12 @@ _MAGIC_COLUMNS = ("kind", "value", "outcome")
 def set_values(
     context: typer.Context,
     values: Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE...]", help="Faults and variants.")] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="First remove everything that is set.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="First remove all faults and variants.")] = False,
 ) -> None:
     """Set faults and variants of the sandbox, and show what is set.
 
-    fault.OPERATION=FAULT sets drop-reply, latency:2s, 429:5s, 500, bad-json, truncated or reset.
-    Add ,3x for the next three requests only, or ,20% for one in five. FAULT off removes the fault.
+    FAULT in fault.OPERATION=FAULT is drop-reply, latency:2s, 429:5s, 500, bad-json, truncated,
+    reset, or off for no fault. Add ,3x for only the next three requests, ,20% for one in five.
     For the operations and the variants: escrowctl help sandbox
 
     \b
@@ -43,7 +43,7 @@ def set_values(
 
 
 def magic(context: typer.Context) -> None:
-    """List the amounts and ids with a fixed outcome in the sandbox.
+    """List the amounts and ids that always have the same outcome in the sandbox.
 
     \b
     Examples:
@@ -91,7 +91,7 @@ def ledger(
 ) -> None:
     """Show the sandbox's ledger: its entries, and sums per currency.
 
-    Each move has two entries, which add up to zero. --check also compares the held money with the records.
+    Each move has two entries, which add up to zero. --check compares the held money with the records.
 
     \b
     Examples:
@@ -104,9 +104,10 @@ def ledger(
     if check:
         session.console.show_listing(Listing(_SUM_COLUMNS, tuple(View(one, None, named=one) for one in sums)))
         if wrong := [str(one["currency"]) for one in sums if one["balanced"] is not True]:
+            currencies = ", ".join(wrong)
             raise EscrowctlError(
                 ErrorCode.CHECK_FAILED,
-                f"the ledger does not add up in {', '.join(wrong)}: money was created or lost.",
+                f"the ledger does not add up in {currencies}: money was created or lost.",
                 hint=command("sandbox ledger", "to see the entries", bare=True),
                 facts={"currencies": wrong},
             )
@@ -115,5 +116,5 @@ def ledger(
     session.console.show_listing(Listing(_ENTRY_COLUMNS, views, document=found, keys=("entry", "account")))
     for one in sums:
         text = {name: encode(value) for name, value in one.items()}
-        count = f"{text['entries']} entries, sum {text['sum']}, held {text['held']}"
-        session.console.note("sum", f"{one['currency']}: {count}", word="ledger")
+        count, total, held = text["entries"], text["sum"], text["held"]
+        session.console.note("sum", f"{one['currency']}: {count} entries, sum {total}, held {held}", word="ledger")

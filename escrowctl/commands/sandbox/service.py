@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from escrowctl.sandbox.ownership import ServedSandbox
     from escrowctl.sandbox.service import Sandbox
 
-_READY_KEYS = frozenset({"base_url", "api_prefix", "key", "openapi", "pid"})
+_READY_FILE_KEYS = frozenset({"base_url", "api_prefix", "key", "openapi", "pid"})
 
 
 def serve(
@@ -27,13 +27,13 @@ def serve(
     port: PortOption = 4650,
     ready_file: ReadyFileOption = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a fault or variant, as sandbox set.")
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A fault or variant, as in sandbox set.")
     ] = None,
 ) -> None:
     """Serve the sandbox on this machine, and deliver its events.
 
-    Other programs can call it over HTTP. It has the records of --sandbox: while it runs, --sandbox
-    commands talk to it. Ctrl-C or SIGTERM ends it, after it has answered the open requests.
+    Other programs can call the server over HTTP. Its records are those of --sandbox: while it
+    runs, --sandbox commands call it. Ctrl-C or SIGTERM lets it finish open requests and stops it.
 
     \b
     Examples:
@@ -51,7 +51,7 @@ def serve(
     texts = read_settings(settings or [])
     if ready_file is not None:
         ready_file = ready_file.absolute()
-        refuse_other_file(ready_file, keys=_READY_KEYS)
+        refuse_other_file(ready_file, keys=_READY_FILE_KEYS)
     with session.signals.held(), contextlib.ExitStack() as cleanup:
         sandbox = open_sandbox_exclusively(session.journals.sandbox_folder, now=session.runtime.now)
         cleanup.callback(sandbox.close)
@@ -70,7 +70,7 @@ def serve(
         }
         if ready_file is not None:
             cleanup.enter_context(ready_file_written(ready_file, encode(document) + "\n"))
-        _show_served(session, served, document)
+        _show_server(session, served, document)
         with sandbox.sender.working_in_background():
             interrupted = _serve_until_signal(session, server, sandbox)
     if interrupted:
@@ -79,7 +79,7 @@ def serve(
 
 
 def status(context: typer.Context) -> None:
-    """Show settings, records and ledger, and whether it is served.
+    """Show the sandbox's settings, records and ledger, and whether its server runs.
 
     \b
     Examples:
@@ -100,7 +100,7 @@ def reset(
         ),
     ] = None,
 ) -> None:
-    """Empty the sandbox: records, faults and variants. It gets a new identity and a new API key.
+    """Empty the sandbox of records, faults and variants, and change its identity and API key.
 
     \b
     Examples:
@@ -123,7 +123,7 @@ def reset(
 
 
 def _serve_until_signal(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool:
-    """Serve until a signal, which is the normal end of a server. Return whether it was SIGINT (Ctrl-C).
+    """Serve until a signal. Return whether the signal was SIGINT (Ctrl-C).
 
     Raises the error that ended the delivery of events: the sandbox is not served without deliveries.
     """
@@ -140,7 +140,7 @@ def _serve_until_signal(session: Session, server: "LoopbackServer", sandbox: "Sa
     return ended is ErrorCode.INTERRUPTED
 
 
-def _show_served(session: Session, served: "ServedSandbox", document: dict[str, JsonValue]) -> None:
+def _show_server(session: Session, served: "ServedSandbox", document: dict[str, JsonValue]) -> None:
     session.show(View(document, served.base_url, {**document, "store": str(session.journals.sandbox_folder)}))
     session.console.note("sandbox", "built in, no real money; press Ctrl-C to stop it", word="sandbox")
     export = f"export ESCROWCTL_BASE_URL={served.base_url} ESCROWCTL_API_KEY={served.key}"

@@ -1,1 +1,1 @@
-"""`escrowctl tx`."""
+"""`escrowctl tx`: create, release, read and update escrows."""

@@ -23,11 +23,10 @@ _COLUMNS = ("id", "amount", "currency", "status")
 def confirm_all(
     session: Session, requests: Mapping[str, WriteRequest], options: RecordOptions
 ) -> "tuple[Confirm, Mapping[str, EscrowctlError]]":
-    """Read the escrow of each request (id -> request), show them all, and ask one question for all releases.
+    """Read the escrow of each request, show all escrows, and ask one question for all releases.
 
-    Return a function that checks before each release that the escrow is still as shown, and the errors of the ids
-    that are refused. Raises EscrowctlError `JOURNAL_UNUSABLE`; `DECLINED` or `CONFIRMATION_NEEDED` if the operator
-    does not type the number of releases.
+    `requests`: id -> request. Return a function that checks before each release that the escrow is still as shown,
+    and the errors of the refused ids. Raises `DECLINED`, `CONFIRMATION_NEEDED` or `JOURNAL_UNUSABLE`.
     """
     records: dict[str, KnownFields | None] = {}
     refused: dict[str, EscrowctlError] = {}

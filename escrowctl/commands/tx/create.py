@@ -17,7 +17,7 @@ def create(
     amount: Annotated[str, typer.Option(metavar="AMOUNT", help="The amount, sent exactly as typed.")],
     currency: Annotated[str, typer.Option(metavar="CODE", help="An ISO 4217 code, such as USD.")],
     reference: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Your own unique name for it, stored in the journal.")
+        str | None, typer.Option(metavar="TEXT", help="Your own unique name for the escrow, stored in the journal.")
     ] = None,
     reason: ReasonOption = None,
     data: DataOption = None,
@@ -28,9 +28,9 @@ def create(
 ) -> None:
     """Create an escrow.
 
-    The request is sent once. If no reply comes, the outcome is unknown, and an identical create is
-    refused until you resolve it. On a live service, escrowctl asks before it repeats a create of the
-    last 15 minutes.
+    The request is sent once. If no reply comes, the outcome is unknown. Identical creates are refused
+    until you resolve the unknown one. On a live service, escrowctl asks before it repeats a create of
+    the last 15 minutes.
 
     \b
     Examples:

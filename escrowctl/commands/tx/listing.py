@@ -19,18 +19,18 @@ from escrowctl.session import Session, session_of
 def list_transactions(
     context: typer.Context,
     limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", help="Show up to N, from several pages.", min=1, max=100_000)
+        int | None, typer.Option("--limit", metavar="N", help="List up to N escrows.", min=1, max=100_000)
     ] = None,
     all_pages: Annotated[bool, typer.Option("--all", help="Read every page.")] = False,
     status: StatusOption = None,
     since: SinceOption = None,
     reference: ReferenceOption = None,
     local: Annotated[
-        bool, typer.Option("--local", help="List those in the journal: created or released from here.")
+        bool, typer.Option("--local", help="List the escrows that writes in the journal created or released.")
     ] = False,
     refresh: Annotated[bool, typer.Option("--refresh", help="With --local: read each escrow at the service.")] = False,
     over: Annotated[
-        str | None, typer.Option("--over", metavar="TIME", help="With --local: only if held for longer, such as 7d.")
+        str | None, typer.Option("--over", metavar="TIME", help="With --local: escrows held over TIME, such as 7d.")
     ] = None,
 ) -> None:
     """List escrows (the service does not document this call).
@@ -56,7 +56,7 @@ def list_transactions(
         if limit is not None or all_pages or filters:
             raise bad_value("--raw shows one page unchanged: leave out --limit, --all and the filters.")
         found = session.reader.read_list(LIST_TRANSACTIONS)
-        _note_undocumented(session, is_cut=find_next_page(found.document, None).has_more)
+        _note_undocumented(session, is_partial=find_next_page(found.document, None).has_more)
     else:
         found = Records(None, _read_filtered(session, filters, limit, all_pages=all_pages))
     views = tuple(view_record(one, raw=session.options.raw) for one in found.items)
@@ -65,10 +65,10 @@ def list_transactions(
 
 
 def _read_filtered(session: Session, filters: Filters, limit: int | None, *, all_pages: bool) -> list[Record]:
-    """Return the escrows that pass the filters, and write a note if the list is or may be incomplete.
+    """Return at most `limit` escrows that pass the filters. Write a note that the list is, or may be, incomplete.
 
-    Raises `ErrorCode.UNREADABLE_REPLY` if `all_pages` is set and a page does not lead to the next one, or if
-    --status is given and no escrow has a status.
+    Raises `ErrorCode.UNREADABLE_REPLY` if `all_pages` is set and a reply does not say where the next page is, or
+    if --status is given and no escrow has a status.
     """
     from escrowctl.client.pages import read_pages  # noqa: PLC0415 - help does not pay for HTTP
 
@@ -83,36 +83,36 @@ def _read_filtered(session: Session, filters: Filters, limit: int | None, *, all
         if all_pages and has_more and not page.has_readable_next:
             raise EscrowctlError(
                 ErrorCode.UNREADABLE_REPLY,
-                f"the service has more than the {len(items)} listed, but its reply does not lead to the next page.",
+                f"the service has more than these {len(items)} escrows, but its reply does not name the next page.",
                 effect=Effect.ONLY_READ,
                 hint=command("tx list", "to list the first page"),
             )
         if not all_pages and len(items) >= (limit or 0):
             break
-    is_cut = has_more or (limit is not None and len(items) > limit)
-    _note_undocumented(session, is_cut=is_cut, is_filtered=bool(filters))
+    is_partial = has_more or (limit is not None and len(items) > limit)
+    _note_undocumented(session, is_partial=is_partial, is_filtered=bool(filters))
     filters.note_left_out(session, [one.known.status for one in listed])
-    if unnamed := sum(one.known.id is None for one in listed):
+    if (with_id := sum(one.known.id is not None for one in listed)) < len(listed):
         find = command("doctor --tx ID", "to find the fields of an escrow")
-        message = f"escrowctl finds no id in {unnamed} of the {len(listed)} escrows listed"
+        message = f"escrowctl finds an id in only {with_id} of the {len(listed)} escrows listed"
         session.console.note("unnamed", message, important=True, hints=(find,), invocation=session.invocation)
     return items[:limit]
 
 
-def _note_undocumented(session: Session, *, is_cut: bool, is_filtered: bool = False) -> None:
+def _note_undocumented(session: Session, *, is_partial: bool, is_filtered: bool = False) -> None:
     completeness = (
         "the list may be incomplete"
-        if not is_cut
+        if not is_partial
         else "only the newest escrows were searched; --all searches all, --local only those of this journal"
         if is_filtered
         else "the service has more escrows than these; --all lists them all"
     )
     # Important: a script must not take an incomplete list of ids, or its sum, for complete.
-    session.console.note("observed", f"GET /transactions is an undocumented call: {completeness}", important=is_cut)
+    session.console.note("observed", f"GET /transactions is an undocumented call: {completeness}", important=is_partial)
 
 
 def _make_filter(session: Session, filters: Filters) -> Callable[[Record], bool]:
-    """Return a function that says whether a record passes the filters. Only the journal may know its reference."""
+    """Return a function: whether a record passes the filters. Its reference may be in the record or the journal."""
     field = session.service.reference_field
     created_ids = frozenset[str]()
     if filters.reference is not None:

@@ -1,4 +1,4 @@
-"""The register: the escrows that were created or released from here, according to this journal."""
+"""The register: the escrows that the writes in this journal created or released."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -24,39 +24,39 @@ _FAILURES_OF_EVERY_READ = (ErrorCode.NO_CONNECTION, ErrorCode.NOT_AUTHENTICATED)
 
 
 class Escrow(NamedTuple):
-    """An escrow. `first`: the entry of its create, else of its release. `last`: of its release, else of its create.
+    """An escrow. `first`: the entry of its create. `last`: that of its release. If one is missing, they are equal.
 
     `status`: as last reported. It is "unknown" if a write's outcome or account is not known, and "accepted" if a
-    release was accepted but is not proven. `is_held`: it may hold money. `released`: the time when a proven release
-    was recorded. `is_own`: its writes were surely sent under the current account.
+    release was accepted but is not proven. `released_at`: the time when a proven release was recorded. `is_own`:
+    the current account certainly sent its writes.
     """
 
     id: str | None
     first: Entry
     last: Entry
     status: str | None
-    is_held: bool
+    may_hold_money: bool
     amount: Number | None
     currency: str | None
-    released: str | None = None
+    released_at: str | None = None
     is_own: bool = True
 
     def view(self) -> View:
-        """Return its row: the cells of the `first` entry, some of them replaced by the escrow's own values."""
+        """Return the escrow as a row: its own values, and for the other cells those of the `first` entry."""
         row = read_cells(self.first) | {
             "id": self.id,
             "amount": self.amount,
             "currency": self.currency,
             "status": self.status,
             "created": self.first.sent_at if self.first.intent.operation == CREATE_TRANSACTION.name else None,
-            "released": self.released,
+            "released": self.released_at,
         }
         document = {name: row[name] for name in ESCROW_COLUMNS}
         return View(document, self.id, named=row, record=document)
 
 
 def list_own_entries(session: Session, selection: Selection) -> Iterator[Entry]:
-    """Yield the selected entries of the chosen service, newest first, without those of another account."""
+    """Yield the selected entries of the chosen service, newest first, except those surely of another account."""
     names, account = session.service.journal_names, account_of(session.service)
     for entry in open_journal_to_read(session).select_all(selection):
         if entry.intent.is_known_as(names) and not account.is_other(entry.intent.account):
@@ -64,10 +64,10 @@ def list_own_entries(session: Session, selection: Selection) -> Iterator[Entry]:
 
 
 def show_register(session: Session, filters: Filters, *, limit: int | None, refresh: bool, over: str | None) -> None:
-    """Show the register's escrows that match the filters. `refresh`: read each one at the service first.
+    """Show the register's escrows that match the filters. `refresh`: first read each escrow at the service.
 
-    `over`: show only escrows that may hold money for longer than this duration; raises `ErrorCode.CHECK_FAILED` if
-    there are any. Raises `ErrorCode.SOME_FAILED` if escrows could not be read.
+    `over`: show only escrows that may hold money for longer than this duration, and raise `ErrorCode.CHECK_FAILED`
+    if there are any. Raises `ErrorCode.SOME_FAILED` if escrows could not be read.
     """
     now, age = session.runtime.now(), parse_duration(over, name="--over") if over is not None else None
     if age is not None:
@@ -78,13 +78,13 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, refr
         for one in _list_escrows(session)
         if filters.reference in (None, one.first.intent.reference)
         and filters.is_recent(one.first.sent_at)
-        and (age is None or (one.is_held and now - datetime.fromisoformat(one.first.sent_at) > age))
+        and (age is None or (one.may_hold_money and now - datetime.fromisoformat(one.first.sent_at) > age))
     ]
     unread = 0
     if refresh:
         found, unread = _refresh_all(session, found)
     filters.note_left_out(session, [one.status for one in found])
-    found = [one for one in found if filters.has_status(one.status) and (age is None or one.is_held)]
+    found = [one for one in found if filters.has_status(one.status) and (age is None or one.may_hold_money)]
     views = tuple(one.view() for one in found[:limit])
     session.console.show_listing(Listing(ESCROW_COLUMNS, views))
     session.remember_ids("transaction", {view.id: view.named["status"] for view in views})
@@ -96,8 +96,8 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, refr
             hints += advise_proving_status(session.service, "released")
         if any(one.status == _UNKNOWN for one in found):
             hints.append(command("journal list --unknown", "to see the writes whose outcome is unknown"))
-        may_hold = "1 escrow may hold" if len(found) == 1 else f"{len(found)} escrows may hold"
-        message = f"{may_hold} money for longer than {over}."
+        escrows = "1 escrow" if len(found) == 1 else f"{len(found)} escrows"
+        message = f"{escrows} may hold money for longer than {over}."
         raise EscrowctlError(ErrorCode.CHECK_FAILED, message, hint=tuple(hints))
     if unread:
         raise EscrowctlError(
@@ -106,14 +106,14 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, refr
 
 
 def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow], int]:
-    """Read each escrow at the service. Return all escrows, and how many could not be read: these are unchanged.
+    """Read each escrow. Return all escrows, and the number of unreadable ones, which are returned unchanged.
 
-    Raises EscrowctlError `NO_CONNECTION` or `NOT_AUTHENTICATED`: then none can be read.
+    Raises `NO_CONNECTION` or `NOT_AUTHENTICATED` at once, because every later read would fail.
     """
     found, unread = [], 0
     for escrow in escrows:
         try:
-            found.append(_refresh(session, escrow))
+            found.append(_refresh_one(session, escrow))
         except EscrowctlError as error:
             if error.code in _FAILURES_OF_EVERY_READ:
                 raise
@@ -129,7 +129,7 @@ def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow],
 
 
 def _list_escrows(session: Session) -> list[Escrow]:
-    """Return every escrow that was or may have been created or released from here, newest first."""
+    """Return every escrow that a write in this journal created or released, or may have, newest first."""
     kinds = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
     writes: dict[str, dict[str, Entry]] = {}
     for entry in list_own_entries(session, Selection(PAGE_SIZE, states=POSSIBLE_STATES, operations=kinds)):
@@ -140,18 +140,18 @@ def _list_escrows(session: Session) -> list[Escrow]:
     return sorted(escrows, key=lambda one: one.first.number, reverse=True)
 
 
-def _refresh(session: Session, escrow: Escrow) -> Escrow:
-    """Return an escrow as read now; unchanged if it has no id or is not own. Raises EscrowctlError if unreadable."""
+def _refresh_one(session: Session, escrow: Escrow) -> Escrow:
+    """Read an escrow and return it updated; unread if it has no id or `is_own` is False. Raises EscrowctlError."""
     if escrow.id is None or not escrow.is_own:
         return escrow
     located = session.reader.read_escrow(escrow.id).known
     if located.status is None:
-        raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, f"escrowctl finds no status in {escrow.id}.")
-    is_held = _may_hold(session.service, escrow.last, located.status)
+        raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, f"escrowctl finds no status in the record of {escrow.id}.")
+    may_hold = _may_hold_money(session.service, escrow.last, located.status)
     return escrow._replace(
         status=located.status,
-        is_held=is_held,
-        released=None if is_held else escrow.released,
+        may_hold_money=may_hold,
+        released_at=None if may_hold else escrow.released_at,
         amount=escrow.amount if located.amount is None else located.amount,
         currency=located.currency or escrow.currency,
     )
@@ -167,22 +167,22 @@ def _make_escrow(service: Service, create: Entry | None, release: Entry | None) 
     is_open = first.is_open or last.is_open or not is_own
     status = _UNKNOWN if is_open else _find_status(service, last)
     is_proven = last.intent.is_once_only and last.settlement.verified and not is_open
-    is_held, money = not is_proven and _may_hold(service, last, status), first.intent.money
+    may_hold, money = not is_proven and _may_hold_money(service, last, status), first.intent.money
     return Escrow(
         last.intent.resource_id or first.settlement.result_id,
         first,
         last,
         status,
-        is_held,
+        may_hold,
         amount=money.amount if money else None,
         currency=money.currency if money else None,
-        released=last.settled_at if is_proven else None,
+        released_at=last.settled_at if is_proven else None,
         is_own=is_own,
     )
 
 
 def _find_status(service: Service, last: Entry) -> str | None:
-    """Return the status of an escrow after its newest write, from the stored reply or a proven release."""
+    """Return an escrow's status after `last`, its newest write: from the stored reply, or "released" if proven."""
     if last.intent.is_once_only and last.settlement.verified:
         return last.intent.past_participle
     reply = read_reply((last.settlement.reply or "").encode())
@@ -201,8 +201,8 @@ def _find_status(service: Service, last: Entry) -> str | None:
     return _ACCEPTED if is_unproven else status
 
 
-def _may_hold(service: Service, last: Entry, status: str | None) -> bool:
-    """Whether an escrow may hold money: not if it is released, or if it failed without a release from here."""
+def _may_hold_money(service: Service, last: Entry, status: str | None) -> bool:
+    """Whether an escrow may hold money: False if `status` is released, or is failed and `last` is a create."""
     if kind_of(RELEASE_TRANSACTION.name).is_proven_by(status, service):
         return False
     return last.intent.is_once_only or (status or "").casefold() not in service.failed

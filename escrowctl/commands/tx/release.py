@@ -90,13 +90,13 @@ def release(
     write_options = writing.check_options(idempotency_key, reason, allow_duplicate)
     releases = Releases(session, resource_ids, several, record_options, write_options)
     if dry_run:
-        releases.rehearse()
+        releases.show_requests()
     else:
         releases.send(yes=yes)
 
 
 class Releases(NamedTuple):
-    """The releases of one command, with their options. `several`: each release is shown as one line."""
+    """The releases of one command, with their options. `several`: show each release as one line."""
 
     session: Session
     ids: list[str]
@@ -105,20 +105,20 @@ class Releases(NamedTuple):
     write_options: WriteOptions
 
     def request(self, resource_id: str, found: KnownFields | None = None) -> WriteRequest:
-        """Return the request to release an escrow. `found`: its record (None: not read)."""
+        """Return the request to release an escrow. `found`: the escrow's record (None: not read)."""
         return request_once_only(
             RELEASE_TRANSACTION, resource_id, self.record_options.body, self.write_options, found=found
         )
 
-    def rehearse(self) -> None:
-        """Show each request, after the checks on this machine. Caps are checked with the money in `--expect-*`."""
+    def show_requests(self) -> None:
+        """Check each request on this machine, and show it. Caps are compared with the money in `--expect-*`."""
         if self.several:
             run_several(self.session, self.ids, self._view_request)
         else:
             self.session.show(self._view_request(self.ids[0]))
 
     def send(self, *, yes: bool) -> None:
-        """Release each escrow, and show its result. Several are confirmed together."""
+        """Release each escrow, and show its result. One question confirms all releases."""
         session = self.session
         session.service.refuse_key(*self.ids)
         confirm = writing.make_confirm(session, RELEASE_TRANSACTION, self.record_options.body, yes=yes)
@@ -154,7 +154,7 @@ class Releases(NamedTuple):
         except EscrowctlError as error:
             if error.code is not ErrorCode.ALREADY_DONE or not self.record_options.skip_done:
                 raise
-            message = f"{error.message} The release would be skipped if the service reports the same"
+            message = f"{error.message} The release is skipped if the service also reports it as done"
             self.session.console.note("already_released", message)
             return View({"id": resource_id, "dry_run": True}, resource_id, {"id": resource_id})
 
@@ -163,7 +163,7 @@ class Releases(NamedTuple):
             result = self.session.pipeline.run_on_record(
                 lambda found: self.request(resource_id, found), confirm, self.record_options
             )
-        note_result(self.session, resource_id, result)
+        note_release_result(self.session, resource_id, result)
         self.session.remember_ids("transaction", {resource_id: result.status_after})
         status = result.entry.settlement.http_status if result.entry else None
         statuses: dict[str, JsonValue] = {
@@ -183,7 +183,7 @@ class Releases(NamedTuple):
 
 
 def require_released_statuses(session: Session, *, needed_by: str) -> frozenset[str]:
-    """Return the statuses that prove a release, case-folded. Raises EscrowctlError `BAD_VALUE` if none is set."""
+    """Return the case-folded statuses that prove a release. Raises `BAD_VALUE`, with `needed_by`, if none is set."""
     service = session.service
     if not service.released:
         in_profile = f" in profile {service.profile}" if service.profile else ""
@@ -198,8 +198,8 @@ def _describe_verification(result: "WriteResult") -> str:
     return f"accepted, but {result.why_no_status}" if result.status_after is None else "accepted, not confirmed"
 
 
-def note_result(session: Session, resource_id: str, result: "WriteResult") -> None:
-    """Write a note if nothing was sent now, the release was refused but is reported now, or it is not confirmed."""
+def note_release_result(session: Session, resource_id: str, result: "WriteResult") -> None:
+    """Write a note if the release was skipped, is not confirmed, or is done although the reply was an error."""
     note, entry, status = session.console.note, result.entry, result.status_after
     if entry is None:
         reason = _why_skipped(resource_id, result)
@@ -209,7 +209,7 @@ def note_result(session: Session, resource_id: str, result: "WriteResult") -> No
     accepted = f"the release of {resource_id} was accepted, but is not confirmed"
     if not result.replayed and entry.settlement.http_status not in SUCCESS:
         replied = f"the service replied {entry.settlement.http_status} to the release of {resource_id}"
-        note("released_despite_refusal", f"{replied}, but now reports it as {status}")
+        note("released_despite_refusal", f"{replied}, but now reports the escrow as {status}")
     elif result.verified is False:
         hint = command(f"journal resolve {entry.name}", "to check again and record the result")
         note(
@@ -232,7 +232,7 @@ def _why_skipped(resource_id: str, result: "WriteResult") -> str:
 
 
 def _why_unconfirmed(session: Session, resource_id: str, result: "WriteResult") -> tuple[str, tuple[Hint, ...]]:
-    """Return why a release is not confirmed, and hints: to check again, or to say what its status means."""
+    """Return why a release is not confirmed, and hints to read the escrow again or to configure its status."""
     status = result.status_after
     again = command(f"tx get {resource_id}", "to check again")
     if status is None:

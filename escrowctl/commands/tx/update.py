@@ -35,8 +35,8 @@ def update(
 ) -> None:
     """Update an escrow (the service does not document this call).
 
-    The call appears in activity listings, answered with 400; what it accepts is not known.
-    escrowctl shows the escrow, and you confirm by typing its id.
+    The only known replies to this call have the status 400. What it accepts is not known.
+    escrowctl shows the escrow, and you confirm by typing the escrow's id.
 
     \b
     Examples:
@@ -87,7 +87,7 @@ def update(
 
 
 def _view(session: Session, resource_id: str, result: "WriteResult") -> View:
-    """Return the view of the record in the reply; if it has none, of the record that was read afterwards."""
+    """Return the view of the record in the reply. Without one, use the record that was read after the update."""
     record = result.record or result.after
     if record is None:
         return View({"id": resource_id}, resource_id, {"id": resource_id})

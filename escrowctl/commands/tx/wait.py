@@ -24,7 +24,7 @@ from escrowctl.session import Session, session_of
 _RELEASED = RELEASE_TRANSACTION.done
 _TEMPORARY = (ErrorCode.READ_FAILED, ErrorCode.UNREADABLE_REPLY, ErrorCode.NO_CONNECTION, ErrorCode.RATE_LIMITED)
 """Errors of a read that may be temporary: escrowctl reads the escrow again."""
-_MAX_NAMED = 5
+_MAX_NAMED_ESCROWS = 5
 
 
 def wait(
@@ -110,7 +110,7 @@ def watch(
 
 
 class _StatusChange(NamedTuple):
-    """A change of an escrow's status. `before` is None if `status` is the first one that was read."""
+    """A change of an escrow's status from `before` to `status`. `before` is None for its first status."""
 
     id: str
     before: str | None
@@ -137,7 +137,7 @@ class _StatusChange(NamedTuple):
 
 
 class _StatusPoller:
-    """Reads escrows in rounds, until `stop_reading` was called for each, or `seconds` have passed (None: no limit).
+    """Reads escrows every `every` seconds, until all were stopped or `seconds` have passed (None: no limit).
 
     `activity`: what the command does, for the progress line. `left`: the ids that are still read.
     """
@@ -151,7 +151,7 @@ class _StatusPoller:
         self._pace = PollInterval(session.runtime, session.signals, seconds, every=every, tick=self._draw_progress)
 
     def read_changes(self) -> Iterator[_StatusChange]:
-        """Yield each first status and each change. Raises EscrowctlError if a read fails and may not work later."""
+        """Yield each escrow's first status and each change. Raises EscrowctlError for a lasting failure to read."""
         while True:
             for resource_id in [*self.left]:
                 record = self._read(resource_id)
@@ -163,16 +163,16 @@ class _StatusPoller:
                 return
 
     def stop_reading(self, resource_id: str) -> None:
-        """Read this escrow no more."""
+        """Stop reading this escrow."""
         self.left.remove(resource_id)
 
     def describe(self, change: _StatusChange) -> str:
-        """Return a change as text: the id, the statuses, and for later changes the time since the start."""
+        """Return a change as text: the id, the statuses, and the time since the start (not for a first status)."""
         after = f" after {describe_duration(self._pace.elapsed)}" if change.before is not None else ""
         return f"{change.id}: {change}{after}"
 
     def _read(self, resource_id: str) -> Record | None:
-        """Return a record; None, with a note, if the failure may pass. Raises EscrowctlError for any other failure."""
+        """Return a record. If the error is in `_TEMPORARY`, write a note and return None; else raise the error."""
         try:
             record = self._session.reader.read(GET_TRANSACTION, resource_id, for_write=True)
         except EscrowctlError as error:
@@ -185,10 +185,10 @@ class _StatusPoller:
             self._session.console.note("no_status", f"escrowctl finds no status in the record of {resource_id}")
         return record
 
-    def _draw_progress(self, passed: float) -> None:
+    def _draw_progress(self, elapsed: float) -> None:
         first = self.left[0]
         escrows = f"{first} ({self.statuses.get(first, '?')})" if len(self.left) == 1 else f"{len(self.left)} escrows"
-        self._session.console.draw_wait(f"{self._activity}: {escrows}", passed)
+        self._session.console.draw_wait(f"{self._activity}: {escrows}", elapsed)
 
 
 def _parse_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:
@@ -204,10 +204,10 @@ def _parse_statuses(session: Session, text: str, *, name: str) -> frozenset[str]
 
 
 def _deadline_error(session: Session, poller: _StatusPoller, deadline: str, goals: str | None) -> EscrowctlError:
-    """Return the `WAIT_EXPIRED` error, with the statuses of the escrows that are left, and hints."""
+    """Return the `WAIT_EXPIRED` error, with the statuses of the remaining escrows. `goals`: the value of --for."""
     left, statuses = poller.left, poller.statuses
-    known = [f"the status of {one} is {statuses.get(one, 'not known')}" for one in left[:_MAX_NAMED]]
-    more = f" and {len(left) - _MAX_NAMED} more" if len(left) > _MAX_NAMED else ""
+    known = [f"the status of {one} is {statuses.get(one, 'not known')}" for one in left[:_MAX_NAMED_ESCROWS]]
+    more = f" and {len(left) - _MAX_NAMED_ESCROWS} more" if len(left) > _MAX_NAMED_ESCROWS else ""
     hints: list[Hint] = []
     found = sorted({statuses[one] for one in left if one in statuses})
     if goals is not None and found:

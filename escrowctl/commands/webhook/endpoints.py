@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from escrowctl.writes.result import WriteResult
 
 _COLUMNS = ("id", "status", "url", "events", "created")
-_URL_NAMES = ("url", "endpoint", "target_url", "targetUrl", "callback_url", "callbackUrl", "target", "address")
-_EVENT_NAMES = ("events", "event_types", "eventTypes", "enabled_events", "enabledEvents", "event", "topics")
+_URL_FIELDS = ("url", "endpoint", "target_url", "targetUrl", "callback_url", "callbackUrl", "target", "address")
+_EVENTS_FIELDS = ("events", "event_types", "eventTypes", "enabled_events", "enabledEvents", "event", "topics")
 _MAX_URL_CHARS = 2048
 
 
@@ -39,7 +39,7 @@ def create(
     allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Register an endpoint for events. It cannot be removed again.
+    """Register an endpoint for events. An endpoint cannot be removed.
 
     The service does not document the body: --url and --event become the fields that the profile
     names (by default url and events), and --data adds other fields. A reply that may contain a
@@ -51,13 +51,13 @@ def create(
       escrowctl webhook create --url URL --event transaction.released
     """
     session = session_of(context)
-    body = make_body(session, url, event or [], read_data(data, session.runtime.stdin))
+    body = make_webhook_body(session, url, event or [], read_data(data, session.runtime.stdin))
     request = request_webhook(body, session.service, check_options(idempotency_key, reason, allow_duplicate))
     if dry_run:
         show_dry_run(session, request)
         return
     with session.signals.held():
-        result = _send_request(session, request)
+        result = _register_endpoint(session, request)
         show_created(session, result, view_webhook(session, record_of(result)))
 
 
@@ -79,13 +79,13 @@ def list_webhooks(context: typer.Context) -> None:
 
 def register_url(session: Session, url: str) -> View:
     """Register an endpoint for all events, and return its view without showing it."""
-    body = make_body(session, url)
+    body = make_webhook_body(session, url)
     with session.signals.held():
-        return view_webhook(session, record_of(_send_request(session, request_webhook(body, session.service))))
+        return view_webhook(session, record_of(_register_endpoint(session, request_webhook(body, session.service))))
 
 
 def find_endpoint(session: Session, url: str) -> View | None:
-    """Return the listed endpoint with this URL, or None."""
+    """Return the view of the endpoint that the service lists with this URL, or None."""
     from escrowctl.client.pages import read_pages  # noqa: PLC0415 - help does not need HTTP
 
     pages = read_pages(session.reader, LIST_WEBHOOKS)
@@ -93,8 +93,8 @@ def find_endpoint(session: Session, url: str) -> View | None:
     return next((view for view in views if view.named["url"] == url), None)
 
 
-def _send_request(session: Session, request: WriteRequest) -> "WriteResult":
-    """Send the request for an endpoint, and report which file stores the signing secret."""
+def _register_endpoint(session: Session, request: WriteRequest) -> "WriteResult":
+    """Register an endpoint and return the result. Report which file stores the signing secret."""
     if (done := session.writer.find_done_lately(request)) is not None:
         when = describe_age(done.settled_at or done.sent_at, session.runtime.now())
         names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
@@ -108,17 +108,17 @@ def _send_request(session: Session, request: WriteRequest) -> "WriteResult":
             message = f"the reply, which may contain the signing secret, is stored in {secrets.path_of(str(entry))}."
             session.console.note("secret", message, important=True)
         raise
-    _note_secret(session, result)
+    _report_secret_file(session, result)
     return result
 
 
 def view_webhook(session: Session, record: Record) -> View:
-    """Return the view of an endpoint. Its URL and events are in the profile's fields, else in usual ones."""
+    """Return the view of an endpoint. Find its URL and events by the profile's field names, else by usual names."""
     view = view_record(record, raw=session.options.raw)
     service, value = session.service, record.value
     fields = value if isinstance(value, dict) else {}
-    url = _find_first_value(fields, (service.webhooks.url_field, *_URL_NAMES))
-    events = _find_first_value(fields, (service.webhooks.events_field, *_EVENT_NAMES))
+    url = _find_first_value(fields, (service.webhooks.url_field, *_URL_FIELDS))
+    events = _find_first_value(fields, (service.webhooks.events_field, *_EVENTS_FIELDS))
     shown = {**view.named, "url": url, "events": events}
     return view._replace(named={name: shown[name] for name in _COLUMNS})
 
@@ -127,10 +127,10 @@ def _find_first_value(fields: dict[str, JsonValue], names: tuple[str, ...]) -> J
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
-def make_body(
+def make_webhook_body(
     session: Session, url: str | None, events: Sequence[str] = (), data: dict[str, JsonValue] | None = None
 ) -> JsonValue:
-    """Return the request body: URL and events in the profile's fields, and `data`. Raises `ErrorCode.BAD_VALUE`."""
+    """Return `data` with URL and events in the profile's fields. Raises `BAD_VALUE` for bad or repeated fields."""
     if url is None and not data:
         raise bad_value("webhook create needs --url, or the complete request body in --data.")
     fields: dict[str, JsonValue] = {}
@@ -151,7 +151,7 @@ def make_body(
 
 
 def check_url(url: str) -> str:
-    """Return an absolute http or https URL. Raises EscrowctlError `ErrorCode.BAD_VALUE` for any other text."""
+    """Return `url` unchanged. Raises `ErrorCode.BAD_VALUE` if it is not an absolute http or https URL."""
     if not url.isascii() or not url.isprintable() or " " in url or len(url) > _MAX_URL_CHARS:
         raise bad_value(f"--url must be at most {_MAX_URL_CHARS} visible ASCII characters without spaces.")
     try:
@@ -164,8 +164,8 @@ def check_url(url: str) -> str:
     return url
 
 
-def _note_secret(session: Session, result: "WriteResult") -> None:
-    """Report which file stores the signing secret, under `-q` too: the service shows a secret only once."""
+def _report_secret_file(session: Session, result: "WriteResult") -> None:
+    """Report which file stores the signing secret, even under `-q`: the service shows a secret only once."""
     reply = record_of(result).document
     secret = find_secret(reply)
     if result.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):

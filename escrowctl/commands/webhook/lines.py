@@ -1,4 +1,4 @@
-"""Views of webhook events and of attempts to forward them. Each has a line."""
+"""Views of webhook events, and of attempts to forward events. Each view has a line."""
 
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.output.view import View
@@ -10,7 +10,7 @@ _MISSING = "-"
 
 
 def view_event(event: Event, *, at: str, result: str = "", forward: JsonValue = None) -> View:
-    """Return the view of an event at a time. `result` describes its forwarding as text, `forward` as JSON."""
+    """Return the view of an event. `at` is the time to show; `result` and `forward` (JSON), the forwarding."""
     kind, resource, status = event.describe()
     if event.shares_id:
         result = f"{result}, another event with the id {event.sent_id} has a different body".removeprefix(", ")
@@ -34,7 +34,7 @@ def view_event(event: Event, *, at: str, result: str = "", forward: JsonValue = 
 
 
 def view_attempt(attempt: Attempt, *, at: str) -> View:
-    """Return the view of an attempt to forward an event."""
+    """Return the view of an attempt to forward an event. `at` is the time to show."""
     number, delay = attempt.number, attempt.delay
     parts = [describe_reply(attempt.reply)]
     if attempt.state is ForwardState.FAILED:
@@ -43,16 +43,16 @@ def view_attempt(attempt: Attempt, *, at: str) -> View:
         parts.append(f"retry in {delay:.0f} s")
     elif number > 1:
         parts.append(f"attempt {number}")
-    forward = document_of(attempt.reply) | {"attempt": Number(str(number)), "state": str(attempt.state)}
+    forward = make_reply_document(attempt.reply) | {"attempt": Number(str(number)), "state": str(attempt.state)}
     return view_event(attempt.event, at=at, result=", ".join(parts), forward=forward)
 
 
 def describe_reply(reply: Reply) -> str:
-    """Return the result of one attempt as text: `200, 9 ms`, or why there is no status."""
+    """Return the reply to one attempt as text: `200, 9 ms`, or why there is no status."""
     return reply.fault if reply.status is None else f"{reply.status}, {reply.seconds * 1000:.0f} ms"
 
 
-def document_of(reply: Reply) -> dict[str, JsonValue]:
-    """Return the result of one attempt as JSON."""
+def make_reply_document(reply: Reply) -> dict[str, JsonValue]:
+    """Return the reply to one attempt as JSON: its status or its fault, and its duration."""
     status = Number(str(reply.status)) if reply.status is not None else None
     return {"http_status": status, "fault": reply.fault or None, "ms": Number(f"{reply.seconds * 1000:.0f}")}

@@ -28,8 +28,8 @@ from escrowctl.webhooks.spool import ForwardState, Spool
 if TYPE_CHECKING:
     from escrowctl.output.view import View
 
-_READY_KEYS = frozenset({"url", "pid"})
-_STORED_FOR = timedelta(days=30)
+_READY_FILE_KEYS = frozenset({"url", "pid"})
+_EVENT_RETENTION = timedelta(days=30)
 """How long an event stays stored after it needs no more forwarding."""
 _STOP_SECONDS = 2.0
 """How long to wait at the end for an attempt in progress."""
@@ -42,7 +42,7 @@ def listen(
         str | None, typer.Option("--forward-to", metavar="URL", help="Your application's URL on this machine.")
     ] = None,
     unverified: UnverifiedOption = False,
-    register: Annotated[bool, typer.Option("--register", help="Register an endpoint for these events.")] = False,
+    register: Annotated[bool, typer.Option("--register", help="Register an endpoint for this listener.")] = False,
     url: Annotated[str | None, typer.Option(metavar="URL", help="The public URL that forwards to this port.")] = None,
     yes: YesOption = False,
     secret_file: SecretFileOption = None,
@@ -65,7 +65,7 @@ def listen(
     if url is not None:
         check_url(url)
     if ready_file is not None:
-        refuse_other_file(ready_file.absolute(), keys=_READY_KEYS)
+        refuse_other_file(ready_file.absolute(), keys=_READY_FILE_KEYS)
     source = EventSource(session, secret_file)
     if print_secret:
         for text in dict.fromkeys(secret.text for secret in source.require_secrets()):
@@ -79,11 +79,11 @@ def listen(
         host = urlsplit(url).hostname if url is not None else None
         server = LoopbackServer(port, hosts=frozenset({host} if host else ()))
         cleanup.callback(server.close)
-        endpoint = _find_or_register(session, server.base_url, url, yes=yes) if register else None
+        endpoint = _find_or_register_endpoint(session, server.base_url, url, yes=yes) if register else None
         # Free the sandbox for other commands, and for `sandbox serve`.
         session.connector.close()
-        if count := spool.remove_old(timestamp(session.runtime.now() - _STORED_FOR)):
-            removed = f"{count} stored {'event' if count == 1 else 'events'}, older than {_STORED_FOR.days} days"
+        if count := spool.remove_old(timestamp(session.runtime.now() - _EVENT_RETENTION)):
+            removed = f"stored events older than {_EVENT_RETENTION.days} days: {count}"
             session.console.note("removed", removed, word="removed")
         verifier = source.make_verifier(source.find_secrets())
         receiver = Receiver(spool, verifier, now=session.runtime.now, target=target, forwards_unverified=unverified)
@@ -96,7 +96,7 @@ def listen(
         if forwarder is not None:
             cleanup.callback(forwarder.stop, seconds=_STOP_SECONDS)
             forwarder.start()
-        server.run(receiver, run.show_new, commit_group=receiver.group, report=receiver.refuse)
+        server.run(receiver, run.show_new_events, commit_group=receiver.group, report=receiver.refuse)
         code = run.finish()
     raise typer.Exit(code)
 
@@ -117,7 +117,7 @@ def _announce(session: Session, local_url: str, url: str | None, endpoint: "View
 
 
 class _ListenRun:
-    """Shows and counts the received events and the attempts to forward them, until a signal."""
+    """Shows and counts the received events, and the attempts to forward events, until a signal."""
 
     def __init__(
         self, session: Session, receiver: Receiver, spool: Spool, forwarder: Forwarder | None, *, profile: str | None
@@ -136,7 +136,7 @@ class _ListenRun:
                     "waiting", f"events from earlier runs, which are sent first: {waiting}", word="waiting"
                 )
 
-    def show_new(self) -> bool:
+    def show_new_events(self) -> bool:
         """Show new events and attempts. Return whether a signal came. Raises the error that ended forwarding."""
         arrived = self._receiver.take()
         for arrival in arrived:
@@ -151,14 +151,11 @@ class _ListenRun:
         return self._session.signals.pending is not None
 
     def finish(self) -> ExitCode:
-        """Stop forwarding, report the counts, and return the signal's exit code.
-
-        Raises EscrowctlError `ErrorCode.NOT_FORWARDED` if the application has not accepted some events.
-        """
+        """Stop forwarding, report counts, return the exit code. Raises `NOT_FORWARDED` if events remain."""
         target = self._forwarder.target if self._forwarder is not None else None
         if self._forwarder is not None:
             self._forwarder.stop(seconds=_STOP_SECONDS)
-        self.show_new()
+        self.show_new_events()
         code = self._session.signals.take_pending() or ErrorCode.INTERRUPTED
         counts = self._counts
         counts["waiting"] = self._spool.count(str(target), ForwardState.WAITING) if target is not None else 0
@@ -166,12 +163,13 @@ class _ListenRun:
         message = "".join(f", {counts[word]} {word}" for word in others if counts[word])
         self._session.console.note("stopped", f"{counts['received']} received and stored{message}", word="stopped")
         if left := counts["waiting"] + counts["given up"]:
+            events = "1 event" if left == 1 else f"{left} events"
             raise EscrowctlError(
                 ErrorCode.NOT_FORWARDED,
-                f"{target} has not accepted {left} {'event' if left == 1 else 'events'}.",
+                f"{target} has not accepted {events}.",
                 hint=(
                     command(f"webhook replay --failed --forward-to {shlex.quote(str(target))}", "to send them now"),
-                    Hint("webhook listen with the same --forward-to sends the waiting ones first"),
+                    Hint("webhook listen with the same --forward-to sends the waiting events first"),
                 ),
                 facts={"left": left},
             )
@@ -202,22 +200,22 @@ class _ListenRun:
         return timestamp(self._session.runtime.now())
 
 
-def _find_or_register(session: Session, local_url: str, url: str | None, *, yes: bool) -> "View":
-    """Return the endpoint with this URL. If there is none, register it; ask before, unless `yes` or sandbox."""
+def _find_or_register_endpoint(session: Session, local_url: str, url: str | None, *, yes: bool) -> "View":
+    """Return the endpoint at `url` (None: `local_url`), or register it; ask first, unless `yes` or sandbox."""
     service = session.service
     if url is None and not (service.sandbox or service.origin.is_loopback):
         raise bad_value(f"--register needs --url: {service.origin} cannot reach {local_url}.")
     url = url or f"{local_url}/"
     if (found := find_endpoint(session, url)) is not None:
-        session.console.note("endpoint_exists", f"endpoint {found.id} already has the URL {url}, and is used again")
+        session.console.note("endpoint_exists", f"endpoint {found.id} already has the URL {url} and is used")
         return found
     if not (service.sandbox or yes):
         session.prompt.confirm(
             [
                 "GET /webhooks lists no endpoint with this URL:",
                 f"  {url}",
-                "Once registered it cannot be removed: the interface has no call for it.",
-                "To register it, type yes:",
+                "An endpoint cannot be removed: the service has no call for that.",
+                "To register this endpoint, type yes:",
             ],
             "yes",
             why="webhook listen --register needs confirmation",
@@ -228,7 +226,7 @@ def _find_or_register(session: Session, local_url: str, url: str | None, *, yes:
 
 
 def _make_forwarder(session: Session, source: EventSource, target: Target, cleanup: contextlib.ExitStack) -> Forwarder:
-    """Return a forwarder, not started. Raises `ErrorCode.BUSY` if another process forwards to the same target."""
+    """Return a forwarder, not started; `cleanup` frees its lock. Raises `BUSY` if another process has the lock."""
     locks = LockFile(source.spool_path.with_suffix(".lock"))
     cleanup.callback(locks.close)
     if not locks.hold(f"{source.identity}\n{target}"):

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from escrowctl.commands.times import parse_moment
-from escrowctl.commands.webhook.lines import describe_reply, document_of, view_event
+from escrowctl.commands.webhook.lines import describe_reply, make_reply_document, view_event
 from escrowctl.commands.webhook.sender import EventSource, Secret, SecretFileOption, UnverifiedOption, find_event
 from escrowctl.config.service import STANDARD
 from escrowctl.contract.json import JsonValue
@@ -68,13 +68,13 @@ def replay(
         raise EscrowctlError(
             ErrorCode.NOT_FORWARDED,
             f"{target} did not accept {len(not_accepted)} of {len(chosen)} events.",
-            hint="if it refuses them as too old: add --sign" if may_be_too_old and not sign else (),
+            hint="if your application refuses events as too old: add --sign" if may_be_too_old and not sign else (),
             facts={"events": not_accepted},
         )
 
 
 def _sign_again(event: Event, source: EventSource, secrets: list[Secret], *, now: datetime) -> Delivery:
-    """Return the event's delivery, signed again with the secret that verifies it; unchanged if none does."""
+    """Return the event's delivery, signed again with the secret that verifies it; unchanged if no secret does."""
     for secret in secrets:
         try:
             source.make_verifier([secret]).check(event.delivery, now=event.received_at)
@@ -85,12 +85,12 @@ def _sign_again(event: Event, source: EventSource, secrets: list[Secret], *, now
 
 
 def _send_event(session: Session, event: Event, delivery: Delivery, target: Target, *, times: int) -> list[Reply]:
-    """Send an event this many times and show the result. Return the replies that do not accept the event."""
+    """Send an event's `delivery` this many times and show the replies. Return the replies that do not accept it."""
     replies = [send(target, delivery, monotonic=session.runtime.monotonic) for _ in range(times)]
     result = describe_reply(replies[0])
     if times > 1:
         result = f"sent twice: {', '.join(reply.fault or str(reply.status) for reply in replies)}"
-    documents: JsonValue = [document_of(reply) for reply in replies]
+    documents: JsonValue = [make_reply_document(reply) for reply in replies]
     at = timestamp(session.runtime.now())
     session.console.show_line(view_event(event, at=at, result=result, forward=documents))
     return [reply for reply in replies if not reply.is_accepted]
@@ -99,9 +99,9 @@ def _send_event(session: Session, event: Event, delivery: Delivery, target: Targ
 def _choose_events(
     session: Session, spool: Spool, target: Target, names: list[str], since: datetime | None, *, unverified: bool
 ) -> list[Event]:
-    """Return the events with these names, or since a time, or else those that `target` has not accepted.
+    """Return the events with these `names`, else all `since` a time, else all that `target` has not accepted.
 
-    Raises `NOT_FOUND` or `BAD_VALUE` for a name, and `BAD_SIGNATURE` for the name of an unverified event.
+    Without `unverified`, leave out unverified events; raise `BAD_SIGNATURE` if one is named. See also `find_event`.
     """
     if names:
         chosen = [find_event(spool, name) for name in dict.fromkeys(names)]
@@ -114,7 +114,7 @@ def _choose_events(
     found = spool.list_since(timestamp(since)) if since is not None else spool.list_undelivered(str(target))
     chosen = [event for event in found if event.verified or unverified]
     if left_out := len(found) - len(chosen):
-        message = f"UNVERIFIED events left out: {left_out}. To send them too: add --unverified"
+        message = f"UNVERIFIED events left out: {left_out}. To send these events: add --unverified"
         session.console.note("unverified", message)
     if not chosen:
         session.console.note("none", "no event was found, and nothing was sent")

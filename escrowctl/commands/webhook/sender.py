@@ -1,4 +1,4 @@
-"""The service that sends events: its signing scheme, its secrets and its stored events. Needs no API key."""
+"""The service that sends events: its signing scheme, its secrets and its stored events. No API key is needed."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -17,8 +17,8 @@ from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Verifier, read_secret
 from escrowctl.webhooks.spool import Spool, open_spool
 
-_VARIABLE = "ESCROWCTL_WEBHOOK_SECRET"
-_FILE_NAME = "webhooks.db"
+_VARIABLE_NAME = "ESCROWCTL_WEBHOOK_SECRET"
+_SPOOL_FILE_NAME = "webhooks.db"
 
 SecretFileOption = Annotated[
     Path | None, typer.Option("--secret-file", metavar="FILE", help="A file (0600) with the signing secret.")
@@ -27,19 +27,19 @@ UnverifiedOption = Annotated[bool, typer.Option("--unverified", help="Also forwa
 
 
 class Secret(NamedTuple):
-    """A signing secret: its text, and the key that is decoded from it."""
+    """A signing secret: its text, and the key that is decoded from the text."""
 
     text: str
     key: bytes
 
 
 class EventSource:
-    """The service that sends the events, and its known secrets."""
+    """The service that sends the events, with its stored events and its known secrets."""
 
     def __init__(self, session: Session, secret_file: Path | None) -> None:
-        """Find the service by the options, the environment or the default profile. There may be none.
+        """Find the service by the options, the environment or the default profile. There may be no service.
 
-        Raises EscrowctlError `ErrorCode.BAD_CONFIG` and `STATE_UNUSABLE`.
+        Raises EscrowctlError, such as `ErrorCode.BAD_CONFIG`, if the options or the settings are invalid.
         """
         self._session = session
         self._secret_file = secret_file
@@ -48,50 +48,50 @@ class EventSource:
     @property
     def spool_path(self) -> Path:
         """The path of the file with the stored events."""
-        return self._session.journals.folder / _FILE_NAME
+        return self._session.journals.folder / _SPOOL_FILE_NAME
 
     def open_spool(self) -> AbstractContextManager[Spool]:
-        """Open the stored events for a `with` block. Raises `ErrorCode.STATE_UNUSABLE`, also in the block."""
+        """Open the stored events for a `with` block. Raises `STATE_UNUSABLE`, on entry or in the block."""
         return open_spool(self.spool_path, self.identity)
 
     def find_secrets(self) -> list[Secret]:
-        """Return the secrets in `--secret-file`, else in the variable, else in stored replies.
+        """Return the secrets in `--secret-file`, else in ESCROWCTL_WEBHOOK_SECRET, else in stored replies.
 
-        Raises EscrowctlError `ErrorCode.BAD_CONFIG` and `KEY_MISSING` for a file or a variable that cannot be used.
+        Raises EscrowctlError for the file or the variable: `KEY_MISSING` if it is empty, `BAD_CONFIG` if invalid.
         """
-        return self._read_given() or list(self._read_stored())
+        return self._read_given_secrets() or list(self._read_stored_secrets())
 
     def require_secrets(self) -> list[Secret]:
         """Return the secrets of `find_secrets`. Raises `ErrorCode.KEY_MISSING` if there are none."""
         if secrets := self.find_secrets():
             return secrets
-        hint: Hints = (f"set {_VARIABLE}", "or name a file that holds it: --secret-file FILE")
+        hint: Hints = (f"set {_VARIABLE_NAME}", "or name a file with the signing secret: --secret-file FILE")
         raise not_sent(ErrorCode.KEY_MISSING, "no signing secret is known for this service.", hint=hint)
 
     def make_verifier(self, secrets: list[Secret]) -> Verifier:
-        """Return a verifier of events with these secrets. Raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
+        """Return a verifier with these secrets. Raises `BAD_CONFIG` if the scheme's signature header is not set."""
         return Verifier(self.webhooks, [secret.key for secret in secrets])
 
     def parse_secret(self, text: str, *, source: str) -> Secret:
-        """Return the secret with this text, and hide the text on stderr from now on. Raises `ErrorCode.BAD_CONFIG`."""
+        """Return the secret with this text, and hide the text on stderr from now on. May raise `BAD_CONFIG`."""
         self._session.keys.learn([text])
         return Secret(text, read_secret(text, self.webhooks.scheme, source=source))
 
-    def _read_stored(self) -> Iterator[Secret]:
-        """Yield the secrets in stored replies. Warn about values that the scheme cannot use: they may be no secrets."""
+    def _read_stored_secrets(self) -> Iterator[Secret]:
+        """Yield the secrets in stored replies. Warn of a value that the scheme cannot use: it may be no secret."""
         for text in SigningSecrets(self._session.journals.folder).list_secrets(self.identity):
             try:
                 yield self.parse_secret(text, source="a stored reply")
             except EscrowctlError as error:
-                self._session.console.warn("secret", f"{error.message} It is not used")
+                self._session.console.warn("secret", f"{error.message} This value is not used")
 
-    def _read_given(self) -> list[Secret]:
-        """Return the secrets in `--secret-file`, else in the variable. `--sandbox` ignores the variable."""
+    def _read_given_secrets(self) -> list[Secret]:
+        """Return the secrets in `--secret-file`, else in the variable (not for `--sandbox`). Empty without both."""
         text, source = None, "--secret-file"
         if self._secret_file is not None:
             text = read_private_text(self._secret_file, source=source)
         elif not self._session.options.sandbox:
-            text, source = self._session.runtime.environ.get(_VARIABLE), _VARIABLE
+            text, source = self._session.runtime.environ.get(_VARIABLE_NAME), _VARIABLE_NAME
         if text is None:
             return []
         if not text.strip():
@@ -101,7 +101,7 @@ class EventSource:
 
 
 def find_event(spool: Spool, name: str) -> Event:
-    """Return a stored event. Raises `NOT_FOUND` if none has this name, and `BAD_VALUE` if several have this id."""
+    """Return the event with this id or local name. Raises `NOT_FOUND` if there is none, `BAD_VALUE` for several."""
     found = spool.find(name)
     if not found:
         message = f"there is no stored event {name} of this service: webhook listen stores the events that it receives."
@@ -116,7 +116,7 @@ def find_event(spool: Spool, name: str) -> Event:
 
 
 def _find_service(session: Session) -> tuple[str, str | None, WebhookSettings]:
-    """Return the service's identity (empty without a service), its profile or None, and its webhook settings."""
+    """Return the service's identity (empty without a service), profile name (or None) and webhook settings."""
     if session.options.sandbox:
         return session.service.identity, None, session.service.webhooks
     choice = session.resolver.choose_if_configured()

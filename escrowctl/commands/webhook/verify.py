@@ -24,14 +24,14 @@ def verify(
     ] = None,
     event: Annotated[str | None, typer.Option("--event", metavar="EVENT", help="The id of a stored event.")] = None,
     tolerance: Annotated[
-        float, typer.Option(metavar="SECONDS", help="How old, or how far in the future, it may be.")
+        float, typer.Option(metavar="SECONDS", help="How old, or how far in the future, the event may be.")
     ] = TOLERANCE,
     secret_file: SecretFileOption = None,
 ) -> None:
     """Check the signature of an event; fail if it is not valid.
 
     The secret comes from --secret-file, ESCROWCTL_WEBHOOK_SECRET, or the reply of webhook create;
-    otherwise escrowctl asks for it. The age of a stored event is its age when it arrived.
+    otherwise escrowctl asks for it. For a stored event, --tolerance applies to its age on arrival.
 
     \b
     Examples:
@@ -40,11 +40,11 @@ def verify(
     """
     session = session_of(context)
     if (body is None) == (event is None):
-        raise bad_value("webhook verify needs either FILE (or -), or --event EVENT.")
+        raise bad_value("webhook verify needs exactly one of FILE, - and --event EVENT.")
     if event is not None and header:
         raise bad_value("--header cannot be combined with --event: a stored event has its own headers.")
     if not tolerance >= 0:
-        raise bad_value(f"--tolerance {tolerance:g} is out of range: 0 or more seconds.")
+        raise bad_value(f"--tolerance {tolerance:g} is out of range: it must be 0 or more seconds.")
     headers = tuple(_read_header(line) for line in header or [])
     source = EventSource(session, secret_file)
     if event is not None:
@@ -69,5 +69,5 @@ def verify(
 def _read_header(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon or not name.strip():
-        raise bad_value(f'--header "{line}" has no name and colon: write one such as "webhook-id: msg_1".')
+        raise bad_value(f'--header "{line}" lacks a name and a colon: write one such as "webhook-id: msg_1".')
     return name.strip(), value.strip()

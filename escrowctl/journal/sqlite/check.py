@@ -6,21 +6,18 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 
 from escrowctl.contract.money import sum_exactly
-from escrowctl.journal.caps import count_in_total, total_key
+from escrowctl.journal.caps import amount_in_total, total_key
 from escrowctl.journal.chain import NO_ENTRY, Kind, Link
 from escrowctl.journal.fields import DECODING_ERRORS
 from escrowctl.journal.fold import StoredEntry
 from escrowctl.journal.sqlite.reading import placeholders, read_entries, read_links
 from escrowctl.journal.storage import TotalKey
 
-_PAGE = 500
+_PAGE_SIZE = 500
 
 
 def find_damage(database: sqlite3.Connection) -> str | None:
-    """Return the first problem of a file whose chain is valid; None: no problem.
-
-    Raises sqlite3.Error if it cannot be read.
-    """
+    """Return the first problem of the file, or None. The caller has checked the chain. Raises sqlite3.Error."""
     problem = _compare_derived(database)
     if problem is not None:
         return problem
@@ -35,14 +32,14 @@ def _compare_derived(database: sqlite3.Connection) -> str | None:
         return 'the tables "entries" and "records" list different writes'
     totals: dict[TotalKey, Decimal] = {}
     keys = 0
-    for start in range(0, len(numbers), _PAGE):
-        for number, folded in _read_folded(database, numbers[start : start + _PAGE]):
+    for start in range(0, len(numbers), _PAGE_SIZE):
+        for number, folded in _read_stored_entries(database, numbers[start : start + _PAGE_SIZE]):
             if folded is None or folded.row[2:] != dates[number]:
                 return f"entry j{number} does not match its records"
-            if not _has_keys(database, number, folded.keys):
+            if not _has_duplicate_keys(database, number, folded.keys):
                 return f"the duplicate index has no entry for j{number}"
             keys += len(folded.keys)
-            if amount := count_in_total(folded.entry):
+            if amount := amount_in_total(folded.entry):
                 key = total_key(folded.entry)
                 totals[key] = sum_exactly((totals.get(key, Decimal(0)), amount))
     if database.execute("SELECT count(*) FROM keys").fetchone()[0] != keys:
@@ -55,7 +52,7 @@ def _compare_derived(database: sqlite3.Connection) -> str | None:
 def _compute_dates(database: sqlite3.Connection) -> dict[int, tuple[str, str]]:
     """Return entry number -> (`counted_on`, `latest`), computed from the chain."""
     latest, dates = "", dict[int, tuple[str, str]]()
-    for link in _links(database):
+    for link in _read_all_links(database):
         record = link.record
         latest = max(latest, record.at)
         if record.entry == NO_ENTRY:
@@ -69,15 +66,15 @@ def _compute_dates(database: sqlite3.Connection) -> dict[int, tuple[str, str]]:
     return dates
 
 
-def _links(database: sqlite3.Connection) -> Iterator[Link]:
+def _read_all_links(database: sqlite3.Connection) -> Iterator[Link]:
     after = 0
-    while page := read_links(database, after=after, limit=_PAGE):
+    while page := read_links(database, after=after, limit=_PAGE_SIZE):
         yield from page
         after = page[-1].record.sequence
 
 
-def _read_folded(database: sqlite3.Connection, numbers: list[int]) -> Iterator[tuple[int, StoredEntry | None]]:
-    """Yield each number with its entry. A damaged entry is None."""
+def _read_stored_entries(database: sqlite3.Connection, numbers: list[int]) -> Iterator[tuple[int, StoredEntry | None]]:
+    """Yield each number with the entry, or with None if the entry is damaged."""
     try:
         yield from read_entries(database, numbers).items()
     except DECODING_ERRORS:
@@ -88,7 +85,7 @@ def _read_folded(database: sqlite3.Connection, numbers: list[int]) -> Iterator[t
                 yield number, None
 
 
-def _has_keys(database: sqlite3.Connection, number: int, keys: frozenset[int]) -> bool:
+def _has_duplicate_keys(database: sqlite3.Connection, number: int, keys: frozenset[int]) -> bool:
     query = f"SELECT count(*) FROM keys WHERE entry = ? AND key IN ({placeholders(keys)})"
     return bool(database.execute(query, (number, *keys)).fetchone()[0] == len(keys))
 

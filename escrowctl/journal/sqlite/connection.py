@@ -23,7 +23,7 @@ def find_journal_id(path: Path) -> str | None:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Return a connection to the file, for this thread only. Creates the file if it is missing.
+    """Return a connection to the journal's file, for this thread only. Creates the file if it is missing.
 
     Raises OSError, sqlite3.Error or EscrowctlError.
     """
@@ -35,7 +35,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """Return a connection to read. A missing file looks empty. Raises OSError, sqlite3.Error or EscrowctlError."""
+    """Return a connection for reads: an empty database if there is no file. Raises the errors of `connect`."""
     check_files(path, reading=True)
     if not path.exists():
         return sqlite3.connect(":memory:", isolation_level=None)
@@ -46,7 +46,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 
 
 def check_files(path: Path, *, reading: bool = False) -> None:
-    """Raise `JOURNAL_UNUSABLE` if a file is not regular or, unless `reading`, if other users can change it."""
+    """Raise `JOURNAL_UNUSABLE` if a file is not regular or, without `reading`, if other users can change it."""
     for file in (path.with_suffix(suffix) for suffix in _SUFFIXES):
         try:
             flaw = find_flaw(check_regular(file), file)

@@ -1,4 +1,4 @@
-"""Turn errors of SQLite and of the system about the journal into `ErrorCode.JOURNAL_UNUSABLE`."""
+"""Turn errors of SQLite and of the operating system into `ErrorCode.JOURNAL_UNUSABLE`."""
 
 import contextlib
 import functools
@@ -14,7 +14,7 @@ from escrowctl.sqlite import primary_code
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_REASONS = {
+_REASON_OF_CODE = {
     sqlite3.SQLITE_BUSY: Reason.LOCKED,
     sqlite3.SQLITE_CORRUPT: Reason.DAMAGED,
     sqlite3.SQLITE_ERROR: Reason.DAMAGED,
@@ -22,7 +22,7 @@ _REASONS = {
     sqlite3.SQLITE_IOERR: Reason.DISK_FAILED,
     sqlite3.SQLITE_NOTADB: Reason.DAMAGED,
 }
-_TRANSLATED = (sqlite3.Error, OSError, *DECODING_ERRORS)
+_TRANSLATED_ERRORS = (sqlite3.Error, OSError, *DECODING_ERRORS)
 
 
 class _HasPath(Protocol):
@@ -40,8 +40,8 @@ def translate_errors(method: Callable[Concatenate[_S, _P], _R]) -> Callable[Conc
     def translating_method(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return method(self, *args, **kwargs)
-        except _TRANSLATED as error:
-            raise _error_of(self.path, error) from error
+        except _TRANSLATED_ERRORS as error:
+            raise _to_journal_error(self.path, error) from error
 
     return translating_method
 
@@ -51,8 +51,8 @@ def translating_errors(path: Path) -> Iterator[None]:
     """Turn errors of the journal's file in the `with` block into `ErrorCode.JOURNAL_UNUSABLE`."""
     try:
         yield
-    except _TRANSLATED as error:
-        raise _error_of(path, error) from error
+    except _TRANSLATED_ERRORS as error:
+        raise _to_journal_error(path, error) from error
 
 
 @contextlib.contextmanager
@@ -61,9 +61,9 @@ def translating_lock_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise not_sent(
-            ErrorCode.JOURNAL_UNUSABLE, f"the journal's lock file {path} cannot be used: {error.strerror or error}."
-        ) from error
+        cause = error.strerror or error
+        message = f"the journal's lock file {path} cannot be used: {cause}."
+        raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message) from error
 
 
 def unusable(path: Path, problem: str, *, reason: str = Reason.FILE_UNUSABLE) -> EscrowctlError:
@@ -84,13 +84,13 @@ def require_not_lost(path: Path) -> None:
     head = path.with_suffix(".head")
     # Another process may have just created both files, the journal's file first.
     if head.is_file() and not head.is_symlink() and not path.exists():
-        problem = f"the file is missing, but {head.name} is there: the file was moved or removed"
+        problem = f"the file is missing, but {head.name} exists: the journal was moved or removed"
         raise unusable(path, problem, reason=Reason.FILE_MISSING)
 
 
-def _error_of(path: Path, error: Exception) -> EscrowctlError:
+def _to_journal_error(path: Path, error: Exception) -> EscrowctlError:
     if isinstance(error, sqlite3.Error):
-        return unusable(path, str(error), reason=_REASONS.get(primary_code(error), Reason.FILE_UNUSABLE))
+        return unusable(path, str(error), reason=_REASON_OF_CODE.get(primary_code(error), Reason.FILE_UNUSABLE))
     if isinstance(error, OSError):
         return unusable(path, str(error))
     return damaged(path, "a stored value does not match its record")

@@ -1,8 +1,8 @@
 """The head of the chain, stored in a file next to the journal.
 
-An older copy of a journal has an intact chain: only a head stored elsewhere shows that records are
-missing. The file is created before the first record. After each commit it is updated, but not synced. It may
-be one commit behind the journal, or more after a power failure. It is never ahead of the journal.
+An older copy of a journal has a valid chain: only a separately stored head shows that records are missing.
+The head file is created before the first record. After each commit it is updated, but not synced. It may be
+one commit behind the journal, or more after a power failure. It is never ahead of the journal.
 """
 
 import contextlib

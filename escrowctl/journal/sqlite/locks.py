@@ -19,11 +19,11 @@ from escrowctl.files import create_empty_file, open_regular
 from escrowctl.journal.sqlite.errors import translating_lock_errors
 from escrowctl.journal.storage import LockKey
 
-_FIRST_HASHED = 1 << 48
+_FIRST_NAME_OFFSET = 1 << 48
 _HASH_BITS = 60
-_HAS_OFD = hasattr(fcntl, "F_OFD_SETLK")
+_HAS_OFD_LOCKS = hasattr(fcntl, "F_OFD_SETLK")
 _NO_FILE = -1
-_HELD_ELSEWHERE = (errno.EACCES, errno.EAGAIN)
+_LOCK_REFUSED_ERRNOS = (errno.EACCES, errno.EAGAIN)
 
 
 class LockFile:
@@ -44,7 +44,7 @@ class LockFile:
         """Take the lock of a key. Return False if another process, or another thread of this one, has it."""
         offset = offset_of(key)
         with self._thread_lock, translating_lock_errors(self.path):
-            if offset in self._own_offsets or not self._try_to_set(offset, fcntl.F_WRLCK):
+            if offset in self._own_offsets or not self._try_to_set_lock(offset, fcntl.F_WRLCK):
                 return False
             self._own_offsets.add(offset)
             return True
@@ -54,13 +54,13 @@ class LockFile:
         offset = offset_of(key)
         with self._thread_lock, contextlib.suppress(OSError):
             self._own_offsets.discard(offset)
-            self._try_to_set(offset, fcntl.F_UNLCK)
+            self._try_to_set_lock(offset, fcntl.F_UNLCK)
 
     def is_held(self, key: LockKey) -> bool:
         """Whether a running process holds the lock of this key."""
         offset = offset_of(key)
         with self._thread_lock, translating_lock_errors(self.path):
-            return offset in self._own_offsets or self._is_held_elsewhere(offset)
+            return offset in self._own_offsets or self._is_held_by_others(offset)
 
     def close(self) -> None:
         """Free all locks, and close the file."""
@@ -72,32 +72,32 @@ class LockFile:
         create_empty_file(self.path)
         return open_regular(self.path, os.O_RDWR)
 
-    def _is_held_elsewhere(self, offset: int) -> bool:
-        if _HAS_OFD:
+    def _is_held_by_others(self, offset: int) -> bool:
+        if _HAS_OFD_LOCKS:
             # This query takes no lock: two processes that query at the same time do not disturb each other.
-            answer = fcntl.fcntl(self._handle, fcntl.F_OFD_GETLK, _flock(fcntl.F_WRLCK, offset))
+            answer = fcntl.fcntl(self._handle, fcntl.F_OFD_GETLK, _pack_flock(fcntl.F_WRLCK, offset))
             return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
-        if not self._try_to_set(offset, fcntl.F_WRLCK):
+        if not self._try_to_set_lock(offset, fcntl.F_WRLCK):
             return True
-        self._try_to_set(offset, fcntl.F_UNLCK)
+        self._try_to_set_lock(offset, fcntl.F_UNLCK)
         return False
 
-    def _try_to_set(self, offset: int, kind: int) -> bool:
+    def _try_to_set_lock(self, offset: int, kind: int) -> bool:
         try:
-            if _HAS_OFD:
-                fcntl.fcntl(self._handle, fcntl.F_OFD_SETLK, _flock(kind, offset))
+            if _HAS_OFD_LOCKS:
+                fcntl.fcntl(self._handle, fcntl.F_OFD_SETLK, _pack_flock(kind, offset))
             else:
                 command = fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB
                 fcntl.lockf(self._handle, command, 1, offset)
         except OSError as error:
-            if error.errno in _HELD_ELSEWHERE:
+            if error.errno in _LOCK_REFUSED_ERRNOS:
                 return False
             raise
         return True
 
 
 class ReadLockFile(LockFile):
-    """The locks of one journal, for readers. A missing file is not created: then no lock is held."""
+    """The locks of one journal, for readers. If the file is missing, it is not created, and no lock is held."""
 
     def _open(self) -> int:
         for access in (os.O_RDWR, os.O_RDONLY):
@@ -110,21 +110,21 @@ class ReadLockFile(LockFile):
                     raise
         return _NO_FILE
 
-    def _is_held_elsewhere(self, offset: int) -> bool:
-        return self._handle != _NO_FILE and super()._is_held_elsewhere(offset)
+    def _is_held_by_others(self, offset: int) -> bool:
+        return self._handle != _NO_FILE and super()._is_held_by_others(offset)
 
 
-def _flock(kind: int, offset: int) -> bytes:
+def _pack_flock(kind: int, offset: int) -> bytes:
     """Return a struct flock: l_type, l_whence, l_start, l_len, l_pid (0, as OFD locks require)."""
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, offset, 1, 0)
 
 
 def offset_of(key: LockKey) -> int:
-    """Return the offset of a lock's byte: an entry's number, or a hash of a name, which is higher.
+    """Return the offset of a lock's byte: an entry's number, or a hash of a name, above all entry numbers.
 
-    If two names have the same offset, one only waits for the other.
+    If two names have the same offset, they share one lock. This does no harm: one only waits for the other.
     """
     if isinstance(key, int):
         return key
     digest = hashlib.sha256(key.encode()).digest()
-    return _FIRST_HASHED + (int.from_bytes(digest[:8], "big") >> (64 - _HASH_BITS))
+    return _FIRST_NAME_OFFSET + (int.from_bytes(digest[:8], "big") >> (64 - _HASH_BITS))

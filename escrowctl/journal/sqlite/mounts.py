@@ -1,6 +1,6 @@
 """Find mounts that may not share file locks: a lock may be invisible through another path, or on another machine.
 
-The type of the file system shows them: proc_pid_mountinfo(5) on Linux, mount(8) on macOS.
+The type of the file system shows such mounts: proc_pid_mountinfo(5) on Linux, mount(8) on macOS.
 """
 
 import os
@@ -31,13 +31,13 @@ def find_unshared_locks(folder: Path) -> str | None:
     if kind is None or not (kind in _UNSHARED_TYPES or "fuse" in kind):
         return None
     return (
-        f"{folder} is on a mount of type {kind}, where locks may fail between paths or machines: use it by one path "
-        "and from one machine"
+        f"{folder} is on a mount of type {kind}, where locks may fail between paths or machines: use this folder "
+        "by one path and from one machine only"
     )
 
 
 def find_type(path: str, mounts: Iterator[Mount]) -> str | None:
-    """Return the type of an absolute path's file system, or None. The longest mount point wins, then the last."""
+    """Return the type of an absolute path's file system, or None. The last of the longest mount points counts."""
     best, kind = -1, None
     for point, found in mounts:
         parent = point.rstrip("/")

@@ -50,10 +50,10 @@ def read_entries(database: sqlite3.Connection, numbers: Collection[int]) -> dict
         some = wanted[start : start + _MAX_PER_QUERY]
         for row in database.execute(_SELECT_ENTRIES % placeholders(some), some):
             found.setdefault(row[0], []).append(row)
-    return {number: _build(number, rows) for number, rows in found.items()}
+    return {number: _build_entry(number, rows) for number, rows in found.items()}
 
 
-def _build(number: int, rows: list[tuple[object, ...]]) -> StoredEntry:
+def _build_entry(number: int, rows: list[tuple[object, ...]]) -> StoredEntry:
     values, (records, counted_on, latest) = rows[0][1 : _WIDTH + 1], rows[0][_WIDTH + 1 : _WIDTH + 4]
     if not (isinstance(records, int) and isinstance(counted_on, str) and isinstance(latest, str)):
         raise TypeError(number)
@@ -110,7 +110,7 @@ class Tail(NamedTuple):
         before = self.links[1].head if len(self.links) > 1 else EMPTY_HEAD
         if self.links and not self.links[0].follows(before):
             return f"record {self.head.sequence} does not match the record before it"
-        return None if self.tables_match else 'its tables "entries" and "records" have different last entries'
+        return None if self.tables_match else 'the tables "entries" and "records" have different last entries'
 
 
 def read_tail(database: sqlite3.Connection) -> Tail:
@@ -134,7 +134,7 @@ def select_entries(database: sqlite3.Connection, selection: Selection, *, before
     if selection.fingerprint is not None:
         condition += _HAS_FINGERPRINT
         stored_text = canonical_json({"likeness": selection.fingerprint})[1:-1]
-        values += [_last_before(database, selection.since or ""), stored_text]
+        values += [_sequence_before(database, selection.since or ""), stored_text]
     if before is not None:
         condition, values = f"{condition} AND number < ?", [*values, before]
     return _read_where(database, f"{condition} ORDER BY number DESC LIMIT ?", *values, selection.limit)
@@ -148,8 +148,8 @@ def _read_where(database: sqlite3.Connection, condition: str, *values: object) -
     return [found[number].entry for number in numbers]
 
 
-def _last_before(database: sqlite3.Connection, since: str) -> int:
-    """Return a sequence number. All records that were written at `since` or later have a higher one."""
+def _sequence_before(database: sqlite3.Connection, since: str) -> int:
+    """Return a sequence number that is lower than that of every record written at `since` or later."""
     last: int
     (last,) = database.execute("SELECT coalesce(max(sequence), 0) FROM records").fetchone()
     between = "SELECT max(at) FROM records WHERE sequence > ? AND sequence <= ?"
@@ -159,7 +159,7 @@ def _last_before(database: sqlite3.Connection, since: str) -> int:
 
 
 def read_batch(database: sqlite3.Connection, batch: str, *, after: int, limit: int) -> list[Entry]:
-    """Return up to `limit` entries of a batch, in order, with lines above `after`, but no imported ones."""
+    """Return up to `limit` entries of a batch, in order, with lines above `after`, without imported entries."""
     condition = "batch = ? AND line > ? AND origin IS NULL ORDER BY line LIMIT ?"
     return _read_where(database, condition, batch, after, limit)
 
@@ -170,7 +170,7 @@ def find_created(database: sqlite3.Connection, result_ids: Collection[str]) -> l
 
 
 def add_up(database: sqlite3.Connection, batch: str) -> list[BatchSum]:
-    """Return the counts and exact sums of a batch's entries; see `storage.BatchSum`. No complete entry is read."""
+    """Return the counts and exact sums of a batch's entries; see `storage.BatchSum`. Does not build the entries."""
     amounts: defaultdict[tuple[State, str | None, int | None, bool, bool, bool], list[tuple[int, Decimal]]]
     amounts = defaultdict(list)
     for state, currency, http_status, *flags, amount, rows in database.execute(_SELECT_SUMS, (batch,)):

@@ -1,7 +1,7 @@
 """The journal file's tables.
 
 `records` is append-only and hash-chained. The other tables are derived from it in the same transaction
-and can be rebuilt; `journal verify` compares them. `entries` has the fields that are queried, `keys`
+and can be rebuilt; `journal verify` compares them with `records`. `entries` has the fields that are queried, `keys`
 the duplicate keys of entries, `totals` the sums for caps. Only `plans` is not derived: it has the rows of
 batches that are not sent yet.
 """
@@ -15,7 +15,7 @@ from escrowctl.journal.fields import FIELDS
 from escrowctl.sqlite import run_script
 
 VERSION = 15
-"""The file's format. Raise it when the tables or the data of `journal.fold` change: others are refused."""
+"""The file's format. Raise it when the tables or the data of `journal.fold` change. Other formats are refused."""
 
 _RECORDS_TABLE = """
 CREATE TABLE records (
@@ -70,7 +70,7 @@ def create_tables(database: sqlite3.Connection) -> None:
 
 
 def layout_of(database: sqlite3.Connection) -> str:
-    """Return a digest of the tables and their first page numbers. A wrong number makes a table look empty."""
+    """Return a digest of the tables and their first page numbers. A wrong page number makes a table look empty."""
     rows = database.execute("SELECT name, rootpage, sql FROM sqlite_master ORDER BY rowid").fetchall()
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
@@ -78,4 +78,4 @@ def layout_of(database: sqlite3.Connection) -> str:
 def find_flaw(database: sqlite3.Connection) -> str | None:
     """Return the problem if the tables are not as they were created. None: no problem."""
     (created,) = database.execute("SELECT layout FROM journal").fetchone()
-    return None if created == layout_of(database) else "its list of tables was changed"
+    return None if created == layout_of(database) else "the list of tables was changed"

@@ -31,7 +31,7 @@ from escrowctl.journal.sqlite.reading import (
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
 from escrowctl.journal.storage import BatchSum
 
-_BATCHES = """
+_SELECT_BATCHES = """
 SELECT batch, 0, max(content) FROM (
   SELECT batch, content FROM plans WHERE row = 0
   UNION ALL SELECT DISTINCT batch, '' FROM entries WHERE batch IS NOT NULL AND origin IS NULL
@@ -54,7 +54,7 @@ class SqliteStorage:
 
     @classmethod
     def open(cls, path: Path, *, reading: bool = False) -> "SqliteStorage":
-        """Open the file. Creates it if it is missing.
+        """Open the journal's file. If the file is missing, it is created.
 
         `reading`: a missing file looks like an empty journal, and the file may be read-only.
         """
@@ -66,7 +66,7 @@ class SqliteStorage:
             if not reading:
                 if why := schema.find_flaw(storage._db):
                     raise damaged(path, why)
-                storage._create_head()
+                storage._create_head_file()
         return storage
 
     @property
@@ -100,7 +100,7 @@ class SqliteStorage:
         try:
             with translating_errors(self.path):
                 if sqlite.read_version(self._db) != schema.VERSION:
-                    raise unusable(self.path, "its format has changed since it was opened", reason="")
+                    raise unusable(self.path, "the format of the file has changed since it was opened", reason="")
                 transaction = SqliteTransaction(self.path, self._db, self.find_lost, self._last_transaction)
             self._last_transaction, self._open_transaction = None, transaction
             yield transaction
@@ -154,7 +154,7 @@ class SqliteStorage:
     @translate_errors
     def list_batches(self) -> list[PlanRow]:
         """See `storage.Storage`."""
-        return [PlanRow(*row) for row in self._db.execute(_BATCHES).fetchall()]
+        return [PlanRow(*row) for row in self._db.execute(_SELECT_BATCHES).fetchall()]
 
     @translate_errors
     def read_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
@@ -232,7 +232,7 @@ class SqliteStorage:
 
     @property
     def _flushed_database(self) -> sqlite3.Connection:
-        """The connection, after an open transaction has written its records to it: reads then see them."""
+        """The connection for reads. An open transaction first writes its records, so that the reads see them."""
         if self._open_transaction is not None:
             self._open_transaction.flush()
         return self._db
@@ -263,8 +263,8 @@ class SqliteStorage:
             problem = f"it was written by an older escrowctl (format {version}): {fix}"
             raise unusable(self.path, problem, reason=Reason.OLDER_FORMAT)
 
-    def _create_head(self) -> None:
-        """Create the head file if the journal has no records. If it has some, a missing head file is an error."""
+    def _create_head_file(self) -> None:
+        """Create the head file of a journal without records. With records, a missing head file is an error."""
         if not os.path.lexists(self._head_file.path):
             # In a transaction, so that no record is written in between.
             with self.transaction() as transaction:

@@ -1,4 +1,4 @@
-"""Replace a journal that is refused, lost, or of an earlier format by a new journal made from an export.
+"""Make a new journal from an export. It replaces a journal that is unusable, lost or of an earlier format.
 
 The new journal is complete before the old one is closed and replaced.
 
@@ -35,10 +35,10 @@ _TEMPORARY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_F
 
 
 class _OldJournal(NamedTuple):
-    """The journal that is to be replaced. `ids` are the journal ids in its files; it should have only one.
+    """The journal that is to be replaced. `ids` are the journal ids in its files, normally one.
 
-    `records` is its number of records if it is the journal of the export, else 0. `is_valid`: it exists, can be
-    opened, and `verify` finds no problem.
+    `records` is the number of its records, or 0 if it is not the journal of the export. `is_valid`: it exists, can
+    be opened, and `verify` finds no problem.
     """
 
     ids: frozenset[str]
@@ -47,7 +47,7 @@ class _OldJournal(NamedTuple):
 
 
 class Successor(NamedTuple):
-    """The new journal. `was_closed`: the old one has a closing record. `old_file`: the old file's new path, or None."""
+    """The new journal. `was_closed`: the old journal was closed. `old_file`: the copy of its file, or None."""
 
     journal_id: str
     was_closed: bool
@@ -61,22 +61,22 @@ def replace_from_export(
 
     Return the new journal, and the number of the old journal's records that the export lacks (None: not known).
     `confirm` is called with that number before anything is changed. Raises EscrowctlError `ErrorCode.CONFLICT` if
-    the export comes from another journal, or if the journal at the path is valid and has more records.
+    the export comes from a different journal, or if the old journal is valid and has more records than the export.
     """
-    old_journal = _inspect(path, archive.journal_id)
+    old_journal = _inspect_old_journal(path, archive.journal_id)
     if old_journal.ids and archive.journal_id not in old_journal.ids:
-        found_ids = " and ".join(sorted(old_journal.ids))
+        found_ids, folder = " and ".join(sorted(old_journal.ids)), path.parent
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"the export comes from journal {archive.journal_id}, but {path.parent} has journal {found_ids}.",
+            f"the export comes from journal {archive.journal_id}, but {folder} has journal {found_ids}.",
             reason=Reason.EXPORT_OF_ANOTHER,
         )
     missing = max(old_journal.records - archive.record_count, 0) if old_journal.ids else None
     if old_journal.is_valid and missing:
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"this journal is valid and has {old_journal.records} records, but the export has "
-            f"{archive.record_count}: export it again.",
+            f"this journal is valid and has {old_journal.records} records, but the export has only "
+            f"{archive.record_count}: export the journal again.",
         )
     confirm(missing)
 
@@ -88,10 +88,11 @@ def replace_from_export(
     return _replace_journal(path, fill, old_journal, at=at), missing
 
 
-def _inspect(path: Path, journal_id: str) -> _OldJournal:
+def _inspect_old_journal(path: Path, journal_id: str) -> _OldJournal:
     """Return the journal at a path, damaged or not. `journal_id` is the journal of the export.
 
-    Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if a file is not regular, or cannot be read now.
+    Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if a file is not regular, or cannot be read for a reason
+    other than damage.
     """
     check_files(path, reading=True)
     ids, counts, is_valid = set[str](), [0], False
@@ -113,12 +114,12 @@ def _replace_journal(path: Path, fill: Callable[[SqliteStorage], None], old: _Ol
     """Make a new journal that `fill` fills, close the journal at the path, and put the new one in its place.
 
     Raises EscrowctlError `ErrorCode.BUSY` if another process makes a journal here, or has written to the old one
-    since it was read. The old journal is not changed before it is closed.
+    since `old` was read. The old journal is unchanged until a closing record is appended.
     """
-    make_private_folder(path.parent)
+    make_private_folder(folder := path.parent)
     with contextlib.closing(LockFile(path.with_suffix(".lock"))) as locks:
         if not locks.hold("journal init"):
-            raise not_sent(ErrorCode.BUSY, f"another process is making a journal in {path.parent}.")
+            raise not_sent(ErrorCode.BUSY, f"another process is making a journal in {folder}.")
         return _replace(path, fill, old, at=at)
 
 
@@ -128,7 +129,7 @@ def _replace(path: Path, fill: Callable[[SqliteStorage], None], old_journal: _Ol
     with contextlib.closing(SqliteStorage.open(draft / path.name)) as storage:
         fill(storage)
         journal_id, head = storage.journal_id, head_of(storage)
-    was_closed = path.exists() and _close(path, journal_id, old_journal, at=at)
+    was_closed = path.exists() and _close_old_journal(path, journal_id, old_journal, at=at)
     saved = HeadFile(path.with_suffix(".head"))
     if not os.path.lexists(saved.path):
         # From now on no other process creates a journal here.
@@ -142,23 +143,23 @@ def _replace(path: Path, fill: Callable[[SqliteStorage], None], old_journal: _Ol
     return Successor(journal_id, was_closed, old)
 
 
-def _close(path: Path, successor: str, old_journal: _OldJournal, *, at: str) -> bool:
+def _close_old_journal(path: Path, successor_id: str, old_journal: _OldJournal, *, at: str) -> bool:
     """Close a journal with a record that names its successor. Return False if damage makes that impossible."""
     try:
         with contextlib.closing(SqliteStorage.open(path)) as storage, storage.transaction() as transaction:
             if old_journal.is_valid and storage.count_records() != old_journal.records:
-                raise not_sent(ErrorCode.BUSY, "another process has written to the journal: export it again.")
-            transaction.append_note(Kind.CLOSING, {"successor": successor}, at=at)
+                raise not_sent(ErrorCode.BUSY, "another process has written to this journal: export it again.")
+            transaction.append_note(Kind.CLOSING, {"successor": successor_id}, at=at)
     except EscrowctlError as error:
-        _require_damage(error)
+        _raise_unless_damage(error)
         return False
     return True
 
 
 def _save_old_file(path: Path, draft: Path) -> Path:
-    """Copy the old file to a new name, and return its path.
+    """Copy the old journal's file to a new name, and return the path of the copy.
 
-    Move the rollback journal of a killed commit too: SQLite must not apply it to the new file.
+    The rollback journal of a killed commit is moved too: SQLite must not apply it to the new journal's file.
     """
     with (copied := draft / "old").open("xb") as target, path.open("rb") as source:
         shutil.copyfileobj(source, target)
@@ -178,10 +179,10 @@ def _ignore_damage() -> Iterator[None]:
     try:
         yield
     except EscrowctlError as error:
-        _require_damage(error)
+        _raise_unless_damage(error)
 
 
-def _require_damage(error: EscrowctlError) -> None:
+def _raise_unless_damage(error: EscrowctlError) -> None:
     """Raise an error again if it does not come from damage but, for example, from a lock or a full disk."""
     # The low byte is the primary result code (sqlite.org/rescode.html).
     reason = getattr(error.__cause__, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF

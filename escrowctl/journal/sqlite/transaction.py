@@ -22,7 +22,7 @@ _STORE_ENTRY = (
     f"INSERT INTO entries VALUES (?, {', '.join('?' * len(_COLUMNS))}) ON CONFLICT (number) DO UPDATE SET "
     f"{', '.join(f'{name} = excluded.{name}' for name in _COLUMNS)}"
 )
-_MATCHES_KEY = " AND ".join(f"{name} = ?" for name in TotalKey._fields)
+_TOTAL_KEY_CONDITION = " AND ".join(f"{name} = ?" for name in TotalKey._fields)
 _MAX_CACHED = 2000
 
 
@@ -154,7 +154,7 @@ class SqliteTransaction:
         self._db.executemany("DELETE FROM keys WHERE key = ? AND entry = ?", self._removed_keys)
         self._db.executemany("INSERT INTO keys VALUES (?, ?)", self._added_keys)
         for key, change in self._total_changes.items():
-            amount = sum_exactly((*self._read_totals(_MATCHES_KEY, key).values(), change))
+            amount = sum_exactly((*self._read_totals(_TOTAL_KEY_CONDITION, key).values(), change))
             self._db.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?, ?, ?)", (*key, str(amount)))
         for pending in (self._links, self._changed, self._removed_keys, self._added_keys, self._total_changes):
             pending.clear()

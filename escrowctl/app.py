@@ -248,10 +248,10 @@ def run(argv: Sequence[str], session: Session) -> int:
 
 
 def _make_unknown_command_error(group: list[str], words: list[str]) -> EscrowctlError:
-    from escrowctl.suggestions import suggest_line  # noqa: PLC0415 - for mistakes only
+    from escrowctl.suggestions import suggest_command  # noqa: PLC0415 - for mistakes only
 
     tree: dict[str, tuple[str, ...]] = {noun: tuple(verbs) for noun, (_, verbs) in NOUNS.items()}
-    meant = suggest_line([*group, *words], tree | dict.fromkeys(_COMMANDS_WITHOUT_NOUN, ()))
+    meant = suggest_command([*group, *words], tree | dict.fromkeys(_COMMANDS_WITHOUT_NOUN, ()))
     # `auth login` is suggested without the -p and --sandbox of the mistyped line.
     hint = (
         command(meant, "did you mean", bare=meant.startswith("auth "))

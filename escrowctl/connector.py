@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from escrowctl.config.service import Service, make_sandbox_service
-from escrowctl.config.settings import ServiceOptions, refuse_other_service
+from escrowctl.config.settings import ServiceOptions, refuse_sandbox_conflicts
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime
@@ -51,7 +51,7 @@ class Connector:
         Raises EscrowctlError: `BAD_VALUE` if `service_options` select a real service; `STATE_UNUSABLE` or `BUSY` if
         the sandbox's store cannot be opened.
         """
-        refuse_other_service(service_options)
+        refuse_sandbox_conflicts(service_options)
         sandbox = self._find_or_open_sandbox()
         served_at = self._served.base_url if self._served else None
         return make_sandbox_service(
@@ -67,15 +67,15 @@ class Connector:
 
     def make_opener(self, service: Service, draw_wait: "DrawWait | None" = None) -> "Callable[[], Connection]":
         """Return a function that opens a connection for one thread. Several threads may not share `draw_wait`."""
-        from escrowctl.client.connection import connect, connect_in_process, make_service_context
+        from escrowctl.client.connection import connect, connect_in_process, make_service_tls_context
 
         if service.sandbox:
             self._find_or_open_sandbox()
             if self._sandbox is not None:
                 return partial(connect_in_process, self._sandbox.app, service.key, observe=self._observe_exchange)
-        context = make_service_context(service)
+        context = make_service_tls_context(service)
         monotonic, observe = self._runtime.monotonic, self._observe_exchange
-        return partial(connect, service, context, monotonic=monotonic, observe=observe, draw=draw_wait)
+        return partial(connect, service, context, monotonic=monotonic, observe=observe, draw_wait=draw_wait)
 
     @contextmanager
     def open_reader(self, service: Service) -> "Iterator[Reader]":

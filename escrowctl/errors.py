@@ -258,7 +258,7 @@ class Stopped(BaseException):
     def __init__(self, code: ErrorCode, progress: str = "", effect: Effect | None = None) -> None:
         super().__init__(code.value)
         self.code = code
-        self.standing = progress
+        self.progress = progress
         self.effect = effect
 
 

@@ -155,13 +155,13 @@ def replace_durably(path: Path, text: str, *, private: bool = False) -> None:
         draft.replace(path)
         sync_folder(path.parent)
     except OSError as error:
-        raise unwritable_file(path, error) from error
+        raise make_unwritable_error(path, error) from error
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
 
 
-def unwritable_file(path: Path, error: OSError) -> EscrowctlError:
+def make_unwritable_error(path: Path, error: OSError) -> EscrowctlError:
     """Return a `STATE_UNUSABLE` error for a file that cannot be written."""
     return not_sent(
         ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}. No file was changed."

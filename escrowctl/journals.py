@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from escrowctl.config.folders import Folders
 from escrowctl.config.service import Service
-from escrowctl.config.settings import Resolver
+from escrowctl.config.settings import ServiceResolver
 from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Journals:
     """Opens the journal of this run: the sandbox's if `sandbox`, else this user's journal on this machine."""
 
-    def __init__(self, runtime: Runtime, folders: Folders, resolver: Resolver, *, sandbox: bool) -> None:
+    def __init__(self, runtime: Runtime, folders: Folders, resolver: ServiceResolver, *, sandbox: bool) -> None:
         self._runtime = runtime
         self._folders = folders
         self._resolver = resolver
@@ -37,15 +37,15 @@ class Journals:
         """The folder with the sandbox's store and the sandbox's journal."""
         return self._folders.state / "sandbox"
 
-    def open(self, *, reading: bool, check_pins: bool = True) -> "Journal":
+    def open(self, *, reading: bool, check_required_ids: bool = True) -> "Journal":
         """Open the journal; the caller closes it. Raises EscrowctlError `JOURNAL_UNUSABLE`.
 
-        `reading`: nothing is created, and the disk may be read-only. `check_pins`: the journal must have the id
+        `reading`: nothing is created, and the disk may be read-only. `check_required_ids`: the journal must have the id
         that settings require.
         """
         from escrowctl.journal.opening import open_journal
 
-        pins = self._required_ids if check_pins else ()
+        pins = self._required_ids if check_required_ids else ()
         return open_journal(self.folder, now=self._runtime.now, read_only=reading, pins=pins)
 
     def guard_live_writes(self, service: Service, console: Console) -> None:
@@ -56,9 +56,9 @@ class Journals:
         if not service.live:
             return
         self.require_history(service)
-        from escrowctl.journal.sqlite.mounts import find_unshared_locks
+        from escrowctl.journal.sqlite.mounts import warn_of_unshared_locks
 
-        if (reason := find_unshared_locks(self._folders.state)) is not None:
+        if (reason := warn_of_unshared_locks(self._folders.state)) is not None:
             console.warn("unshared_locks", f"the journal's folder {reason}")
 
     def require_history(self, service: Service) -> None:
@@ -76,4 +76,4 @@ class Journals:
     @cached_property
     def _required_ids(self) -> tuple[tuple[str, str], ...]:
         """The journal ids that settings require, each with the setting's source. The sandbox requires none."""
-        return () if self._sandbox else self._resolver.find_required_journals()
+        return () if self._sandbox else self._resolver.find_required_journal_ids()

@@ -88,7 +88,7 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
     except Stopped as stopped:
         # Without an opened journal there was no write: the sentence would only confuse.
         usual = "No write of this command has an unknown outcome." if session.may_have_written else ""
-        message = f"stopped. {stopped.standing or usual}".rstrip()
+        message = f"stopped. {stopped.progress or usual}".rstrip()
         return _report_error(session, EscrowctlError(stopped.code, message, effect=stopped.effect))
     except OutputClosedError:
         # The command did its work. A reader of stdout, such as head, may close it early.
@@ -103,7 +103,7 @@ def _refuse_misplaced_keys(session: "Session") -> None:
     environ = session.runtime.environ
     if environ.get("ESCROWCTL_API_KEY") or environ.get("ESCROWCTL_API_KEY_FILE"):
         session.keys.learn_environment()
-        session.keys.refuse_misplaced()
+        session.keys.refuse_misplaced_keys()
 
 
 def _deliver_events(session: "Session") -> None:

@@ -16,7 +16,7 @@ _TROFF_ESCAPES = {"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(
 _HEADING = re.compile(r"[A-Z][A-Z ,]+")
 
 
-def render(nodes: list[Node]) -> str:
+def render_man_page(nodes: list[Node]) -> str:
     """Return the manual page. `nodes` is the command tree, root first. Every command has the root's options."""
     root, *others = nodes
     lines = [

@@ -73,7 +73,7 @@ class Prompt:
         stdin, answer = self._runtime.stdin, ""
         try:
             with self._signals.let_through(), nullcontext() if echo else without_echo(stdin):
-                self._console.ask(lines)
+                self._console.write_question(lines)
                 answer = stdin.readline(_MAX_ANSWER_CHARS)
         finally:
             if not (echo and answer.endswith("\n")):

@@ -12,7 +12,7 @@ from escrowctl.files import read_regular, replace_quickly
 _MAX_READY_FILE_BYTES = 4096
 
 
-def refuse_other_file(path: Path, *, keys: frozenset[str]) -> None:
+def refuse_unrelated_file(path: Path, *, keys: frozenset[str]) -> None:
     """Raise `ErrorCode.BAD_VALUE` if `path` exists, unless its content is a JSON object with these `keys`."""
     if not os.path.lexists(path):
         return

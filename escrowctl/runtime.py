@@ -61,7 +61,7 @@ class Runtime:
         self.monotonic = monotonic
         self.sleep = sleep
         self.new_uuid = new_uuid
-        self.chance = random_fraction
+        self.random_fraction = random_fraction
         self._program_words = program_words
 
     @cached_property

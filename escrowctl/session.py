@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from escrowctl.config.folders import Folders
     from escrowctl.config.keys import KnownKeys
     from escrowctl.config.service import Service
-    from escrowctl.config.settings import Resolver, ServiceOptions
+    from escrowctl.config.settings import ServiceOptions, ServiceResolver
     from escrowctl.connector import Connector
     from escrowctl.contract.json import JsonValue
     from escrowctl.journal.journal import Journal
@@ -146,7 +146,7 @@ class Session:
         return Folders(self.runtime.environ)
 
     @cached_property
-    def line_values(self) -> "ServiceOptions":
+    def service_options(self) -> "ServiceOptions":
         """The values of the shared options that select the service."""
         from escrowctl.config.settings import ServiceOptions
 
@@ -154,11 +154,11 @@ class Session:
         return ServiceOptions(options.profile, options.base_url, options.config, options.timeout)
 
     @cached_property
-    def resolver(self) -> "Resolver":
+    def resolver(self) -> "ServiceResolver":
         """Finds settings and their sources. Not for the sandbox, whose settings are fixed."""
-        from escrowctl.config.settings import Resolver
+        from escrowctl.config.settings import ServiceResolver
 
-        return Resolver(self.line_values, self.runtime.environ, self.folders)
+        return ServiceResolver(self.service_options, self.runtime.environ, self.folders)
 
     @cached_property
     def connector(self) -> "Connector":
@@ -175,8 +175,8 @@ class Session:
         Raises `NOT_CONFIGURED`, `KEY_MISSING`; `BAD_VALUE`, `BAD_CONFIG` for bad or conflicting values.
         """
         if self.options.sandbox:
-            service = self.connector.find_sandbox(self.line_values)
-            self.console.note("sandbox", "built in, no real money", word="sandbox")
+            service = self.connector.find_sandbox(self.service_options)
+            self.console.note("sandbox", "built in, no real money", label="sandbox")
             return service
         from escrowctl.invocation import advise_configuring
 
@@ -186,11 +186,11 @@ class Session:
             if error.code is ErrorCode.NOT_CONFIGURED:
                 error.hints = advise_configuring(self.runtime, self.words, self.command)
             raise
-        self.keys.remember(service.key)
+        self.keys.protect(service.key)
         service.refuse_key_in_names()
         self.remember_profiles()
         if service.live:
-            self.console.note("live", f"{service.name}, {service.origin}", word="live", important=True)
+            self.console.note("live", f"{service.name}, {service.origin}", label="live", important=True)
         return service
 
     @cached_property

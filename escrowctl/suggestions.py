@@ -36,7 +36,7 @@ CommandTree = Mapping[str, Sequence[str]]
 """Maps each noun to its verbs. A command without a noun is a key without verbs."""
 
 
-def suggest_line(words: Sequence[str], tree: CommandTree) -> str | None:
+def suggest_command(words: Sequence[str], tree: CommandTree) -> str | None:
     """Return the command that was probably meant, with the arguments before the first option; else None."""
     words = [*takewhile(lambda word: not word.startswith("-"), words)]
     first, second, *_ = *words, ""

@@ -14,7 +14,7 @@ from escrowctl.contract.money import sum_exactly
 from escrowctl.contract.redaction import holds_key
 from escrowctl.errors import ErrorCode, bad_value, not_sent
 
-MOST_FLAWS = 1000
+MAX_SHOWN_FLAWS = 1000
 """The most flaws that are shown of one file."""
 _SEARCHED_AT_ONCE = 64 * 1024
 _HASH_BYTES = 8
@@ -48,7 +48,7 @@ class CheckedFile:
     """The valid rows of a file, in a temporary file, and the flaws of the invalid rows. Call `close` at the end.
 
     `sums` maps currency to `Sum`. `has_keys`: every stored row has a key (its reference or id). `flaws` has about
-    the first `MOST_FLAWS` flaws. `rows` counts stored rows, `flawed_rows` rows with flaws, `rows_read` all rows.
+    the first `MAX_SHOWN_FLAWS` flaws. `rows` counts stored rows, `flawed_rows` rows with flaws, `rows_read` all rows.
     """
 
     def __init__(self, kind: RowKind, service: Service) -> None:
@@ -137,7 +137,7 @@ class CheckedFile:
 
     def _add_flaws(self, line: int, *flaws: str) -> None:
         self.flawed_rows += 1
-        if len(self.flaws) < MOST_FLAWS:
+        if len(self.flaws) < MAX_SHOWN_FLAWS:
             self.flaws += [Flaw(line, why) for why in flaws]
 
 

@@ -2,7 +2,7 @@
 
 from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import outcome_of
-from escrowctl.client.http import THROTTLED
+from escrowctl.client.http import THROTTLED_STATUSES
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.model import KEY_REFUSED_STATUSES, Entry
 
@@ -45,11 +45,11 @@ class HaltRules:
             self.halt(f"the service refused the API key: {settlement.detail}")
         elif not self.canary_passed:
             self.halt(f"the first row of this run (line {line}) is {outcome.label}: {settlement.detail}")
-        elif self._pace.is_hopeless:
-            asked = self._pace.asked_too_much
+        elif self._pace.must_give_up:
+            asked = self._pace.too_long_wait
             wish = f"asks to wait {asked:.0f} s" if asked is not None else "refuses every row for now"
             self.halt(f"the service {wish}: {settlement.detail}")
-        elif settlement.http_status not in THROTTLED:
+        elif settlement.http_status not in THROTTLED_STATUSES:
             self._count_failure((outcome, settlement.http_status), settlement.detail)
 
     def check_unsent(self, line: int, error: EscrowctlError) -> None:

@@ -4,7 +4,7 @@ import heapq
 from collections import Counter
 
 from escrowctl.batch.plan import Batch, RowToSend, outcome_of
-from escrowctl.batch.rows import request_row
+from escrowctl.batch.rows import make_request
 from escrowctl.config.service import Service
 from escrowctl.contract.money import Money
 from escrowctl.contract.record import KnownFields
@@ -138,7 +138,7 @@ class RowMaker:
             request = restore_request(to_send.repeated)
             assert request is not None, "a batch stores no secrets"
             return PendingRow(to_send, request, to_send.repeated.intent.money)
-        return PendingRow(to_send, request_row(self._batch.kind, to_send.row, self._service), to_send.row.money)
+        return PendingRow(to_send, make_request(self._batch.kind, to_send.row, self._service), to_send.row.money)
 
     def make_attempt(self, row: PendingRow) -> AttemptRequest:
         """Return the attempt of a row to record before sending. If the record was read, make the request anew."""
@@ -148,7 +148,7 @@ class RowMaker:
             intent = row.entry.intent._replace(account=self._account, run_key=run_key)
             return AttemptRequest(intent, request_id, caps, again=row.entry)
         if row.before is not None:
-            row.request = request_row(self._batch.kind, row.content, self._service, found=row.before)
+            row.request = make_request(self._batch.kind, row.content, self._service, found=row.before)
         key = self._runtime.new_uuid()
         intent = make_intent(self._service, row.request, key, operator=self._operator)._replace(
             account=self._account, batch=self._batch.name, line=row.line, columns=row.content.columns, run_key=run_key

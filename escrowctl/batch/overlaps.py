@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from escrowctl.batch.check import CheckedFile
 from escrowctl.batch.plan import Batch, list_batches, list_unsent
-from escrowctl.batch.rows import RowContent, RowKind, request_row
+from escrowctl.batch.rows import RowContent, RowKind, make_request
 from escrowctl.config.service import Service
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import OPEN_STATES, Entry, Intent
@@ -41,7 +41,7 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_
         intents = [(line, _replace_key(template, key)) for line, _, key in page]
         # A row without a reference may repeat an unknown create that has none either.
         intents += [(line, _make_row_intent(checked.kind, row, service)) for line, row, _ in page if row.key is None]
-        overlaps = journal.find_overlaps([intent for _, intent in intents])
+        overlaps = journal.find_possible_repeats([intent for _, intent in intents])
         for (line, intent), entries in zip(intents, overlaps, strict=True):
             for entry in entries:
                 _choose_list(found, intent, entry, run_key).append((line, entry))
@@ -77,7 +77,7 @@ def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> l
 
 
 def _make_row_intent(kind: RowKind, row: RowContent, service: Service) -> Intent:
-    return make_intent(service, request_row(kind, row, service), "", operator="")
+    return make_intent(service, make_request(kind, row, service), "", operator="")
 
 
 def _replace_key(template: Intent, key: str) -> Intent:

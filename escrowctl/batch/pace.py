@@ -7,8 +7,8 @@ faster, as in TCP (RFC 9438 section 4.1). Each further 429 lowers the rate, at m
 
 from collections import deque
 
-from escrowctl.client.http import THROTTLED
-from escrowctl.client.retry import LONGEST_ASKED_WAIT
+from escrowctl.client.http import THROTTLED_STATUSES
+from escrowctl.client.retry import MAX_RETRY_AFTER_SECONDS
 
 MAX_SLOWDOWNS_IN_A_ROW = 6
 """After so many slow-downs in a row, with no row accepted in between, no more rows are tried."""
@@ -37,13 +37,13 @@ class Pace:
         self._doubling = _STEADY_DOUBLING
         self._accepted_at: deque[float] = deque()
         self._slowdowns_in_a_row = 0
-        self.asked_too_much: float | None = None
+        self.too_long_wait: float | None = None
         """The wait in seconds that the service asked for, if it is longer than escrowctl waits; else None."""
 
     @property
-    def is_hopeless(self) -> bool:
+    def must_give_up(self) -> bool:
         """Whether the service asked for too long a wait, or throttled the run too often in a row."""
-        return self.asked_too_much is not None or self._slowdowns_in_a_row >= MAX_SLOWDOWNS_IN_A_ROW
+        return self.too_long_wait is not None or self._slowdowns_in_a_row >= MAX_SLOWDOWNS_IN_A_ROW
 
     def is_paused(self, now: float) -> bool:
         """Whether rows must wait now, because the service throttled a row."""
@@ -84,8 +84,8 @@ class Pace:
         """Adjust the rate to the status of a reply. `sent` is when the row of the reply was sent."""
         if status is None:
             return
-        if status in THROTTLED or (requested_wait is not None and status >= _FIRST_SERVER_ERROR):
-            self.note_refused(now, sent=sent, requested_wait=requested_wait)
+        if status in THROTTLED_STATUSES or (requested_wait is not None and status >= _FIRST_SERVER_ERROR):
+            self.note_throttled(now, sent_at=sent, requested_wait=requested_wait)
         else:
             self.note_accepted(now)
 
@@ -96,11 +96,11 @@ class Pace:
         while self._accepted_at[0] < now - _MEASURED_SECONDS:
             self._accepted_at.popleft()
 
-    def note_refused(self, now: float, *, sent: float, requested_wait: float | None) -> None:
-        """Slow down, because a row was throttled. `sent` is when it was sent; `requested_wait` is in seconds."""
-        if requested_wait is not None and requested_wait > LONGEST_ASKED_WAIT:
-            self.asked_too_much = requested_wait
-        is_new = self._slowed_at is None or sent > self._slowed_at
+    def note_throttled(self, now: float, *, sent_at: float, requested_wait: float | None) -> None:
+        """Slow down, because a row was throttled. `sent_at` is when it was sent; `requested_wait` is in seconds."""
+        if requested_wait is not None and requested_wait > MAX_RETRY_AFTER_SECONDS:
+            self.too_long_wait = requested_wait
+        is_new = self._slowed_at is None or sent_at > self._slowed_at
         if is_new:
             accepted = float(sum(at >= now - _MEASURED_SECONDS for at in self._accepted_at))
             known = self.rate(now)
@@ -118,6 +118,6 @@ class Pace:
             else requested_wait
         )
         if is_new or requested_wait is not None:
-            self._paused_until = max(self._paused_until, now + min(pause, LONGEST_ASKED_WAIT))
+            self._paused_until = max(self._paused_until, now + min(pause, MAX_RETRY_AFTER_SECONDS))
             # Rows that could not be sent during the wait are not sent in a burst afterwards.
             self._due = max(self._due, self._paused_until)

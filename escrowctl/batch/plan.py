@@ -56,7 +56,7 @@ class Batch(NamedTuple):
         return KINDS[self.verb]
 
     @property
-    def lock(self) -> str:
+    def run_lock_name(self) -> str:
         """The name of the lock for a run. Batches with equal rows and run keys share it, so only one can start."""
         return lock_name(self.digest, self.run_key)
 
@@ -177,10 +177,10 @@ def store_plan(journal: Journal, batch: Batch, rows: Iterable[tuple[int, RowCont
         for line, row in rows:
             yield _make_plan_row(name, line, row.encode())
 
-    return batch._replace(name=journal.plan(make_rows))
+    return batch._replace(name=journal.store_new_batch(make_rows))
 
 
-def drop(journal: Journal, batch: Batch) -> None:
+def drop_unsent_rows(journal: Journal, batch: Batch) -> None:
     """Give up the unsent rows of a batch. The batch cannot be resumed any more."""
     journal.store_plan_rows([_encode_batch(batch._replace(dropped=True))])
 
@@ -210,7 +210,7 @@ def sum_up(journal: Journal, batch: Batch) -> Summary:
     sums: dict[tuple[Outcome, str], Sum] = {}
     unsent = dict(batch.sums)
     remarks = unread = 0
-    for found in journal.storage.add_up(batch.name):
+    for found in journal.storage.sum_batch(batch.name):
         currency = found.currency or ""
         outcome = _find_outcome(found.state, found.http_status, may_repeat=found.may_repeat)
         sums[outcome, currency] = sums.get((outcome, currency), Sum()).plus(found.rows, found.amount)
@@ -240,7 +240,7 @@ def sum_unsent(journal: Journal, batch: Batch, service: Service) -> tuple[dict[s
     for to_send in list_unsent(journal, batch, service):
         if to_send.repeated is None:
             planned += 1
-        elif service.is_at(to_send.repeated.intent.url):
+        elif service.covers_url(to_send.repeated.intent.url):
             unknown += to_send.repeated.state is State.UNKNOWN
         else:
             raise not_sent(
@@ -249,7 +249,7 @@ def sum_unsent(journal: Journal, batch: Batch, service: Service) -> tuple[dict[s
                 f"chosen service is {service.origin}: use the base URL that the line was sent to.",
             )
         add_row(sums, to_send.row)
-    missing = batch.rows - planned - sum(found.rows for found in journal.storage.add_up(batch.name))
+    missing = batch.rows - planned - sum(found.rows for found in journal.storage.sum_batch(batch.name))
     if missing:
         rows = count_rows(abs(missing))
         raise _damaged_plan(f"{batch.name} lacks {rows}" if missing > 0 else f"{batch.name} has {rows} too many")

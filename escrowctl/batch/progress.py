@@ -54,7 +54,7 @@ class Progress:
         at_once = min(self._size, self._rows - 1)
         follows = f". Continuing, {at_once} at a time" if at_once and goes_on else ""
         is_important = settlement.remark is not None
-        self._console.note("canary", f"line {line}: {outcome_text}{follows}", word="canary", important=is_important)
+        self._console.note("canary", f"line {line}: {outcome_text}{follows}", label="canary", important=is_important)
 
     def show_progress(self, counts: Counter[Outcome]) -> None:
         """Redraw the bar, or write a line, if the interval has passed. `counts`: the ended rows by outcome."""
@@ -77,7 +77,7 @@ class Progress:
         """Report after the first signal that `sending` rows still finish, and what a second signal does."""
         rows = count_rows(sending)
         text = f"finishing {rows} in flight; press Ctrl-C again to stop now and leave the outcomes unknown"
-        self._console.note("stopping", text, word="stopping", important=True)
+        self._console.note("stopping", text, label="stopping", important=True)
 
     def note_unsent(self, line: int, error: EscrowctlError, outcome: Outcome) -> None:
         """Report why a row is not sent, and add the reason to `reasons`."""

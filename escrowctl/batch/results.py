@@ -24,7 +24,7 @@ _PAGE = 500
 _RESULT_FIELDS = ("batch", "line", "outcome", "id", "entry", "http_status", "detail")
 
 
-def may_replace(path: Path, batch_name: str) -> bool:
+def may_replace_results(path: Path, batch_name: str) -> bool:
     """Whether a batch's results may be written to `path`: no file exists, or it has results of the same batch."""
     return not os.path.lexists(path) or _read_batch_name(path) == batch_name
 

@@ -9,13 +9,13 @@ from escrowctl.batch.table import Row, cell_text
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import fold_id, fold_reference, parse_id
 from escrowctl.contract.json import Document, JsonValue, Number, encode, normalise, read_reply
-from escrowctl.contract.money import Money, check_minor_digits, parse_amount, parse_currency
+from escrowctl.contract.money import Money, make_money, parse_amount, parse_currency
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, Operation
 from escrowctl.contract.record import KnownFields
-from escrowctl.contract.redaction import hash_values
+from escrowctl.contract.redaction import hash_private_values
 from escrowctl.errors import EscrowctlError
 from escrowctl.journal.model import Entry
-from escrowctl.writes.requests import WriteOptions, WriteRequest, request_create, request_once_only
+from escrowctl.writes.requests import WriteOptions, WriteRequest, make_create_request, make_once_only_request
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _BODY = "body."
@@ -117,22 +117,22 @@ def list_misspelled(kind: RowKind, columns: Iterable[str]) -> list[tuple[str, st
     return [(name, known) for name, known in folded if known in kind.known_columns and name != known]
 
 
-def request_row(kind: RowKind, row: RowContent, service: Service, *, found: KnownFields | None = None) -> WriteRequest:
+def make_request(kind: RowKind, row: RowContent, service: Service, *, found: KnownFields | None = None) -> WriteRequest:
     """Return the request of a row. `found` is the record to release, if it was read."""
     body = _parse_object(row.body)
     if kind is RELEASES:
         assert row.key is not None, "it was checked"
         text = encode(body) if body else None
-        return request_once_only(kind.operation, row.key, text, WriteOptions(), found=found)
+        return make_once_only_request(kind.operation, row.key, text, WriteOptions(), found=found)
     assert row.money is not None, "it was checked"
     options = WriteOptions(reference=row.key, allowed_duplicates=tuple(row.repeats))
-    return request_create(row.money, service, body, options)
+    return make_create_request(row.money, service, body, options)
 
 
 def list_body_differences(row: RowContent, entry: Entry, service: Service) -> list[str]:
     """Return the names of body fields that differ between a sent create and a row. 1 and 1.0 are equal."""
     sent = _normalise_fields(_parse_object(entry.intent.body))
-    wanted = _normalise_fields(_parse_object(request_row(CREATES, row, service).recorded_body))
+    wanted = _normalise_fields(_parse_object(make_request(CREATES, row, service).recorded_body))
     # The reference is the same in both, even if it has another spelling or was not sent.
     names = (name for name in {**sent, **wanted} if name != service.reference_field)
     return [name for name in names if sent.get(name) != wanted.get(name)]
@@ -176,7 +176,7 @@ def _check_money(
         else None
     )
     if isinstance(found, Number) and isinstance(known, str):
-        _check_or_flaw(flaws, lambda: check_minor_digits(found, known, name="amount"))
+        _check_or_flaw(flaws, lambda: make_money(found, known, name="amount"))
     return amount or None, currency or None
 
 
@@ -207,7 +207,7 @@ def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], taken: Mapping[
         for name in body
         if (column := taken.get(name, taken.get(name.casefold())))
     ]
-    if body and hash_values(body) != body:
+    if body and hash_private_values(body) != body:
         flaws.append("the body has a value that looks like a secret: a batch does not store secrets")
     return body
 

@@ -17,14 +17,14 @@ from escrowctl.batch.plan import Batch, RowToSend
 from escrowctl.batch.progress import Progress
 from escrowctl.batch.senders import Senders
 from escrowctl.batch.worker import Job, JobResult
-from escrowctl.client.http import THROTTLED
-from escrowctl.client.retry import ATTEMPTS
+from escrowctl.client.http import THROTTLED_STATUSES
+from escrowctl.client.retry import MAX_ATTEMPTS
 from escrowctl.config.service import Service
 from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.guards import lock_wait_expired
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import LOST_IN_FLIGHT, Entry, Settlement, State, confirm_by_read
+from escrowctl.journal.model import LOST_IN_FLIGHT, Entry, Settlement, State, confirmed_by_read
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.create import correct_shared_id
@@ -84,13 +84,13 @@ class Run:
                 return
 
     @property
-    def halted(self) -> str:
+    def halt_reason(self) -> str:
         """The reason to end the run early; empty: there is no such reason."""
         return self._halts.reason
 
     @property
     def _is_ending(self) -> bool:
-        return self.stopped is not None or bool(self.halted)
+        return self.stopped is not None or bool(self.halt_reason)
 
     def _process_results(self) -> list[PendingRow]:
         """Process the results of the senders. Return the rows to send next: their records were read."""
@@ -116,7 +116,7 @@ class Run:
             else:
                 row.before = result.record
                 ready.append(row)
-        if self.senders.has_ended:
+        if self.senders.has_ended_process:
             self._end_lost_rows(lost)
         return ready
 
@@ -245,7 +245,7 @@ class Run:
             row.entry, row.sent_at = entry, now
             row.attempts += 1
             row.retry_delay = None
-            is_last = row.attempts >= ATTEMPTS
+            is_last = row.attempts >= MAX_ATTEMPTS
             jobs.append(Job(row.line, row.request, row.options, entry, row.before, row.may_be_applied, is_last))
         if self._is_ending:
             for job in jobs:
@@ -293,7 +293,7 @@ class Run:
 
     def _settle_as_read(self, row: PendingRow, record: KnownFields) -> None:
         """Record an unknown row as done, because a read of its record proves it. The row is not sent again."""
-        settlement = confirm_by_read(row.begun_entry, f"the service reported {record.status}")
+        settlement = confirmed_by_read(row.begun_entry, f"the service reported {record.status}")
         try:
             row.entry = self.journal.settle_later(row.begun_entry, settlement)
         except EscrowctlError as error:
@@ -305,18 +305,18 @@ class Run:
 
     def _find_retry_delay(self, row: PendingRow, result: JobResult, settlement: Settlement) -> float | None:
         """Return the seconds until a row is retried; None: no retry. A throttled row is retried without limit."""
-        if settlement.state is State.DONE or not result.may_go_again or self.pace.is_hopeless:
+        if settlement.state is State.DONE or not result.may_go_again or self.pace.must_give_up:
             return None
-        if settlement.http_status in THROTTLED:
+        if settlement.http_status in THROTTLED_STATUSES:
             # Only the pace limits it.
             return 0.0
-        return _FIRST_RETRY_DELAY * 2.0 ** (row.attempts - 1) if row.attempts < ATTEMPTS else None
+        return _FIRST_RETRY_DELAY * 2.0 ** (row.attempts - 1) if row.attempts < MAX_ATTEMPTS else None
 
     def _end_or_postpone_unread(self, row: PendingRow, error: EscrowctlError) -> None:
         """End a row whose record cannot be read before sending. If the read was throttled, let the row wait."""
         if error.code is ErrorCode.RATE_LIMITED and not self._is_ending:
-            self.pace.note_refused(self.runtime.monotonic(), sent=row.sent_at, requested_wait=None)
-            if not self.pace.is_hopeless:
+            self.pace.note_throttled(self.runtime.monotonic(), sent_at=row.sent_at, requested_wait=None)
+            if not self.pace.must_give_up:
                 self._postpone_row(row, 0.0)
                 return
         self._end_unsent(row, error)

@@ -51,7 +51,7 @@ class Senders:
             raise
 
     @property
-    def has_ended(self) -> bool:
+    def has_ended_process(self) -> bool:
         """Whether any of the processes has ended."""
         return any(process.has_ended for process in self._processes)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from escrowctl.client.connection import Connection
 from escrowctl.client.http import Evidence, Exchange, Fault
 from escrowctl.client.reader import Reader
-from escrowctl.client.retry import Retry, find_asked_wait
+from escrowctl.client.retry import Retry, find_retry_after
 from escrowctl.config.service import Service
 from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
@@ -99,7 +99,7 @@ class Worker:
             settlement=result.sent_entry.settlement,
             may_go_again=self._sender.may_send_again(exchange),
             is_misdirected=exchange.fault is Fault.MISDIRECTED,
-            requested_wait=find_asked_wait(exchange.answer, now=self._runtime.now()),
+            requested_wait=find_retry_after(exchange.answer, now=self._runtime.now()),
         )
         if found.may_go_again and not job.is_last:
             return found

@@ -25,8 +25,8 @@ from escrowctl.client.transport import (
     NoRedirectResponse,
     OriginTransport,
     Transport,
-    make_context,
-    make_empty_context,
+    make_empty_tls_context,
+    make_tls_context,
 )
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Defect
@@ -154,10 +154,10 @@ class InProcessTransport(Transport):
             raise httpcore.RemoteProtocolError("Server disconnected without sending a response") from error
 
 
-def make_service_context(service: Service) -> ssl.SSLContext:
+def make_service_tls_context(service: Service) -> ssl.SSLContext:
     """Return a TLS context for connections to a service. Raises EscrowctlError `BAD_CONFIG` for a bad CA bundle."""
     is_https = service.origin.scheme == "https"
-    return make_context(service.network.ca_bundle) if is_https else make_empty_context()
+    return make_tls_context(service.network.ca_bundle) if is_https else make_empty_tls_context()
 
 
 def connect(
@@ -166,15 +166,15 @@ def connect(
     *,
     monotonic: Callable[[], float] = time.monotonic,
     observe: ExchangeObserver | None = None,
-    draw: DrawWait | None = None,
+    draw_wait: DrawWait | None = None,
 ) -> Connection:
     """Return a connection to a service, through the configured proxy if any. The first request opens it.
 
-    `draw` is called several times a second while the host name is resolved, and while escrowctl waits for a reply.
+    `draw_wait` is called several times a second while the host name is resolved, and while escrowctl waits for a reply.
     """
     is_https = service.origin.scheme == "https"
     proxy = _make_proxy(service.network.proxy, context)
-    on_wait = partial(draw, f"waiting for {service.origin}") if draw is not None else None
+    on_wait = partial(draw_wait, f"waiting for {service.origin}") if draw_wait is not None else None
     transport = OriginTransport(is_https=is_https, context=context, proxy=proxy, monotonic=monotonic, on_wait=on_wait)
     shown = bytes(proxy.url).decode().rstrip("/") if proxy else None
     return Connection(transport, service.key, observe, monotonic=monotonic, proxy=shown)

@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 from escrowctl import __version__
 from escrowctl.contract.json import Defect, Reply, UnreadableReply, encode, make_excerpt, read_reply
-from escrowctl.contract.redaction import STARS, hide_secrets, holds_key, is_private, star, star_value
+from escrowctl.contract.redaction import STARS, hide_secrets, holds_key, is_private, star, star_key_in_document
 
 JSON_TYPE = "application/json"
 USER_AGENT = f"escrowctl/{__version__}"
 
-SUCCESS = range(200, 300)
+SUCCESS_STATUSES = range(200, 300)
 """Statuses of accepted requests (RFC 9110 section 15.3)."""
 
-THROTTLED = frozenset({425, 429})
+THROTTLED_STATUSES = frozenset({425, 429})
 """Statuses of throttled requests: too early (RFC 8470 section 5.2), too many (RFC 6585 section 4)."""
 
 STARRED_KEY_HEADER = ("Authorization", f"Bearer {STARS}")
@@ -96,7 +96,7 @@ class Answer:
         if isinstance(self.reply, UnreadableReply):
             body = star(self.body.decode("utf-8", errors="replace"), key)
             return Answer(self.status, headers, body.encode(), self.reply.defect)
-        return Answer(self.status, headers, encode(star_value(self.reply.value, key)).encode(), self.defect)
+        return Answer(self.status, headers, encode(star_key_in_document(self.reply.value, key)).encode(), self.defect)
 
     @cached_property
     def reply(self) -> Reply:
@@ -114,7 +114,7 @@ class Tls(NamedTuple):
 
     version: str
     issuer: str
-    ends: datetime
+    expires: datetime
 
 
 class Peer(NamedTuple):

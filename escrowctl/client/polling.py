@@ -11,7 +11,7 @@ POLL_SECONDS = 2.0
 _TICK_SECONDS = 1.0
 
 
-class PollInterval:
+class PollTimer:
     """Waits `every` seconds between two reads, until `seconds` have passed since its creation (None: no limit).
 
     `tick` is called about once a second during a wait, with the seconds since the creation.
@@ -38,7 +38,7 @@ class PollInterval:
         """The seconds since this interval was created."""
         return self._runtime.monotonic() - self._start
 
-    def wait(self) -> bool:
+    def wait_for_next_read(self) -> bool:
         """Wait for the next read and return True, or return False after the limit. A signal may end the wait."""
         if self._seconds is not None and self.elapsed >= self._seconds:
             return False

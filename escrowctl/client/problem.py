@@ -7,7 +7,7 @@ from itertools import islice
 from escrowctl.client.http import Answer, Fault
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Defect, Document, JsonValue, Number, UnreadableReply, fold_name, make_excerpt
-from escrowctl.contract.redaction import hide_in_text, hide_unknown_texts, hide_values
+from escrowctl.contract.redaction import hide_in_text, hide_private_values, hide_unknown_texts
 from escrowctl.errors import ErrorCode, Hint, command
 
 _MAX_CHARS, _MAX_SENTENCES, _MAX_HEADER_CHARS = 1000, 50, 200
@@ -30,7 +30,7 @@ _UNTRUSTED_ISSUER = "self.signed certificate|local issuer certificate"
 _PROXY_NEEDS_LOGIN = ": 407 "
 _WRONG_PATH_MESSAGE = r"not found[.!]?$|\b(route|path|endpoint|url)\b"
 
-REDIRECTS = range(300, 400)
+REDIRECT_STATUSES = range(300, 400)
 """Statuses of redirects (RFC 9110 section 15.4). escrowctl follows none of them."""
 
 REFUSAL_CODES: dict[int, ErrorCode] = {
@@ -55,7 +55,7 @@ def describe_refusal(answer: Answer) -> str:
     text = describe_error_document(answer.reply.value) if isinstance(answer.reply, Document) else None
     message = text or _make_safe_line(make_excerpt(answer.body))
     location, retry_after = answer.find_header("location"), answer.find_header("retry-after")
-    if answer.status in REDIRECTS and location:
+    if answer.status in REDIRECT_STATUSES and location:
         target = hide_in_text(location[:_MAX_HEADER_CHARS])
         says = f', a redirect to "{target}"'
     else:
@@ -81,7 +81,7 @@ def list_reply_facts(answer: Answer, sent_request_id: str, *, may_hold_secret: b
     facts: dict[str, object] = {}
     if isinstance(answer.reply, Document):
         document = answer.reply.value
-        facts["body"] = hide_unknown_texts(document) if may_hold_secret else hide_values(document)
+        facts["body"] = hide_unknown_texts(document) if may_hold_secret else hide_private_values(document)
     elif answer.body.strip() and not may_hold_secret:
         text = answer.body[:_MAX_TEXT_BYTES].decode("utf-8", errors="replace")
         facts["body"] = hide_in_text(text)
@@ -96,13 +96,13 @@ def advise_refusal(service: Service, status: int, answer: Answer | None = None) 
             return (Hint(f"the key came from {service.key_source}: check that it is the key for {service.origin}"),)
         case 404 if not service.sandbox and answer is not None and not _says_record_missing(answer):
             return (command("doctor", f"to check the API prefix ({service.api_prefix or '/'}), if all calls give 404"),)
-        case _ if status in REDIRECTS:
+        case _ if status in REDIRECT_STATUSES:
             return (Hint(f"check the base URL (from {service.url_source}): escrowctl does not follow redirects"),)
         case _:
             return ()
 
 
-def is_web_page(answer: Answer) -> bool:
+def is_html(answer: Answer) -> bool:
     """Whether the body of a reply is HTML."""
     return isinstance(answer.reply, UnreadableReply) and answer.reply.defect is Defect.HTML
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from escrowctl.client.connection import Connection
-from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Request, make_headers
+from escrowctl.client.http import SUCCESS_STATUSES, Answer, Evidence, Exchange, Request, make_headers
 from escrowctl.client.problem import (
     REFUSAL_CODES,
     advise_connection,
@@ -13,12 +13,12 @@ from escrowctl.client.problem import (
     list_reply_facts,
 )
 from escrowctl.client.retry import Retry, describe_attempts, may_read_again
-from escrowctl.config.service import LIST_LIMIT, REPLY_LIMIT, Service
-from escrowctl.contract.error_reply import CODE_NAMES, find_error
+from escrowctl.config.service import MAX_LIST_BYTES, MAX_REPLY_BYTES, Service
+from escrowctl.contract.error_reply import CODE_FIELD_NAMES, find_failure
 from escrowctl.contract.json import Defect, JsonValue, UnreadableReply
 from escrowctl.contract.operations import GET_TRANSACTION, Operation
 from escrowctl.contract.readable import require_escrow
-from escrowctl.contract.record import Record, Records, find_items, make_item, make_record, unwrap
+from escrowctl.contract.record import Record, Records, find_items, make_item, make_record, unwrap_record
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hints, Outcome, command, not_sent
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _NO_CACHE_HEADER = ("Cache-Control", "no-cache")
 """Asks caches between escrowctl and the service for a fresh reply (RFC 9111 section 5.2.1.4)."""
 
-_DATA_FIELDS = CODE_NAMES | {"message", "msg"}
+_DATA_FIELDS = CODE_FIELD_NAMES | {"message", "msg"}
 """Names of fields that are data in a record: there they do not report an error."""
 
 _PARTIAL, _REQUEST_TIMEOUT, _SERVER_ERROR = 206, 408, 500
@@ -111,7 +111,7 @@ class Reader:
         return record
 
     def _read(self, operation: Operation, resource_id: str, *, for_write: bool) -> Record:
-        reading = self._send_read(operation, resource_id, limit=REPLY_LIMIT)
+        reading = self._send_read(operation, resource_id, limit=MAX_REPLY_BYTES)
         document = reading.require_document(for_write=for_write)
         record = make_record(document, pointers=self._service.pointers, noun=operation.noun)
         # A record may well have a field `error`; an error has no id.
@@ -130,9 +130,9 @@ class Reader:
 
         `for_write`: a write depends on the list, so a cached reply is an error.
         """
-        reading = self._send_read(operation, None, limit=LIST_LIMIT, query=query)
+        reading = self._send_read(operation, None, limit=MAX_LIST_BYTES, query=query)
         document = reading.require_document(for_write=for_write)
-        if _says_failure(document, unwrap(document, noun=operation.noun)):
+        if _says_failure(document, unwrap_record(document, noun=operation.noun)):
             raise reading.make_body_error(document)
         items = find_items(document, noun=operation.noun)
         if items is None:
@@ -143,7 +143,7 @@ class Reader:
 
     def probe(self, operation: Operation) -> None:
         """Send a read without an id. Raises EscrowctlError unless it succeeds with JSON or an empty body."""
-        reading = self._send_read(operation, None, limit=LIST_LIMIT)
+        reading = self._send_read(operation, None, limit=MAX_LIST_BYTES)
         reply = reading.answer.reply
         is_empty = isinstance(reply, UnreadableReply) and reply.defect is Defect.EMPTY
         if not is_empty and _says_failure(document := reading.require_document()):
@@ -154,7 +154,7 @@ class Reader:
 
         Raises EscrowctlError for a refusal, a failed read, or a body with an `Answer.defect`.
         """
-        reading = self._send_read(call.operation, call.resource_id, query=call.query, limit=LIST_LIMIT)
+        reading = self._send_read(call.operation, call.resource_id, query=call.query, limit=MAX_LIST_BYTES)
         if isinstance(reading.answer.reply, UnreadableReply) and reading.answer.defect is None:
             return reading.answer.body
         return reading.require_document()
@@ -164,18 +164,18 @@ class Reader:
         service, request_id = self._service, self._runtime.new_request_id()
         request = Request(
             operation.method,
-            service.url(operation.fill_path(resource_id)) + (f"?{query}" if query else ""),
+            service.make_url(operation.fill_path(resource_id)) + (f"?{query}" if query else ""),
             (*make_headers(request_id=request_id, has_body=False), _NO_CACHE_HEADER),
             may_hold_secret=operation.is_confidential,
         )
-        attempts = self._retry.count_attempts(service.read_timeout)
+        attempts = self._retry.make_attempts(service.read_timeout)
         while True:
             attempts.start()
             with self._signals.let_through():
                 exchange = self._connection.exchange(
                     request, evidence=Evidence(), seconds=service.read_timeout, limit=limit
                 )
-            if not attempts.wait_to_repeat(exchange, allowed=may_read_again(exchange)):
+            if not attempts.wait_if_repeatable(exchange, allowed=may_read_again(exchange)):
                 break
         if exchange.answer is None:
             facts = {"request_id": request_id}
@@ -185,7 +185,7 @@ class Reader:
             raise not_sent(ErrorCode.NO_CONNECTION, message, hint=advise_connection(service, exchange.why), facts=facts)
         reading = _ReadAnswer(operation, resource_id, request_id, exchange.answer)
         status = exchange.answer.status
-        if status in SUCCESS and status != _PARTIAL:
+        if status in SUCCESS_STATUSES and status != _PARTIAL:
             return reading
         is_failure = status >= _SERVER_ERROR or status in (_PARTIAL, _REQUEST_TIMEOUT)
         raise reading.make_error(
@@ -198,4 +198,4 @@ class Reader:
 
 def _says_failure(*documents: JsonValue) -> bool:
     # A document that is no object says nothing about success: it is shown unchanged.
-    return any(isinstance(document, dict) and find_error(document, data_names=_DATA_FIELDS) for document in documents)
+    return any(isinstance(document, dict) and find_failure(document, data_names=_DATA_FIELDS) for document in documents)

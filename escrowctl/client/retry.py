@@ -10,15 +10,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from escrowctl.client.http import THROTTLED, Answer, Exchange, Fault
+from escrowctl.client.http import THROTTLED_STATUSES, Answer, Exchange, Fault
 from escrowctl.contract.json import Defect
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 
-ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 """The most attempts to send one request."""
 
-LONGEST_ASKED_WAIT = 60.0
+MAX_RETRY_AFTER_SECONDS = 60.0
 """Seconds. If Retry-After is longer, escrowctl does not retry: the operator decides."""
 
 _MIN_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS = 0.5, 5.0
@@ -44,7 +44,7 @@ class Retry:
         self.report = report
         self._tokens = _MAX_TOKENS
 
-    def count_attempts(self, seconds: float) -> "Attempts":
+    def make_attempts(self, seconds: float) -> "Attempts":
         """Return the attempts of one request. No retry begins once the attempts have taken `seconds` together."""
         return Attempts(self, self._runtime.monotonic, seconds)
 
@@ -53,17 +53,17 @@ class Retry:
 
         `attempt` is the number of attempts so far. Raises `Stopped` if a signal ends the wait.
         """
-        asked = find_asked_wait(exchange.answer, now=self._runtime.now())
-        if (asked or 0.0) > LONGEST_ASKED_WAIT or self._tokens < 1:
+        asked = find_retry_after(exchange.answer, now=self._runtime.now())
+        if (asked or 0.0) > MAX_RETRY_AFTER_SECONDS or self._tokens < 1:
             return False
         self._tokens -= 1
         longest = min(_MAX_BACKOFF_SECONDS, 2.0**attempt * _MIN_BACKOFF_SECONDS)
-        backoff = _MIN_BACKOFF_SECONDS + self._runtime.chance() * (longest - _MIN_BACKOFF_SECONDS)
+        backoff = _MIN_BACKOFF_SECONDS + self._runtime.random_fraction() * (longest - _MIN_BACKOFF_SECONDS)
         seconds = max(asked or 0.0, backoff)
         reported, next_attempt = max(seconds, _MIN_REPORTED_SECONDS), attempt + 1
         answer = exchange.answer
         reason = f"the service replied {answer.status}" if answer else (exchange.fault or Fault.BROKEN_OFF).value
-        self.report(f"{reason}; retrying in {reported:.0f} s, attempt {next_attempt} of {ATTEMPTS}")
+        self.report(f"{reason}; retrying in {reported:.0f} s, attempt {next_attempt} of {MAX_ATTEMPTS}")
         with self._signals.let_through():
             self._runtime.sleep(seconds)
         return True
@@ -88,14 +88,14 @@ class Attempts:
         self.count += 1
         self._start = self._monotonic()
 
-    def wait_to_repeat(self, exchange: Exchange, *, allowed: bool) -> bool:
+    def wait_if_repeatable(self, exchange: Exchange, *, allowed: bool) -> bool:
         """Return whether to retry; if so, first wait. `allowed`: the result (`exchange`) permits a retry."""
         self._left -= self._monotonic() - self._start
         if not allowed:
             if exchange.answer is not None and exchange.answer.status < _SERVER_ERROR:
                 self._retry.note_success()
             return False
-        return self.count < ATTEMPTS and self._left > 0 and self._retry.wait_before_retry(self.count, exchange)
+        return self.count < MAX_ATTEMPTS and self._left > 0 and self._retry.wait_before_retry(self.count, exchange)
 
 
 def describe_attempts(count: int) -> str:
@@ -108,21 +108,21 @@ def may_read_again(exchange: Exchange) -> bool:
     answer = exchange.answer
     if answer is None:
         return exchange.fault in _UNSENT_FAULTS | _UNANSWERED_FAULTS
-    return answer.status in THROTTLED or _is_temporary_failure(answer)
+    return answer.status in THROTTLED_STATUSES or _is_temporary_failure(answer)
 
 
-def may_write_again(exchange: Exchange, *, refused_for_now: bool, deduplicated: bool) -> bool:
+def may_write_again(exchange: Exchange, *, may_repeat_throttled: bool, deduplicated: bool) -> bool:
     """Whether a write with this result may be sent again.
 
-    `refused_for_now`: the profile allows a retry after 425 or 429 (`Service.may_repeat_throttled`). `deduplicated`:
+    `may_repeat_throttled`: the profile allows a retry after 425 or 429. `deduplicated`:
     the service recognises the Idempotency-Key. Then a 409 means that the first request is still in progress.
     """
     answer = exchange.answer
     if answer is None:
         never_sent = not exchange.sent and exchange.fault in _UNSENT_FAULTS
         return never_sent or (deduplicated and exchange.sent and exchange.fault in _UNANSWERED_FAULTS)
-    if answer.status in THROTTLED:
-        return refused_for_now
+    if answer.status in THROTTLED_STATUSES:
+        return may_repeat_throttled
     return deduplicated and (answer.status == _CONFLICT or _is_temporary_failure(answer))
 
 
@@ -131,7 +131,7 @@ def _is_temporary_failure(answer: Answer) -> bool:
     return failed or answer.status == _REQUEST_TIMEOUT or answer.defect is Defect.CUT_SHORT
 
 
-def find_asked_wait(answer: Answer | None, *, now: datetime) -> float | None:
+def find_retry_after(answer: Answer | None, *, now: datetime) -> float | None:
     """Return the seconds that a Retry-After header asks for (RFC 9110 section 10.2.3); None without a valid header.
 
     A date in Retry-After counts from the reply's Date header, or from `now` if the reply has no Date.
@@ -139,13 +139,13 @@ def find_asked_wait(answer: Answer | None, *, now: datetime) -> float | None:
     text = (answer.find_header("Retry-After") or "").strip() if answer else ""
     if text.isascii() and text.isdigit():
         return float(text.lstrip("0")[:12] or 0)
-    until = parse_date(text)
+    until = parse_http_date(text)
     if answer is None or until is None:
         return None
-    return max(0.0, (until - (parse_date(answer.find_header("Date") or "") or now)).total_seconds())
+    return max(0.0, (until - (parse_http_date(answer.find_header("Date") or "") or now)).total_seconds())
 
 
-def parse_date(text: str) -> datetime | None:
+def parse_http_date(text: str) -> datetime | None:
     """Return the date in a header (RFC 9110 section 5.6.7) as a time in UTC; None if `text` is not a date."""
     try:
         found = parsedate_to_datetime(text)

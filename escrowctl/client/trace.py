@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from escrowctl.client.http import STARRED_KEY_HEADER, Exchange, Request, redact_headers
 from escrowctl.contract.json import Document, Reply, encode, read_reply
-from escrowctl.contract.redaction import hide_in_text, hide_unknown_texts, hide_values
+from escrowctl.contract.redaction import hide_in_text, hide_private_values, hide_unknown_texts
 from escrowctl.runtime import timestamp
 
 _MAX_BODY_CHARS = 64 * 1024
@@ -52,7 +52,7 @@ class Trace:
     def _show_body(self, mark: str, reply: Reply, body: bytes, *, may_hold_secret: bool) -> None:
         size = len(body)
         if isinstance(reply, Document):
-            text = encode(hide_unknown_texts(reply.value) if may_hold_secret else hide_values(reply.value))
+            text = encode(hide_unknown_texts(reply.value) if may_hold_secret else hide_private_values(reply.value))
         elif may_hold_secret and body:
             # The reply to a new webhook may hold its signing secret, under any name.
             text = f"({size} bytes not shown, because they may contain a secret; the body {reply.defect})"

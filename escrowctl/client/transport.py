@@ -327,7 +327,7 @@ def resolve_name(
     return list(dict.fromkeys(found))
 
 
-def make_context(ca_bundle: Path | None) -> ssl.SSLContext:
+def make_tls_context(ca_bundle: Path | None) -> ssl.SSLContext:
     """Return a TLS context that verifies servers. Raises EscrowctlError `BAD_CONFIG` for unreadable certificates.
 
     `ca_bundle` replaces the system's trust store. SSL_CERT_FILE and SSL_CERT_DIR are ignored: they would silently
@@ -351,6 +351,6 @@ def make_context(ca_bundle: Path | None) -> ssl.SSLContext:
     return context
 
 
-def make_empty_context() -> ssl.SSLContext:
+def make_empty_tls_context() -> ssl.SSLContext:
     """Return a TLS context without certificates, for plain http to loopback, which makes no handshake."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from escrowctl.client.http import THROTTLED
-from escrowctl.config.advice import advise_not_pending, advise_pending, advise_proving_status, advise_setting
+from escrowctl.client.http import THROTTLED_STATUSES
+from escrowctl.config.advice import advise_add_pending, advise_proving_status, advise_remove_pending, advise_setting
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.errors import EscrowctlError, Hint, command
@@ -158,7 +158,7 @@ def _advise_in_progress(service: Service, facts: Facts) -> tuple[Hint, ...]:
     wait = command(f"tx wait {{id}} --for {RELEASE_TRANSACTION.done}", "to wait for the release")
     watch = command("tx watch {id}", "to see when the status changes")
     hints = _fill_in((wait if service.released else watch,), facts)
-    return (*hints, *advise_not_pending(service, str(facts["status"])))
+    return (*hints, *advise_remove_pending(service, str(facts["status"])))
 
 
 def _advise_not_confirmed(service: Service, facts: Facts) -> tuple[Hint, ...]:
@@ -167,7 +167,7 @@ def _advise_not_confirmed(service: Service, facts: Facts) -> tuple[Hint, ...]:
     again = command("journal resolve {entry}", "to check the escrow again")
     if after is None:
         return _fill_in((again, _FIND_FIELD), facts)
-    pending = advise_pending(service, str(after), RELEASE_TRANSACTION.verb) if before not in (None, after) else ()
+    pending = advise_add_pending(service, str(after), RELEASE_TRANSACTION.verb) if before not in (None, after) else ()
     return (*_fill_in((again,), facts), *pending)
 
 
@@ -177,14 +177,16 @@ _HINT_MAKERS: Mapping[str, Callable[[Service, Facts], tuple[Hint, ...]]] = {
     Reason.IN_PROGRESS: _advise_in_progress,
     Reason.MAY_BE_IN_PROGRESS: lambda service, facts: (
         *_fill_in((command("journal resolve {entry}", "to check again later"),), facts),
-        *advise_not_pending(service, str(facts["status"])),
+        *advise_remove_pending(service, str(facts["status"])),
     ),
     Reason.NO_STATUS: lambda service, _: (
         *advise_setting(service, "reply.status", "/FIELD", "if a field of the record has the status"),
         _ALLOW_UNREADABLE,
     ),
     Reason.NOT_CONFIRMED: _advise_not_confirmed,
-    Reason.REFUSED: lambda service, facts: advise_throttled(service) if facts.get("http_status") in THROTTLED else (),
+    Reason.REFUSED: lambda service, facts: (
+        advise_throttled(service) if facts.get("http_status") in THROTTLED_STATUSES else ()
+    ),
     Reason.SEEMS_DONE: lambda service, _: advise_proving_status(service, RELEASE_TRANSACTION.done),
 }
 """Reason -> function that makes the hints. These hints depend on the service or on several facts."""

@@ -8,7 +8,7 @@ from escrowctl.commands.advice import advise
 from escrowctl.commands.config import open_editor, report_saved
 from escrowctl.config.file import require_trusted
 from escrowctl.config.service import Service
-from escrowctl.config.settings import Resolver
+from escrowctl.config.settings import ServiceResolver
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import GET_TRANSACTION, LIST_WEBHOOKS
@@ -18,7 +18,7 @@ from escrowctl.doctor.finding import Finding, Verdict, make_failure
 from escrowctl.doctor.journal import check_journal, check_locks
 from escrowctl.doctor.record import FIELDS, RecordCheck, find_sent_money
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
-from escrowctl.output.errors import format_hint_lines
+from escrowctl.output.errors import align_hints
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
 
@@ -123,7 +123,7 @@ class _Checkup:
                 error.hints = _NOT_CONFIGURED_HINTS
             yield make_failure(name, error)
             return
-        self._session.keys.remember(key.key)
+        self._session.keys.protect(key.key)
         yield Finding("key", Verdict.OK, f"from {key.source}")
         try:
             name = "proxy"
@@ -154,7 +154,7 @@ class _Checkup:
             return
         if probe.exchange is not None and not session.connector.is_in_process(service):
             hints = probe.error.hints if probe.error else ()
-            for finding in network.check_connection(probe.exchange, service, hints=hints, now=probe.at):
+            for finding in network.check_connection(probe.exchange, service, hints=hints, now=probe.finished_at):
                 yield finding
                 if finding.verdict is Verdict.FAILED:
                     return
@@ -196,7 +196,7 @@ class _Checkup:
         }
 
 
-def _check_config(resolver: Resolver) -> Finding:
+def _check_config(resolver: ServiceResolver) -> Finding:
     """Check that config.toml is valid, and that no other user can change it or read the stored keys."""
     path = resolver.config_path
     try:
@@ -221,8 +221,8 @@ def _show_findings(session: Session, findings: Sequence[Finding]) -> None:
     session.console.show_listing(Listing(_COLUMNS, views, document))
     if not session.options.json:
         for one in shown:
-            for hint in format_hint_lines(one.hints, session.invocation):
-                session.console.note("hint", f"{one.name}: {hint}", word="hint")
+            for hint in align_hints(one.hints, session.invocation):
+                session.console.note("hint", f"{one.name}: {hint}", label="hint")
 
 
 def _view_finding(session: Session, finding: Finding) -> View:
@@ -231,6 +231,6 @@ def _view_finding(session: Session, finding: Finding) -> View:
         "name": finding.name,
         "verdict": finding.verdict.value,
         "finding": star(finding.description),
-        "hint": star("\n".join(format_hint_lines(finding.hints, session.invocation)) or None),
+        "hint": star("\n".join(align_hints(finding.hints, session.invocation)) or None),
     }
     return View(document, finding.name, named={"check": finding.name, **document}, record=document)

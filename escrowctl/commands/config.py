@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.config.credentials import FILE_NAME
+from escrowctl.config.credentials import CREDENTIALS_NAME
 from escrowctl.config.editing import ConfigEditor, find_value
 from escrowctl.config.effective import BUILT_IN, Setting, list_sandbox_settings, list_settings, read_setting
 from escrowctl.config.profiles import SettingValue, is_setting, parse_setting_name, parse_setting_value
@@ -39,12 +39,12 @@ def path(context: typer.Context) -> None:
 
 def find_paths(session: Session) -> dict[str, str]:
     """Return the paths of config, credentials, state, cache and journal, with stars for any API key in a path."""
-    from escrowctl.journal.opening import FILE_NAME as JOURNAL  # noqa: PLC0415 - help does not pay for the journal
+    from escrowctl.journal.opening import JOURNAL_FILE_NAME as JOURNAL  # noqa: PLC0415 - help does not pay for the journal
 
     folders = session.folders
     found = {
         "config": session.resolver.config_path,
-        "credentials": folders.config / FILE_NAME,
+        "credentials": folders.config / CREDENTIALS_NAME,
         "state": folders.state,
         "cache": folders.cache,
         "journal": folders.state / JOURNAL,
@@ -153,7 +153,7 @@ def _read_journal_id(session: Session, journal: Path) -> str | None:
     if session.options.sandbox or not os.path.lexists(journal):
         return None
     try:
-        with closing(session.journals.open(reading=True, check_pins=False)) as opened:
+        with closing(session.journals.open(reading=True, check_required_ids=False)) as opened:
             return opened.storage.journal_id
     except EscrowctlError as error:
         session.console.note("journal_unusable", error.message, important=True)
@@ -163,7 +163,7 @@ def _read_journal_id(session: Session, journal: Path) -> str | None:
 def _list_effective_settings(session: Session) -> list[Setting]:
     if session.options.sandbox:
         return list_sandbox_settings(session.options.timeout)
-    found = list_settings(session.resolver, session.line_values, session.runtime.environ)
+    found = list_settings(session.resolver, session.service_options, session.runtime.environ)
     session.learn_stored_keys()
     return [_star_keys(session, setting) for setting in found]
 
@@ -210,7 +210,7 @@ def _refuse_sandbox(session: Session) -> None:
 def open_editor(session: Session) -> ConfigEditor:
     """Return the editor of config.toml. Raises `BAD_VALUE` or `BAD_CONFIG` if an API key is in a wrong place."""
     session.learn_stored_keys()
-    session.keys.refuse_misplaced()
+    session.keys.refuse_misplaced_keys()
     return ConfigEditor(session.resolver.config_path, session.runtime)
 
 
@@ -221,7 +221,7 @@ def report_saved(session: Session, path: Sequence[str], value: SettingValue) -> 
 
 
 def _report_change(session: Session, message: str) -> None:
-    session.console.note("saved", message, word="saved")
+    session.console.note("saved", message, label="saved")
 
 
 def _as_text(value: JsonValue) -> str:

@@ -39,7 +39,7 @@ StatusOption = Annotated[
 ]
 
 
-def select(
+def make_selection(
     session: Session,
     *,
     page_size: int = PAGE_SIZE,
@@ -129,7 +129,7 @@ class Filters:
             session.console.note("undated", why, important=True)
 
 
-def check_filters(session: Session, status: str | None, since: str | None, reference: str | None) -> Filters:
+def make_filters(session: Session, status: str | None, since: str | None, reference: str | None) -> Filters:
     """Return the filters for the values of these options. Raises `ErrorCode.BAD_VALUE` for an invalid value."""
     now = session.runtime.now()
     return Filters(

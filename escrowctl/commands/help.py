@@ -22,7 +22,7 @@ def show(
     """
     # Help of any command imports this module. To keep it fast, the topics are imported here.
     from escrowctl.completion.tree import read_tree  # noqa: PLC0415
-    from escrowctl.man_page import render  # noqa: PLC0415
+    from escrowctl.man_page import render_man_page  # noqa: PLC0415
     from escrowctl.topics.topic import TOPICS, list_topics, read_topic  # noqa: PLC0415
 
     # The words of a command may be quoted as one argument.
@@ -31,7 +31,7 @@ def show(
     if not words:
         text: str | None = list_topics(tree.commands)
     elif words == ["man"]:
-        text = render(read_tree(tree))
+        text = render_man_page(read_tree(tree))
     elif words[0] in TOPICS and len(words) == 1:
         text = read_topic(words[0])
     else:

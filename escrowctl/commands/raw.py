@@ -4,14 +4,14 @@ from escrowctl.commands.writing import note_replayed, read_data, show_dry_run
 from escrowctl.config.service import Service
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.operations import Operation
-from escrowctl.contract.paths import find_known_write, parse_call
+from escrowctl.contract.paths import find_known_write_noun, parse_call
 from escrowctl.contract.readable import find_list_items
 from escrowctl.contract.record import make_item, make_record
 from escrowctl.errors import bad_value
 from escrowctl.output.view import View, view_record
 from escrowctl.session import Session
 from escrowctl.writes.intents import require_writable
-from escrowctl.writes.requests import WriteOptions, request_call
+from escrowctl.writes.requests import WriteOptions, make_call_request
 
 _WRITE_COMMANDS = {"transaction": "tx create, tx release or tx update", "webhook": "webhook create"}
 """Noun of a path -> the commands that write there."""
@@ -22,10 +22,10 @@ def call_path(
 ) -> None:
     """Send the call that the user typed, and show the complete reply. `data` is the text after `--data`."""
     service = session.service
-    call = parse_call(method, path, prefix=service.api_prefix)
+    call = parse_call(method, path, api_prefix=service.api_prefix)
     operation = call.operation
     if operation.is_write:
-        noun = find_known_write(f"{service.origin.path}{service.api_prefix}{operation.path}")
+        noun = find_known_write_noun(f"{service.origin.path}{service.api_prefix}{operation.path}")
         if noun is not None:
             raise bad_value(f"api cannot write to {noun} paths: use {_WRITE_COMMANDS[noun]}.")
         body = read_data(data, session.runtime.stdin) if data is not None else None
@@ -45,13 +45,13 @@ def call_path(
 def _send_write(
     session: Session, operation: Operation, body: JsonValue, options: WriteOptions, *, yes: bool, dry_run: bool
 ) -> None:
-    request = request_call(operation, body, options)
+    request = make_call_request(operation, body, options)
     if dry_run:
         show_dry_run(session, request)
         return
     require_writable(session.service)
     if not yes:
-        method_and_url = f"{operation.method} {session.service.url(operation.path)}"
+        method_and_url = f"{operation.method} {session.service.make_url(operation.path)}"
         session.prompt.confirm(
             [
                 f"  {method_and_url}" + (f"  {encode(body)}" if body is not None else ""),

@@ -8,7 +8,7 @@ import typer
 
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, Operation
-from escrowctl.contract.readable import explain_unreadable
+from escrowctl.contract.readable import explain_wrong_record
 from escrowctl.contract.record import Record, has_other_id
 from escrowctl.errors import ErrorCode, EscrowctlError, adding_id, bad_value, command
 from escrowctl.options import IdsArgument
@@ -123,7 +123,7 @@ def _require_requested_record(
         is_object = isinstance(record.value, dict)
         why = None if is_object else f"the reply for {resource_id} is JSON, but not an object"
     else:
-        why = explain_unreadable(resource_id, record)
+        why = explain_wrong_record(resource_id, record)
         if why is None and prints_ids and record.known.id is None:
             why = f"the record of {resource_id} has no id, so -q has nothing to print"
     if why is None:

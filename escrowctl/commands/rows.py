@@ -37,7 +37,7 @@ def show_entries(session: Session, entries: list[Entry]) -> None:
     """Show a list of entries."""
     columns = (*ENTRY_COLUMNS, *_OPERATOR_COLUMNS) if session.options.csv else ENTRY_COLUMNS
     views = tuple(
-        View(view(one, is_complete=False), one.name, named=read_cells(one), record=_as_json(one)) for one in entries
+        View(view(one, is_complete=False), one.name, named=make_cells(one), record=_as_json(one)) for one in entries
     )
     session.console.show_listing(Listing(columns, views))
 
@@ -60,7 +60,7 @@ def show_totals(session: Session, sums: dict[SumGroup, GroupSum]) -> None:
 def view_entry(entry: Entry) -> View:
     """Return the view of an entry with everything that is stored about it."""
     document = _as_json(entry)
-    return View(document, entry.name, document, named=read_cells(entry) | document, record=document)
+    return View(document, entry.name, document, named=make_cells(entry) | document, record=document)
 
 
 def view_resolved(entry: Entry) -> View:
@@ -68,7 +68,7 @@ def view_resolved(entry: Entry) -> View:
     document, money = _as_json(entry), entry.intent.money
     parts = (entry.name, entry.intent.verb, str(money or ""), entry.record_id or "", describe_state(entry))
     line = "   ".join(part for part in parts if part)
-    return View(document, entry.name, document, line=line, named=read_cells(entry), record=document)
+    return View(document, entry.name, document, line=line, named=make_cells(entry), record=document)
 
 
 def describe_state(entry: Entry) -> str:
@@ -82,7 +82,7 @@ def describe_state(entry: Entry) -> str:
     return f"{state}, {detail}" if detail else state
 
 
-def read_cells(entry: Entry) -> dict[str, JsonValue]:
+def make_cells(entry: Entry) -> dict[str, JsonValue]:
     """Return the values of an entry by column: the `ENTRY_COLUMNS`, `operator` and `reason`."""
     intent, money = entry.intent, entry.intent.money
     values = (

@@ -21,7 +21,7 @@ def add_up(amounts: Iterable[Money | None]) -> dict[str, Sum]:
     return sums
 
 
-def sum_lines(sums: Mapping[str, Sum], describe_count: Callable[[int], str]) -> list[str]:
+def format_sums(sums: Mapping[str, Sum], describe_count: Callable[[int], str]) -> list[str]:
     """Return a line for each currency, and one for the unknown amounts. `describe_count(2)` gives `2 escrows`."""
     count_width = max((len(describe_count(one.rows)) for one in sums.values()), default=0)
     amount_width = max((len(f"{one.amount:,f}") for one in sums.values()), default=0)

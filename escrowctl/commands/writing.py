@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 from escrowctl.client.http import STARRED_KEY_HEADER, redact_headers
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import Defect, JsonValue, UnreadableReply, read_reply
-from escrowctl.contract.money import may_be_listed, parse_currency
+from escrowctl.contract.money import may_be_profile_currency, parse_currency
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import KnownFields, Record, describe_money
 from escrowctl.contract.redaction import hide_in_text
@@ -115,7 +115,7 @@ def _describe_position(body: bytes, defect: Defect) -> str:
 def check_currency(session: Session, text: str, *, name: str = "--currency") -> str:
     """Return the currency code in `text`. Raises `BAD_VALUE` if neither ISO 4217 nor the profile lists the code."""
     # Only a text that a profile may list needs the settings of the service.
-    listed = session.service.currencies if may_be_listed(text) else frozenset()
+    listed = session.service.currencies if may_be_profile_currency(text) else frozenset()
     try:
         return parse_currency(text, listed=listed, name=name)
     except EscrowctlError as error:
@@ -201,7 +201,7 @@ def confirm_duplicate(session: Session, request: "WriteRequest", *, yes: bool, d
     If `dry_run`, also print the note instead of asking. Raises EscrowctlError: `DECLINED` if the operator does not
     confirm; `CONFIRMATION_NEEDED` if escrowctl cannot ask and the create has no reference.
     """
-    done = session.writer.find_done_lately(request)
+    done = session.writer.find_recent_create(request)
     if done is None or done.number in request.options.allowed_duplicates:
         return
     when = describe_age(done.settled_at or done.sent_at, session.runtime.now())

@@ -39,7 +39,7 @@ def _advise_new_profile(service: Service, goal: str) -> Hint:
     return command(login, f"{goal}, first create a profile", bare=True)
 
 
-def advise_not_pending(service: Service, status: str) -> tuple[Hint, ...]:
+def advise_remove_pending(service: Service, status: str) -> tuple[Hint, ...]:
     """Return hints on removing `status` from the setting `status.pending`. Empty for the sandbox."""
     if service.sandbox:
         return ()
@@ -51,7 +51,7 @@ def advise_not_pending(service: Service, status: str) -> tuple[Hint, ...]:
     return (_advise_new_profile(service, condition),)
 
 
-def advise_pending(service: Service, status: str, verb: str) -> tuple[Hint, ...]:
+def advise_add_pending(service: Service, status: str, verb: str) -> tuple[Hint, ...]:
     """Return hints on adding `status` to `status.pending`, if it means that `verb` (a release) is in progress.
 
     Empty if the status already counts as pending or failed.

@@ -26,7 +26,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, bad_va
 from escrowctl.files import NotRegularError, check_regular, replace_durably
 from escrowctl.runtime import Runtime
 
-FILE_NAME = "credentials.toml"
+CREDENTIALS_NAME = "credentials.toml"
 _KEYRING_TIMEOUT = 20.0
 _MIN_KEYRING_PRIORITY = 1
 """The lowest priority that `keyring.core.recommended` accepts. Backends below it use plain text or nothing."""
@@ -55,7 +55,7 @@ class Credentials:
     """
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
-        self.path = folder / FILE_NAME
+        self.path = folder / CREDENTIALS_NAME
         self._environ = environ
 
     def list_profiles(self) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ def store_in_keyring(profile: str, origin: str, key: Secret, environ: Mapping[st
         if _call_keyring(lambda: ring.get_password(_keyring_service_name(origin), profile)) != key.reveal():
             raise _KeyringError("it did not return the key that was stored")
     except _KeyringError as error:
-        hint = f"without --keyring the key is stored in {FILE_NAME}, which only you can read"
+        hint = f"without --keyring the key is stored in {CREDENTIALS_NAME}, which only you can read"
         raise bad_value(f"--keyring: the keyring cannot be used: {error}.", hint=hint) from error
 
 

@@ -7,7 +7,7 @@ from escrowctl.config.editing import find_value
 from escrowctl.config.origin import find_network, find_proxy_variable, hide_userinfo
 from escrowctl.config.profiles import SETTINGS, Profile, find_default
 from escrowctl.config.service import READ_TIMEOUT, RELEASED_ENV, WRITE_TIMEOUT
-from escrowctl.config.settings import Choice, Resolver, ServiceOptions, check_timeout
+from escrowctl.config.settings import ServiceChoice, ServiceOptions, ServiceResolver, check_timeout
 from escrowctl.contract.json import JsonValue, as_json
 from escrowctl.contract.redaction import STARS
 from escrowctl.errors import EscrowctlError
@@ -33,7 +33,7 @@ class Setting(NamedTuple):
     origin: str
 
 
-def list_settings(resolver: Resolver, options: ServiceOptions, environ: Mapping[str, str]) -> list[Setting]:
+def list_settings(resolver: ServiceResolver, options: ServiceOptions, environ: Mapping[str, str]) -> list[Setting]:
     """Return all settings, including those that are not set. The first is the name of the profile.
 
     Raises EscrowctlError `ErrorCode.BAD_CONFIG` for an unusable config file, and for contradictory settings.
@@ -81,7 +81,7 @@ def _add_defaults(found: _FoundSettings) -> list[Setting]:
     return [Setting(name, *found.get(name, (as_json(find_default(name)), BUILT_IN))) for name in _SETTING_NAMES]
 
 
-def _find_service_settings(resolver: Resolver, choice: Choice, in_file: str) -> _FoundSettings:
+def _find_service_settings(resolver: ServiceResolver, choice: ServiceChoice, in_file: str) -> _FoundSettings:
     by_url = choice.source in ("--base-url", "ESCROWCTL_BASE_URL")
     found: _FoundSettings = {"base_url": (choice.origin.base_url, choice.source if by_url else in_file)}
     try:

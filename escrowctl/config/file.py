@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from escrowctl.errors import ErrorCode, bad_config, not_sent
-from escrowctl.files import find_flaw, find_folder_flaw, make_private_folder, read_regular, unwritable_file
+from escrowctl.files import find_flaw, find_folder_flaw, make_private_folder, make_unwritable_error, read_regular
 from escrowctl.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def locked(folder: Path, runtime: Runtime) -> Iterator[None]:
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise unwritable_file(folder, error) from error
+        raise make_unwritable_error(folder, error) from error
     end = runtime.monotonic() + _LOCK_SECONDS
     try:
         while not _try_lock(handle, folder):
@@ -123,5 +123,5 @@ def _try_lock(handle: int, folder: Path) -> bool:
     except (BlockingIOError, PermissionError):
         return False
     except OSError as error:
-        raise unwritable_file(folder, error) from error
+        raise make_unwritable_error(folder, error) from error
     return True

@@ -124,13 +124,13 @@ class KnownKeys:
     def __iter__(self) -> Iterator[str]:
         return iter((*self._keys, *self._suspects))
 
-    def remember(self, key: Secret) -> None:
+    def protect(self, key: Secret) -> None:
         """Add the key that this run uses, and forbid core dumps: they would contain the key. Raises EscrowctlError:
         `BAD_VALUE` for a known key on the command line, `BAD_CONFIG` for one in a variable that is not for keys.
         """
         forbid_core_dumps()
         self.learn([key.reveal()])
-        self.refuse_misplaced()
+        self.refuse_misplaced_keys()
 
     def learn(self, keys: Iterable[str]) -> None:
         """Add keys or other secrets, except those with fewer than MIN_KEY_CHARS characters."""
@@ -149,7 +149,7 @@ class KnownKeys:
                 self.learn(_find_file_key(Path(str(named)), folder=config.parent))
         self.learn(str(_as_table(entry).get("key", "")) for entry in _read_tables(credentials).values())
 
-    def refuse_misplaced(self) -> None:
+    def refuse_misplaced_keys(self) -> None:
         """Raise `BAD_VALUE` for a known key in `arguments`, `BAD_CONFIG` for one in a variable not for keys."""
         for key in self._keys:
             if any(holds_key(word, key) for word in self._arguments if len(word) >= MIN_KEY_CHARS):
@@ -165,14 +165,14 @@ class KnownKeys:
 
     def star(self, value: "JsonValue") -> "JsonValue":
         """Return the value with stars in place of each known key and each suspect."""
-        from escrowctl.contract.redaction import star_value  # noqa: PLC0415 - only errors and settings need it
+        from escrowctl.contract.redaction import star_key_in_document  # noqa: PLC0415 - only errors and settings need it
 
         for key in self:
-            value = star_value(value, key)
+            value = star_key_in_document(value, key)
         return value
 
 
-def refuse_in_base_url(base_url: str, key: str, *, source: str) -> None:
+def refuse_key_in_url(base_url: str, key: str, *, source: str) -> None:
     """Raise `ErrorCode.BAD_CONFIG`, which names `source`, if a base URL contains the key, ignoring case."""
     if holds_key(base_url, key) or holds_key(base_url.lower(), key.lower()):
         raise bad_config(f"the base URL from {source} contains the API key: remove the key.")

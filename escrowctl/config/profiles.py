@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from escrowctl.config.origin import Origin, parse_base_url, refuse_double_prefix
 from escrowctl.config.service import FAILED, MAX_TIMEOUT, PENDING
 from escrowctl.contract.identifiers import UUID
-from escrowctl.contract.money import check_minor_digits, parse_amount, parse_currency
+from escrowctl.contract.money import make_money, parse_amount, parse_currency
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.redaction import is_private
 from escrowctl.errors import EscrowctlError, bad_value, command
@@ -30,11 +30,11 @@ LOGIN_HINT = command("auth login", "to type the key, or to pass it through a pip
 
 SETTINGS_HINT = command("help settings", "to see all settings", bare=True)
 
-PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
-API_PREFIX = r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"
+PROFILE_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
+API_PREFIX_PATTERN = r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
-_ProfileName = Annotated[str, StringConstraints(pattern=PROFILE_NAME)]
+_ProfileName = Annotated[str, StringConstraints(pattern=PROFILE_NAME_PATTERN)]
 _Pointer = Annotated[str, StringConstraints(pattern=r"^(/.+)$")]
 _CurrencyCode = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{3,10}$")]
 _HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
@@ -87,7 +87,7 @@ class Profile(_StrictModel):
     mode: Literal["test", "live"] | None = Field(
         default=None, description="test or live; if not set, test for a loopback host, else live"
     )
-    api_prefix: Annotated[str, StringConstraints(pattern=API_PREFIX)] = Field(
+    api_prefix: Annotated[str, StringConstraints(pattern=API_PREFIX_PATTERN)] = Field(
         default=DEFAULT_API_PREFIX, description="the beginning of every path of the interface, such as /v1"
     )
     api_key_file: _Text | None = Field(
@@ -143,7 +143,7 @@ class Profile(_StrictModel):
             for currency, cap in self.caps.items():
                 listed, name = frozenset(self.currencies), f"caps.{currency}"
                 code = parse_currency(currency, listed=listed, name=name)
-                check_minor_digits(parse_amount(str(cap), name=name), code, name=name)
+                make_money(parse_amount(str(cap), name=name), code, name=name)
         except EscrowctlError as error:
             raise ValueError(error.message) from error
         if self.reference_field is not None and is_private(self.reference_field):
@@ -210,7 +210,7 @@ def parse_setting_name(text: str, *, profile: str | None) -> tuple[str, ...]:
     rest = path
     if path[0] == "profiles":
         rest = path[2:]
-        if len(path) == 1 or not re.fullmatch(PROFILE_NAME, path[1]):
+        if len(path) == 1 or not re.fullmatch(PROFILE_NAME_PATTERN, path[1]):
             raise bad_value(f'"{text}" has no valid profile name: write profiles.NAME.SETTING.')
     if rest and not is_setting(rest) and (len(rest) > 1 or rest[0] not in Profile.model_fields):
         raise bad_value(f'there is no setting "{".".join(rest)}"{suggest_setting(".".join(rest))}.', hint=SETTINGS_HINT)

@@ -16,10 +16,10 @@ READ_TIMEOUT = 30.0
 WRITE_TIMEOUT = 60.0
 MAX_TIMEOUT = 3600.0
 
-REPLY_LIMIT = 1024 * 1024
+MAX_REPLY_BYTES = 1024 * 1024
 """Most bytes of a single record's reply, as sent and as decoded."""
 
-LIST_LIMIT = 64 * 1024 * 1024
+MAX_LIST_BYTES = 64 * 1024 * 1024
 """Most bytes of a list's reply, as sent and as decoded."""
 
 FAILED = ("failed", "declined", "rejected", "cancelled", "canceled")
@@ -101,7 +101,7 @@ class Service(NamedTuple):
         """The names under which the journal may have the service's writes: its identity and its site."""
         return tuple(dict.fromkeys((self.identity, self.site or self.identity)))
 
-    def is_at(self, url: str) -> bool:
+    def covers_url(self, url: str) -> bool:
         """Whether a URL is under this service's base URL: only then may the service's key be sent to the URL."""
         return self.sandbox or url.startswith(f"{self.origin.base_url.rstrip('/')}/")
 
@@ -115,7 +115,7 @@ class Service(NamedTuple):
         """Whether a write that got status 425 or 429 may be sent again with the same idempotency key."""
         return self.retry_throttled or self.deduplicates
 
-    def url(self, path: str) -> str:
+    def make_url(self, path: str) -> str:
         """Return the complete URL for the path of an operation. The id must already be in the path."""
         return f"{self.origin.base_url}{self.api_prefix}{path}"
 
@@ -129,7 +129,7 @@ class Service(NamedTuple):
 
     def refuse_key_in_names(self) -> None:
         """Raise `ErrorCode.BAD_VALUE` if the API key appears in the URL, or in `name`, `identity` or `account`."""
-        self.refuse_key(self.url(""), self.name, self.identity, self.account)
+        self.refuse_key(self.make_url(""), self.name, self.identity, self.account)
 
     def is_failed(self, status: str | None) -> bool:
         """Whether this status, or its first word, means that an escrow or a release failed."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from escrowctl.config.file import CONFIG_NAME, parse_toml, read_text, require_trusted, validate_config
 from escrowctl.config.folders import Folders
-from escrowctl.config.keys import KEY_VARIABLES, FoundKey, read_environ_key, read_key_file, refuse_in_base_url
+from escrowctl.config.keys import KEY_VARIABLES, FoundKey, read_environ_key, read_key_file, refuse_key_in_url
 from escrowctl.config.origin import Origin, find_network, parse_base_url, refuse_double_prefix
 from escrowctl.config.service import MAX_TIMEOUT, READ_TIMEOUT, WRITE_TIMEOUT, Service, WebhookSettings, read_released
 from escrowctl.contract.json import Number
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 MODES = ("test", "live")
-LINE, ENVIRONMENT, DEFAULT_PROFILE = "the command line", "the environment", "the default profile"
+COMMAND_LINE, ENVIRONMENT, DEFAULT_PROFILE = "the command line", "the environment", "the default profile"
 """What can choose a service (a choice's `level`), the strongest first."""
 
 
-class Choice(NamedTuple):
+class ServiceChoice(NamedTuple):
     """The chosen service. `source` is the option, variable or profile that names the service.
 
     `level` says what chose the service: LINE, ENVIRONMENT or DEFAULT_PROFILE. `environ_mode` and `environ_released`
@@ -66,7 +66,7 @@ class ServiceOptions(NamedTuple):
     timeout: float | None = None
 
 
-class Resolver:
+class ServiceResolver:
     """Finds the service of one run; reads config.toml at most once.
 
     Every method may raise EscrowctlError: `ErrorCode.NOT_CONFIGURED` if nothing is configured; `KEY_MISSING` if no
@@ -107,7 +107,7 @@ class Resolver:
         choice = self.choose()
         return self.build_service(choice, self.find_key(choice))
 
-    def build_service(self, choice: Choice, found: FoundKey) -> Service:
+    def build_service(self, choice: ServiceChoice, found: FoundKey) -> Service:
         """Return the chosen service with its settings and the key `found`."""
         profile = choice.profile
         read_timeout, write_timeout = self.find_timeouts(profile)
@@ -127,10 +127,10 @@ class Resolver:
         service = _apply_profile(service, profile) if profile else service
         return service._replace(released=_fold_all(choice.environ_released)) if choice.environ_released else service
 
-    def choose(self) -> Choice:
+    def choose(self) -> ServiceChoice:
         """Return the service that the command line, environment or default profile names, without its key."""
         choice = self._choose_by_precedence()
-        if choice.level == LINE and choice.profile is not None:
+        if choice.level == COMMAND_LINE and choice.profile is not None:
             return choice
         choice = choice._replace(environ_released=read_released(self._environ))
         mode = self._environ.get("ESCROWCTL_MODE")
@@ -144,7 +144,7 @@ class Resolver:
             )
         return choice._replace(environ_mode=mode)
 
-    def choose_if_configured(self) -> Choice | None:
+    def choose_if_configured(self) -> ServiceChoice | None:
         """Return the service without its key, as `choose` does; None if nothing is configured."""
         try:
             return self.choose()
@@ -153,7 +153,7 @@ class Resolver:
                 return None
             raise
 
-    def _choose_by_precedence(self) -> Choice:
+    def _choose_by_precedence(self) -> ServiceChoice:
         options, environ = self._options, self._environ
         # An empty variable is the same as none; an empty word on the command line is a mistake.
         env_profile, env_url = environ.get("ESCROWCTL_PROFILE") or None, environ.get("ESCROWCTL_BASE_URL") or None
@@ -165,11 +165,11 @@ class Resolver:
             if not (is_url_only and error.code is ErrorCode.STATE_UNUSABLE):
                 raise
         if options.base_url is not None:
-            return self._choose_by_url(LINE, options.base_url, "--base-url", options.profile)
+            return self._choose_by_url(COMMAND_LINE, options.base_url, "--base-url", options.profile)
         if options.profile is not None:
             if env_url:
                 # Raises if the URL contradicts the profile.
-                self._choose_by_url(LINE, env_url, "ESCROWCTL_BASE_URL", options.profile)
+                self._choose_by_url(COMMAND_LINE, env_url, "ESCROWCTL_BASE_URL", options.profile)
             return self.choose_profile(options.profile)
         if env_url:
             return self._choose_by_url(ENVIRONMENT, env_url, "ESCROWCTL_BASE_URL", env_profile)
@@ -186,7 +186,7 @@ class Resolver:
         )
         raise not_sent(ErrorCode.NOT_CONFIGURED, message)
 
-    def _choose_by_url(self, level: str, url: str, source: str, profile_name: str | None) -> Choice:
+    def _choose_by_url(self, level: str, url: str, source: str, profile_name: str | None) -> ServiceChoice:
         profile = self._require_profile(profile_name) if profile_name is not None else None
         prefix = profile.api_prefix if profile else DEFAULT_API_PREFIX
         origin = refuse_double_prefix(parse_base_url(url, source=source), prefix, source=source)
@@ -196,7 +196,7 @@ class Resolver:
                 "use only one of them.",
                 hint=f"unset {source}" if source.startswith("ESCROWCTL") else (),
             )
-        return Choice(level, origin, source, profile_name, profile)
+        return ServiceChoice(level, origin, source, profile_name, profile)
 
     def find_profile_name(self) -> str | None:
         """Return the profile name in the command line, environment or config.toml. The profile may not exist."""
@@ -204,12 +204,12 @@ class Resolver:
             return self._options.profile
         return self._environ.get("ESCROWCTL_PROFILE") or (self.config.default_profile if self.config else None)
 
-    def choose_profile(self, name: str, *, level: str = LINE, source: str = "") -> Choice:
+    def choose_profile(self, name: str, *, level: str = COMMAND_LINE, source: str = "") -> ServiceChoice:
         """Return a profile's service, named by `level` and `source`. Raises `BAD_CONFIG` for an unknown profile."""
         profile = self._require_profile(name)
-        return Choice(level, profile.origin, source or f"--profile {name}", name, profile)
+        return ServiceChoice(level, profile.origin, source or f"--profile {name}", name, profile)
 
-    def find_required_journals(self) -> tuple[tuple[str, str], ...]:
+    def find_required_journal_ids(self) -> tuple[tuple[str, str], ...]:
         """Return each id that the journal's id must equal, with the source of the id. Empty for a test service."""
         name = self._options.profile
         was_removed = name is not None and name not in self.profiles
@@ -222,7 +222,7 @@ class Resolver:
             pins.append((choice.profile.journal_id, f"journal_id of profile {choice.profile_name}"))
         return tuple((pin, source) for pin, source in pins if pin is not None)
 
-    def find_key(self, choice: Choice) -> FoundKey:
+    def find_key(self, choice: ServiceChoice) -> FoundKey:
         """Return the key for the chosen origin, from the environment or from the profile.
 
         The environment comes first. If the command line chose the service, the profile comes first.
@@ -230,7 +230,7 @@ class Resolver:
         if choice.profile is not None:
             require_trusted(self.config_path)
         environ_key = self._find_environ_key(choice)
-        own_key = self.find_own_key(choice) if environ_key is None or choice.level == LINE else None
+        own_key = self.find_profile_key(choice) if environ_key is None or choice.level == COMMAND_LINE else None
         found = own_key or environ_key
         if found is None:
             url = choice.origin.base_url
@@ -248,10 +248,10 @@ class Resolver:
                     else f"in a CI job: set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
                 ),
             )
-        refuse_in_base_url(choice.origin.base_url, found.key.reveal(), source=choice.source)
+        refuse_key_in_url(choice.origin.base_url, found.key.reveal(), source=choice.source)
         return found
 
-    def find_own_key(self, choice: Choice) -> FoundKey | None:
+    def find_profile_key(self, choice: ServiceChoice) -> FoundKey | None:
         """Return the chosen profile's key, from its `api_key_file` or from `auth login`; None if it has no key.
 
         Raises `ErrorCode.BAD_CONFIG` if other users can change config.toml: they could redirect the key.
@@ -272,7 +272,7 @@ class Resolver:
         source = "the keyring" if stored.is_in_keyring else str(self.credentials.path)
         return FoundKey(self.credentials.reveal(stored), source)
 
-    def _find_environ_key(self, choice: Choice) -> FoundKey | None:
+    def _find_environ_key(self, choice: ServiceChoice) -> FoundKey | None:
         """Return the environment's key if it is for the chosen origin; None if the environment has no key.
 
         For a different or unknown origin: None if the command line chose the service, else raises `KEY_MISSING`.
@@ -280,7 +280,7 @@ class Resolver:
         key = read_environ_key(self._environ)
         if key is None or self._find_environ_origin() == str(choice.origin):
             return key
-        if choice.level != LINE:
+        if choice.level != COMMAND_LINE:
             by_profile = self._options.config is None
             assignment = f"PROFILE={choice.profile_name}" if by_profile else f"BASE_URL={choice.origin.base_url}"
             raise not_sent(
@@ -333,7 +333,7 @@ def check_mode(text: str, *, name: str) -> str:
     return text
 
 
-def refuse_other_service(options: ServiceOptions) -> None:
+def refuse_sandbox_conflicts(options: ServiceOptions) -> None:
     """Raise `ErrorCode.BAD_VALUE` for options that contradict `--sandbox`, and for a wrong time-out."""
     for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
         if value is not None:

@@ -1,7 +1,7 @@
 """Find out whether a 2xx reply says that the call failed.
 
 INTERFACE.md section 7 shows no error body, so this module knows usual names of error fields. Case in a name does
-not matter. Separators matter only for `CODE_NAMES`. A field with an unusual name is ignored.
+not matter. Separators matter only for `CODE_FIELD_NAMES`. A field with an unusual name is ignored.
 """
 
 import re
@@ -9,8 +9,8 @@ import re
 from escrowctl.contract.json import JsonValue, Number, fold_name
 from escrowctl.contract.record import as_text, unwrap_text
 
-CODE_NAMES = frozenset({"code", "errcode", "responsecode"})
-STATUS_CODE_NAMES = frozenset({"status", "statuscode"})
+CODE_FIELD_NAMES = frozenset({"code", "errcode", "responsecode"})
+STATUS_FIELD_NAMES = frozenset({"status", "statuscode"})
 
 _ERROR_WORDS = frozenset({"error", "fail", "failed", "failure", "rejected", "declined"})
 _OUTCOME_FIELD_NAMES = frozenset({"status", "state", "type", "object", "result", "outcome"})
@@ -19,7 +19,7 @@ _SUCCESS_CODE = r"2[0-9]{2}"
 _HTTP_ERROR_STATUS = r"[45][0-9]{2}"
 
 
-def find_error(
+def find_failure(
     document: JsonValue, *, sent_document: JsonValue = None, data_names: frozenset[str] = frozenset()
 ) -> str | None:
     """Return the part of a 2xx reply that reports a failure, such as `field "error"`; None if no part does.
@@ -29,7 +29,7 @@ def find_error(
     """
     if isinstance(document, list):
         found = (
-            find_error(item, sent_document=sent_document, data_names=data_names)
+            find_failure(item, sent_document=sent_document, data_names=data_names)
             for item in document
             if not isinstance(item, bool)
         )
@@ -52,10 +52,10 @@ def find_error(
 def _field_says_failure(field: str, value: JsonValue, data_names: frozenset[str]) -> bool:
     name = fold_name(field)
     # With its separators: a `response_code` is often the number of an approval.
-    if field.casefold() in CODE_NAMES:
+    if field.casefold() in CODE_FIELD_NAMES:
         is_success = re.fullmatch(_SUCCESS_CODE, (as_text(value) or "").strip())
         return name not in data_names and not _means_no_error(value) and not is_success
-    if name in STATUS_CODE_NAMES and name not in data_names and re.fullmatch(_HTTP_ERROR_STATUS, as_text(value) or ""):
+    if name in STATUS_FIELD_NAMES and name not in data_names and re.fullmatch(_HTTP_ERROR_STATUS, as_text(value) or ""):
         return True
     if name in _OUTCOME_FIELD_NAMES:
         word = (unwrap_text(value) or "").strip().casefold()

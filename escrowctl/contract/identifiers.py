@@ -29,7 +29,7 @@ def parse_id(text: str, *, noun: str = "transaction") -> str:
     return text
 
 
-def refuse_repeated(ids: list[str]) -> None:
+def refuse_repeated_ids(ids: list[str]) -> None:
     """Raise EscrowctlError `BAD_VALUE` if an id is repeated, or two ids differ only in case or Unicode form."""
     seen: dict[str, str] = {}
     for resource_id in ids:

@@ -124,12 +124,12 @@ def parse_currency(text: str, *, listed: frozenset[str] = frozenset(), name: str
     )
 
 
-def may_be_listed(text: str) -> bool:
+def may_be_profile_currency(text: str) -> bool:
     """Whether a profile may list `text` as its own currency: it looks like a code, but is not in ISO 4217."""
     return text not in MINOR_DIGITS and re.fullmatch(r"[A-Z0-9]{3,10}", text, re.ASCII) is not None
 
 
-def check_minor_digits(amount: Number, currency: str, *, name: str) -> Money:
+def make_money(amount: Number, currency: str, *, name: str) -> Money:
     """Return `Money`. Raises EscrowctlError `BAD_VALUE` if the amount has more decimals than ISO 4217 allows.
 
     The amount is not checked for a currency that only the profile lists. The message begins with `name`.

@@ -23,8 +23,8 @@ class Call(NamedTuple):
     query: str = ""
 
 
-def parse_call(method: str, typed_path: str, *, prefix: str) -> Call:
-    """Return the call that a typed method and path mean. The path may begin with the API prefix (`prefix`) or not.
+def parse_call(method: str, typed_path: str, *, api_prefix: str) -> Call:
+    """Return the call that a typed method and path mean. The path may begin with the API prefix (`api_prefix`) or not.
 
     Raises EscrowctlError `BAD_VALUE` for an unsafe path or query, and for a query in a write.
     """
@@ -38,8 +38,8 @@ def parse_call(method: str, typed_path: str, *, prefix: str) -> Call:
     advice = "write a path such as /transactions/tx_1"
     if not path.startswith("/"):
         raise bad_value(f'"{typed_path}" is not a path of this service: {advice}.')
-    if path.startswith(f"{prefix}/"):
-        path = path.removeprefix(prefix)
+    if path.startswith(f"{api_prefix}/"):
+        path = path.removeprefix(api_prefix)
     if not all(_SAFE_SEGMENT.fullmatch(segment) for segment in path[1:].split("/")):
         raise bad_value(f'"{typed_path}" has a part that is empty, starts with "." or has unsafe characters: {advice}.')
     for operation in OPERATIONS:
@@ -49,7 +49,7 @@ def parse_call(method: str, typed_path: str, *, prefix: str) -> Call:
     return Call(make_raw_operation(method, path), query=query)
 
 
-def find_known_write(path: str) -> str | None:
+def find_known_write_noun(path: str) -> str | None:
     """Return the noun of the known writes that a complete path may call, such as `transaction`; else None."""
     nouns = {operation.noun for operation in OPERATIONS if operation.is_write}
     segments = unquote(path).casefold().split("/")

@@ -6,7 +6,7 @@ from escrowctl.contract.record import Record, find_items, has_other_id
 from escrowctl.errors import ErrorCode, EscrowctlError, command
 
 
-def explain_unreadable(resource_id: str, record: Record) -> str | None:
+def explain_wrong_record(resource_id: str, record: Record) -> str | None:
     """Return why a reply is not the escrow with this id, as a clause; None if the reply is that escrow.
 
     A reply is not the escrow if its id is different, if it is a list, or if it has no id, no status and no amount.
@@ -24,7 +24,7 @@ def explain_unreadable(resource_id: str, record: Record) -> str | None:
 
 def require_escrow(resource_id: str, record: Record) -> None:
     """Raise `ErrorCode.UNREADABLE_REPLY` if a reply is not the escrow with this id."""
-    if (why := explain_unreadable(resource_id, record)) is not None:
+    if (why := explain_wrong_record(resource_id, record)) is not None:
         hint = command(f"doctor --tx {resource_id}", "to find the fields of the escrow")
         facts = {"id": resource_id, "body": record.document}
         raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, f"{why}.", hint=hint, facts=facts)

@@ -86,7 +86,7 @@ class Records(NamedTuple):
 
 def make_record(document: JsonValue, *, pointers: Pointers, noun: str) -> Record:
     """Return the record in a reply, taken out of its envelope, with the fields that escrowctl understands."""
-    value = unwrap(document, noun=noun, pointers=pointers)
+    value = unwrap_record(document, noun=noun, pointers=pointers)
     return Record(document, value, find_known_fields(value, noun=noun, pointers=pointers, document=document))
 
 
@@ -116,7 +116,7 @@ def has_other_id(resource_id: str, known: KnownFields) -> bool:
     return known.id is not None and known.id.casefold() != resource_id.casefold()
 
 
-def unwrap(document: JsonValue, *, noun: str, pointers: Pointers | None = None) -> JsonValue:
+def unwrap_record(document: JsonValue, *, noun: str, pointers: Pointers | None = None) -> JsonValue:
     """Return the record in a reply. If the document has an id, the record is the document.
 
     Else the record is the object under a usual name (`{"data": {...}}`), or in the document's only field if that is
@@ -216,7 +216,7 @@ def find_known_fields(
     )
 
 
-def is_id(text: str | None) -> bool:
+def is_possible_id(text: str | None) -> bool:
     """Whether a text can be an id: blanks, zeros, negative numbers and words such as `null` cannot."""
     text = fold_reference(text or "")
     if text.casefold() in _NOT_ID_WORDS or not text.strip(" 0.-"):
@@ -230,7 +230,7 @@ def find_id_pointers(record: JsonValue, *, noun: str) -> list[str]:
         return []
     for usual in _id_names(noun):
         for name, value in record.items():
-            if name.casefold() == usual and is_id(as_text(value)):
+            if name.casefold() == usual and is_possible_id(as_text(value)):
                 return [f"/{_escape_pointer_part(name)}"]
     texts = ((pointer, value) for pointer, value in walk_values(record) if isinstance(value, str))
     return [pointer for pointer, text in texts if re.fullmatch(_LIKE_AN_ID, text) and not re.match(_DATE, text)]

@@ -240,7 +240,7 @@ def _list_entities() -> dict[bytes, bytes]:
     }
 
 
-def star_value(value: JsonValue, key: str) -> JsonValue:
+def star_key_in_document(value: JsonValue, key: str) -> JsonValue:
     """Return a JSON document with stars in place of an API key, in texts, in names and in numbers."""
     match value:
         case str():
@@ -248,9 +248,9 @@ def star_value(value: JsonValue, key: str) -> JsonValue:
         case Number():
             return STARS if holds_key(value.text, key) else value
         case dict():
-            return {star(name, key): star_value(item, key) for name, item in value.items()}
+            return {star(name, key): star_key_in_document(item, key) for name, item in value.items()}
         case list():
-            return [star_value(item, key) for item in value]
+            return [star_key_in_document(item, key) for item in value]
         case _:
             return value
 
@@ -269,7 +269,7 @@ def hide_in_text(text: str) -> str:
     return re.sub(_USERINFO, f"://{STARS}@", text) if "://" in text else text
 
 
-def hide_values(value: JsonValue) -> JsonValue:
+def hide_private_values(value: JsonValue) -> JsonValue:
     """Return a document with stars for values whose names are private. `hide_in_text` changes all other texts."""
     return _replace_leaves(
         value,
@@ -278,7 +278,7 @@ def hide_values(value: JsonValue) -> JsonValue:
     )
 
 
-def hash_values(value: JsonValue) -> JsonValue:
+def hash_private_values(value: JsonValue) -> JsonValue:
     """Return a document with hashes, as in `redact`, for values whose names are private (`is_private`).
 
     A document without such names stays equal. A value that is a hash already is hashed again.
@@ -326,7 +326,7 @@ def may_hold_secret(value: JsonValue, *, harmless: frozenset[str] = frozenset())
     return redact(value, harmless=harmless) != value
 
 
-def find_secret(value: JsonValue) -> str | None:
+def find_signing_secret(value: JsonValue) -> str | None:
     """Return the signing secret in a webhook's record, by a usual name or by the prefix `whsec_`; else None."""
     if isinstance(value, dict):
         for name, item in value.items():
@@ -334,7 +334,7 @@ def find_secret(value: JsonValue) -> str | None:
             if isinstance(item, str) and item and (is_named or item.startswith(_WHSEC_PREFIX)):
                 return item
     children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return next((found for child in children if (found := find_secret(child))), None)
+    return next((found for child in children if (found := find_signing_secret(child))), None)
 
 
 def _is_suspect(name: str, value: str | Number, harmless: frozenset[str]) -> bool:

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from escrowctl.client.http import Exchange
-from escrowctl.client.problem import REDIRECTS, advise_connection
+from escrowctl.client.problem import REDIRECT_STATUSES, advise_connection
 from escrowctl.client.reader import Reader
-from escrowctl.client.retry import parse_date
+from escrowctl.client.retry import parse_http_date
 from escrowctl.config.origin import ends_with_prefix
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import API_PREFIXES, LIST_TRANSACTIONS, LIST_WEBHOOKS, Operation
@@ -21,12 +21,12 @@ _DENIED_CODES = (ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN)
 
 
 class Probe(NamedTuple):
-    """The result of one request for a list. `error` is None if it succeeded. `at` is the time of the result."""
+    """The result of one request for a list. `error` is None if it succeeded. `finished_at` is its time."""
 
     path: str
     exchange: Exchange | None
     error: EscrowctlError | None
-    at: datetime
+    finished_at: datetime
 
     @property
     def status(self) -> int | None:
@@ -36,7 +36,7 @@ class Probe(NamedTuple):
     @property
     def has_no_api(self) -> bool:
         """Whether the answer shows that the service has no API under this path."""
-        return self._is_not_json or self.status in _NO_API_STATUSES or self.status in REDIRECTS
+        return self._is_not_json or self.status in _NO_API_STATUSES or self.status in REDIRECT_STATUSES
 
     @property
     def _is_not_json(self) -> bool:
@@ -111,12 +111,12 @@ def _hint_to_set_prefix(service: Service, prefix: str) -> Hint:
 def check_clock(probe: Probe) -> Finding:
     """Compare this machine's clock with the Date header of the answer (RFC 9110 section 6.6.1)."""
     answer = probe.exchange.answer if probe.exchange else None
-    date = parse_date(answer.find_header("Date") or "") if answer else None
+    date = parse_http_date(answer.find_header("Date") or "") if answer else None
     if answer is None or date is None:
         return Finding("clock", Verdict.SKIPPED, "the service sent no date")
     if (answer.find_header("Age") or "0").strip("0"):
         return Finding("clock", Verdict.SKIPPED, "a cache answered in place of the service")
-    ahead = round((probe.at - date).total_seconds())
+    ahead = round((probe.finished_at - date).total_seconds())
     seconds, direction = abs(ahead), "ahead of" if ahead > 0 else "behind"
     if seconds <= _MAX_CLOCK_SKEW_SECONDS:
         return Finding("clock", Verdict.OK, f"within {_MAX_CLOCK_SKEW_SECONDS} s of the service's clock")

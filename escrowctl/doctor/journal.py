@@ -7,7 +7,7 @@ from escrowctl.doctor.finding import Finding, Verdict
 from escrowctl.errors import command
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Selection, State
-from escrowctl.journal.sqlite.mounts import find_unshared_locks
+from escrowctl.journal.sqlite.mounts import warn_of_unshared_locks
 from escrowctl.journal.storage import head_of
 from escrowctl.journal.verification import verify
 
@@ -53,7 +53,7 @@ def _verify_journal(journal: Journal, monotonic: Callable[[], float]) -> Finding
 
 def check_locks(folder: Path) -> Finding:
     """Check that every process and machine with access to `folder` sees the journal's locks."""
-    reason = find_unshared_locks(folder)
+    reason = warn_of_unshared_locks(folder)
     if reason is None:
         return Finding("locks", Verdict.OK, f"{folder} is on a mount with shared locks")
     return Finding("locks", Verdict.WARNING, reason)

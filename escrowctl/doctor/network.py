@@ -64,7 +64,7 @@ def check_connection(
     elif peer.tls is None:
         yield Finding("tls", Verdict.FAILED, reason, hints)
     else:
-        days = (peer.tls.ends - now).days
+        days = (peer.tls.expires - now).days
         verdict = Verdict.OK if days >= _MIN_CERTIFICATE_DAYS else Verdict.WARNING
-        until = f"valid until {peer.tls.ends:%Y-%m-%d} ({days} days)"
+        until = f"valid until {peer.tls.expires:%Y-%m-%d} ({days} days)"
         yield Finding("tls", verdict, f"{peer.tls.version}, certificate by {peer.tls.issuer}, {until}")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.money import MINOR_DIGITS, Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
-from escrowctl.contract.readable import explain_unreadable
+from escrowctl.contract.readable import explain_wrong_record
 from escrowctl.contract.record import (
     Pointers,
     Record,
@@ -60,7 +60,7 @@ def find_sent_money(entries: Sequence[Entry], service_names: Sequence[str]) -> S
         if entry.intent.operation == CREATE_TRANSACTION.name
         and entry.state is State.DONE
         and entry.intent.money is not None
-        and entry.intent.is_known_as(service_names)
+        and entry.intent.goes_to_service(service_names)
     ]
     return own[0] if len({one.money for one in own}) == 1 else None
 
@@ -95,7 +95,7 @@ class RecordCheck:
         if not candidates:
             shown = f"no field looks like the {field}" if expected is None else f"no field has the value {expected}"
         get_reply = command(f"api GET {GET_TRANSACTION.fill_path(self._id)}", "to see the complete reply")
-        is_another_reply = field == "id" and not candidates and explain_unreadable(self._id, record) is not None
+        is_another_reply = field == "id" and not candidates and explain_wrong_record(self._id, record) is not None
         verdict = Verdict.FAILED if is_another_reply else Verdict.UNCLEAR
         return Finding(field, verdict, shown, _hint_to_store(field, fitting, f"if it is the {field}") or (get_reply,))
 

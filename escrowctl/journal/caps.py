@@ -91,7 +91,7 @@ def amount_in_total(entry: Entry) -> Decimal:
     return counted_amount(entry)
 
 
-def compare_totals(before: StoredEntry | None, after: StoredEntry) -> dict[TotalKey, Decimal]:
+def compute_total_changes(before: StoredEntry | None, after: StoredEntry) -> dict[TotalKey, Decimal]:
     """Return total -> change, if one more record changes an entry from `before` (None: no entry) to `after`."""
     was, now = (amount_in_total(folded.entry) if folded else Decimal(0) for folded in (before, after))
     key = total_key(after.entry)

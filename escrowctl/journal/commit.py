@@ -121,7 +121,7 @@ class Commit:
         self.check_caps(intent, request.caps, earlier=earlier)
         begun = self._record_attempt(intent, earlier, request_id=request.request_id)
         if request.planned is not None:
-            self.transaction.unplan(*request.planned)
+            self.transaction.remove_plan_row(*request.planned)
         return begun
 
     def _begin_next_attempt(self, request: AttemptRequest, entry: Entry) -> Entry:

@@ -11,7 +11,7 @@ from escrowctl.journal.model import Entry, Selection, State
 _PAGE_SIZE = 500
 
 
-class Duplicate(NamedTuple):
+class DuplicatePair(NamedTuple):
     """Two done entries with the same id, reference or idempotency key. A value that they do not share is None."""
 
     first: Entry
@@ -21,7 +21,7 @@ class Duplicate(NamedTuple):
     idempotency_key: str | None
 
 
-def list_duplicates(journal: Journal) -> list[Duplicate]:
+def list_duplicates(journal: Journal) -> list[DuplicatePair]:
     """Return all pairs of duplicates in a journal."""
     numbers: defaultdict[int, list[int]] = defaultdict(list)
     for entry in journal.select_all(Selection(_PAGE_SIZE, states=(State.DONE,))):
@@ -32,10 +32,10 @@ def list_duplicates(journal: Journal) -> list[Duplicate]:
     )
 
 
-def find_pairs(entries: Iterable[Entry]) -> list[Duplicate]:
+def find_pairs(entries: Iterable[Entry]) -> list[DuplicatePair]:
     """Return the pairs of duplicates among these entries, sorted by entry number. Only done entries count."""
     under_key: defaultdict[int, list[Entry]] = defaultdict(list)
-    found: dict[tuple[int, int], Duplicate | None] = {}
+    found: dict[tuple[int, int], DuplicatePair | None] = {}
     for entry in sorted(entries, key=lambda one: one.number):
         for key in duplicate_keys(entry) if entry.state is State.DONE else ():
             found |= {(one.number, entry.number): _pair_if_duplicates(one, entry) for one in under_key[key]}
@@ -43,7 +43,7 @@ def find_pairs(entries: Iterable[Entry]) -> list[Duplicate]:
     return [pair for pair in found.values() if pair is not None]
 
 
-def _pair_if_duplicates(first: Entry, second: Entry) -> Duplicate | None:
+def _pair_if_duplicates(first: Entry, second: Entry) -> DuplicatePair | None:
     """Return two done entries as a pair of duplicates. None: the entries share nothing, or both may be intended."""
     one, other = first.intent, second.intent
     is_allowed = first.number in other.allowed_duplicates or second.number in one.allowed_duplicates
@@ -57,7 +57,7 @@ def _pair_if_duplicates(first: Entry, second: Entry) -> Duplicate | None:
     has_one_id = one.is_once_only and one.operation == other.operation and one.has_same_id(other)
     are_two_runs = None not in (one.run_key, other.run_key) and one.run_key != other.run_key
     has_one_reference = bool(reference_keys(one) & reference_keys(other)) and not are_two_runs
-    pair = Duplicate(
+    pair = DuplicatePair(
         first,
         second,
         one.resource_id if has_one_id else None,

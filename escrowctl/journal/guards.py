@@ -37,7 +37,7 @@ def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) ->
     """
     for entry in identical:
         if entry.state is State.IN_FLIGHT:
-            raise busy(entry)
+            raise identical_in_flight(entry)
         if intent.is_once_only and not intent.has_same_id(entry.intent):
             if entry.number not in intent.allowed_duplicates:
                 raise _similar_id_error(entry, intent, now)
@@ -76,7 +76,7 @@ def check_reference(same_reference: list[Entry], intent: Intent, *, now: datetim
             earlier_write = f'the create under the reference "{intent.reference}"'
             raise _unknown_error(entry, earlier_write, now, to_allow=[])
         if entry.state is State.IN_FLIGHT:
-            raise busy(entry)
+            raise identical_in_flight(entry)
         is_other_run = bool(intent.run_key) and intent.run_key != entry.intent.run_key
         is_repeated = is_other_run and entry.number in intent.allowed_duplicates
         if entry.state is State.DONE and not is_repeated:
@@ -117,7 +117,7 @@ def entry_taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
     )
 
 
-def busy(entry: Entry) -> EscrowctlError:
+def identical_in_flight(entry: Entry) -> EscrowctlError:
     """Return the error for a write while another process sends an identical write, recorded as `entry`."""
     return refusal(
         ErrorCode.BUSY, f"another process is sending the same {entry.intent.verb} now ({entry.name}).", entry

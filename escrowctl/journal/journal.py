@@ -101,7 +101,7 @@ class Journal:
             self.locks.free(entry.number)
         return begun, settled
 
-    def begin_again(
+    def begin_next_attempt(
         self,
         entry: Entry,
         account: Account,
@@ -130,14 +130,14 @@ class Journal:
         with self._checked_commit() as commit:
             return commit.settle_later(entry, settlement)
 
-    def plan(self, make_rows: Callable[[str], Iterable[PlanRow]]) -> str:
+    def store_new_batch(self, make_rows: Callable[[str], Iterable[PlanRow]]) -> str:
         """Store the rows of a new batch durably in one commit, and return the batch's name.
 
         `make_rows` gets the name and returns the rows. A row is removed from the plan when its write begins.
         """
         with self._checked_commit() as commit:
             name = self.next_batch()
-            commit.transaction.plan(make_rows(name))
+            commit.transaction.store_plan_rows(make_rows(name))
             return name
 
     def next_batch(self) -> str:
@@ -155,9 +155,9 @@ class Journal:
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         """Store rows of a batch's plan. A stored row with the same number is replaced."""
         with self._checked_commit() as commit:
-            commit.transaction.plan(rows)
+            commit.transaction.store_plan_rows(rows)
 
-    def find_overlaps(self, intents: Sequence[Intent]) -> list[list[Entry]]:
+    def find_possible_repeats(self, intents: Sequence[Intent]) -> list[list[Entry]]:
         """Return, for each intent, the entries with the same reference or, if it has none, the same id or body.
 
         These writes happened or may have happened. Entries of other services and accounts are left out.
@@ -226,12 +226,12 @@ class Journal:
 
     def needs_reason(self) -> bool:
         """Whether live creates need a reason: the journal was made from an export, and no reason is recorded."""
-        return self.storage.read_last_note() is Kind.OPENING
+        return self.storage.read_last_journal_kind() is Kind.OPENING
 
     def record_reason(self, decision: OperatorDecision) -> None:
         """Record why live creates may be sent although the export that made this journal may lack writes."""
         with self._checked_commit() as commit:
-            commit.transaction.append_note(Kind.REASON, decision._asdict(), at=timestamp(self._now()))
+            commit.transaction.append_journal_record(Kind.REASON, decision._asdict(), at=timestamp(self._now()))
 
     def find(self, number: int) -> Entry | None:
         """Return the entry with this number and its history, in its current state, or None."""

@@ -2,7 +2,7 @@
 
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.fold import idempotency_keys
-from escrowctl.journal.guards import busy, earlier_unknown, refusal
+from escrowctl.journal.guards import earlier_unknown, identical_in_flight, refusal
 from escrowctl.journal.model import KEY_REFUSED_STATUSES, Entry, Intent, State
 from escrowctl.journal.reasons import Reason
 
@@ -24,7 +24,7 @@ def find_by_key(
     for earlier in found:
         _check_request(earlier, intent)
         if earlier.state is State.IN_FLIGHT:
-            raise busy(earlier)
+            raise identical_in_flight(earlier)
         if not _may_be_sent_again(earlier, resend_throttled=resend_throttled):
             _check_account(earlier, intent)
             return earlier, None

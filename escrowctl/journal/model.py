@@ -31,9 +31,9 @@ DECIDED_RESEND = "to be sent again, on an operator's word"
 """The stored detail of an operator's decision to send an unknown write again. Never reword it."""
 
 LOST_IN_FLIGHT = "the process ended without recording an outcome"
-WHILE_EXPORTED = "it was in flight when its journal was exported"
+EXPORTED_IN_FLIGHT = "it was in flight when its journal was exported"
 """Details of writes that were in flight and now count as unknown: perhaps they were sent, perhaps not.
-`WHILE_EXPORTED` is stored: never reword it."""
+`EXPORTED_IN_FLIGHT` is stored: never reword it."""
 
 Caps = Mapping[str, Decimal]
 """Currency -> the maximum sum of one operation's writes in a UTC day. Empty: no caps."""
@@ -136,13 +136,13 @@ class Intent(NamedTuple):
         """Whether sending the write twice is always wrong, as for a release. A second create may be intended."""
         return self.operation in OPERATIONS_BY_NAME and OPERATIONS_BY_NAME[self.operation].is_once_only
 
-    def is_known_as(self, names: Iterable[str]) -> bool:
+    def goes_to_service(self, names: Iterable[str]) -> bool:
         """Whether the write's service has one of these names."""
         return not set(self.service_names).isdisjoint(names)
 
     def shares_service(self, other: "Intent") -> bool:
         """Whether both writes go to the same service, under any of its names."""
-        return self.is_known_as(other.service_names)
+        return self.goes_to_service(other.service_names)
 
     def may_share_account(self, earlier: "Intent") -> bool:
         """Whether both writes go to the same service and may belong to the same account there."""
@@ -271,7 +271,7 @@ class Entry(NamedTuple):
         return self.state in OPEN_STATES
 
 
-def confirm_by_read(entry: Entry, detail: str) -> Settlement:
+def confirmed_by_read(entry: Entry, detail: str) -> Settlement:
     """Return the new settlement of an entry after a read showed that its write is done."""
     known = entry.settlement
     # Only the reply to a write that was known to be done shows the result.

@@ -13,7 +13,7 @@ from escrowctl.journal.sqlite.locks import LockFile, ReadLockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import Locks, Storage
 
-FILE_NAME = "journal.db"
+JOURNAL_FILE_NAME = "journal.db"
 
 
 def open_journal(
@@ -26,7 +26,7 @@ def open_journal(
     error, and no journal is created.
     """
     if pins:
-        _require_pinned_journal(folder / FILE_NAME, pins)
+        _require_pinned_journal(folder / JOURNAL_FILE_NAME, pins)
     storage, locks = open_storage(folder, reading=read_only)
     return Journal(storage, locks, now=now, secrets=SigningSecrets(folder))
 
@@ -49,5 +49,5 @@ def _require_pinned_journal(path: Path, pins: Iterable[tuple[str, str]]) -> None
 
 def open_storage(folder: Path, *, reading: bool) -> tuple[Storage, Locks]:
     """Return the storage and the locks of the journal in a folder. Raises `ErrorCode.JOURNAL_UNUSABLE`."""
-    storage = SqliteStorage.open(folder / FILE_NAME, reading=reading)
+    storage = SqliteStorage.open(folder / JOURNAL_FILE_NAME, reading=reading)
     return storage, (ReadLockFile if reading else LockFile)(folder / "journal.lock")

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from escrowctl.contract.json import JsonValue, encode
-from escrowctl.contract.redaction import find_secret
+from escrowctl.contract.redaction import find_signing_secret
 from escrowctl.errors import EscrowctlError
 from escrowctl.files import make_private_folder, read_regular, sync_folder, write_durably
 from escrowctl.journal.model import Entry
@@ -43,7 +43,7 @@ class SigningSecrets:
         document: JsonValue = {
             "service": entry.intent.service,
             "id": resource_id,
-            "secret": find_secret(reply),
+            "secret": find_signing_secret(reply),
             "reply": reply,
         }
         with contextlib.suppress(OSError, EscrowctlError):

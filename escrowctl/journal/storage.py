@@ -71,7 +71,7 @@ class Transaction(Protocol):
         """The head of the chain, with the records of this transaction."""
 
     def check(self) -> None:
-        """Raise `JOURNAL_UNUSABLE` if the last records are damaged or `Storage.find_lost` finds a problem."""
+        """Raise `JOURNAL_UNUSABLE` if the last records are damaged or `Storage.find_head_problem` finds a problem."""
 
     def find(self, number: int) -> Entry | None:
         """Return an entry with its history, or None. Raises `JOURNAL_UNUSABLE` if the records do not match."""
@@ -95,13 +95,13 @@ class Transaction(Protocol):
     def successor_id(self) -> str | None:
         """The id of the journal that replaced this one, from the closing record. None: no closing record."""
 
-    def append_note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
+    def append_journal_record(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
         """Append a record about the journal itself. A closing record does not change the saved head."""
 
-    def plan(self, rows: Iterable[PlanRow]) -> None:
+    def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         """Store rows of a batch's plan. A stored row with the same number is replaced."""
 
-    def unplan(self, batch: str, row: int) -> None:
+    def remove_plan_row(self, batch: str, row: int) -> None:
         """Remove a row from a batch's plan."""
 
 
@@ -129,7 +129,7 @@ class Storage(Protocol):
     def read_last(self) -> Link | None:
         """Return the last record, or None. Raises `ErrorCode.JOURNAL_UNUSABLE` if it is damaged."""
 
-    def read_last_note(self) -> Kind | None:
+    def read_last_journal_kind(self) -> Kind | None:
         """Return the kind of the last record about the journal itself, or None if there is none."""
 
     def read_records(self, *, after: int, limit: int) -> list[Link]:
@@ -153,7 +153,7 @@ class Storage(Protocol):
     def find_created(self, result_ids: Collection[str]) -> list[Entry]:
         """Return the entries whose result id is one of these ids, including imported entries."""
 
-    def add_up(self, batch: str) -> list[BatchSum]:
+    def sum_batch(self, batch: str) -> list[BatchSum]:
         """Return the counts and sums of a batch's entries, grouped by the fields of `BatchSum`."""
 
     def reopen(self) -> AbstractContextManager["Storage"]:
@@ -165,7 +165,7 @@ class Storage(Protocol):
     def find_mismatch(self, head: Head) -> str | None:
         """Return the problem if the chain does not contain `head`, which it should contain. None: no problem."""
 
-    def find_lost(self) -> str | None:
+    def find_head_problem(self) -> str | None:
         """Return the problem if the saved head is unusable or the chain contradicts it. None: no problem."""
 
     def require_complete(self) -> None:

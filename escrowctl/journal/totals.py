@@ -29,7 +29,7 @@ class GroupSum(NamedTuple):
     amount: Decimal = Decimal(0)
 
 
-def add_up(entries: Iterable[Entry]) -> dict[SumGroup, GroupSum]:
+def sum_by_group(entries: Iterable[Entry]) -> dict[SumGroup, GroupSum]:
     """Return the sums by group, sorted by group. Writes that were refused, not sent or not applied do not count."""
     found: dict[SumGroup, GroupSum] = {}
     for entry in entries:

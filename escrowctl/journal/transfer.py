@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, bad_value, not_sent
 from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, ChainRecord, Head, Kind, Link, canonical_json
-from escrowctl.journal.duplicates import Duplicate, find_pairs
+from escrowctl.journal.duplicates import DuplicatePair, find_pairs
 from escrowctl.journal.fields import DECODING_ERRORS, Facts
 from escrowctl.journal.fold import StoredEntry, add_record, duplicate_keys
-from escrowctl.journal.model import OPEN_STATES, WHILE_EXPORTED, Entry, Selection, State
+from escrowctl.journal.model import EXPORTED_IN_FLIGHT, OPEN_STATES, Entry, Selection, State
 from escrowctl.journal.storage import Storage, Transaction, write_transaction
 
 FORMAT = 1
@@ -49,7 +49,7 @@ class ImportResult(NamedTuple):
     added: int = 0
     updated: int = 0
     known: int = 0
-    duplicates: tuple[Duplicate, ...] = ()
+    duplicates: tuple[DuplicatePair, ...] = ()
 
 
 def read_chain(storage: Storage) -> Iterator[Link]:
@@ -176,7 +176,7 @@ def import_archive(storage: Storage, archive: Archive, *, at: str) -> ImportResu
     return ImportResult(added, updated, known, duplicates)
 
 
-def _find_duplicates(transaction: Transaction, changed: list[Entry]) -> tuple[Duplicate, ...]:
+def _find_duplicates(transaction: Transaction, changed: list[Entry]) -> tuple[DuplicatePair, ...]:
     """Return the pairs of duplicates that contain one of the changed entries."""
     done = [entry for entry in changed if entry.state is State.DONE]
     near = {one.number: one for entry in done for one in transaction.find_by_keys(duplicate_keys(entry))}
@@ -242,5 +242,5 @@ def _facts_to_import(theirs: StoredEntry, *, origin: str) -> Facts:
     """
     facts = theirs.facts | {"origin": origin, "despite": "", "resends": theirs.entry.resends}
     if theirs.entry.state is State.IN_FLIGHT:
-        facts |= {"state": State.UNKNOWN.value, "detail": WHILE_EXPORTED}
+        facts |= {"state": State.UNKNOWN.value, "detail": EXPORTED_IN_FLIGHT}
     return facts

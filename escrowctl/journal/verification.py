@@ -35,7 +35,7 @@ def verify(
     early. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if the journal cannot be read at all.
     """
     # Check the saved head before copying: records written in between only put the chain ahead of it.
-    lost = storage.find_lost()
+    lost = storage.find_head_problem()
     with storage.snapshot() as frozen:
         head, entries, problem = _walk_chain(frozen, is_time_over)
         is_partial = is_time_over()

@@ -8,7 +8,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, OutputClosedError
-from escrowctl.output.plain import fold, render_csv, render_rows, safe
+from escrowctl.output.plain import fold_line, render_csv, render_rows, safe
 from escrowctl.runtime import is_writable_now
 
 # Formats are imported by the methods that use them: help and usage errors do not pay for them.
@@ -117,7 +117,7 @@ class Console:
         elif not self._shows_tables:
             self.write_data(render_rows([view.row(tuple(view.named))]))
         elif view.line is not None:
-            self.write_data(fold(safe(view.line), self._width))
+            self.write_data(fold_line(safe(view.line), self._width))
         else:
             from escrowctl.output.terminal import render_row
 
@@ -166,21 +166,21 @@ class Console:
         code: str,
         message: str,
         *,
-        word: str = "note",
+        label: str = "note",
         important: bool = False,
         hints: tuple[Hint, ...] = (),
         invocation: Invocation = _DEFAULT_INVOCATION,
     ) -> None:
-        """Write `word`, a message and hints on stderr; each message once a run. `-q` hides unimportant ones."""
+        """Write `label`, a message and hints on stderr; each message once a run. `-q` hides unimportant ones."""
         message = self._star_keys(message)
         if (self._options.quiet and not important) or message in self._written_notes:
             return
         self._written_notes.add(message)
-        self._write_note(code, message, word=word, hints=hints, invocation=invocation)
+        self._write_note(code, message, word=label, hints=hints, invocation=invocation)
 
     def warn(self, code: str, message: str) -> None:
         """Write a warning on stderr, even under `-q`; each message once a run."""
-        self.note(code, message, word="warning", important=True)
+        self.note(code, message, label="warning", important=True)
 
     @property
     def can_draw(self) -> bool:
@@ -238,7 +238,7 @@ class Console:
         """Write a text of several lines to stderr, such as a traceback. Stars replace API keys."""
         self._write_stderr_lines("\n".join(self._star_keys(line) for line in text.split("\n")))
 
-    def ask(self, lines: list[str]) -> None:
+    def write_question(self, lines: list[str]) -> None:
         """Write the lines of a question, and a prompt for the answer."""
         for line in lines:
             self._write_stderr_lines(safe(self._star_keys(line)))

@@ -1,7 +1,7 @@
 """Errors as text: for a person, lines with hints to paste; for a program, one JSON object."""
 
 from escrowctl.contract.json import JsonValue, as_json, encode
-from escrowctl.contract.redaction import star, star_value
+from escrowctl.contract.redaction import star, star_key_in_document
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, Invocation
 from escrowctl.output.plain import safe
 
@@ -27,11 +27,11 @@ def format_error(error: EscrowctlError, invocation: Invocation, *, raw: bool, wi
 
 def format_hints(hints: tuple[Hint, ...], invocation: Invocation, width: int | None) -> list[str]:
     """Return hints as lines for a person. `hint: ` precedes the first line, and spaces precede the others."""
-    lines = format_hint_lines(hints, invocation, width=width)
+    lines = align_hints(hints, invocation, width=width)
     return [f"{' ' * _INDENT if number else 'hint: '}{safe(line)}" for number, line in enumerate(lines)]
 
 
-def format_hint_lines(hints: tuple[Hint, ...], invocation: Invocation, *, width: int | None = None) -> list[str]:
+def align_hints(hints: tuple[Hint, ...], invocation: Invocation, *, width: int | None = None) -> list[str]:
     """Return hints as lines, each with its label before its text. The texts of several hints are aligned.
 
     If a line is too long for a terminal of this `width`, each text is on the line below its label. So the terminal
@@ -60,7 +60,7 @@ def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
         hint=tuple(hint._replace(text=star(hint.text, key), label=star(hint.label, key)) for hint in error.hints),
         outcome=error.outcome,
         effect=error.effect,
-        facts={name: star_value(as_json(value), key) for name, value in error.facts.items()},
+        facts={name: star_key_in_document(as_json(value), key) for name, value in error.facts.items()},
         reason=error.reason,
     )
     starred.subject = star(error.subject, key) if error.subject else None
@@ -98,7 +98,7 @@ def make_note_document(code: str, message: str, hints: tuple[Hint, ...], invocat
 
 
 def _join_hints(hints: tuple[Hint, ...], invocation: Invocation) -> str | None:
-    return "\n".join(format_hint_lines(hints, invocation)) or None
+    return "\n".join(align_hints(hints, invocation)) or None
 
 
 def _list_reply(error: EscrowctlError, *, raw: bool, short: bool) -> list[str]:

@@ -21,7 +21,7 @@ def safe(text: str) -> str:
     return "".join(char if is_visible(char) else f"\\u{{{ord(char):x}}}" for char in text)
 
 
-def fold(line: str, width: int) -> str:
+def fold_line(line: str, width: int) -> str:
     """Break a line that is wider than `width` between two cells. Cells are separated by two or more spaces.
 
     A new line starts below the second cell. A cell wider than `width` is not broken.

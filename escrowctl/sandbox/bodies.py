@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NoReturn, TypeAlias
 
 PROBLEM_TYPE = "application/problem+json"
-TYPE_PREFIX = "urn:escrowctl:sandbox:"
+PROBLEM_URN_PREFIX = "urn:escrowctl:sandbox:"
 MAX_DEPTH = 32
 
 
@@ -56,7 +56,7 @@ def read_json(raw: bytes) -> JsonValue:
     return value
 
 
-def read_stored(text: str) -> JsonObject:
+def parse_object(text: str) -> JsonObject:
     """Return the object in a text that `write_json` wrote."""
     value = read_json(text.encode())
     assert isinstance(value, Mapping), "only objects are stored"
@@ -151,11 +151,11 @@ class ProblemError(Exception):
         self.flaws = flaws
         self.headers = {**kind.headers, **headers}
 
-    def document(self, *, request_id: str) -> JsonObject:
+    def make_body(self, *, request_id: str) -> JsonObject:
         """Return the reply's body: type, title, status, detail, request_id, and the flaws, if any, as `errors`."""
         errors: JsonObject = {"errors": self.flaws} if self.flaws else {}
         return {
-            "type": TYPE_PREFIX + self.kind.slug,
+            "type": PROBLEM_URN_PREFIX + self.kind.slug,
             "title": self.kind.title,
             "status": self.kind.status,
             "detail": self.detail,

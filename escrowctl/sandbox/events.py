@@ -73,8 +73,8 @@ FIRST_DELIVERY = """
 ADD_ATTEMPT = """
     INSERT INTO delivery_attempts (delivery, attempted_at, milliseconds, status, error) VALUES (?, ?, ?, ?, ?)
 """
-SETTLE = "UPDATE deliveries SET state = ?, failures = ?, next_attempt_at = ? WHERE position = ?"
-REPLAY = """
+UPDATE_DELIVERY = "UPDATE deliveries SET state = ?, failures = ?, next_attempt_at = ? WHERE position = ?"
+RESTART_DELIVERIES = """
     UPDATE deliveries SET state = ?, failures = 0, next_attempt_at = ?
     WHERE event = (SELECT position FROM events WHERE id = ?)
 """
@@ -89,7 +89,7 @@ def add_event(
     of the event. `triggered`: an operator asked for the event, and the transaction did not change.
     """
     (sequence,) = connection.execute(NEXT_SEQUENCE, (transaction.id,)).fetchone()
-    body = write_json({"type": kind, "timestamp": at, "sequence": sequence, "data": transaction.document()})
+    body = write_json({"type": kind, "timestamp": at, "sequence": sequence, "data": transaction.to_json()})
     event_id = draw_id(connection, "msg", table="events")
     added = connection.execute(ADD_EVENT, (event_id, kind, transaction.id, sequence, triggered, body, at))
     delivery = {"event": added.lastrowid, "kind": kind, "state": DeliveryState.WAITING, "at": at}
@@ -112,9 +112,9 @@ def record_attempt(connection: sqlite3.Connection, delivery: Delivery, attempt: 
     elif failures < len(DELAYS):
         wait = timedelta(milliseconds=attempt.milliseconds) + DELAYS[failures]
         state, failures, next_at = DeliveryState.WAITING, failures + 1, add_duration(at, wait)
-    connection.execute(SETTLE, (state, failures, next_at, delivery.position))
+    connection.execute(UPDATE_DELIVERY, (state, failures, next_at, delivery.position))
 
 
 def replay(connection: sqlite3.Connection, event_id: str, *, at: str) -> int:
     """Reset every delivery of an event: no failures, next attempt at `at`. Return the number of deliveries."""
-    return connection.execute(REPLAY, (DeliveryState.WAITING, at, event_id)).rowcount
+    return connection.execute(RESTART_DELIVERIES, (DeliveryState.WAITING, at, event_id)).rowcount

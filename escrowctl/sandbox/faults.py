@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from escrowctl.sandbox.bodies import ProblemKind
 from escrowctl.sandbox.settings import FAULT_PREFIX, OPERATION_WORDS, Fault, FaultKind, Rehearsal
-from escrowctl.sandbox.variants import Answer, call_app, make_problem_answer, route_call, shape_answer
+from escrowctl.sandbox.variants import Answer, call_app, make_problem_answer, vary_answer, vary_request
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -56,7 +56,7 @@ class RehearsalApp:
             settings = self._rehearsal.read()
             if not settings:
                 return self._app(environ, start_response)
-            routed, operation = route_call(environ, settings)
+            routed, operation = vary_request(environ, settings)
             name = f"{FAULT_PREFIX}{OPERATION_WORDS[operation]}" if operation else ""
             fault = self._rehearsal.use_fault(name) if name in settings else None
         except sqlite3.Error:
@@ -64,7 +64,7 @@ class RehearsalApp:
             return self._app(environ, start_response)
         answer = self._make_answer(routed, fault)
         if operation is not None:
-            answer = shape_answer(answer, operation, settings)
+            answer = vary_answer(answer, operation, settings)
         chunks: Iterable[bytes] = [answer.body]
         if fault is not None:
             match fault.kind:

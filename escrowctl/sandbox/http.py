@@ -31,7 +31,7 @@ from escrowctl.sqlite import primary_code
 JSON_TYPE = "application/json"
 MAX_BODY_BYTES = 1024 * 1024
 REQUEST_ID_HEADER = "X-Request-Id"
-REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
+REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 
 OPENAPI_PATH = "/openapi.json"
 """The path of the sandbox's OpenAPI document. It is not part of the interface, and the only path without a key."""
@@ -82,7 +82,7 @@ class Resource:
     def __init__(self) -> None:
         self.methods: list[str] = []
 
-    def add(self, method: str, handler: Handler, status: int) -> None:
+    def add_handler(self, method: str, handler: Handler, status: int) -> None:
         """Add the responder for a method. It sends the object that `handler` returns, with `status`."""
 
         def respond(request: falcon.Request, response: falcon.Response, **path: str) -> None:
@@ -109,7 +109,7 @@ class Middleware:
     def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
         """Give the request an id and check its API key. A client without the key learns nothing about any path."""
         offered_id = request.get_header(REQUEST_ID_HEADER) or ""
-        request.context.id = offered_id if REQUEST_ID.fullmatch(offered_id) else f"req_{secrets.token_hex(8)}"
+        request.context.id = offered_id if REQUEST_ID_PATTERN.fullmatch(offered_id) else f"req_{secrets.token_hex(8)}"
         if request.path == OPENAPI_PATH:
             return
         scheme, _, key = (request.get_header("Authorization") or "").partition(" ")
@@ -156,10 +156,10 @@ def build_app(
     resources: defaultdict[str, Resource] = defaultdict(Resource)
     for operation, handler in handlers.items():
         path = DEFAULT_API_PREFIX + operation.path
-        resources[path].add(operation.method, handler, success_status(operation))
+        resources[path].add_handler(operation.method, handler, success_status(operation))
     for path, by_method in extra_handlers.items():
         for method, handler in by_method.items():
-            resources[path].add(method, handler, 200)
+            resources[path].add_handler(method, handler, 200)
     for path, resource in resources.items():
         app.add_route(path, resource)
     for kind in (Exception, falcon.HTTPError):
@@ -195,6 +195,6 @@ def _answer_error(request: falcon.Request, response: falcon.Response, error: Exc
             problem = ProblemError(ProblemKind.INTERNAL, detail)
             _LOG.error("request %s failed", request.context.id, exc_info=error)
     response.status = problem.kind.status
-    response.text = write_json(problem.document(request_id=request.context.id))
+    response.text = write_json(problem.make_body(request_id=request.context.id))
     response.content_type = PROBLEM_TYPE
     response.set_headers(problem.headers)

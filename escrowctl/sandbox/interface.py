@@ -20,7 +20,7 @@ from typing import NoReturn
 from escrowctl.contract import operations
 from escrowctl.contract.operations import Operation
 from escrowctl.sandbox import records
-from escrowctl.sandbox.bodies import JsonObject, ProblemError, ProblemKind, invalid, no_record, read_stored, write_json
+from escrowctl.sandbox.bodies import JsonObject, ProblemError, ProblemKind, invalid, no_record, parse_object, write_json
 from escrowctl.sandbox.http import Call, Handler
 from escrowctl.sandbox.magic import QUEUED_AMOUNT, UNANSWERED_AMOUNT, check_magic_amount, find_magic_record
 from escrowctl.sandbox.moves import perform_move, record_move
@@ -37,7 +37,7 @@ _FIND_REPLY = "SELECT request, reply FROM replies WHERE key = ?"
 _ADD_REPLY = "INSERT INTO replies (key, request, reply) VALUES (?, ?, ?)"
 
 
-class Interface:
+class InterfaceCalls:
     """The handlers of the operations. A handler raises ProblemError to refuse a request."""
 
     def __init__(self, store: Store) -> None:
@@ -47,17 +47,17 @@ class Interface:
     def handlers(self) -> Mapping[Operation, Handler]:
         """The handler of each operation."""
         return {
-            operations.CREATE_TRANSACTION: self.create,
-            operations.GET_TRANSACTION: self.get,
-            operations.RELEASE_TRANSACTION: self.release,
+            operations.CREATE_TRANSACTION: self.create_transaction,
+            operations.GET_TRANSACTION: self.get_transaction,
+            operations.RELEASE_TRANSACTION: self.release_transaction,
             operations.LIST_TRANSACTIONS: self.list_transactions,
-            operations.UPDATE_TRANSACTION: self.update,
+            operations.UPDATE_TRANSACTION: self.update_transaction,
             operations.GET_USER: self.get_user,
             operations.CREATE_WEBHOOK: self.create_webhook,
             operations.LIST_WEBHOOKS: self.list_webhooks,
         }
 
-    def create(self, call: Call) -> JsonObject:
+    def create_transaction(self, call: Call) -> JsonObject:
         """Create a transaction that holds the payer's money, and return its record.
 
         Raises ProblemError: 400 for a flawed body, or the error of a magic amount. Raises ConnectionAbortedError
@@ -68,16 +68,16 @@ class Interface:
         drops_reply = body.amount.text == UNANSWERED_AMOUNT
         return self._write_once(call, lambda db, at: _add_transaction(db, body, at=at), drops_reply=drops_reply)
 
-    def get(self, call: Call) -> JsonObject:
+    def get_transaction(self, call: Call) -> JsonObject:
         """Return the record of one transaction. Raises ProblemError 404 if there is none."""
         with self._store.reading() as connection:
-            return require_transaction(connection, call.resource_id).document()
+            return require_transaction(connection, call.resource_id).to_json()
 
     def list_transactions(self, call: Call) -> JsonObject:
         """Return one page of transactions, newest first. This operation is not published; it was observed."""
-        return self._list_page(call, "transactions", lambda row: records.read_transaction(row).document())
+        return self._list_page(call, "transactions", lambda row: records.read_transaction(row).to_json())
 
-    def update(self, call: Call) -> NoReturn:
+    def update_transaction(self, call: Call) -> NoReturn:
         """Refuse every update with 400, and change nothing.
 
         This operation is not published; it was observed. Its only known status is 400 (INTERFACE.md section 7). By
@@ -91,7 +91,7 @@ class Interface:
             f"Transaction {call.resource_id} was not changed: the published interface describes no update.",
         )
 
-    def release(self, call: Call) -> JsonObject:
+    def release_transaction(self, call: Call) -> JsonObject:
         """Release a held transaction, and return its record: `released`, or `releasing` if it has `QUEUED_AMOUNT`.
 
         The interface shows no body for this call: a JSON object is accepted without effect. Raises ProblemError:
@@ -130,7 +130,7 @@ class Interface:
 
     def list_webhooks(self, call: Call) -> JsonObject:
         """Return one page of the endpoints, newest first, without their secrets."""
-        return self._list_page(call, "webhook_endpoints", lambda row: read_stored(row["document"]))
+        return self._list_page(call, "webhook_endpoints", lambda row: parse_object(row["document"]))
 
     def _write_once(
         self, call: Call, write: Callable[[sqlite3.Connection, str], JsonObject], *, drops_reply: bool = False
@@ -146,8 +146,8 @@ class Interface:
                 if row["request"] != request:
                     detail = "This Idempotency-Key was sent with another request before."
                     raise ProblemError(ProblemKind.KEY_REUSED, detail)
-                return read_stored(row["reply"])
-            reply = write(connection, self._store.time(connection))
+                return parse_object(row["reply"])
+            reply = write(connection, self._store.sandbox_time(connection))
             if key:
                 connection.execute(_ADD_REPLY, (key, request, write_json(reply)))
         if drops_reply:
@@ -189,7 +189,7 @@ def _add_transaction(connection: sqlite3.Connection, body: NewTransaction, *, at
         if field in moments:
             connection.execute(_ADD_TIMER, (moments[field], transaction.id, move))
     record_move(connection, transaction, records.Move.CREATE, at=at)
-    return transaction.document()
+    return transaction.to_json()
 
 
 def _release(connection: sqlite3.Connection, transaction_id: str, *, at: str) -> JsonObject:
@@ -200,7 +200,7 @@ def _release(connection: sqlite3.Connection, transaction_id: str, *, at: str) ->
         before = records.TRANSITIONS[move].before
         sentence = f"Transaction {found.id} is {found.status}; only a transaction that is {before} can be released."
         raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
-    return moved.document()
+    return moved.to_json()
 
 
 def _add_endpoint(connection: sqlite3.Connection, body: NewWebhook, *, at: str) -> JsonObject:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from escrowctl.sandbox.bodies import JsonObject, NumberToken
-from escrowctl.sandbox.records import HOLD, IN_ESCROW, TRANSITIONS, Move, Transaction
+from escrowctl.sandbox.records import HOLD, STATES_IN_ESCROW, TRANSITIONS, Move, Transaction
 
 DECIMALS = 4
 
@@ -27,7 +27,7 @@ _SELECT_ENTRIES = """
 
 
 def to_ten_thousandths(amount: str) -> int:
-    """Return an amount in ten-thousandths: `12.5` -> 125000. `amount` must match `requests.AMOUNT`."""
+    """Return an amount in ten-thousandths: `12.5` -> 125000. `amount` must match `requests.AMOUNT_PATTERN`."""
     whole, _, fraction = amount.partition(".")
     return int(whole + fraction.ljust(DECIMALS, "0"))
 
@@ -54,20 +54,20 @@ def post_entries(connection: sqlite3.Connection, transaction: Transaction, *, mo
 class Balance(NamedTuple):
     """The ledger of one currency. Sums are in ten-thousandths of the currency's main unit.
 
-    `entries` is the number of entries, `total` the sum of all entries, and `hold` the sum of the hold account.
-    `held` is the sum of the amounts of all transactions in escrow, and must be equal to `hold`.
+    `entries` is the number of entries, `total` the sum of all entries, and `hold_balance` the sum of the hold account.
+    `held` is the sum of the amounts of all transactions in escrow, and must be equal to `hold_balance`.
     """
 
     currency: str
     entries: int
     total: int
-    hold: int
+    hold_balance: int
     held: int
 
     @property
     def is_consistent(self) -> bool:
         """Whether the entries sum to zero, and the hold account has the money of the transactions in escrow."""
-        return self.total == 0 and self.hold == self.held >= 0
+        return self.total == 0 and self.hold_balance == self.held >= 0
 
 
 def calculate_balances(connection: sqlite3.Connection) -> tuple[Balance, ...]:
@@ -83,7 +83,7 @@ def calculate_balances(connection: sqlite3.Connection) -> tuple[Balance, ...]:
         if account == HOLD:
             holds[currency] += amount
     for currency, status, amount in connection.execute("SELECT currency, status, amount FROM transactions"):
-        if status in IN_ESCROW:
+        if status in STATES_IN_ESCROW:
             held[currency] += to_ten_thousandths(amount)
     return tuple(
         Balance(currency, entries[currency], totals[currency], holds[currency], held[currency])

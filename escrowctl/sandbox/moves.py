@@ -62,9 +62,9 @@ def fire_timer(connection: sqlite3.Connection, timer: Timer) -> None:
 def fire_due_timers(store: Store) -> None:
     """Perform every automatic move that is due, in the order of due times."""
     with store.reading() as connection:
-        if (timer := find_first_timer(connection)) is None or timer.due_at > store.time(connection):
+        if (timer := find_first_timer(connection)) is None or timer.due_at > store.sandbox_time(connection):
             return
     with store.writing() as connection:
-        now = store.time(connection)
+        now = store.sandbox_time(connection)
         while (timer := find_first_timer(connection)) is not None and timer.due_at <= now:
             fire_timer(connection, timer)

@@ -16,13 +16,13 @@ from pydantic_core import core_schema
 from escrowctl.contract import operations
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, Operation
 from escrowctl.sandbox import requests
-from escrowctl.sandbox.bodies import PROBLEM_TYPE, TYPE_PREFIX, JsonObject, JsonValue, ProblemKind
+from escrowctl.sandbox.bodies import PROBLEM_TYPE, PROBLEM_URN_PREFIX, JsonObject, JsonValue, ProblemKind
 from escrowctl.sandbox.http import (
     JSON_TYPE,
     MAX_BODY_BYTES,
     OPENAPI_PATH,
-    REQUEST_ID,
     REQUEST_ID_HEADER,
+    REQUEST_ID_PATTERN,
     success_status,
 )
 from escrowctl.sandbox.records import EventKind, State, UserId
@@ -30,7 +30,7 @@ from escrowctl.sandbox.seed import ID_LENGTH
 
 ID_PREFIXES: Mapping[str, str] = {"transaction": "tx", "user": "usr", "webhook": "wh"}
 
-MAX_LIMIT = 100
+MAX_PAGE_SIZE = 100
 
 COMMON_PROBLEMS = (ProblemKind.BAD_REQUEST, ProblemKind.TOO_LARGE, ProblemKind.INTERNAL)
 KEY_PROBLEMS = (ProblemKind.UNAUTHENTICATED, ProblemKind.STORE_BUSY)
@@ -69,7 +69,7 @@ class Transaction(requests.Body):
 class TransactionPage(_ClosedModel):
     """One page of transactions, newest first."""
 
-    data: list[Transaction] = Field(max_length=MAX_LIMIT)
+    data: list[Transaction] = Field(max_length=MAX_PAGE_SIZE)
     has_more: bool
 
 
@@ -104,7 +104,7 @@ class CreatedWebhook(Webhook):
 class WebhookPage(_ClosedModel):
     """One page of webhook endpoints, newest first."""
 
-    data: list[Webhook] = Field(max_length=MAX_LIMIT)
+    data: list[Webhook] = Field(max_length=MAX_PAGE_SIZE)
     has_more: bool
 
 
@@ -120,7 +120,7 @@ class Event(_ClosedModel):
 class RequestId(RootModel[str]):
     """The id of the request that this reply answers."""
 
-    root: str = Field(pattern=f"^{REQUEST_ID.pattern}$")
+    root: str = Field(pattern=f"^{REQUEST_ID_PATTERN.pattern}$")
 
 
 class AnyObject(RootModel[dict[str, Any]]):
@@ -143,7 +143,7 @@ class InQuery(_ClosedModel):
 
 def _make_problem_model(kind: ProblemKind) -> type[BaseModel]:
     """Return a model such as `MoveRefusedProblem` (RFC 9457), in which type, title and status are constants."""
-    fixed: dict[str, Any] = {"type": TYPE_PREFIX + kind.slug, "title": kind.title, "status": kind.status}
+    fixed: dict[str, Any] = {"type": PROBLEM_URN_PREFIX + kind.slug, "title": kind.title, "status": kind.status}
     fields: dict[str, Any] = {name: Literal[value] for name, value in fixed.items()}
     fields |= {"detail": str, "request_id": RequestId}
     if kind is ProblemKind.BAD_REQUEST:
@@ -328,7 +328,7 @@ def _list_parameters(operation: Operation) -> Sequence[JsonObject]:
         example: JsonObject = {"example": UserId.PAYER} if operation is operations.GET_USER else {}
         found.append({"name": "id", "in": "path", "required": True, "schema": id_schema, **example})
     if operation in (operations.LIST_TRANSACTIONS, operations.LIST_WEBHOOKS):
-        limit: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": 50}
+        limit: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": 50}
         found.append({"name": "limit", "in": "query", "schema": limit})
         meaning = "The id of an existing record: only older records are listed."
         found.append({"name": "after", "in": "query", "schema": id_schema, "description": meaning})

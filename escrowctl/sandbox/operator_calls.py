@@ -18,7 +18,7 @@ from datetime import timedelta
 
 from escrowctl.errors import EscrowctlError
 from escrowctl.sandbox import ledger
-from escrowctl.sandbox.bodies import JsonObject, JsonValue, ProblemError, ProblemKind, invalid, no_record, read_stored
+from escrowctl.sandbox.bodies import JsonObject, JsonValue, ProblemError, ProblemKind, invalid, no_record, parse_object
 from escrowctl.sandbox.events import add_event, replay
 from escrowctl.sandbox.http import Call, Handler
 from escrowctl.sandbox.interface import require_transaction
@@ -69,7 +69,7 @@ class OperatorCalls:
         return {
             "/sandbox/status": {"GET": self.get_status},
             "/sandbox/settings": {"PUT": self.change_settings, "DELETE": self.clear_settings},
-            "/sandbox/moves": {"POST": self.move},
+            "/sandbox/moves": {"POST": self.move_transaction},
             "/sandbox/ledger": {"GET": self.list_ledger},
             "/sandbox/deliveries": {"GET": self.list_deliveries},
             "/sandbox/events": {"POST": self.trigger_event},
@@ -120,7 +120,7 @@ class OperatorCalls:
         self._rehearsal.clear()
         return {}
 
-    def move(self, call: Call) -> JsonObject:
+    def move_transaction(self, call: Call) -> JsonObject:
         """Move a transaction to the status in the body, and return its record with `status_before`.
 
         Raises ProblemError: 404 if there is no such transaction, 409 if its status does not allow the move.
@@ -130,13 +130,13 @@ class OperatorCalls:
             before = require_transaction(connection, body.id).status
             wanted = (before, body.status)
             move = next((name for name, one in TRANSITIONS.items() if (one.before, one.after) == wanted), None)
-            moved = perform_move(connection, body.id, move, at=self._store.time(connection)) if move else None
+            moved = perform_move(connection, body.id, move, at=self._store.sandbox_time(connection)) if move else None
         if moved is None:
             ways = [one.after for one in TRANSITIONS.values() if one.before is before and body.id not in MAGIC_IDS]
             choices = f"it can become {', '.join(ways)}" if ways else "its status is final"
             sentence = f"{body.id} is {before} and cannot become {body.status}: {choices}."
             raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
-        return {"status_before": before, **moved.document()}
+        return {"status_before": before, **moved.to_json()}
 
     def list_ledger(self, _call: Call) -> JsonObject:
         """Return every entry of the ledger and the sums per currency, as `ledger.describe_ledger` does."""
@@ -160,7 +160,7 @@ class OperatorCalls:
             transaction = find_transaction(connection, body.transaction)
             if transaction is None:
                 raise no_record("transaction", body.transaction)
-            at = self._store.time(connection)
+            at = self._store.sandbox_time(connection)
             return _read_event(connection, add_event(connection, body.event, transaction, at=at, triggered=True))
 
     def get_event(self, call: Call) -> JsonObject:
@@ -173,7 +173,7 @@ class OperatorCalls:
         call.check_unused_body()
         with self._store.writing() as connection:
             _read_event(connection, call.resource_id)
-            if not replay(connection, call.resource_id, at=self._store.time(connection)):
+            if not replay(connection, call.resource_id, at=self._store.sandbox_time(connection)):
                 sentence = f"No endpoint was subscribed to event {call.resource_id}: there is nothing to send again."
                 raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
             return _read_event(connection, call.resource_id)
@@ -187,7 +187,7 @@ class OperatorCalls:
         with self._store.reading() as connection:
             ahead = self._store.clock_offset(connection)
             now = timestamp(self._store.machine_time() + ahead)
-        return {"now": now, "ahead_seconds": round(ahead.total_seconds()), "advancing_to": self._sender.target}
+        return {"now": now, "ahead_seconds": round(ahead.total_seconds()), "advancing_to": self._sender.clock_target}
 
     def advance_clock(self, call: Call) -> JsonObject:
         """Advance the clock, and return its state like `get_clock`. A server does so in the background."""
@@ -206,7 +206,7 @@ def _read_event(connection: sqlite3.Connection, event_id: str) -> JsonObject:
     row = connection.execute(_SELECT_EVENT, (event_id,)).fetchone()
     if row is None:
         raise no_record("event", event_id)
-    found = {**dict(row), "triggered": bool(row["triggered"]), "body": read_stored(row["body"])}
+    found = {**dict(row), "triggered": bool(row["triggered"]), "body": parse_object(row["body"])}
     listed = []
     for one in reversed(_find_deliveries(connection, event=event_id)):
         attempts = [dict(attempt) for attempt in connection.execute(_SELECT_ATTEMPTS, (one["position"],))]

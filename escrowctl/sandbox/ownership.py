@@ -22,7 +22,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Hints, command, not_sent
 
 LOCK_NAME = "sandbox.lock"
 DELIVERY_LOCK_NAME = "deliveries.lock"
-TIMEOUT_SECONDS = 10.0
+LOCK_TIMEOUT_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 _LOOPBACK_URL = re.compile(r"http://127\.0\.0\.1:[1-9][0-9]{0,4}", re.ASCII)
 _MAX_ADDRESS_BYTES = 4096
@@ -65,7 +65,7 @@ class Claim:
             self._handle = None
 
 
-def claim_store(folder: Path, *, exclusive: bool = False, timeout: float = TIMEOUT_SECONDS) -> Claim:
+def claim_store(folder: Path, *, exclusive: bool = False, timeout: float = LOCK_TIMEOUT_SECONDS) -> Claim:
     """Lock the store, and return the lock: shared, or exclusive if `exclusive`.
 
     Wait up to `timeout` seconds for running commands, and for a server that starts or ends. Raises
@@ -127,7 +127,7 @@ def _open_lock(folder: Path, name: str) -> int:
     try:
         return files.open_regular(path, os.O_RDWR)
     except OSError as error:
-        raise unusable(path, error.strerror or "it cannot be opened") from error
+        raise unusable_file(path, error.strerror or "it cannot be opened") from error
 
 
 def _write_lock_file(handle: int, path: Path, content: str) -> None:
@@ -135,7 +135,7 @@ def _write_lock_file(handle: int, path: Path, content: str) -> None:
         os.ftruncate(handle, 0)
         os.pwrite(handle, content.encode(), 0)
     except OSError as error:
-        raise unusable(path, error.strerror or "it cannot be written") from error
+        raise unusable_file(path, error.strerror or "it cannot be written") from error
 
 
 def _try_lock(handle: int, kind: int) -> bool:
@@ -155,7 +155,7 @@ def _poll(seconds: float) -> Iterator[None]:
         yield
 
 
-def unusable(path: Path, reason: str, *, hint: Hints = files.OWN_FOLDER_HINT) -> EscrowctlError:
+def unusable_file(path: Path, reason: str, *, hint: Hints = files.OWN_FOLDER_HINT) -> EscrowctlError:
     """Return the error for a sandbox file that cannot be used. The message ends with `reason`."""
     message = f"the sandbox cannot use {path}: {reason}."
     return not_sent(ErrorCode.STATE_UNUSABLE, message, hint=hint)
@@ -173,8 +173,8 @@ def require_private_file(path: Path) -> None:
         files.create_empty_file(path)
         flaw = files.find_flaw(files.check_regular(path), path, forbidden_bits=files.OTHERS_ACCESS)
     except files.NotRegularError as error:
-        raise unusable(path, f"it {error.strerror}") from error
+        raise unusable_file(path, f"it {error.strerror}") from error
     except OSError as error:
-        raise unusable(path, error.strerror or "it cannot be opened") from error
+        raise unusable_file(path, error.strerror or "it cannot be opened") from error
     if flaw is not None:
-        raise unusable(path, f"it {flaw.reason}", hint=flaw.fix or files.OWN_FOLDER_HINT)
+        raise unusable_file(path, f"it {flaw.reason}", hint=flaw.fix or files.OWN_FOLDER_HINT)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from escrowctl.sandbox.bodies import JsonObject, NumberToken, read_stored, write_json
+from escrowctl.sandbox.bodies import JsonObject, NumberToken, parse_object, write_json
 
 
 class UserId(StrEnum):
@@ -31,7 +31,7 @@ class State(StrEnum):
     EXPIRED = "expired"
 
 
-IN_ESCROW = (State.HELD, State.RELEASING, State.DISPUTED)
+STATES_IN_ESCROW = (State.HELD, State.RELEASING, State.DISPUTED)
 """The states in which the hold account still has the money."""
 
 
@@ -105,7 +105,7 @@ class Transaction(NamedTuple):
     created_at: str
     updated_at: str
 
-    def document(self) -> JsonObject:
+    def to_json(self) -> JsonObject:
         """Return the record as JSON. All fields are strings, except `amount` (a number) and those in `extra`."""
         return {
             "id": self.id,
@@ -129,7 +129,7 @@ TIMED_MOVES: Mapping[str, tuple[str, Move]] = {
 If a create has both, the earlier time decides. If the times are equal, `expires_in` does.
 """
 
-INSERT = """
+INSERT_TRANSACTION = """
     INSERT INTO transactions (id, status, amount, currency, payer, payee, extra, created_at, updated_at)
     VALUES (:id, :status, :amount, :currency, :payer, :payee, :extra, :created_at, :updated_at)
 """
@@ -137,7 +137,7 @@ INSERT = """
 
 def add_transaction(connection: sqlite3.Connection, transaction: Transaction) -> None:
     """Insert a transaction."""
-    connection.execute(INSERT, {**transaction._asdict(), "extra": write_json(transaction.extra)})
+    connection.execute(INSERT_TRANSACTION, {**transaction._asdict(), "extra": write_json(transaction.extra)})
 
 
 def find_transaction(connection: sqlite3.Connection, transaction_id: str) -> Transaction | None:
@@ -149,4 +149,4 @@ def find_transaction(connection: sqlite3.Connection, transaction_id: str) -> Tra
 def read_transaction(row: sqlite3.Row) -> Transaction:
     """Return the transaction in a row of the table `transactions`."""
     stored = {name: row[name] for name in Transaction._fields}
-    return Transaction(**{**stored, "status": State(row["status"]), "extra": read_stored(row["extra"])})
+    return Transaction(**{**stored, "status": State(row["status"]), "extra": parse_object(row["extra"])})

@@ -14,8 +14,8 @@ from escrowctl.sandbox.bodies import JsonObject, JsonValue, NumberToken, invalid
 from escrowctl.sandbox.http import Call
 from escrowctl.sandbox.records import EventKind, State, UserId
 
-AMOUNT = re.compile(r"(?=.*[1-9])(?:0|[1-9][0-9]{0,13})(?:\.[0-9]{1,4})?")
-LONGEST_ADVANCE = 3650 * 86_400
+AMOUNT_PATTERN = re.compile(r"(?=.*[1-9])(?:0|[1-9][0-9]{0,13})(?:\.[0-9]{1,4})?")
+MAX_ADVANCE_SECONDS = 3650 * 86_400
 
 # A URL of RFC 3986, in ASCII. Python, Rust and ECMA-262 read these patterns alike. Not allowed: userinfo
 # (a password would be stored and listed) and a fragment (it is never sent).
@@ -31,7 +31,7 @@ _URL = rf"^https?://(?:{_HOST})(?::(?:{_PORT}))?(?:/{_PATH})?(?:\?{_QUERY})?$"
 
 
 def _check_amount(value: NumberToken) -> NumberToken:
-    if AMOUNT.fullmatch(value.text) is None:
+    if AMOUNT_PATTERN.fullmatch(value.text) is None:
         raise ValueError
     return value
 
@@ -148,7 +148,7 @@ class ClockAdvance(Body):
     """How far to advance the clock."""
 
     advance_seconds: Annotated[int, BeforeValidator(_read_whole_number)] = Field(
-        ge=1, le=LONGEST_ADVANCE, description=f"must be a whole number from 1 to {LONGEST_ADVANCE}."
+        ge=1, le=MAX_ADVANCE_SECONDS, description=f"must be a whole number from 1 to {MAX_ADVANCE_SECONDS}."
     )
 
 

@@ -43,21 +43,21 @@ class Sender:
         self._stopping = threading.Event()
         self._error: Exception | None = None
         self._is_in_background = False
-        self.target: str | None = None
+        self.clock_target: str | None = None
         """The time to which the sandbox's clock is being advanced; None if it is not."""
 
     def advance(self, duration: timedelta) -> None:
         """Do all jobs that become due, then advance the clock. If a background thread runs, it does both later."""
         with self._store.reading() as connection:
-            now = self._store.time(connection)
-        self.target = add_duration(self.target or now, duration)
+            now = self._store.sandbox_time(connection)
+        self.clock_target = add_duration(self.clock_target or now, duration)
         if self._is_in_background:
             return
         try:
             self._do_jobs_locked()
         finally:
             # After Ctrl-C the next call must not continue the advance.
-            self.target = None
+            self.clock_target = None
 
     def deliver(self) -> None:
         """Do due jobs for about a second. Raises sqlite3.Error or EscrowctlError if a file cannot be used."""
@@ -68,9 +68,9 @@ class Sender:
         with lock_deliveries(self._store.folder, _COMMAND_SECONDS) as is_locked:
             # Without the lock, another process is delivering: do not send its events a second time.
             if is_locked:
-                self.work(seconds=seconds)
+                self.do_due_jobs(seconds=seconds)
 
-    def work(self, *, seconds: float | None = None) -> None:
+    def do_due_jobs(self, *, seconds: float | None = None) -> None:
         """Do all due jobs in turn. With `seconds`, start jobs only for so long, and limit each attempt to it.
 
         Raises sqlite3.Error if the store cannot be read or written. Unfinished jobs stay in the store.
@@ -88,16 +88,16 @@ class Sender:
         the target. Raises sqlite3.Error if the store cannot be read or written.
         """
         with self._store.reading() as connection:
-            now = self._store.time(connection)
+            now = self._store.sandbox_time(connection)
             found = [one for one in (find_first_timer(connection), find_first_delivery(connection)) if one is not None]
-        target = self.target
+        target = self.clock_target
         first = min(found, key=lambda one: one.due_at, default=None)
         if first is not None and first.due_at <= (target or now):
             return max(first.due_at, now), first
         if target is not None:
             self._store.advance_to(target)
             # Another thread may have set a new target since.
-            self.target = None if self.target == target else self.target
+            self.clock_target = None if self.clock_target == target else self.clock_target
         return None
 
     @contextmanager
@@ -120,7 +120,7 @@ class Sender:
     def _do_jobs_repeatedly(self) -> None:
         while self._error is None and not self._stopping.wait(_POLL_SECONDS):
             try:
-                self.work()
+                self.do_due_jobs()
             except sqlite3.Error:
                 # The disk may be full: waiting events are in the store, and are tried again.
                 self._stopping.wait(_WAIT_SECONDS)
@@ -128,7 +128,7 @@ class Sender:
                 self._error = error
 
     def _do_job(self, at: str, job: Timer | Delivery, *, seconds: float) -> None:
-        if self.target is not None:
+        if self.clock_target is not None:
             self._store.advance_to(at)
         if isinstance(job, Timer):
             with self._store.writing() as connection:
@@ -141,7 +141,7 @@ class Sender:
     def _send_once(self, delivery: Delivery, *, seconds: float) -> Attempt:
         start, stamp = time.monotonic(), int(self._store.machine_time().timestamp())
         body, status, error = delivery.body.encode(), None, None
-        signed = sign(delivery.secret, message_id=delivery.message_id, timestamp=stamp, body=body)
+        signed = make_signed_headers(delivery.secret, message_id=delivery.message_id, timestamp=stamp, body=body)
         headers = {"Content-Type": "application/json", "User-Agent": "escrowctl-sandbox", **signed}
         try:
             target = parse_target(delivery.url)
@@ -153,7 +153,7 @@ class Sender:
         return Attempt(round((time.monotonic() - start) * 1000), status, error)
 
 
-def sign(secret: str, *, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
+def make_signed_headers(secret: str, *, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
     """Return the three headers of a signed attempt, by Standard Webhooks 1.0.0 (HMAC-SHA256, identifier `v1`).
 
     The signature is `v1,` and the HMAC of `id.timestamp.body` in base64. `timestamp` is seconds since 1970.

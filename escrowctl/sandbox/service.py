@@ -11,7 +11,7 @@ from escrowctl.errors import EscrowctlError
 from escrowctl.sandbox.bodies import JsonObject
 from escrowctl.sandbox.faults import RehearsalApp
 from escrowctl.sandbox.http import OPENAPI_PATH, Call, build_app
-from escrowctl.sandbox.interface import Interface
+from escrowctl.sandbox.interface import InterfaceCalls
 from escrowctl.sandbox.moves import fire_due_timers
 from escrowctl.sandbox.operator_calls import OperatorCalls
 from escrowctl.sandbox.ownership import Claim, claim_store
@@ -37,7 +37,7 @@ class Sandbox:
         operator_calls = OperatorCalls(store, self.sender, self.rehearsal)
         extra_handlers = {**operator_calls.handlers, OPENAPI_PATH: {"GET": _get_openapi_document}}
         before_call = partial(fire_due_timers, store)
-        app = build_app(Interface(store).handlers, extra_handlers, key=store.key, before_call=before_call)
+        app = build_app(InterfaceCalls(store).handlers, extra_handlers, key=store.key, before_call=before_call)
         self.app = RehearsalApp(app, self.rehearsal)
 
     def deliver(self) -> None:

@@ -140,7 +140,7 @@ def _store_setting(connection: sqlite3.Connection, name: str, setting: Fault | s
         connection.execute(_UPSERT, (name, str(setting)))
 
 
-def find_variant(settings: Settings, name: str) -> str:
+def find_variant_value(settings: Settings, name: str) -> str:
     """Return the value of a variant in these settings, or its default."""
     return str(settings.get(VARIANT_PREFIX + name, VARIANTS[name][0]))
 

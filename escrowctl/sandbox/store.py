@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from escrowctl.errors import command
-from escrowctl.sandbox.ownership import require_private_file, unusable
+from escrowctl.sandbox.ownership import require_private_file, unusable_file
 from escrowctl.sandbox.records import timestamp
 from escrowctl.sandbox.schema import FORMAT, TABLES
 from escrowctl.sandbox.seed import draw_letters
@@ -56,7 +56,7 @@ class Store:
         self.identity = identity
         self.key = key
 
-    def time(self, connection: sqlite3.Connection) -> str:
+    def sandbox_time(self, connection: sqlite3.Connection) -> str:
         """Return the sandbox's time as a timestamp. Call it inside a transaction."""
         return timestamp(self.machine_time() + self.clock_offset(connection))
 
@@ -153,7 +153,7 @@ def open_store(
             raise
     except sqlite3.Error as error:
         is_damaged = primary_code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
-        raise unusable(path, str(error), hint=_RESET if is_damaged else ()) from error
+        raise unusable_file(path, str(error), hint=_RESET if is_damaged else ()) from error
 
 
 def _set_up(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datetime], alone: bool) -> Store:
@@ -168,7 +168,7 @@ def _set_up(connection: sqlite3.Connection, path: Path, *, now: Callable[[], dat
     connection.execute("PRAGMA foreign_keys = ON")
     version = create_tables_once(connection, FORMAT, lambda new: _create_tables(new, at=timestamp(now())))
     if version != FORMAT:
-        raise unusable(path, f"its format is {version}, but this escrowctl reads format {FORMAT}", hint=_RESET)
+        raise unusable_file(path, f"its format is {version}, but this escrowctl reads format {FORMAT}", hint=_RESET)
     identity, key = connection.execute("SELECT identity, api_key FROM sandbox").fetchone()
     return Store(connection, path.parent, now=now, identity=identity, key=key, alone=alone)
 

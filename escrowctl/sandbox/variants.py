@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from wsgiref.headers import Headers
 
 from escrowctl.contract import operations
-from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, ProblemError, ProblemKind, read_stored, write_json
+from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, ProblemError, ProblemKind, parse_object, write_json
 from escrowctl.sandbox.http import IDEMPOTENCY_KEY_NAME, JSON_TYPE
-from escrowctl.sandbox.settings import Settings, find_variant
+from escrowctl.sandbox.settings import Settings, find_variant_value
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
@@ -59,36 +59,38 @@ def call_app(app: "WSGIApplication", environ: "WSGIEnvironment") -> Answer:
     return Answer(*started[-1], body)
 
 
-def route_call(environ: "WSGIEnvironment", settings: Settings) -> "tuple[WSGIEnvironment, operations.Operation | None]":
+def vary_request(
+    environ: "WSGIEnvironment", settings: Settings
+) -> "tuple[WSGIEnvironment, operations.Operation | None]":
     """Return the request with the application's prefix and Idempotency-Key, and the operation it calls, or None."""
-    path, prefix = environ["PATH_INFO"], find_variant(settings, "prefix")
+    path, prefix = environ["PATH_INFO"], find_variant_value(settings, "prefix")
     if path.startswith(f"{prefix}/"):
         path = operations.DEFAULT_API_PREFIX + path.removeprefix(prefix)
     elif path.startswith(f"{operations.DEFAULT_API_PREFIX}/"):
         path = _UNKNOWN_PATH_PREFIX + path
     route = path.removeprefix(operations.DEFAULT_API_PREFIX)
     operation = next((one for one in operations.OPERATIONS if _matches(one, environ["REQUEST_METHOD"], route)), None)
-    key = environ.get("HTTP_IDEMPOTENCY_KEY", "") if find_variant(settings, "idempotent") == "on" else ""
+    key = environ.get("HTTP_IDEMPOTENCY_KEY", "") if find_variant_value(settings, "idempotent") == "on" else ""
     return {**environ, "PATH_INFO": path, IDEMPOTENCY_KEY_NAME: key}, operation
 
 
 def make_problem_answer(kind: ProblemKind, headers: Mapping[str, str]) -> Answer:
     """Return the answer that a fault sends in place of the application's answer: a problem with these headers."""
     detail = "This reply is a fault that was set for a rehearsal."
-    document = ProblemError(kind, detail).document(request_id="rehearsal")
+    document = ProblemError(kind, detail).make_body(request_id="rehearsal")
     answer = Answer(f"{kind.status} {HTTPStatus(kind.status).phrase}", list(headers.items()), b"")
     return answer.with_body(write_json(document).encode(), content_type=PROBLEM_TYPE)
 
 
-def shape_answer(answer: Answer, operation: operations.Operation, settings: Settings) -> Answer:
+def vary_answer(answer: Answer, operation: operations.Operation, settings: Settings) -> Answer:
     """Return an operation's answer in the form of the variants that are set."""
     if not answer.status.startswith("2"):
-        return _shape_error(answer, find_variant(settings, "errors"))
-    if operation is operations.RELEASE_TRANSACTION and find_variant(settings, "release") == "empty":
+        return _shape_error(answer, find_variant_value(settings, "errors"))
+    if operation is operations.RELEASE_TRANSACTION and find_variant_value(settings, "release") == "empty":
         return Answer("204 No Content", [one for one in answer.headers if not one[0].startswith("Content-")], b"")
-    if operation is operations.CREATE_TRANSACTION and find_variant(settings, "created") == "201":
+    if operation is operations.CREATE_TRANSACTION and find_variant_value(settings, "created") == "201":
         answer = answer._replace(status="201 Created")
-    return _shape_fields(answer, operation, find_variant(settings, "fields"))
+    return _shape_fields(answer, operation, find_variant_value(settings, "fields"))
 
 
 def _matches(operation: operations.Operation, method: str, path: str) -> bool:
@@ -96,7 +98,7 @@ def _matches(operation: operations.Operation, method: str, path: str) -> bool:
 
 
 def _shape_error(answer: Answer, shape: str) -> Answer:
-    document = read_stored(answer.body.decode())
+    document = parse_object(answer.body.decode())
     kind, detail = str(document["type"]).rpartition(":")[2], document["detail"]
     match shape:
         case "object":
@@ -113,7 +115,7 @@ def _shape_error(answer: Answer, shape: str) -> Answer:
 def _shape_fields(answer: Answer, operation: operations.Operation, shape: str) -> Answer:
     if shape == "plain":
         return answer
-    document, shaped = read_stored(answer.body.decode()), None
+    document, shaped = parse_object(answer.body.decode()), None
     match shape:
         case "camel":
             names = {**_CAMEL_NAMES, "id": f"{operation.noun}Id"}

@@ -32,11 +32,11 @@ _CONNECTION_HEADERS = (
 
 
 class Reply(NamedTuple):
-    """The result of one attempt: its duration, and the status of the answer, or a `fault` if there is no answer."""
+    """The result of one attempt: its duration, and the status of the answer, or an `error` if there is no answer."""
 
     status: int | None
     seconds: float
-    fault: str = ""
+    error: str = ""
 
     @property
     def is_accepted(self) -> bool:
@@ -65,7 +65,7 @@ def read_target(text: str) -> Target:
 
 
 def send(target: Target, delivery: Delivery, *, monotonic: Callable[[], float]) -> Reply:
-    """Send a delivery once and return the reply. If the target does not answer, the reply has a `fault`."""
+    """Send a delivery once and return the reply. If the target does not answer, the reply has an `error`."""
     headers = [(name, value) for name, value in delivery.headers if name.casefold() not in _CONNECTION_HEADERS]
     start = monotonic()
     try:
@@ -98,7 +98,7 @@ class Forwarder:
         """Wake the thread, because an event was queued."""
         self._wake.set()
 
-    def take(self) -> Iterator[Attempt]:
+    def take_attempts(self) -> Iterator[Attempt]:
         """Yield the attempts since the last call. Their results are already stored.
 
         Raises the error that ended the thread: `ErrorCode.STATE_UNUSABLE` if the stored events cannot be used.
@@ -118,7 +118,7 @@ class Forwarder:
         try:
             with open_spool(self._path, self._service) as spool:
                 self._forward_all(spool)
-        except Exception as error:  # noqa: BLE001 - `take` raises it in the thread that reports it
+        except Exception as error:  # noqa: BLE001 - `take_attempts` raises it in the thread that reports it
             self._error = error
 
     def _forward_all(self, spool: Spool) -> None:
@@ -140,6 +140,6 @@ class Forwarder:
         state = ForwardState.FAILED if tried.refusals >= MAX_REFUSALS else ForwardState.WAITING
         if reply.is_accepted:
             state = ForwardState.DONE
-        spool.settle(tried, str(self.target), state)
+        spool.record_attempt(tried, str(self.target), state)
         delay = min(_FIRST_DELAY * 2 ** min(waiting.attempts, 10), _LONGEST_DELAY)
         return Attempt(waiting.event, reply, tried.attempts, state, delay if state is ForwardState.WAITING else None)

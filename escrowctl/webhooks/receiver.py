@@ -63,7 +63,7 @@ class Receiver:
         self._forwards_unverified = forwards_unverified
         self._arrived: list[Arrival] = []
 
-    def take(self) -> list[Arrival]:
+    def take_arrivals(self) -> list[Arrival]:
         """Return the arrivals since the last call, and forget them. After `group`, their events are durable."""
         taken, self._arrived = self._arrived, []
         return taken
@@ -87,19 +87,19 @@ class Receiver:
         start_response(status, [("Content-Length", "0"), *allow])
         return []
 
-    def refuse(self, status: str, reason: str) -> str:
+    def record_refusal(self, status: str, reason: str) -> str:
         """Add a refused request to the arrivals, and return `status`. Call it only inside `group`."""
         self._arrived.append(Arrival(refusal=f"refused with {status.partition(' ')[0]}", reason=reason))
         return status
 
     def _receive(self, environ: "WSGIEnvironment") -> str:
         if (method := environ["REQUEST_METHOD"]) != "POST":
-            return self.refuse(_WRONG_METHOD, f"the method is {method[:_MAX_METHOD_LENGTH]}, not POST")
+            return self.record_refusal(_WRONG_METHOD, f"the method is {method[:_MAX_METHOD_LENGTH]}, not POST")
         if "HTTP_ORIGIN" in environ or "HTTP_SEC_FETCH_SITE" in environ:
-            return self.refuse(_FORBIDDEN, "the request came from a page in a browser")
+            return self.record_refusal(_FORBIDDEN, "the request came from a page in a browser")
         body = environ["wsgi.input"].read(MAX_BODY_BYTES + 1)
         if len(body) > MAX_BODY_BYTES:
-            return self.refuse(_TOO_LARGE, f"the body has more than {MAX_BODY_BYTES} bytes")
+            return self.record_refusal(_TOO_LARGE, f"the body has more than {MAX_BODY_BYTES} bytes")
         delivery, now = Delivery(_read_headers(environ), body), self._now()
         verified = self._verifier.can_verify and not (
             self._forwards_unverified and self._verifier.is_unsigned(delivery)
@@ -109,13 +109,13 @@ class Receiver:
                 self._verifier.check(delivery, now=now)
             self._store_event(delivery, verified=verified, at=timestamp(now))
         except SignatureError as error:
-            return self.refuse(_UNAUTHORIZED, str(error))
+            return self.record_refusal(_UNAUTHORIZED, str(error))
         except (NoRoomError, sqlite3.Error) as error:
-            return self.refuse(_UNAVAILABLE, f"the event could not be stored: {error}")
+            return self.record_refusal(_UNAVAILABLE, f"the event could not be stored: {error}")
         return _OK
 
     def _store_event(self, delivery: Delivery, *, verified: bool, at: str) -> None:
-        ignore_id = verified and not self._verifier.signs_id
+        ignore_id = verified and not self._verifier.signature_covers_id
         event = self._spool.store(delivery, verified=verified, at=at, ignore_id=ignore_id)
         forwards = self._target is not None and (verified or self._forwards_unverified)
         self._arrived.append(Arrival(event, is_queued=forwards and self._spool.queue(event, str(self._target))))

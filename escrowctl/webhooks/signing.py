@@ -44,7 +44,7 @@ class Delivery(NamedTuple):
     headers: tuple[tuple[str, str], ...]
     body: bytes
 
-    def header(self, name: str) -> str | None:
+    def get_header(self, name: str) -> str | None:
         """Return a header's value, or None if it is missing. Raises SignatureError if there are several."""
         found = [value for key, value in self.headers if key.casefold() == name.casefold()]
         if len(found) > 1:
@@ -78,7 +78,7 @@ class Verifier:
         return self._header is not None and bool(self._secrets)
 
     @property
-    def signs_id(self) -> bool:
+    def signature_covers_id(self) -> bool:
         """Whether signatures by the scheme cover the id of an event, not only its body."""
         return self._scheme == STANDARD
 
@@ -93,7 +93,7 @@ class Verifier:
         """
         if self._header is None:
             raise SignatureError("events are not signed (webhook.scheme is none)")
-        received = delivery.header(self._header)
+        received = delivery.get_header(self._header)
         if not received:
             raise SignatureError(f"the request has no header {self._header}")
         if self._scheme == STANDARD:
@@ -110,8 +110,8 @@ class Verifier:
 
     def _sign_with_secrets(self, delivery: Delivery, now: datetime, tolerance: float) -> list[str]:
         """Return the expected signature for each secret. Raises SignatureError for a bad id or timestamp."""
-        sent_at = delivery.header(TIMESTAMP)
-        if sent_at is None or delivery.header(ID) is None:
+        sent_at = delivery.get_header(TIMESTAMP)
+        if sent_at is None or delivery.get_header(ID) is None:
             missing = TIMESTAMP if sent_at is None else ID
             raise SignatureError(f"the request has no header {missing}")
         if delivery.id is None:
@@ -141,7 +141,7 @@ def sign(secret: bytes, event_id: str, sent_at: int, body: bytes) -> str:
     return Webhook(secret).sign(event_id, datetime.fromtimestamp(sent_at, UTC), text)
 
 
-def sign_again(delivery: Delivery, secret: bytes, *, now: datetime) -> Delivery:
+def renew_signature(delivery: Delivery, secret: bytes, *, now: datetime) -> Delivery:
     """Return a verified delivery with the timestamp `now` and a new signature by `secret`."""
     assert delivery.id is not None, "it was verified"
     sent_at = int(now.timestamp())

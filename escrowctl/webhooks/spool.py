@@ -151,12 +151,12 @@ class Spool:
         ).fetchone()
         return WaitingEvent(self._read_events("WHERE number = ?", row[0])[0], row[1], row[2]) if row else None
 
-    def settle(self, waiting: WaitingEvent, target: str, state: ForwardState) -> None:
+    def record_attempt(self, waiting: WaitingEvent, target: str, state: ForwardState) -> None:
         """Store durably the state of an event for a target, with the event's counts of attempts and refusals."""
         values = (waiting.event.number, target, state, waiting.attempts, waiting.refusals)
         self._db.execute("INSERT OR REPLACE INTO forwards VALUES (?, ?, ?, ?, ?)", values)
 
-    def count(self, target: str, state: ForwardState) -> int:
+    def count_events(self, target: str, state: ForwardState) -> int:
         """Return how many events have this state for a target."""
         found = self._db.execute(
             "SELECT count(*) FROM forwards JOIN events ON number = event"
@@ -165,7 +165,7 @@ class Spool:
         )
         return int(found.fetchone()[0])
 
-    def find(self, name: str) -> list[Event]:
+    def find_by_name(self, name: str) -> list[Event]:
         """Return the events with the id `name`, oldest first; if there are none, the one with this local name.
 
         If some of the events are verified, return only the verified events.

@@ -99,7 +99,7 @@ def require_as_created(
     created = [
         entry
         for entry in journal.select_all(selection)
-        if entry.intent.is_known_as(service.journal_names) and not account.is_other(entry.intent.account)
+        if entry.intent.goes_to_service(service.journal_names) and not account.is_other(entry.intent.account)
     ]
     amount = None if options.expected_amount is not None else found.amount
     currency = None if options.expected_currency is not None else found.currency

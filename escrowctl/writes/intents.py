@@ -33,7 +33,7 @@ def make_intent(service: Service, request: WriteRequest, idempotency_key: str, *
         site=service.site,
         profile=service.name,
         method=request.operation.method,
-        url=service.url(request.operation.fill_path(request.resource_id)),
+        url=service.make_url(request.operation.fill_path(request.resource_id)),
         body=request.recorded_body,
         idempotency_key=idempotency_key,
         fingerprint=request.fingerprint,
@@ -59,7 +59,7 @@ def require_history(service: Service, journal: Journal) -> None:
     It is called in live CI jobs. A job that starts with an empty disk has lost the journal, and could repeat
     payments.
     """
-    if any(entry.intent.is_known_as(service.journal_names) for entry in journal.select_all(_MONEY_WRITES)):
+    if any(entry.intent.goes_to_service(service.journal_names) for entry in journal.select_all(_MONEY_WRITES)):
         return
     raise not_sent(
         ErrorCode.JOURNAL_UNUSABLE,

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from escrowctl.client.http import THROTTLED, Answer, Exchange
+from escrowctl.client.http import THROTTLED_STATUSES, Answer, Exchange
 from escrowctl.client.problem import REFUSAL_CODES, describe_refusal, list_request_ids
 from escrowctl.config.service import Service
-from escrowctl.contract.error_reply import CODE_NAMES, STATUS_CODE_NAMES, find_error
+from escrowctl.contract.error_reply import CODE_FIELD_NAMES, STATUS_FIELD_NAMES, find_failure
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import Defect, Document, JsonValue, UnreadableReply, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION, Operation
@@ -24,10 +24,10 @@ from escrowctl.contract.record import (
     find_ids,
     find_known_fields,
     find_text,
-    is_id,
+    is_possible_id,
     make_record,
     resolve_pointer,
-    unwrap,
+    unwrap_record,
 )
 from escrowctl.errors import ErrorCode, Outcome
 from escrowctl.journal.model import Entry
@@ -117,7 +117,7 @@ def _judge_answer(operation: Operation, answer: Answer, sent: SentRequest) -> Ju
         return _judge_success(operation, answer, sent, record)._replace(record=record)
     code = REFUSAL_CODES.get(status)
     if code is not None or status in _REFUSED_STATUSES:
-        may_repeat = status in THROTTLED
+        may_repeat = status in THROTTLED_STATUSES
         return Judgement(
             Outcome.REFUSED, describe_refusal(answer), code or ErrorCode.REFUSED, may_repeat, record=record
         )
@@ -143,19 +143,19 @@ def _judge_success(operation: Operation, answer: Answer, sent: SentRequest, reco
 def _find_error(operation: Operation, record: Record, sent: SentRequest) -> str | None:
     """Return the error that a reply reports, or None. A failed status next to an id is not such an error."""
     parts: list[JsonValue] = [record.document, record.value]
-    if is_id(record.known.id) and sent.is_failed(record.known.status):
+    if is_possible_id(record.known.id) and sent.is_failed(record.known.status):
         if kind_of(operation.name).needs_id:
             return None
         parts = [dict(part, status=None, state=None) if isinstance(part, dict) else part for part in parts]
     pointer = sent.pointers.id
     has_pointed = pointer is not None and any(as_text(resolve_pointer(part, pointer)) for part in parts)
-    data = CODE_NAMES | STATUS_CODE_NAMES if has_pointed else frozenset[str]()
-    return next(filter(None, (find_error(part, sent_document=sent.body, data_names=data) for part in parts)), None)
+    data = CODE_FIELD_NAMES | STATUS_FIELD_NAMES if has_pointed else frozenset[str]()
+    return next(filter(None, (find_failure(part, sent_document=sent.body, data_names=data) for part in parts)), None)
 
 
 def _judge_create(answer: Answer, reply_id: str | None, sent: SentRequest) -> Judgement:
     """Judge a create. An id from the service proves it; after a 202, only a read of the id (RFC 9110, 15.3.3)."""
-    if reply_id is None or not is_id(reply_id):
+    if reply_id is None or not is_possible_id(reply_id):
         return _judge_unproven(answer, NO_ID_FOUND)
     if reply_id.casefold() in sent.sent_ids:
         return _judge_unproven(
@@ -207,7 +207,7 @@ def find_other_write(answer: Answer, entry: Entry, body: str | None, service: Se
             return f"naming the request id {reply_id}"
     parts: tuple[JsonValue, ...] = ()
     if isinstance(answer.reply, Document):
-        parts = (answer.reply.value, unwrap(answer.reply.value, noun=CREATE_TRANSACTION.noun))
+        parts = (answer.reply.value, unwrap_record(answer.reply.value, noun=CREATE_TRANSACTION.noun))
     document = _parse_body(body)
     echoed = find_text(document, "idempotency_key")
     keys = [answer.find_header("Idempotency-Key"), *(find_text(part, "idempotency_key") for part in parts)]

@@ -10,7 +10,7 @@ from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal.model import State, confirm_by_read, parse_entry_name
+from escrowctl.journal.model import State, confirmed_by_read, parse_entry_name
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.create import conclude_create, settle_accepted
@@ -97,7 +97,7 @@ class Pipeline:
         name = refused.facts.get("entry")
         entry = self._writer.journal.find(parse_entry_name(name)) if isinstance(name, str) and result.verified else None
         if entry is not None and not entry.settlement.verified:
-            settlement = confirm_by_read(entry, f"the service reported {result.status_after}")
+            settlement = confirmed_by_read(entry, f"the service reported {result.status_after}")
             self._writer.journal.settle_later(entry, settlement)
         return result
 

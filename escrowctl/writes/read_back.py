@@ -7,14 +7,14 @@ section 3). The effect of an update is not documented either: only a read shows 
 from collections.abc import Callable, Mapping
 
 from escrowctl.client.http import Answer
-from escrowctl.client.polling import PollInterval
+from escrowctl.client.polling import PollTimer
 from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.record import KnownFields, Record, describe_record
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.journal.guards import entry_taken_over
-from escrowctl.journal.model import Entry, Settlement, State, confirm_by_read
+from escrowctl.journal.model import Entry, Settlement, State, confirmed_by_read
 from escrowctl.journal.reasons import Reason
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
@@ -163,7 +163,7 @@ class ReadBack:
         entry = result.sent_entry
         detail = f"{entry.settlement.detail}; the service then reported {result.status_after}"
         try:
-            return self._settle_later(entry, confirm_by_read(entry, detail))
+            return self._settle_later(entry, confirmed_by_read(entry, detail))
         except EscrowctlError as error:
             if entry.state is State.DONE and error.code is not ErrorCode.BUSY:
                 # The journal has it as done already.
@@ -180,13 +180,13 @@ class ReadBack:
         begins with the clause `accepted`.
         """
         seconds = self._options.wait or 0.0
-        pace = PollInterval(self._runtime, self._signals, seconds)
+        pace = PollTimer(self._runtime, self._signals, seconds)
         while self._is_verified(after) is not True:
             status = after.known.status if after else None
             if self._service.is_failed(status) and status != before:
                 return after
             try:
-                is_over = not pace.wait()
+                is_over = not pace.wait_for_next_read()
             except Stopped as stopped:
                 # As in `_read_record`: the accepted write is reported first.
                 self._signals.remember(stopped)

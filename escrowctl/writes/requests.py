@@ -14,7 +14,7 @@ from escrowctl.contract.operations import (
     Operation,
 )
 from escrowctl.contract.record import KnownFields, find_known_fields
-from escrowctl.contract.redaction import hash_values, redact
+from escrowctl.contract.redaction import hash_private_values, redact
 from escrowctl.errors import bad_value
 from escrowctl.journal.model import Entry
 
@@ -85,7 +85,7 @@ class WriteRequest(NamedTuple):
         )
 
 
-def request_create(
+def make_create_request(
     money: Money, service: Service, data: dict[str, JsonValue], options: WriteOptions = NO_OPTIONS
 ) -> WriteRequest:
     """Return the request to create an escrow. Its body has amount and currency, and the fields of `data`.
@@ -102,7 +102,7 @@ def request_create(
         if (repeated := name.casefold()) in body:
             raise bad_value(f'the field "{name}" would set the {repeated} a second time: leave "{name}" out.')
     body |= fields
-    recorded = hash_values(body)
+    recorded = hash_private_values(body)
     fingerprint = encode(normalise(recorded))
     return WriteRequest(
         operation=CREATE_TRANSACTION,
@@ -115,7 +115,7 @@ def request_create(
     )
 
 
-def request_once_only(
+def make_once_only_request(
     operation: Operation, resource_id: str, body: str | None, options: WriteOptions, *, found: KnownFields | None = None
 ) -> WriteRequest:
     """Return the request for a write that an escrow gets only once. `found` is its record, if it was read."""
@@ -127,13 +127,13 @@ def request_once_only(
         fingerprint=echoed,
         locks=_locks_of_transaction(resource_id, echoed),
         options=options,
-        recorded_body=encode(hash_values(_parse_body(body))) if body is not None else None,
+        recorded_body=encode(hash_private_values(_parse_body(body))) if body is not None else None,
         resource_id=resource_id,
         money=find_money(found),
     )
 
 
-def request_update(
+def make_update_request(
     resource_id: str, body: JsonValue, options: WriteOptions, *, found: KnownFields | None
 ) -> WriteRequest:
     """Return the request to update an escrow. It has the same locks as the escrow's release.
@@ -143,7 +143,7 @@ def request_update(
     echoed = (found.id if found else None) or resource_id
     in_body = find_known_fields(body, noun=UPDATE_TRANSACTION.noun, any_case=False)
     currency = in_body.currency or (found.currency if found else None)
-    recorded = hash_values(body)
+    recorded = hash_private_values(body)
     return WriteRequest(
         operation=UPDATE_TRANSACTION,
         body=encode(body),
@@ -157,7 +157,7 @@ def request_update(
     )
 
 
-def request_webhook(body: JsonValue, service: Service, options: WriteOptions = NO_OPTIONS) -> WriteRequest:
+def make_webhook_request(body: JsonValue, service: Service, options: WriteOptions = NO_OPTIONS) -> WriteRequest:
     """Return the request to register an endpoint. The journal stores no text that may be a secret."""
     recorded = redact(body, harmless=service.webhooks.field_names)
     fingerprint = encode(normalise(recorded))
@@ -172,7 +172,7 @@ def request_webhook(body: JsonValue, service: Service, options: WriteOptions = N
     )
 
 
-def request_call(operation: Operation, body: JsonValue, options: WriteOptions) -> WriteRequest:
+def make_call_request(operation: Operation, body: JsonValue, options: WriteOptions) -> WriteRequest:
     """Return the request for a call that is not part of the interface; `body` None: no body.
 
     escrowctl does not know which fields are secret, so the journal stores no text that may be a secret.
@@ -193,7 +193,7 @@ def restore_request(entry: Entry) -> WriteRequest | None:
     intent = entry.intent
     operation = OPERATIONS_BY_NAME.get(intent.operation)
     body = _parse_body(intent.body) if intent.body is not None else None
-    if operation is None or operation.is_confidential or hash_values(body) != body:
+    if operation is None or operation.is_confidential or hash_private_values(body) != body:
         return None
     echoed = intent.fingerprint.split(" ", 1)[0]
     locks = (

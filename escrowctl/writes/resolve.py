@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from escrowctl.client.http import SUCCESS
+from escrowctl.client.http import SUCCESS_STATUSES
 from escrowctl.client.pages import read_pages
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
@@ -18,7 +18,7 @@ from escrowctl.contract.json import contains_text, encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, Operation
 from escrowctl.contract.record import KnownFields, Record, describe_money, describe_record
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, not_sent
-from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement, confirm_by_read
+from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement, confirmed_by_read
 from escrowctl.journal.reasons import Reason
 from escrowctl.writes.candidates import (
     Candidates,
@@ -55,21 +55,21 @@ Report = Callable[[str], None]
 
 
 class Resolution(NamedTuple):
-    """The result of a try to settle an entry by a read. `sentence` says why it is unsettled; empty: it is settled.
+    """The result of a try to settle an entry by a read. `why_unsettled` says why it is unsettled; empty: it is settled.
 
     `entry` is the entry after the try. `likely_id` is the id of the only record that matches a create, without
     proof. `has_unreadable`: the list has records that escrowctl does not understand.
     """
 
     entry: Entry
-    sentence: str = ""
+    why_unsettled: str = ""
     likely_id: str | None = None
     has_unreadable: bool = False
 
     @property
     def is_settled(self) -> bool:
         """Whether the outcome is known now."""
-        return not self.sentence
+        return not self.why_unsettled
 
 
 class EntryResolver:
@@ -133,7 +133,7 @@ class EntryResolver:
         record contains the idempotency key or the reference; another code if a read fails, or from `confirm`.
         """
         doubts = [f"recorded earlier: {entry.history[-1].detail}"] if entry.settlement.detail == DECIDED_APPLIED else []
-        if (entry.settlement.http_status or 0) in SUCCESS:
+        if (entry.settlement.http_status or 0) in SUCCESS_STATUSES:
             doubts.append(f"the service replied {entry.settlement.http_status} to the {entry.intent.verb}")
         if not allow_unreadable:
             proof, more = self._find_proof(entry)
@@ -145,7 +145,7 @@ class EntryResolver:
         settlement = Settlement(Outcome.UNKNOWN, DECIDED_NOT_APPLIED, not_applied=True)
         return self._journal.decide(entry, settlement, decision)
 
-    def require_sendable(self, entry: Entry) -> WriteRequest:
+    def restore_sendable_request(self, entry: Entry) -> WriteRequest:
         """Return the request that an entry records.
 
         Raises EscrowctlError: `BAD_VALUE` if the journal has only hashes of the request, or the request contains
@@ -172,7 +172,7 @@ class EntryResolver:
         escrow changed or cannot be read, a guard or the profile refuses the write, or the journal cannot record it.
         Raises `Stopped` for a signal before the write can be applied.
         """
-        request = self.require_sendable(entry)
+        request = self.restore_sendable_request(entry)
         with self._writer.hold_locks(request) as waited:
             may_have_changed = (has_asked or waited) and not allow_unreadable
             if may_have_changed and (resolution := self.read_and_settle(entry, resend=True)).is_settled:
@@ -205,7 +205,7 @@ class EntryResolver:
             return Resolution(
                 entry, f"the service reports {resource_id} as {located.status}, but {other.name} may have caused that."
             )
-        settlement = confirm_by_read(entry, f"the service reported {located.status}")
+        settlement = confirmed_by_read(entry, f"the service reported {located.status}")
         return Resolution(self._journal.settle_later(entry, settlement))
 
     def _read_transaction(self, resource_id: str, *, required: bool) -> KnownFields | None:

@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-from escrowctl.client.http import SUCCESS, Answer
-from escrowctl.client.problem import REFUSAL_CODES, advise_connection, advise_refusal, is_web_page, list_reply_facts
+from escrowctl.client.http import SUCCESS_STATUSES, Answer
+from escrowctl.client.problem import REFUSAL_CODES, advise_connection, advise_refusal, is_html, list_reply_facts
 from escrowctl.client.retry import describe_attempts
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import OPERATIONS_BY_NAME
 from escrowctl.contract.record import KnownFields, Record
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, not_sent
-from escrowctl.journal.model import LOST_IN_FLIGHT, WHILE_EXPORTED, Entry, Settlement, State
+from escrowctl.journal.model import EXPORTED_IN_FLIGHT, LOST_IN_FLIGHT, Entry, Settlement, State
 from escrowctl.journal.reasons import Reason
 from escrowctl.writes.kinds import kind_of
 
@@ -93,12 +93,12 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
         case _:
             conjunction = "but" if settlement.http_status is None else "and"
             # A process that ended while the write was in flight may not have sent a byte.
-            is_lost = settlement.detail in (LOST_IN_FLIGHT, WHILE_EXPORTED)
+            is_lost = settlement.detail in (LOST_IN_FLIGHT, EXPORTED_IN_FLIGHT)
             was_sent = f"the {verb} may have been sent" if is_lost else f"the {verb} was sent"
             unknown_sentence = kind_of(entry.intent.operation).unknown_sentence.format(id=entry.intent.resource_id)
             attempts_sentence = "" if result.replayed else f" {_describe_attempt_count(entry)}"
             answer = result.answer if not service.sandbox else None
-            is_web = answer is not None and answer.status in SUCCESS and is_web_page(answer)
+            is_web = answer is not None and answer.status in SUCCESS_STATUSES and is_html(answer)
             return EscrowctlError(
                 ErrorCode.OUTCOME_UNKNOWN,
                 f"{was_sent}, {conjunction} {settlement.detail}. {unknown_sentence}{attempts_sentence}",

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from escrowctl.client.connection import Connection
 from escrowctl.client.http import Evidence, Exchange, Fault, Request, make_headers
 from escrowctl.client.retry import may_write_again
-from escrowctl.config.service import REPLY_LIMIT, Service
+from escrowctl.config.service import MAX_REPLY_BYTES, Service
 from escrowctl.contract.json import encode
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.contract.record import Record
-from escrowctl.contract.redaction import hide_values, redact
+from escrowctl.contract.redaction import hide_private_values, redact
 from escrowctl.errors import Outcome
 from escrowctl.journal.model import Entry, Settlement
 from escrowctl.writes.create import describe_differences
@@ -45,7 +45,7 @@ class Sender:
         )
         outgoing = Request(intent.method, intent.url, headers, body, request.operation.is_confidential)
         seconds = self._service.write_timeout
-        exchange = self._connection.exchange(outgoing, evidence=evidence, seconds=seconds, limit=REPLY_LIMIT)
+        exchange = self._connection.exchange(outgoing, evidence=evidence, seconds=seconds, limit=MAX_REPLY_BYTES)
         answer = exchange.answer
         other_write = find_other_write(answer, entry, request.body, self._service) if answer is not None else None
         if answer is None or other_write is None:
@@ -72,7 +72,7 @@ class Sender:
         """Whether to send the write again after this exchange, under the same key, without asking the operator."""
         service = self._service
         return may_write_again(
-            exchange, refused_for_now=service.may_repeat_throttled, deduplicated=service.deduplicates
+            exchange, may_repeat_throttled=service.may_repeat_throttled, deduplicated=service.deduplicates
         )
 
     def _make_settlement(self, request: WriteRequest, judged: Judgement, exchange: Exchange) -> Settlement:
@@ -95,7 +95,7 @@ class Sender:
     def _redact_reply(self, request: WriteRequest, record: Record) -> str:
         """Return the reply as the journal stores it: without values that may be secret."""
         if not request.operation.is_confidential:
-            return encode(hide_values(record.document))
+            return encode(hide_private_values(record.document))
         return encode(redact(record.document, harmless=self._service.webhooks.field_names))
 
 

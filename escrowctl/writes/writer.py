@@ -14,13 +14,13 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 from escrowctl.client.connection import Connection
-from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Request, make_headers
+from escrowctl.client.http import SUCCESS_STATUSES, Answer, Evidence, Exchange, Fault, Request, make_headers
 from escrowctl.client.retry import Retry
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Document, read_reply
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import Record, make_record
-from escrowctl.contract.redaction import find_secret, may_hold_secret
+from escrowctl.contract.redaction import find_signing_secret, may_hold_secret
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
@@ -90,7 +90,7 @@ class Writer:
         require_reason(self._service, request.operation, self.journal, request.options.reason)
         return None
 
-    def find_done_lately(self, request: WriteRequest) -> Entry | None:
+    def find_recent_create(self, request: WriteRequest) -> Entry | None:
         """Return the newest create that is identical, done and at most 15 minutes old.
 
         None if the operator chose the idempotency key: the key identifies the escrow. Two creates that both have a
@@ -155,14 +155,14 @@ class Writer:
         else:
             entry = self._begin_again(entry_to_repeat, request, decision)
         may_be_applied = entry_to_repeat is not None
-        attempts = self._retry.count_attempts(self._service.write_timeout)
+        attempts = self._retry.make_attempts(self._service.write_timeout)
         while True:
             attempts.start()
             exchange = self._send(entry, request, may_be_applied=may_be_applied)
             result = self._settle(entry, request, exchange, may_be_applied=may_be_applied)
             may_be_applied = result.sent_entry.state is State.UNKNOWN
             try:
-                if not attempts.wait_to_repeat(exchange, allowed=self._sender.may_send_again(exchange)):
+                if not attempts.wait_if_repeatable(exchange, allowed=self._sender.may_send_again(exchange)):
                     return result
                 entry = self._begin_again(result.sent_entry, request)
             except (Exception, Stopped) as error:
@@ -179,7 +179,7 @@ class Writer:
     def preview(self, request: WriteRequest, *, placeholder: str) -> Request:
         """Return the HTTP request as it would be sent, with `placeholder` in place of generated ids."""
         self._service.refuse_key(*request.typed_texts)
-        url = self._service.url(request.operation.fill_path(request.resource_id))
+        url = self._service.make_url(request.operation.fill_path(request.resource_id))
         body = request.body.encode() if request.body is not None else None
         headers = make_headers(
             request_id=placeholder,
@@ -201,7 +201,7 @@ class Writer:
     def _begin_again(self, entry: Entry, request: WriteRequest, decision: OperatorDecision | None = None) -> Entry:
         request_id = self._runtime.new_request_id()
         account, caps = account_of(self._service), self._caps_for(request)
-        return self.journal.begin_again(entry, account, request_id=request_id, caps=caps, decision=decision)
+        return self.journal.begin_next_attempt(entry, account, request_id=request_id, caps=caps, decision=decision)
 
     def _make_intent(self, request: WriteRequest) -> Intent:
         key = request.options.idempotency_key or self._runtime.new_uuid()
@@ -233,7 +233,7 @@ class Writer:
         answer = exchange.answer
         result = self._sender.judge(entry, request, exchange, may_be_applied=may_be_applied)
         try:
-            if answer is not None and answer.status in SUCCESS and request.operation.is_confidential:
+            if answer is not None and answer.status in SUCCESS_STATUSES and request.operation.is_confidential:
                 self._save_secret(entry, request.operation, answer, result.record)
         except Exception as error:  # noqa: BLE001 - its bytes have left
             self._report_defect(error)
@@ -275,7 +275,7 @@ class Writer:
                 self.journal.secrets.store(entry, answer.body.decode("utf-8", errors="replace"), resource_id=None)
             return
         harmless = self._service.webhooks.field_names
-        if find_secret(record.document) or (
+        if find_signing_secret(record.document) or (
             operation.creates_record and may_hold_secret(record.document, harmless=harmless)
         ):
             self.journal.secrets.store(entry, record.document, resource_id=record.known.id)

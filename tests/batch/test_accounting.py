@@ -131,7 +131,7 @@ def test_answered_row_is_not_said_to_be_unsent_where_the_sums_cannot_be_read(
     start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service, run = start(lambda _number, _seen: "401 No")
-    fail_after(monkeypatch, "add_up", 0)
+    fail_after(monkeypatch, "sum_batch", 0)
 
     result = run("create", str(rows(3)), "--yes")
 
@@ -329,7 +329,7 @@ def test_dropped_batch_does_not_run(start: Start, rows: WriteRows, home: Path) -
     run("create", str(rows(3)), *RUN)
     run("drop", "b1", "--yes")
     elsewhere = open_elsewhere(home)
-    elsewhere.locks.hold(find_batch(elsewhere, "b1").lock)
+    elsewhere.locks.hold(find_batch(elsewhere, "b1").run_lock_name)
 
     listed = run("list")
 

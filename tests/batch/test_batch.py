@@ -271,7 +271,7 @@ def test_other_process_that_runs_it_is_named_at_once(start: Start, rows: WriteRo
     path = str(rows(5))
     run("create", path, *RUN)
     elsewhere = open_elsewhere(home)
-    assert elsewhere.locks.hold(find_batch(elsewhere, "b1").lock)
+    assert elsewhere.locks.hold(find_batch(elsewhere, "b1").run_lock_name)
 
     codes = [run("resume", "b1", *RUN).code, run("create", path, *RUN).code, run("drop", "b1", "--yes").code]
 

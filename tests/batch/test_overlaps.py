@@ -248,7 +248,7 @@ def test_file_that_another_process_starts_now_is_busy(start: Start, rows: WriteR
     path = str(rows(3))
     run("create", path, *RUN)
     elsewhere = open_elsewhere(home)
-    lock = find_batch(elsewhere, "b1").lock
+    lock = find_batch(elsewhere, "b1").run_lock_name
     assert elsewhere.locks.hold(f"{lock}march")
 
     busy = run("create", path, *RUN, "--run-key", "march")

@@ -16,7 +16,7 @@ from cli.test_dry_run import UPDATE, WEBHOOK
 from escrowctl.config.folders import Folders
 from escrowctl.config.origin import Network, Origin
 from escrowctl.config.service import Service, WebhookSettings
-from escrowctl.config.settings import Resolver, ServiceOptions
+from escrowctl.config.settings import ServiceOptions, ServiceResolver
 from escrowctl.contract.json import Number
 from escrowctl.contract.record import Pointers
 from escrowctl.contract.redaction import Secret
@@ -54,7 +54,7 @@ journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
     (home / "acme.key").chmod(0o600)
 
     folders = Folders({"ESCROWCTL_HOME": str(home)})
-    found = Resolver(ServiceOptions(profile="acme"), {}, folders).resolve()
+    found = ServiceResolver(ServiceOptions(profile="acme"), {}, folders).resolve()
 
     assert found == Service(
         name="acme",

@@ -16,7 +16,7 @@ from conftest import KEY, Run
 from wire_server import http_reply
 
 from cli.replies import CREATE, HELD
-from escrowctl.client.transport import make_context
+from escrowctl.client.transport import make_tls_context
 
 
 @dataclass
@@ -149,4 +149,4 @@ def test_the_system_s_trust_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     expected.load_default_certs()
 
-    assert make_context(None).cert_store_stats() == expected.cert_store_stats()
+    assert make_tls_context(None).cert_store_stats() == expected.cert_store_stats()

@@ -23,7 +23,7 @@ from escrowctl.client.connection import Connection
 from escrowctl.client.http import Evidence, Exchange, Request
 from escrowctl.client.reader import Reader
 from escrowctl.client.retry import Retry
-from escrowctl.client.transport import OriginTransport, make_empty_context
+from escrowctl.client.transport import OriginTransport, make_empty_tls_context
 from escrowctl.config.origin import parse_base_url
 from escrowctl.config.service import Service
 from escrowctl.contract.json import encode
@@ -104,7 +104,7 @@ SERVICE = Service(
     live=False,
 )
 AROUND = Runtime(sleep=lambda _seconds: None, new_uuid=lambda: "a-uuid", now=lambda: NOW)
-CONTEXT = make_empty_context()
+CONTEXT = make_empty_tls_context()
 RETRY = Retry(AROUND, Signals(), lambda _text: None)
 """Shared by all: its budget is soon spent, and each reply is read once."""
 

@@ -35,21 +35,21 @@ class Fault:
 
 
 def amount_as_text(patched: pytest.MonkeyPatch) -> None:
-    document = Transaction.document
+    document = Transaction.to_json
 
     def with_text(self: Transaction) -> JsonObject:
         return {**document(self), "amount": self.amount}
 
-    patched.setattr(Transaction, "document", with_text)
+    patched.setattr(Transaction, "to_json", with_text)
 
 
 def user_without_a_field(patched: pytest.MonkeyPatch) -> None:
-    get = interface.Interface.get_user
+    get = interface.InterfaceCalls.get_user
 
-    def with_less(self: interface.Interface, call: Call) -> JsonObject:
+    def with_less(self: interface.InterfaceCalls, call: Call) -> JsonObject:
         return {name: value for name, value in get(self, call).items() if name != "created_at"}
 
-    patched.setattr(interface.Interface, "get_user", with_less)
+    patched.setattr(interface.InterfaceCalls, "get_user", with_less)
 
 
 def key_ignored_on_one_route(patched: pytest.MonkeyPatch) -> None:
@@ -76,8 +76,8 @@ def failing_on_a_large_amount(patched: pytest.MonkeyPatch) -> None:
             overflow(text)
             return amount.fullmatch(text)
 
-    amount = requests.AMOUNT
-    patched.setattr(requests, "AMOUNT", Unchecked())
+    amount = requests.AMOUNT_PATTERN
+    patched.setattr(requests, "AMOUNT_PATTERN", Unchecked())
 
 
 def zero_limit_accepted(patched: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def zero_limit_accepted(patched: pytest.MonkeyPatch) -> None:
 
 
 def cents_refused(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(requests, "AMOUNT", re.compile("[1-9][0-9]{0,13}"))
+    patched.setattr(requests, "AMOUNT_PATTERN", re.compile("[1-9][0-9]{0,13}"))
 
 
 def status_not_documented(patched: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def created_and_not_found(patched: pytest.MonkeyPatch) -> None:
     def get_nothing(_self: Any, call: Call) -> NoReturn:
         raise no_record("transaction", call.resource_id)
 
-    patched.setattr(interface.Interface, "get", get_nothing)
+    patched.setattr(interface.InterfaceCalls, "get_transaction", get_nothing)
 
 
 FAULTS: Mapping[str, Fault] = {

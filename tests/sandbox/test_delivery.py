@@ -22,7 +22,7 @@ from conftest import Serve
 from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply, say_nothing
 
 from escrowctl.post_once import PostError, Target, post_once
-from escrowctl.sandbox.sender import sign
+from escrowctl.sandbox.sender import make_signed_headers
 from escrowctl.sandbox.service import Sandbox
 from escrowctl.sandbox.store import open_store
 from sandbox.conftest import Connect, Time, fetch_document, rows
@@ -131,7 +131,7 @@ def test_signature_is_that_of_the_specification() -> None:
     """From the tests of the specification's own libraries (standard-webhooks, libraries/*, 1.0.0)."""
     secret, message_id = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek"
 
-    found = sign(secret, message_id=message_id, timestamp=1614265330, body=b'{"test": 2432232314}')
+    found = make_signed_headers(secret, message_id=message_id, timestamp=1614265330, body=b'{"test": 2432232314}')
 
     assert found["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 

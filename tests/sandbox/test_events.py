@@ -114,7 +114,7 @@ def test_held_money_moves_by_itself_at_its_moment(
     moved = client.get(f"/transactions/{made['id']}").json()
     assert moved == {**made, "status": status, "updated_at": made[moment]}
     assert bodies(sandbox)[1:] == [{"type": kind, "timestamp": made[moment], "sequence": 2, "data": moved}]
-    assert [(balance.is_consistent, balance.hold) for balance in balances(sandbox)] == [(True, 0)]
+    assert [(balance.is_consistent, balance.hold_balance) for balance in balances(sandbox)] == [(True, 0)]
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,7 @@ class LedgerMachine(RuleBasedStateMachine):
             expected[currency] = expected.get(currency, Decimal(0)) + amount * is_held
         found = balances(self.sandbox)
         assert all(balance.is_consistent for balance in found)
-        assert {balance.currency: balance.hold * UNIT for balance in found} == expected
+        assert {balance.currency: balance.hold_balance * UNIT for balance in found} == expected
 
     def teardown(self) -> None:
         self.client.close()

@@ -62,7 +62,7 @@ def test_release_by_eight_processes_is_200_once(
     printed = run_all([start("release", folder, made) for _ in range(8)])
 
     assert sorted(printed) == ["200"] + ["409"] * 7
-    assert [(balance.is_consistent, balance.hold) for balance in balances(sandbox)] == [(True, 0)]
+    assert [(balance.is_consistent, balance.hold_balance) for balance in balances(sandbox)] == [(True, 0)]
 
 
 def test_creates_by_many_threads_are_all_stored(sandbox: Sandbox, client: httpx.Client) -> None:
@@ -72,7 +72,7 @@ def test_creates_by_many_threads_are_all_stored(sandbox: Sandbox, client: httpx.
     ids = {reply.json()["id"] for reply in replies}
     assert len(ids) == 64
     assert {record["id"] for record in client.get("/transactions?limit=100").json()["data"]} == ids
-    assert [balance.hold for balance in balances(sandbox)] == [64 * 250_000]
+    assert [balance.hold_balance for balance in balances(sandbox)] == [64 * 250_000]
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from escrowctl.contract.money import sum_exactly
-from escrowctl.journal.caps import compare_totals
+from escrowctl.journal.caps import compute_total_changes
 from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, Head, Kind, Link
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.fold import StoredEntry, add_record, fingerprint_keys, next_link
@@ -139,20 +139,20 @@ class MemoryTransaction:
         last = self.content.links[-1].record if self.content.links else None
         return json.loads(last.facts)["successor"] if last is not None and last.kind == Kind.CLOSING else None
 
-    def append_note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
+    def append_journal_record(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
         self.content.links.append(next_link(self.head, NO_ENTRY, kind, dict(facts), at=at))
 
-    def plan(self, rows: Iterable[PlanRow]) -> None:
+    def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         self.content.plans |= {(row.batch, row.row): row.content for row in rows}
 
-    def unplan(self, batch: str, row: int) -> None:
+    def remove_plan_row(self, batch: str, row: int) -> None:
         self.content.plans.pop((batch, row), None)
 
     def _add(self, link: Link) -> StoredEntry:
         number = link.record.entry
         before = self.content.folded.get(number)
         after = add_record(before, link, latest=max((one.record.at for one in self.content.links), default=""))
-        for key, change in compare_totals(before, after).items():
+        for key, change in compute_total_changes(before, after).items():
             self.content.totals[key] = sum_exactly((self.content.totals.get(key, Decimal(0)), change))
         self.content.links.append(link)
         self.content.folded[number] = after
@@ -199,7 +199,7 @@ class MemoryStorage:
     def read_last(self) -> Link | None:
         return self._content.links[-1] if self._content.links else None
 
-    def read_last_note(self) -> Kind | None:
+    def read_last_journal_kind(self) -> Kind | None:
         notes = [Kind(link.record.kind) for link in self._content.links if link.record.entry == NO_ENTRY]
         return notes[-1] if notes else None
 
@@ -235,7 +235,7 @@ class MemoryStorage:
         found = (folded.entry for folded in self._content.folded.values())
         return [entry for entry in found if entry.settlement.result_id in result_ids]
 
-    def add_up(self, batch: str) -> list[BatchSum]:
+    def sum_batch(self, batch: str) -> list[BatchSum]:
         sums: defaultdict[tuple[State, str | None, int | None, bool, bool, bool], list[Decimal]] = defaultdict(list)
         for entry in self._entries():
             if entry.intent.batch == batch:
@@ -266,7 +266,7 @@ class MemoryStorage:
             return None
         return f"record {head.sequence} was changed"
 
-    def find_lost(self) -> str | None:
+    def find_head_problem(self) -> str | None:
         return None
 
     def require_complete(self) -> None:

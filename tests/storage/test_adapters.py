@@ -41,7 +41,7 @@ def test_failed_block_commits_nothing(storage: Storage) -> None:
     def fail() -> None:
         with storage.transaction() as transaction:
             append(transaction, create(2))
-            transaction.plan([PlanRow("b", 1, "x")])
+            transaction.store_plan_rows([PlanRow("b", 1, "x")])
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -82,7 +82,7 @@ def test_earlier_head_is_contained_and_any_other_contradicts(storage: Storage) -
     assert [storage.find_mismatch(head) for head in (EMPTY_HEAD, earlier, head_of(storage))] == [None] * 3
     assert storage.find_mismatch(earlier._replace(digest="0" * 64))
     assert storage.find_mismatch(earlier._replace(sequence=99))
-    assert storage.find_lost() is None
+    assert storage.find_head_problem() is None
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_totals_follow_what_a_write_counts_for(storage: Storage) -> None:
 
 
 def test_plan_row_leaves_in_the_commit_that_begins_it(journal: Journal) -> None:
-    name = journal.plan(lambda name: [PlanRow(name, number, f"row {number}") for number in (0, 1, 2, 3)])
+    name = journal.store_new_batch(lambda name: [PlanRow(name, number, f"row {number}") for number in (0, 1, 2, 3)])
     assert (name, journal.next_batch()) == ("b1", "b2")
     assert [row.content for row in journal.storage.read_plan("b1", limit=9)] == ["row 1", "row 2", "row 3"]
 
@@ -214,7 +214,7 @@ def test_plan_row_leaves_in_the_commit_that_begins_it(journal: Journal) -> None:
 
 def test_batches_are_listed_in_the_order_of_their_numbers(storage: Storage) -> None:
     with storage.transaction() as transaction:
-        transaction.plan([PlanRow(name, row, f"{name} {row}") for name in ("b10", "b9") for row in (0, 2)])
+        transaction.store_plan_rows([PlanRow(name, row, f"{name} {row}") for name in ("b10", "b9") for row in (0, 2)])
     store(storage, (create(1, batch="b2", line=2), DONE), (create(2, batch="b9", line=3), None))
 
     assert storage.list_batches() == [PlanRow("b2", 0, ""), PlanRow("b9", 0, "b9 0"), PlanRow("b10", 0, "b10 0")]
@@ -222,9 +222,9 @@ def test_batches_are_listed_in_the_order_of_their_numbers(storage: Storage) -> N
 
 def test_row_of_a_plan_is_stored_anew(storage: Storage) -> None:
     with storage.transaction() as transaction:
-        transaction.plan([PlanRow("b1", row, "x") for row in (0, 2)])
+        transaction.store_plan_rows([PlanRow("b1", row, "x") for row in (0, 2)])
     with storage.transaction() as transaction:
-        transaction.plan([PlanRow("b1", 0, "dropped")])
+        transaction.store_plan_rows([PlanRow("b1", 0, "dropped")])
 
     assert storage.list_batches() == [PlanRow("b1", 0, "dropped")]
     assert storage.read_plan("b1", limit=9) == [PlanRow("b1", 2, "x")]
@@ -264,7 +264,7 @@ def test_rows_of_a_batch_are_added_up_by_state_and_currency(storage: Storage) ->
     store(storage, (released[0], DONE), (released[1], DONE._replace(verified=True)))
     plain: dict[str, Any] = {"http_status": None, "may_repeat": False, "has_remark": False, "is_unread": False}
 
-    found = sorted(storage.add_up("b1"), key=str)
+    found = sorted(storage.sum_batch("b1"), key=str)
 
     assert found == sorted(
         [

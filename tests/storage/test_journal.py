@@ -55,11 +55,11 @@ def test_next_attempt_and_a_first_one_share_a_commit(journal: Journal) -> None:
 def test_closed_journal_refuses_every_write_and_names_its_successor(journal: Journal) -> None:
     entry = journal.begin(create(1), request_id="r1")
     with journal.storage.transaction() as transaction:
-        transaction.append_note(Kind.CLOSING, {"successor": "next"}, at=NOW)
+        transaction.append_journal_record(Kind.CLOSING, {"successor": "next"}, at=NOW)
     writes: list[Callable[[], object]] = [
         lambda: journal.begin(create(2), request_id="r2"),
         lambda: journal.settle(entry, DONE),
-        lambda: journal.plan(lambda name: [PlanRow(name, 0, "{}")]),
+        lambda: journal.store_new_batch(lambda name: [PlanRow(name, 0, "{}")]),
         lambda: journal.record_reason(OperatorDecision("anna", "desk")),
     ]
 
@@ -73,7 +73,7 @@ def test_closed_journal_refuses_every_write_and_names_its_successor(journal: Jou
 def test_journal_made_from_an_export_asks_for_a_reason_once(journal: Journal) -> None:
     asked = [journal.needs_reason()]
     with journal.storage.transaction() as transaction:
-        transaction.append_note(Kind.OPENING, {"journal_id": "old"}, at=NOW)
+        transaction.append_journal_record(Kind.OPENING, {"journal_id": "old"}, at=NOW)
     asked.append(journal.needs_reason())
     journal.begin(create(1), request_id="r1")
 

@@ -256,7 +256,7 @@ def test_resent_write_counts_as_often_as_it_was_sent(writer: Writer) -> None:
     entry = writer.journal.begin(create(60), request_id="r")
     decision = OperatorDecision("anna", "desk")
     unknown = writer.journal.settle(entry, UNKNOWN)
-    sent = writer.journal.begin_again(unknown, Account(), request_id="s", decision=decision)
+    sent = writer.journal.begin_next_attempt(unknown, Account(), request_id="s", decision=decision)
     writer.journal.settle(sent, UNKNOWN)
 
     assert [writer.send(create(amount), cap="150") for amount in (31, 30)] == [CAPPED, SENT]

@@ -4,11 +4,11 @@ import pytest
 from iso4217 import Currency
 
 from escrowctl.client.http import Answer, Exchange
-from escrowctl.contract.error_reply import find_error
+from escrowctl.contract.error_reply import find_failure
 from escrowctl.contract.json import Document, read_reply
 from escrowctl.contract.money import MINOR_DIGITS
 from escrowctl.contract.operations import CREATE_TRANSACTION, OPERATIONS, RELEASE_TRANSACTION, Operation
-from escrowctl.contract.record import find_known_fields, resolve_pointer, unwrap
+from escrowctl.contract.record import find_known_fields, resolve_pointer, unwrap_record
 from escrowctl.errors import Outcome
 from escrowctl.output.plain import safe
 from escrowctl.writes.outcome import judge_write
@@ -76,7 +76,7 @@ def test_usual_field_names_are_found_and_others_are_not(body: bytes, located: tu
     reply = read_reply(body)
     assert isinstance(reply, Document)
 
-    found = find_known_fields(unwrap(reply.value, noun="transaction"), noun="transaction")
+    found = find_known_fields(unwrap_record(reply.value, noun="transaction"), noun="transaction")
 
     assert (found.id, found.status, found.amount.text if found.amount else None, found.currency) == located
 
@@ -123,14 +123,14 @@ def test_a_reply_shaped_like_an_error_is_noticed(body: str, *, is_error: bool) -
     reply = read_reply(body.encode())
 
     assert isinstance(reply, Document)
-    assert (find_error(reply.value) is not None) is is_error
+    assert (find_failure(reply.value) is not None) is is_error
 
 
 def test_an_error_field_that_returns_what_was_sent_is_none() -> None:
     reply = read_reply(b'{"error_url":"https://shop.example/failed","type":"error"}')
 
     assert isinstance(reply, Document)
-    assert find_error(reply.value, sent_document=reply.value) is None
+    assert find_failure(reply.value, sent_document=reply.value) is None
 
 
 @pytest.mark.parametrize(

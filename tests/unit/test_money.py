@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from escrowctl.contract.money import check_minor_digits, parse_amount, parse_currency
+from escrowctl.contract.money import make_money, parse_amount, parse_currency
 from escrowctl.errors import ErrorCode, EscrowctlError
 
 PLAIN = "write digits and at most one point, such as 100 or 99.95"
@@ -134,7 +134,7 @@ def test_currency_without_a_minor_unit_is_refused_unless_listed(code: str) -> No
 )
 def test_more_decimals_than_iso_4217_gives_the_currency_are_refused(amount: str, currency: str, advice: str) -> None:
     with pytest.raises(EscrowctlError) as refused:
-        check_minor_digits(parse_amount(amount, name="--amount"), currency, name="--amount")
+        make_money(parse_amount(amount, name="--amount"), currency, name="--amount")
 
     assert refused.value.message == f'--amount "{amount}" {advice}.'
 
@@ -143,7 +143,4 @@ def test_more_decimals_than_iso_4217_gives_the_currency_are_refused(amount: str,
     ("amount", "currency"), [("1.01", "USD"), ("1", "JPY"), ("1.001", "KWD"), ("1.0001", "CLF"), ("1.123456789", "BTC")]
 )
 def test_decimals_up_to_the_currency_minor_unit_are_accepted(amount: str, currency: str) -> None:
-    assert (
-        str(check_minor_digits(parse_amount(amount, name="--amount"), currency, name="--amount"))
-        == f"{amount} {currency}"
-    )
+    assert str(make_money(parse_amount(amount, name="--amount"), currency, name="--amount")) == f"{amount} {currency}"

@@ -45,7 +45,7 @@ map auto_home on /System/Volumes/Data/home (autofs, automounted, nobrowse)
     ],
 )
 def test_the_longest_mount_point_above_a_path_counts(path: str, kind: str) -> None:
-    assert mounts.find_type(path, mounts.parse_mountinfo(MOUNTINFO)) == kind
+    assert mounts.find_filesystem_type(path, mounts.parse_mountinfo(MOUNTINFO)) == kind
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_longest_mount_point_above_a_path_counts(path: str, kind: str) -> No
     ],
 )
 def test_mounts_of_macos_are_parsed(path: str, kind: str) -> None:
-    assert mounts.find_type(path, mounts.parse_mount(MACOS)) == kind
+    assert mounts.find_filesystem_type(path, mounts.parse_mount(MACOS)) == kind
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="reads mountinfo")
@@ -78,7 +78,7 @@ def test_only_mounts_that_may_not_share_locks_are_named(
     (tmp_path / "link").symlink_to("folder")
     monkeypatch.setattr(internals.MOUNTINFO, tmp_path / "mountinfo")
 
-    found = [mounts.find_unshared_locks(path) for path in (tmp_path / "link" / "state", Path("/"))]
+    found = [mounts.warn_of_unshared_locks(path) for path in (tmp_path / "link" / "state", Path("/"))]
 
     assert [one and f"on a mount of type {kind}" in one for one in found] == [named and True, None]
 
@@ -87,4 +87,4 @@ def test_unreadable_list_of_mounts_does_not_warn(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(internals.MOUNTINFO, Path("/nowhere"))
     monkeypatch.setattr(sys, "platform", "linux")
 
-    assert mounts.find_unshared_locks(Path("/")) is None
+    assert mounts.warn_of_unshared_locks(Path("/")) is None

@@ -65,14 +65,14 @@ def seconds_for(count: int, take: Take, *, asked: float | None, workers: int = 8
                 left -= 1
                 pace.note_accepted(now)
             else:
-                pace.note_refused(now, sent=one[1], requested_wait=asked)
+                pace.note_throttled(now, sent_at=one[1], requested_wait=asked)
         room = min(pace.count_allowed(now), workers - len(flying), left - len(flying))
         if room > 0:
             pace.note_sent(room, now)
             flying += [(now + LATENCY, now)] * room
         now += STEP
         assert now < 1000
-        assert not pace.is_hopeless
+        assert not pace.must_give_up
     return now
 
 
@@ -109,18 +109,18 @@ def test_service_that_takes_more_again_gets_more() -> None:
 def test_service_that_takes_nothing_is_given_up() -> None:
     pace, now = Pace(None, 0.0), 0.0
     for _ in range(MAX_SLOWDOWNS_IN_A_ROW):
-        assert not pace.is_hopeless
+        assert not pace.must_give_up
         now += pace.delay(now) + 0.01
-        pace.note_refused(now, sent=now - 0.005, requested_wait=None)
+        pace.note_throttled(now, sent_at=now - 0.005, requested_wait=None)
 
-    assert (pace.is_hopeless, now < 60) == (True, True)
+    assert (pace.must_give_up, now < 60) == (True, True)
 
 
 def test_wait_of_more_than_a_minute_is_not_waited_for() -> None:
     pace = Pace(None, 0.0)
-    pace.note_refused(1.0, sent=0.5, requested_wait=3600)
+    pace.note_throttled(1.0, sent_at=0.5, requested_wait=3600)
 
-    assert (pace.is_hopeless, pace.asked_too_much) == (True, 3600)
+    assert (pace.must_give_up, pace.too_long_wait) == (True, 3600)
 
 
 def test_rows_that_went_out_before_slow_down_once() -> None:
@@ -128,7 +128,7 @@ def test_rows_that_went_out_before_slow_down_once() -> None:
     for moment in range(100):
         pace.note_accepted(moment / 100)
     for _ in range(8):
-        pace.note_refused(1.0, sent=0.99, requested_wait=None)
+        pace.note_throttled(1.0, sent_at=0.99, requested_wait=None)
 
     rate = pace.rate(1.5)
     assert rate is not None

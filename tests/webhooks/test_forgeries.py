@@ -140,13 +140,13 @@ def test_no_forged_delivery_is_stored(count: int, receiver: Receiver) -> None:
         forged = [forge(draw, number) for number in range(start, start + TURN)]
         with receiver.group():
             statuses.update(deliver(receiver, *one) for one in forged)
-        assert [arrival.event for arrival in receiver.take() if arrival.event is not None] == []
+        assert [arrival.event for arrival in receiver.take_arrivals() if arrival.event is not None] == []
 
     assert set(statuses) == {"401 Unauthorized"}
     body = body_of(-1)
     with receiver.group():
         assert deliver(receiver, headers_of("msg_genuine", body, sent_at=AT), body) == "200 OK"
-    assert [arrival.event.verified for arrival in receiver.take() if arrival.event] == [True]
+    assert [arrival.event.verified for arrival in receiver.take_arrivals() if arrival.event] == [True]
 
 
 TURN = 100

@@ -8,7 +8,7 @@ import typer
 
 from escrowctl.config.keys import KEY_VARIABLES
 from escrowctl.config.origin import Origin, parse_base_url, refuse_double_prefix
-from escrowctl.config.profiles import API_PREFIX, PROFILE_NAME, Profile
+from escrowctl.config.profiles import API_PREFIX_PATTERN, PROFILE_NAME_PATTERN, Profile
 from escrowctl.config.settings import check_mode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.redaction import star_possible_key
@@ -49,7 +49,7 @@ class AccountFinder:
         name = typed if typed is not None else self._environ.get("ESCROWCTL_PROFILE") or None
         if name is not None:
             check_profile_name(name)
-        if self._api_prefix is not None and not re.fullmatch(API_PREFIX, self._api_prefix):
+        if self._api_prefix is not None and not re.fullmatch(API_PREFIX_PATTERN, self._api_prefix):
             raise bad_value(f'--api-prefix "{self._api_prefix}" is not a path such as /api/v1.')
         profile = self._profiles.get(name) if name else None
         origin, source = self._pick_origin(profile)
@@ -155,7 +155,7 @@ def ask_until_valid(session: Session, ask: Callable[[], str], parse: Callable[[s
 
 def check_profile_name(name: str) -> None:
     """Raise EscrowctlError `ErrorCode.BAD_VALUE` for a name that a profile cannot have."""
-    if not re.fullmatch(PROFILE_NAME, name):
+    if not re.fullmatch(PROFILE_NAME_PATTERN, name):
         raise bad_value(
             f'"{star_possible_key(name)}" cannot be a profile name: '
             "write 1 to 64 letters, digits, hyphens and underscores."

@@ -20,8 +20,8 @@ from escrowctl.commands.config import open_editor
 from escrowctl.config.credentials import StoredKey, remove_from_keyring, store_in_keyring
 from escrowctl.config.editing import Change, ConfigEditor, find_value
 from escrowctl.config.file import locked, require_trusted, validate_config
-from escrowctl.config.keys import MAX_KEY_CHARS, FoundKey, read_key, refuse_in_base_url
-from escrowctl.config.settings import LINE, Choice
+from escrowctl.config.keys import MAX_KEY_CHARS, FoundKey, read_key, refuse_key_in_url
+from escrowctl.config.settings import COMMAND_LINE, ServiceChoice
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, LIST_WEBHOOKS
 from escrowctl.contract.redaction import Secret, holds_key
@@ -75,12 +75,12 @@ def _obtain_key(session: Session, account: LoginAccount, *, check: bool) -> Secr
 
     def accept(text: str) -> Secret:
         key = read_key(text, source="the answer" if session.runtime.stdin.isatty() else "standard input")
-        session.keys.remember(key)
-        refuse_in_base_url(account.origin.base_url, key.reveal(), source=account.url_source)
+        session.keys.protect(key)
+        refuse_key_in_url(account.origin.base_url, key.reveal(), source=account.url_source)
         if any(holds_key(text, key.reveal()) for text in (account.name, account.api_prefix)):
             raise bad_value("the profile name or the API prefix contains the API key: choose another name or prefix.")
         if account.mode == "live":
-            session.console.note("live", f"{account.name}, {account.origin}", word="live", important=True)
+            session.console.note("live", f"{account.name}, {account.origin}", label="live", important=True)
         if check:
             _check_key(session, account, key)
         return key
@@ -99,7 +99,7 @@ def _obtain_key(session: Session, account: LoginAccount, *, check: bool) -> Secr
 def _check_key(session: Session, account: LoginAccount, key: Secret) -> None:
     """Raise EscrowctlError if the service does not accept the key. The hints say how to repeat the login."""
     known = session.resolver.profiles.get(account.name)
-    choice = Choice(LINE, account.origin, account.url_source, account.name, known, account.mode)
+    choice = ServiceChoice(COMMAND_LINE, account.origin, account.url_source, account.name, known, account.mode)
     service = session.resolver.build_service(choice, FoundKey(key, account.url_source))
     try:
         with session.connector.open_reader(service._replace(api_prefix=account.api_prefix)) as reader:
@@ -181,4 +181,4 @@ def _show_login(session: Session, account: LoginAccount, *, key_store: str, chec
         session.console.note("default", f"{account.name} is now the default profile: commands without -p use it")
     note_environment_overrides(session)
     example = f"-p {account.name} tx create --amount 100 --currency USD --dry-run"
-    session.console.note("next", f"{session.invocation.program} {example}", word="next")
+    session.console.note("next", f"{session.invocation.program} {example}", label="next")

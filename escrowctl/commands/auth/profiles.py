@@ -8,7 +8,7 @@ import typer
 from escrowctl.commands.auth.account import auth_session, note_environment_overrides, require_prompt
 from escrowctl.config.editing import ConfigEditor
 from escrowctl.config.keys import KEY_VARIABLES, FoundKey
-from escrowctl.config.settings import ENVIRONMENT, Choice, Resolver, ServiceOptions
+from escrowctl.config.settings import ENVIRONMENT, ServiceChoice, ServiceOptions, ServiceResolver
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import LIST_WEBHOOKS
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command, not_sent
@@ -29,7 +29,7 @@ class _AccountRow(NamedTuple):
     base_url: str | None = None
     mode: str | None = None
     key_source: str | None = None
-    choice: Choice | None = None
+    choice: ServiceChoice | None = None
     found: FoundKey | None = None
 
 
@@ -101,7 +101,7 @@ def logout(
             resolver.credentials.remove(stored, session.runtime)
             where = "the keyring" if stored.is_in_keyring else resolver.credentials.path
             removed = f"the key of profile {name} for {stored.origin}, from {where}"
-            session.console.note("removed", removed, word="removed")
+            session.console.note("removed", removed, label="removed")
         if profile is not None and profile.api_key_file is not None:
             session.console.note("key_left", f"profile {name} still reads its key from {profile.api_key_file}")
     left = [variable for variable in KEY_VARIABLES if variable in session.runtime.environ]
@@ -128,7 +128,7 @@ def switch(
     ConfigEditor(resolver.config_path, session.runtime).set(("default_profile",), choice.profile_name)
     session.remember_profiles(default=choice.profile_name)
     session.console.note(
-        "saved", f"the default profile is now {choice.profile_name} ({choice.mode}, {choice.origin})", word="saved"
+        "saved", f"the default profile is now {choice.profile_name} ({choice.mode}, {choice.origin})", label="saved"
     )
     note_environment_overrides(session)
 
@@ -178,7 +178,7 @@ def _make_row(session: Session, name: str) -> _AccountRow:
     is_default = resolver.config is not None and resolver.config.default_profile == name
     row = _AccountRow(name, "stored", is_default, choice.origin.base_url, choice.mode, choice=choice)
     try:
-        if found := resolver.find_own_key(choice):
+        if found := resolver.find_profile_key(choice):
             return row._replace(key_source=found.source, found=found)
         stored = resolver.credentials.find(name)
     except EscrowctlError as error:
@@ -190,7 +190,7 @@ def _make_row(session: Session, name: str) -> _AccountRow:
 
 
 def _make_environment_row(session: Session) -> _AccountRow:
-    resolver = Resolver(ServiceOptions(config=session.options.config), session.runtime.environ, session.folders)
+    resolver = ServiceResolver(ServiceOptions(config=session.options.config), session.runtime.environ, session.folders)
     row = _AccountRow("(environment)", "the key has no base URL: set ESCROWCTL_BASE_URL")
     try:
         choice = resolver.choose()

@@ -4,7 +4,7 @@ import typer
 
 from escrowctl.batch.check import count_rows
 from escrowctl.batch.plan import Batch, list_batches, sum_up
-from escrowctl.batch.plan import drop as drop_rest
+from escrowctl.batch.plan import drop_unsent_rows as drop_rest
 from escrowctl.batch.results import list_rejects
 from escrowctl.commands.batch.opening import hold_batch_lock, require_batch
 from escrowctl.commands.batch.summary import count_outcomes, make_report, rejects_hint, save_results, show_summary
@@ -49,7 +49,7 @@ def list_all(context: typer.Context) -> None:
 def _find_state(session: Session, batch: Batch, *, unsent: int) -> str:
     if batch.dropped:
         return "dropped"
-    if session.journal_to_read.locks.is_held(batch.lock):
+    if session.journal_to_read.locks.is_held(batch.run_lock_name):
         return "running"
     return "open" if unsent else "ended"
 
@@ -107,7 +107,7 @@ def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> 
     """
     session = session_of(context)
     journal = session.journal
-    with hold_batch_lock(session, require_batch(journal, name).lock, name):
+    with hold_batch_lock(session, require_batch(journal, name).run_lock_name, name):
         batch = require_batch(journal, name)
         count = sum_up(journal, batch).counts[Outcome.NOT_SENT]
         if batch.dropped or not count:

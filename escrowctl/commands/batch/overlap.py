@@ -4,7 +4,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Sequence
 
-from escrowctl.batch.check import MOST_FLAWS, CheckedFile
+from escrowctl.batch.check import MAX_SHOWN_FLAWS, CheckedFile
 from escrowctl.batch.overlaps import Overlaps
 from escrowctl.batch.rows import CREATES, RowContent, RowKind, list_body_differences
 from escrowctl.batch.table import Flaw
@@ -58,7 +58,7 @@ def _refuse_rows_done_differently(session: Session, checked: CheckedFile, overla
             flaws.append(Flaw(line, differences[0]))
     if not flaws:
         return
-    print_flaws(session, flaws[:MOST_FLAWS])
+    print_flaws(session, flaws[:MAX_SHOWN_FLAWS])
     raise not_sent(
         ErrorCode.ALREADY_DONE,
         f"{_describe_lines(flaws)}: already done, but not as the file says.",

@@ -22,7 +22,7 @@ from escrowctl.batch.plan import (
     sum_up,
 )
 from escrowctl.batch.progress import Progress
-from escrowctl.batch.rows import CREATES, RELEASES, RowContent, RowKind, request_row
+from escrowctl.batch.rows import CREATES, RELEASES, RowContent, RowKind, make_request
 from escrowctl.batch.run import Run
 from escrowctl.batch.senders import Senders
 from escrowctl.batch.worker import Worker
@@ -43,7 +43,7 @@ from escrowctl.commands.batch.typed import (
     parse_totals,
     require_replaceable,
 )
-from escrowctl.commands.sums import describe_escrow_count, sum_lines
+from escrowctl.commands.sums import describe_escrow_count, format_sums
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import JsonValue, Number
@@ -138,7 +138,7 @@ def resume(
     session = session_of(context)
     options = SendOptions(yes, expect_count, parse_totals(session, expect_total), dry_run, concurrency, rps, results)
     session.journals.guard_live_writes(session.service, session.console)
-    with hold_batch_lock(session, require_batch(session.journal, name).lock, name):
+    with hold_batch_lock(session, require_batch(session.journal, name).run_lock_name, name):
         _resume(session, require_batch(session.journal, name), options)
 
 
@@ -181,7 +181,7 @@ def _start_new_batch(session: Session, checked: CheckedFile, file: str, options:
     with_amounts = ", with the amounts in the file" if any(sums) else ""
     lines = [
         f"{batch.name}, new: {batch.verb} {describe_escrow_count(batch.rows)}{with_amounts}",
-        *sum_lines(sums, count_rows),
+        *format_sums(sums, count_rows),
         *([f"  left out, because done already: {count_rows(len(left_out))}"] if left_out else []),
         *([f"  created by another run, and now created again: {count_rows(len(repeats))}"] if repeats else []),
     ]
@@ -238,7 +238,7 @@ def _resume(session: Session, batch: Batch, options: SendOptions, *, file: Check
     options.require_expected(*((file.rows, file.sums) if file is not None else (count, sums)))
     when = describe_age(batch.made_at, session.runtime.now())
     header = f"{batch.name}, created {when} from {batch.source}; to send: {count_rows(count)}"
-    lines = [header, *sum_lines(sums, count_rows)]
+    lines = [header, *format_sums(sums, count_rows)]
     if unknown:
         lines.append(f"  of these, unknown and sent again under the same idempotency key: {count_rows(unknown)}")
     if _confirm_run(session, options, batch, sums, lines):
@@ -282,7 +282,7 @@ def _send_batch(session: Session, batch: Batch, options: SendOptions, count: int
             defect = RuntimeError("internal error in a sending process")
             defect.add_note(run.defect)
             session.defects.append(defect)
-    report_run(session, report, options.results, halted=run.halted, stopped=run.stopped)
+    report_run(session, report, options.results, halted=run.halt_reason, stopped=run.stopped)
 
 
 def _require_under_caps(session: Session, kind: RowKind, sums: dict[str, Sum]) -> None:
@@ -291,7 +291,7 @@ def _require_under_caps(session: Session, kind: RowKind, sums: dict[str, Sum]) -
     for currency, found in sums.items():
         if currency:
             row = RowContent("x", f"{found.amount:f}", currency)
-            request = request_row(kind, row, service)._replace(money=row.money)
+            request = make_request(kind, row, service)._replace(money=row.money)
             # The intent has a batch but no line: it is about all rows together.
             intents.append(make_intent(service, request, "", operator="")._replace(batch="b0"))
     session.journal.check_caps(intents, service.caps)
@@ -326,7 +326,7 @@ def _confirm_run(session: Session, options: SendOptions, batch: Batch, sums: dic
         require_writable(session.service)
     if options.dry_run or options.yes:
         for line in lines:
-            session.console.note("plan", line.strip(), word="plan", important=options.dry_run)
+            session.console.note("plan", line.strip(), label="plan", important=options.dry_run)
     if options.dry_run:
         forbidden = "; without --dry-run, read_only would refuse to send" if session.service.read_only else ""
         session.console.note("dry_run", f"nothing was sent, and nothing was stored{forbidden}", important=True)

@@ -84,7 +84,7 @@ class BatchReport(NamedTuple):
         """Write notes on the rows that are not done as requested, or that no read has confirmed."""
         for outcome, text in self.reasons:
             word = "differs" if outcome is Outcome.DONE else outcome.label
-            session.console.note(outcome.value, text, word=word, important=True)
+            session.console.note(outcome.value, text, label=word, important=True)
         if self.summary.unread:
             session.console.note(
                 "not_confirmed",
@@ -116,7 +116,7 @@ def report_run(
         show_summary(session, report.summary)
     report.show(session)
     if halted:
-        session.console.note("halted", f"{batch.name} stopped early: {halted}", word="stopped", important=True)
+        session.console.note("halted", f"{batch.name} stopped early: {halted}", label="stopped", important=True)
     unsent = counts[Outcome.NOT_SENT]
     if stopped is not None and unsent and not counts[Outcome.UNKNOWN]:
         resume = f"{session.invocation} batch resume {batch.name}"
@@ -140,7 +140,7 @@ def _showing_results(session: Session, report: BatchReport) -> Iterator[None]:
             error.hints = (save,)
             raise
         why, invocation = explain_print_failure(error), session.invocation
-        session.console.note("results", why, word="warning", important=True, hints=(save,), invocation=invocation)
+        session.console.note("results", why, label="warning", important=True, hints=(save,), invocation=invocation)
     except OutputClosedError:
         # Nobody reads the table. The error goes to stderr.
         if report.error is None:

@@ -6,13 +6,13 @@ from escrowctl.batch.check import Sum
 from escrowctl.commands.sums import add_up
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError, command
-from escrowctl.journal.duplicates import Duplicate
+from escrowctl.journal.duplicates import DuplicatePair
 from escrowctl.journal.fields import view
 from escrowctl.journal.model import Entry
 from escrowctl.session import Session
 
 
-def report_duplicates(session: Session, pairs: Sequence[Duplicate]) -> str:
+def report_duplicates(session: Session, pairs: Sequence[DuplicatePair]) -> str:
     """Write a note about each pair. Return their sum as text: `1 write done twice: 2 entries, together 20 EUR`."""
     for pair in pairs:
         fields = (
@@ -23,7 +23,7 @@ def report_duplicates(session: Session, pairs: Sequence[Duplicate]) -> str:
         shared_fields = ", ".join(filter(None, fields))
         first, second = _describe_entry(pair.first), _describe_entry(pair.second)
         message = f"the write was done twice, as {first} and as {second}: both have {shared_fields}"
-        session.console.note("done_twice", message, word="duplicate", important=True)
+        session.console.note("done_twice", message, label="duplicate", important=True)
     sums = _sum_entries(pairs)
     count = sum(one.rows for one in sums.values())
     moved = ", ".join(f"{one.amount:f} {currency}" for currency, one in sorted(sums.items()) if currency)
@@ -31,13 +31,13 @@ def report_duplicates(session: Session, pairs: Sequence[Duplicate]) -> str:
     return f"{writes} done twice: {count:,} entries" + (f", together {moved}" if moved else "")
 
 
-def find_pairs_with(pairs: Sequence[Duplicate], entries: Iterable[Entry]) -> list[Duplicate]:
+def find_pairs_with(pairs: Sequence[DuplicatePair], entries: Iterable[Entry]) -> list[DuplicatePair]:
     """Return the pairs that contain one of these entries."""
     numbers = {entry.number for entry in entries}
     return [pair for pair in pairs if numbers & {pair.first.number, pair.second.number}]
 
 
-def make_duplicates_error(session: Session, pairs: Sequence[Duplicate], source: str, effect: str) -> EscrowctlError:
+def make_duplicates_error(session: Session, pairs: Sequence[DuplicatePair], source: str, effect: str) -> EscrowctlError:
     """Write a note about each pair, and return the `ErrorCode.CHECK_FAILED` error.
 
     `source`: the name of the import or entry that has the pairs. `effect`: a sentence about what the command did.
@@ -47,7 +47,7 @@ def make_duplicates_error(session: Session, pairs: Sequence[Duplicate], source: 
     return EscrowctlError(ErrorCode.CHECK_FAILED, message, hint=hints)
 
 
-def view_duplicates(pairs: Sequence[Duplicate]) -> dict[str, JsonValue]:
+def view_duplicates(pairs: Sequence[DuplicatePair]) -> dict[str, JsonValue]:
     """Return a JSON object with the pairs, and the sums of their entries by currency."""
     documents: list[JsonValue] = [
         {
@@ -66,7 +66,7 @@ def view_duplicates(pairs: Sequence[Duplicate]) -> dict[str, JsonValue]:
     return {"duplicates": documents, "sums": sums}
 
 
-def _sum_entries(pairs: Sequence[Duplicate]) -> dict[str, Sum]:
+def _sum_entries(pairs: Sequence[DuplicatePair]) -> dict[str, Sum]:
     entries = {entry.number: entry for pair in pairs for entry in (pair.first, pair.second)}
     return add_up(entry.intent.money for entry in entries.values())
 

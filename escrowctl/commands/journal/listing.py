@@ -11,7 +11,7 @@ from escrowctl.commands.rows import check_fields, open_journal_to_read, show_ent
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.model import OPEN_STATES, UNCONFIRMED, Entry, State, parse_entry_name
-from escrowctl.journal.totals import add_up
+from escrowctl.journal.totals import sum_by_group
 from escrowctl.session import Session, session_of
 
 
@@ -42,7 +42,7 @@ def list_entries(
     shown_states = OPEN_STATES if unknown else (state,) if state is not None else ()
     journal = open_journal_to_read(session)
     stored_states = tuple(State.DONE if one == UNCONFIRMED else State(one) for one in shown_states)
-    selection = filters.select(
+    selection = filters.make_selection(
         session,
         page_size=min(limit, filters.PAGE_SIZE),
         states=stored_states,
@@ -100,8 +100,8 @@ def totals(context: typer.Context, since: filters.SinceOption = None, until: fil
     """
     session = session_of(context)
     journal = open_journal_to_read(session)
-    selection = filters.select(session, since=since, until=until)
-    sums = add_up(journal.select_all(selection))
+    selection = filters.make_selection(session, since=since, until=until)
+    sums = sum_by_group(journal.select_all(selection))
     show_totals(session, sums)
     count = sum(found.writes for found in sums.values())
     noun = "write" if count == 1 else "writes"

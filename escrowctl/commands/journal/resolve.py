@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from escrowctl.client.http import SUCCESS
+from escrowctl.client.http import SUCCESS_STATUSES
 from escrowctl.commands.journal.duplicates import find_pairs_with, make_duplicates_error
 from escrowctl.commands.journal.listing import require_entry
 from escrowctl.commands.rows import describe_state, view_resolved
@@ -18,7 +18,7 @@ from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, Outcome, Stopped, bad_value, command, not_sent
 from escrowctl.journal.duplicates import list_duplicates
-from escrowctl.journal.guards import busy
+from escrowctl.journal.guards import identical_in_flight
 from escrowctl.journal.model import Entry, State, parse_entry_name
 from escrowctl.session import Session, session_of
 from escrowctl.writes.kinds import kind_of
@@ -102,7 +102,7 @@ def resolve(
     found = require_entry(session, parse_entry_name(entry))
     if not (_may_settle(found, options) or _has_misread_id(session, found, options)):
         if found.state is State.IN_FLIGHT:
-            raise busy(found)
+            raise identical_in_flight(found)
         if options.has_decision:
             raise not_sent(
                 ErrorCode.ALREADY_DONE,
@@ -122,7 +122,7 @@ def resolve(
             settled = _settle_entry(session, found, options)
         except Stopped as stopped:
             unchanged = f"{found.name} is still recorded as {_format_state(found)}. Nothing was sent or recorded."
-            raise Stopped(stopped.code, stopped.standing or unchanged) from None
+            raise Stopped(stopped.code, stopped.progress or unchanged) from None
         session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {_format_state(settled)}")
         if (difference := find_difference_error(settled)) is not None:
             raise difference
@@ -147,11 +147,11 @@ def _settle_entry(session: Session, entry: Entry, options: _Options) -> Entry:
         reader=session.reader,
         writer=session.writer,
         announce=lambda: session.console.note("reading", reading),
-        report=lambda message: session.console.note("found", message, word="found"),
+        report=lambda message: session.console.note("found", message, label="found"),
     )
     if options.resend:
         # A write that cannot be sent is refused before anything is read or asked.
-        resolver.require_sendable(entry)
+        resolver.restore_sendable_request(entry)
     if options.applied or options.not_applied:
         decision, unread = _make_decision(options), options.allow_unreadable
         if options.applied:
@@ -167,7 +167,7 @@ def _settle_entry(session: Session, entry: Entry, options: _Options) -> Entry:
         return resolution.entry
     resolution = resolution or Resolution(entry, "nothing was read.")
     if entry.state is State.DONE:
-        raise _unconfirmed_error(session, entry, resolution.sentence)
+        raise _unconfirmed_error(session, entry, resolution.why_unsettled)
     if not options.resend:
         raise _unknown_error(session, resolution)
     asked = _confirm_resend(session, entry, options)
@@ -198,7 +198,7 @@ def _has_misread_id(session: Session, entry: Entry, options: _Options) -> bool:
 
     with suppress(EscrowctlError):
         return (
-            entry.intent.is_known_as(session.service.journal_names)
+            entry.intent.goes_to_service(session.service.journal_names)
             and find_misread_id(entry, session.service) is not None
         )
     return False
@@ -220,7 +220,7 @@ def _unconfirmed_error(session: Session, entry: Entry, reason: str) -> Escrowctl
 def _resend(session: Session, resolver: "EntryResolver", entry: Entry, options: _Options, *, asked: bool) -> Entry:
     from escrowctl.writes.result import write_failure
 
-    request = resolver.require_sendable(entry)
+    request = resolver.restore_sendable_request(entry)
     result = resolver.send_again(
         entry, _make_decision(options), has_asked=asked, allow_unreadable=options.allow_unreadable
     )
@@ -247,7 +247,7 @@ def _make_decision(options: _Options) -> "OperatorDecision":
 def _confirm_not_applied(session: Session, entry: Entry, doubts: list[str], *, yes: bool) -> None:
     """Show the doubts about --not-applied. Ask for confirmation unless --yes is given."""
     for doubt in doubts:
-        session.console.note("doubt", doubt, word="found", important=True)
+        session.console.note("doubt", doubt, label="found", important=True)
     if yes:
         return
     verb, name = entry.intent.verb, entry.name
@@ -284,7 +284,7 @@ def _require_same_service(session: Session, entry: Entry, options: _Options) -> 
     from escrowctl.writes.intents import account_of
 
     service, intent = session.service, entry.intent
-    if not intent.is_known_as(service.journal_names) or (options.resend and not service.is_at(intent.url)):
+    if not intent.goes_to_service(service.journal_names) or (options.resend and not service.covers_url(intent.url)):
         raise bad_value(
             f"{entry.name} was sent to {intent.url} (profile {intent.profile}), "
             f"but the chosen service is {service.origin}.",
@@ -334,14 +334,14 @@ def _unknown_error(session: Session, resolution: "Resolution") -> EscrowctlError
     entry = resolution.entry
     status, kind = entry.settlement.http_status, kind_of(entry.intent.operation)
     hints: Sequence[Hint] = _advise_support(entry, resolution.likely_id)
-    if kind.needs_id and status in SUCCESS and entry.settlement.reply is not None:
+    if kind.needs_id and status in SUCCESS_STATUSES and entry.settlement.reply is not None:
         setting = advise_setting(session.service, "reply.id", "/FIELD", "if a field of the reply has the id")
         hints = (*setting, command(f"journal show {entry.name}", f"the service replied {status}: to see the reply"))
     elif resolution.has_unreadable:
         hints = (command("doctor --tx ID", "to find the fields of a record"), *hints)
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"the outcome of {entry.name} is still unknown: {resolution.sentence}",
+        f"the outcome of {entry.name} is still unknown: {resolution.why_unsettled}",
         hint=tuple(hints[:2]),
         outcome=Outcome.UNKNOWN,
         facts=entry.facts,

@@ -16,7 +16,7 @@ from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
-from escrowctl.journal.opening import FILE_NAME
+from escrowctl.journal.opening import JOURNAL_FILE_NAME
 from escrowctl.journal.sqlite.succession import replace_from_export
 from escrowctl.journal.storage import head_of
 from escrowctl.journal.transfer import import_archive, read_archive, write_archive
@@ -53,10 +53,10 @@ def init(
     if source is not None:
         _init_from(session, source, yes=yes)
         return
-    with closing(session.journals.open(reading=True, check_pins=False)) as journal:
+    with closing(session.journals.open(reading=True, check_required_ids=False)) as journal:
         journal.require_complete()
         exists = journal.storage.exists
-    with closing(session.journals.open(reading=False, check_pins=not exists)) as journal:
+    with closing(session.journals.open(reading=False, check_required_ids=not exists)) as journal:
         journal_id, where = journal.storage.journal_id, journal.storage.location
     document = as_json({"journal_id": journal_id, "path": where, "created": not exists})
     if exists:
@@ -79,7 +79,7 @@ def _init_from(session: Session, file: str, *, yes: bool) -> None:
                 declined="no journal was made",
             )
 
-    path, at = session.journals.folder / FILE_NAME, timestamp(session.runtime.now())
+    path, at = session.journals.folder / JOURNAL_FILE_NAME, timestamp(session.runtime.now())
     with session.signals.held():
         new, missing = replace_from_export(path, archive, at=at, confirm=confirm)
         document = as_json(
@@ -162,7 +162,7 @@ def export(
     session = session_of(context)
     session.journal_to_read.require_exists()
     storage = session.journal_to_read.storage
-    problems = list(filter(None, [storage.find_lost()]))
+    problems = list(filter(None, [storage.find_head_problem()]))
     if head:
         last = head_of(storage)
         document = {"journal_id": storage.journal_id, "sequence": last.sequence, "digest": last.digest}
@@ -195,7 +195,7 @@ def import_file(
     with _open_text(session, file) as stream:
         archive = read_archive(_read_lines(stream), source=_describe_source(file))
     at = timestamp(session.runtime.now())
-    with closing(session.journals.open(reading=False, check_pins=False)) as journal:
+    with closing(session.journals.open(reading=False, check_required_ids=False)) as journal:
         imported = import_archive(journal.storage, archive, at=at)
     counts = f"{imported.added} added, {imported.updated} updated, {imported.known} already known"
     shown: dict[str, JsonValue] = {

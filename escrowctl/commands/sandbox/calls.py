@@ -28,22 +28,22 @@ def call_sandbox(session: Session, method: str, path: str, body: JsonValue = Non
     The call goes to the sandbox's server if one runs, else to the sandbox in this process. Raises EscrowctlError:
     `ErrorCode.NO_CONNECTION` if there is no reply, else the code for a status other than 2xx.
     """
-    from escrowctl.client.http import SUCCESS, Evidence, Request, make_headers  # noqa: PLC0415 - help does not need it
-    from escrowctl.config.service import LIST_LIMIT  # noqa: PLC0415
+    from escrowctl.client.http import SUCCESS_STATUSES, Evidence, Request, make_headers  # noqa: PLC0415 - help does not need it
+    from escrowctl.config.service import MAX_LIST_BYTES  # noqa: PLC0415
 
     session.options.sandbox = True
     service = session.service._replace(api_prefix="")
     content = encode(body).encode() if body is not None else None
     headers = make_headers(request_id=session.runtime.new_uuid(), has_body=content is not None)
-    request = Request(method, service.url(path), headers, content)
+    request = Request(method, service.make_url(path), headers, content)
     connection = session.connector.make_opener(service)()
     try:
-        exchange = connection.exchange(request, evidence=Evidence(), seconds=service.read_timeout, limit=LIST_LIMIT)
+        exchange = connection.exchange(request, evidence=Evidence(), seconds=service.read_timeout, limit=MAX_LIST_BYTES)
     finally:
         connection.close()
     if exchange.answer is None:
         raise EscrowctlError(ErrorCode.NO_CONNECTION, f"the sandbox did not answer: {exchange.fault}.")
-    if exchange.answer.status not in SUCCESS:
+    if exchange.answer.status not in SUCCESS_STATUSES:
         raise _make_refusal(exchange.answer)
     found = getattr(exchange.answer.reply, "value", None)
     assert isinstance(found, dict), "the sandbox's own document"

@@ -130,7 +130,7 @@ def _show_sent(session: Session, event: dict[str, JsonValue]) -> None:
     session.show(View(event, event_id, event, line=f"{line}   {destination}"))
     if sent:
         list_deliveries = f"{session.invocation.program} sandbox deliveries {event_id}"
-        session.console.note("next", list_deliveries, word="next")
+        session.console.note("next", list_deliveries, label="next")
 
 
 def _show_deliveries(session: Session, found: dict[str, JsonValue]) -> None:

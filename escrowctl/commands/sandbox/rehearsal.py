@@ -117,4 +117,4 @@ def ledger(
     for one in sums:
         text = {name: encode(value) for name, value in one.items()}
         count, total, held = text["entries"], text["sum"], text["held"]
-        session.console.note("sum", f"{one['currency']}: {count} entries, sum {total}, held {held}", word="ledger")
+        session.console.note("sum", f"{one['currency']}: {count} entries, sum {total}, held {held}", label="ledger")

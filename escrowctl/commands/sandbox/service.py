@@ -43,7 +43,7 @@ def serve(
     """
     session = sandbox_session(context)
     from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - help does not need it
-    from escrowctl.ready_file import ready_file_written, refuse_other_file  # noqa: PLC0415
+    from escrowctl.ready_file import ready_file_written, refuse_unrelated_file  # noqa: PLC0415
     from escrowctl.sandbox.ownership import ServedSandbox  # noqa: PLC0415
     from escrowctl.sandbox.service import open_sandbox_exclusively  # noqa: PLC0415
     from escrowctl.sandbox.settings import read_settings  # noqa: PLC0415
@@ -51,7 +51,7 @@ def serve(
     texts = read_settings(settings or [])
     if ready_file is not None:
         ready_file = ready_file.absolute()
-        refuse_other_file(ready_file, keys=_READY_FILE_KEYS)
+        refuse_unrelated_file(ready_file, keys=_READY_FILE_KEYS)
     with session.signals.held(), contextlib.ExitStack() as cleanup:
         sandbox = open_sandbox_exclusively(session.journals.sandbox_folder, now=session.runtime.now)
         cleanup.callback(sandbox.close)
@@ -74,7 +74,7 @@ def serve(
         with sandbox.sender.working_in_background():
             interrupted = _serve_until_signal(session, server, sandbox)
     if interrupted:
-        session.console.note("stopped", "stopped", word="sandbox")
+        session.console.note("stopped", "stopped", label="sandbox")
         raise typer.Exit(ExitCode.INTERRUPTED)
 
 
@@ -117,7 +117,7 @@ def reset(
     with session.signals.held():
         reset_sandbox(session.journals.sandbox_folder, now=session.runtime.now, seed=seed)
         session.console.note(
-            "reset", "the sandbox is empty now and has a new identity and a new API key", word="sandbox"
+            "reset", "the sandbox is empty now and has a new identity and a new API key", label="sandbox"
         )
         session.show(_view_status(session))
 
@@ -142,9 +142,9 @@ def _serve_until_signal(session: Session, server: "LoopbackServer", sandbox: "Sa
 
 def _show_server(session: Session, served: "ServedSandbox", document: dict[str, JsonValue]) -> None:
     session.show(View(document, served.base_url, {**document, "store": str(session.journals.sandbox_folder)}))
-    session.console.note("sandbox", "built in, no real money; press Ctrl-C to stop it", word="sandbox")
+    session.console.note("sandbox", "built in, no real money; press Ctrl-C to stop it", label="sandbox")
     export = f"export ESCROWCTL_BASE_URL={served.base_url} ESCROWCTL_API_KEY={served.key}"
-    session.console.note("next", f"{export}    or: {session.invocation.program} --sandbox ...", word="next")
+    session.console.note("next", f"{export}    or: {session.invocation.program} --sandbox ...", label="next")
 
 
 def _view_status(session: Session) -> View:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from escrowctl.commands.sums import add_up, describe_escrow_count, sum_lines
+from escrowctl.commands.sums import add_up, describe_escrow_count, format_sums
 from escrowctl.contract.money import find_money
 from escrowctl.contract.operations import RELEASE_TRANSACTION
 from escrowctl.contract.record import KnownFields
@@ -66,7 +66,7 @@ def _ask(session: Session, records: Mapping[str, KnownFields | None], refused: M
             *(f"  {line}" for line in session.console.render_table_lines(Listing(_COLUMNS, rows))),
             *(f"  left out: {error.message}" for error in refused.values()),
             f"  release {describe_escrow_count(count)}{target}",
-            *sum_lines(add_up(map(find_money, records.values())), describe_escrow_count),
+            *format_sums(add_up(map(find_money, records.values())), describe_escrow_count),
             f"{warning} To release {'it' if count == 1 else 'them'}, type {count}:",
         ],
         str(count),

@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from escrowctl.commands import writing
-from escrowctl.contract.money import check_minor_digits, parse_amount
+from escrowctl.contract.money import make_money, parse_amount
 from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.output.view import view_record
 from escrowctl.session import session_of
-from escrowctl.writes.requests import request_create
+from escrowctl.writes.requests import make_create_request
 
 
 def create(
@@ -39,10 +39,10 @@ def create(
     """
     session = session_of(context)
     number = parse_amount(amount, name="--amount")
-    money = check_minor_digits(number, writing.check_currency(session, currency), name="--amount")
+    money = make_money(number, writing.check_currency(session, currency), name="--amount")
     extra_fields = writing.read_data(data, session.runtime.stdin)
     options = writing.check_options(idempotency_key, reason, allow_duplicate, reference=reference)
-    request = request_create(money, session.service, extra_fields, options)
+    request = make_create_request(money, session.service, extra_fields, options)
     if dry_run:
         writing.confirm_duplicate(session, request, yes=yes, dry_run=True)
         writing.show_dry_run(session, request)
@@ -53,4 +53,4 @@ def create(
         session.remember_ids("transaction", {view.id: view.named["status"]})
         writing.show_created(session, result, view)
         if view.id is not None and session.service.sandbox:
-            session.console.note("next", f"{session.invocation} tx release {view.id}", word="next")
+            session.console.note("next", f"{session.invocation} tx release {view.id}", label="next")

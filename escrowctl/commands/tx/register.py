@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from escrowctl.commands.filters import PAGE_SIZE, Filters
-from escrowctl.commands.rows import ESCROW_COLUMNS, open_journal_to_read, read_cells
+from escrowctl.commands.rows import ESCROW_COLUMNS, make_cells, open_journal_to_read
 from escrowctl.commands.times import parse_duration
 from escrowctl.config.advice import advise_proving_status
 from escrowctl.config.service import Service
@@ -43,7 +43,7 @@ class Escrow(NamedTuple):
 
     def view(self) -> View:
         """Return the escrow as a row: its own values, and for the other cells those of the `first` entry."""
-        row = read_cells(self.first) | {
+        row = make_cells(self.first) | {
             "id": self.id,
             "amount": self.amount,
             "currency": self.currency,
@@ -59,7 +59,7 @@ def list_own_entries(session: Session, selection: Selection) -> Iterator[Entry]:
     """Yield the selected entries of the chosen service, newest first, except those surely of another account."""
     names, account = session.service.journal_names, account_of(session.service)
     for entry in open_journal_to_read(session).select_all(selection):
-        if entry.intent.is_known_as(names) and not account.is_other(entry.intent.account):
+        if entry.intent.goes_to_service(names) and not account.is_other(entry.intent.account):
             yield entry
 
 
@@ -120,7 +120,7 @@ def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow],
             session.console.note(
                 "not_read",
                 f"{error.message} The status shown for {escrow.id} is the last one that the journal has",
-                word="warning",
+                label="warning",
                 important=True,
             )
             found.append(escrow)

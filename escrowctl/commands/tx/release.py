@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from escrowctl.client.http import SUCCESS
+from escrowctl.client.http import SUCCESS_STATUSES
 from escrowctl.commands import writing
 from escrowctl.commands.read import read_ids
 from escrowctl.commands.several import run_several
 from escrowctl.commands.times import parse_duration
-from escrowctl.config.advice import advise_pending, advise_proving_status
-from escrowctl.contract.identifiers import refuse_repeated
+from escrowctl.config.advice import advise_add_pending, advise_proving_status
+from escrowctl.contract.identifiers import refuse_repeated_ids
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import Money, parse_amount
 from escrowctl.contract.operations import RELEASE_TRANSACTION
@@ -32,7 +32,7 @@ from escrowctl.options import (
 from escrowctl.output.view import View
 from escrowctl.prompt import confirmation_needed
 from escrowctl.session import Session, session_of
-from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest, request_once_only
+from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest, make_once_only_request
 
 if TYPE_CHECKING:
     from escrowctl.writes.inspection import Confirm
@@ -70,7 +70,7 @@ def release(
     resource_ids, several = read_ids(ids, session.runtime.stdin)
     if ids == ["-"] and not (yes or dry_run):
         raise confirmation_needed("ids come from standard input, so escrowctl cannot ask for confirmation", "--yes")
-    refuse_repeated(resource_ids)
+    refuse_repeated_ids(resource_ids)
     if several and idempotency_key is not None:
         raise bad_value("--idempotency-key is for one release: give one id.")
     seconds = None
@@ -106,7 +106,7 @@ class Releases(NamedTuple):
 
     def request(self, resource_id: str, found: KnownFields | None = None) -> WriteRequest:
         """Return the request to release an escrow. `found`: the escrow's record (None: not read)."""
-        return request_once_only(
+        return make_once_only_request(
             RELEASE_TRANSACTION, resource_id, self.record_options.body, self.write_options, found=found
         )
 
@@ -207,7 +207,7 @@ def note_release_result(session: Session, resource_id: str, result: "WriteResult
         return
     writing.note_replayed(session, result)
     accepted = f"the release of {resource_id} was accepted, but is not confirmed"
-    if not result.replayed and entry.settlement.http_status not in SUCCESS:
+    if not result.replayed and entry.settlement.http_status not in SUCCESS_STATUSES:
         replied = f"the service replied {entry.settlement.http_status} to the release of {resource_id}"
         note("released_despite_refusal", f"{replied}, but now reports the escrow as {status}")
     elif result.verified is False:
@@ -242,5 +242,5 @@ def _why_unconfirmed(session: Session, resource_id: str, result: "WriteResult") 
         return f"the status is still {status}", (again,)
     hints = advise_proving_status(session.service, RELEASE_TRANSACTION.done)
     if result.status_before is not None and session.service.profile is not None:
-        hints += advise_pending(session.service, status, RELEASE_TRANSACTION.verb)
+        hints += advise_add_pending(session.service, status, RELEASE_TRANSACTION.verb)
     return f"the status is now {status}, and status.released does not name it", hints

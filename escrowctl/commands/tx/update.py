@@ -14,7 +14,7 @@ from escrowctl.options import AllowDuplicateOption, DryRunOption, KeyOption, Rea
 from escrowctl.output.view import View, view_record
 from escrowctl.session import Session, session_of
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import RecordOptions, WriteRequest, request_update
+from escrowctl.writes.requests import RecordOptions, WriteRequest, make_update_request
 
 if TYPE_CHECKING:
     from escrowctl.writes.result import WriteResult
@@ -49,7 +49,7 @@ def update(
     options = check_options(idempotency_key, reason, allow_duplicate)
 
     def make_request(found: KnownFields | None) -> WriteRequest:
-        return request_update(resource_id, body, options, found=found)
+        return make_update_request(resource_id, body, options, found=found)
 
     if dry_run:
         with adding_id(resource_id):

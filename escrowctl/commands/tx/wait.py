@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from escrowctl.client.polling import POLL_SECONDS, PollInterval
+from escrowctl.client.polling import POLL_SECONDS, PollTimer
 from escrowctl.commands.filters import parse_statuses
 from escrowctl.commands.read import read_ids, view_one_of_several
 from escrowctl.commands.times import parse_duration
@@ -148,7 +148,7 @@ class _StatusPoller:
         self.statuses: dict[str, str] = {}
         self._session = session
         self._activity = activity
-        self._pace = PollInterval(session.runtime, session.signals, seconds, every=every, tick=self._draw_progress)
+        self._pace = PollTimer(session.runtime, session.signals, seconds, every=every, tick=self._draw_progress)
 
     def read_changes(self) -> Iterator[_StatusChange]:
         """Yield each escrow's first status and each change. Raises EscrowctlError for a lasting failure to read."""
@@ -159,7 +159,7 @@ class _StatusPoller:
                 if record is not None and status is not None and status != before:
                     self.statuses[resource_id] = status
                     yield _StatusChange(resource_id, before, status, record)
-            if not self.left or not self._pace.wait():
+            if not self.left or not self._pace.wait_for_next_read():
                 return
 
     def stop_reading(self, resource_id: str) -> None:

@@ -10,13 +10,13 @@ from escrowctl.commands.writing import check_options, read_data, record_of, show
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import LIST_WEBHOOKS
 from escrowctl.contract.record import Record
-from escrowctl.contract.redaction import find_secret, may_hold_secret
+from escrowctl.contract.redaction import find_signing_secret, may_hold_secret
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, KeyOption, ReasonOption
 from escrowctl.output.view import Listing, View, view_record
 from escrowctl.runtime import describe_age
 from escrowctl.session import Session, session_of
-from escrowctl.writes.requests import WriteRequest, request_webhook
+from escrowctl.writes.requests import WriteRequest, make_webhook_request
 
 if TYPE_CHECKING:
     from escrowctl.writes.result import WriteResult
@@ -52,7 +52,7 @@ def create(
     """
     session = session_of(context)
     body = make_webhook_body(session, url, event or [], read_data(data, session.runtime.stdin))
-    request = request_webhook(body, session.service, check_options(idempotency_key, reason, allow_duplicate))
+    request = make_webhook_request(body, session.service, check_options(idempotency_key, reason, allow_duplicate))
     if dry_run:
         show_dry_run(session, request)
         return
@@ -81,7 +81,9 @@ def register_url(session: Session, url: str) -> View:
     """Register an endpoint for all events, and return its view without showing it."""
     body = make_webhook_body(session, url)
     with session.signals.held():
-        return view_webhook(session, record_of(_register_endpoint(session, request_webhook(body, session.service))))
+        return view_webhook(
+            session, record_of(_register_endpoint(session, make_webhook_request(body, session.service)))
+        )
 
 
 def find_endpoint(session: Session, url: str) -> View | None:
@@ -95,7 +97,7 @@ def find_endpoint(session: Session, url: str) -> View | None:
 
 def _register_endpoint(session: Session, request: WriteRequest) -> "WriteResult":
     """Register an endpoint and return the result. Report which file stores the signing secret."""
-    if (done := session.writer.find_done_lately(request)) is not None:
+    if (done := session.writer.find_recent_create(request)) is not None:
         when = describe_age(done.settled_at or done.sent_at, session.runtime.now())
         names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
         session.console.note("identical", f"an identical endpoint was registered {when} ({names})", important=True)
@@ -138,7 +140,7 @@ def make_webhook_body(
         fields[session.service.webhooks.url_field] = check_url(url)
         if session.service.live and urlsplit(url).scheme != "https":
             message = f'--url "{url}" is plain http: events would be sent unencrypted'
-            session.console.note("plain_http", message, word="warning")
+            session.console.note("plain_http", message, label="warning")
     for event in events:
         if not event.strip() or not event.isprintable():
             raise bad_value(f'--event "{event}" is not an event: write a name such as transaction.released.')
@@ -167,7 +169,7 @@ def check_url(url: str) -> str:
 def _report_secret_file(session: Session, result: "WriteResult") -> None:
     """Report which file stores the signing secret, even under `-q`: the service shows a secret only once."""
     reply = record_of(result).document
-    secret = find_secret(reply)
+    secret = find_signing_secret(reply)
     if result.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
         return
     secrets, name = session.journal.secrets, result.sent_entry.name

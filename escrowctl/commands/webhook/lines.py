@@ -49,10 +49,10 @@ def view_attempt(attempt: Attempt, *, at: str) -> View:
 
 def describe_reply(reply: Reply) -> str:
     """Return the reply to one attempt as text: `200, 9 ms`, or why there is no status."""
-    return reply.fault if reply.status is None else f"{reply.status}, {reply.seconds * 1000:.0f} ms"
+    return reply.error if reply.status is None else f"{reply.status}, {reply.seconds * 1000:.0f} ms"
 
 
 def make_reply_document(reply: Reply) -> dict[str, JsonValue]:
     """Return the reply to one attempt as JSON: its status or its fault, and its duration."""
     status = Number(str(reply.status)) if reply.status is not None else None
-    return {"http_status": status, "fault": reply.fault or None, "ms": Number(f"{reply.seconds * 1000:.0f}")}
+    return {"http_status": status, "fault": reply.error or None, "ms": Number(f"{reply.seconds * 1000:.0f}")}

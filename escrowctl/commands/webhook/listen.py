@@ -18,7 +18,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, bad_valu
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.options import PortOption, ReadyFileOption, YesOption
 from escrowctl.post_once import Target
-from escrowctl.ready_file import ready_file_written, refuse_other_file
+from escrowctl.ready_file import ready_file_written, refuse_unrelated_file
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 from escrowctl.webhooks.forward import Forwarder, read_target
@@ -65,7 +65,7 @@ def listen(
     if url is not None:
         check_url(url)
     if ready_file is not None:
-        refuse_other_file(ready_file.absolute(), keys=_READY_FILE_KEYS)
+        refuse_unrelated_file(ready_file.absolute(), keys=_READY_FILE_KEYS)
     source = EventSource(session, secret_file)
     if print_secret:
         for text in dict.fromkeys(secret.text for secret in source.require_secrets()):
@@ -84,7 +84,7 @@ def listen(
         session.connector.close()
         if count := spool.remove_old(timestamp(session.runtime.now() - _EVENT_RETENTION)):
             removed = f"stored events older than {_EVENT_RETENTION.days} days: {count}"
-            session.console.note("removed", removed, word="removed")
+            session.console.note("removed", removed, label="removed")
         verifier = source.make_verifier(source.find_secrets())
         receiver = Receiver(spool, verifier, now=session.runtime.now, target=target, forwards_unverified=unverified)
         forwarder = _make_forwarder(session, source, target, cleanup) if target else None
@@ -96,7 +96,7 @@ def listen(
         if forwarder is not None:
             cleanup.callback(forwarder.stop, seconds=_STOP_SECONDS)
             forwarder.start()
-        server.run(receiver, run.show_new_events, commit_group=receiver.group, report=receiver.refuse)
+        server.run(receiver, run.show_new_events, commit_group=receiver.group, report=receiver.record_refusal)
         code = run.finish()
     raise typer.Exit(code)
 
@@ -106,9 +106,9 @@ def _announce(session: Session, local_url: str, url: str | None, endpoint: "View
     if endpoint is not None and (status := endpoint.named["status"] or "enabled") not in ("enabled", "active"):
         console.warn("endpoint", f"the service reports endpoint {endpoint.id} as {status}: it may send no events")
     at = f", endpoint {endpoint.id}" if endpoint is not None and endpoint.id else ""
-    console.note("listening", f"{local_url}{at}; press Ctrl-C to stop", word="listening")
+    console.note("listening", f"{local_url}{at}; press Ctrl-C to stop", label="listening")
     if url is not None:
-        console.note("public_url", f"{url} must forward to {local_url}", word="listening")
+        console.note("public_url", f"{url} must forward to {local_url}", label="listening")
     if can_verify:
         hint = command("webhook listen --print-secret", "to print the secret for your application")
         console.note("secret", "signatures are checked", hints=(hint,), invocation=session.invocation)
@@ -130,21 +130,21 @@ class _ListenRun:
         self._counts: Counter[str] = Counter()
         if forwarder is not None:
             target = forwarder.target
-            session.console.note("forwarding", f"to {target}, body and headers unchanged", word="forwarding")
-            if waiting := spool.count(str(target), ForwardState.WAITING):
+            session.console.note("forwarding", f"to {target}, body and headers unchanged", label="forwarding")
+            if waiting := spool.count_events(str(target), ForwardState.WAITING):
                 session.console.note(
-                    "waiting", f"events from earlier runs, which are sent first: {waiting}", word="waiting"
+                    "waiting", f"events from earlier runs, which are sent first: {waiting}", label="waiting"
                 )
 
     def show_new_events(self) -> bool:
         """Show new events and attempts. Return whether a signal came. Raises the error that ended forwarding."""
-        arrived = self._receiver.take()
+        arrived = self._receiver.take_arrivals()
         for arrival in arrived:
             self._show_arrival(arrival)
         names = [arrival.event.name for arrival in reversed(arrived) if arrival.event is not None]
         if names and self._session.options.base_url is None:
             self._session.completion_cache.add_events(names, self._profile)
-        for attempt in self._forwarder.take() if self._forwarder is not None else ():
+        for attempt in self._forwarder.take_attempts() if self._forwarder is not None else ():
             self._counts["forwarded"] += attempt.state is ForwardState.DONE
             self._counts["given up"] += attempt.state is ForwardState.FAILED
             self._session.console.show_line(view_attempt(attempt, at=self._now()))
@@ -158,10 +158,10 @@ class _ListenRun:
         self.show_new_events()
         code = self._session.signals.take_pending() or ErrorCode.INTERRUPTED
         counts = self._counts
-        counts["waiting"] = self._spool.count(str(target), ForwardState.WAITING) if target is not None else 0
+        counts["waiting"] = self._spool.count_events(str(target), ForwardState.WAITING) if target is not None else 0
         others = ("refused", "forwarded", "not forwarded", "repeated", "given up", "waiting")
         message = "".join(f", {counts[word]} {word}" for word in others if counts[word])
-        self._session.console.note("stopped", f"{counts['received']} received and stored{message}", word="stopped")
+        self._session.console.note("stopped", f"{counts['received']} received and stored{message}", label="stopped")
         if left := counts["waiting"] + counts["given up"]:
             events = "1 event" if left == 1 else f"{left} events"
             raise EscrowctlError(

@@ -16,7 +16,7 @@ from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.forward import Reply, read_target, send
-from escrowctl.webhooks.signing import TOLERANCE, Delivery, SignatureError, sign_again
+from escrowctl.webhooks.signing import TOLERANCE, Delivery, SignatureError, renew_signature
 from escrowctl.webhooks.spool import ForwardState, Spool, WaitingEvent
 
 
@@ -63,7 +63,7 @@ def replay(
                 has_reply = any(reply.status is not None for reply in failures)
                 may_be_too_old |= age > timedelta(seconds=TOLERANCE) and has_reply
             else:
-                spool.settle(WaitingEvent(event, attempts=1, refusals=0), str(target), ForwardState.DONE)
+                spool.record_attempt(WaitingEvent(event, attempts=1, refusals=0), str(target), ForwardState.DONE)
     if not_accepted:
         raise EscrowctlError(
             ErrorCode.NOT_FORWARDED,
@@ -80,7 +80,7 @@ def _sign_again(event: Event, source: EventSource, secrets: list[Secret], *, now
             source.make_verifier([secret]).check(event.delivery, now=event.received_at)
         except SignatureError:
             continue
-        return sign_again(event.delivery, secret.key, now=now)
+        return renew_signature(event.delivery, secret.key, now=now)
     return event.delivery
 
 
@@ -89,7 +89,7 @@ def _send_event(session: Session, event: Event, delivery: Delivery, target: Targ
     replies = [send(target, delivery, monotonic=session.runtime.monotonic) for _ in range(times)]
     result = describe_reply(replies[0])
     if times > 1:
-        result = f"sent twice: {', '.join(reply.fault or str(reply.status) for reply in replies)}"
+        result = f"sent twice: {', '.join(reply.error or str(reply.status) for reply in replies)}"
     documents: JsonValue = [make_reply_document(reply) for reply in replies]
     at = timestamp(session.runtime.now())
     session.console.show_line(view_event(event, at=at, result=result, forward=documents))

@@ -18,14 +18,14 @@ _PAGE_SIZE = 500
 
 def find_damage(database: sqlite3.Connection) -> str | None:
     """Return the first problem of the file, or None. The caller has checked the chain. Raises sqlite3.Error."""
-    problem = _compare_derived(database)
+    problem = _compare_derived_tables(database)
     if problem is not None:
         return problem
     result = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
     return None if result == "ok" else result
 
 
-def _compare_derived(database: sqlite3.Connection) -> str | None:
+def _compare_derived_tables(database: sqlite3.Connection) -> str | None:
     dates = _compute_dates(database)
     numbers = [number for (number,) in database.execute("SELECT number FROM entries ORDER BY number")]
     if numbers != sorted(dates):

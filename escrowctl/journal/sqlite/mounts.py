@@ -25,9 +25,9 @@ Mount = tuple[str, str]
 """A mount point, and the type of its file system."""
 
 
-def find_unshared_locks(folder: Path) -> str | None:
+def warn_of_unshared_locks(folder: Path) -> str | None:
     """Return a warning if file locks in a folder may not be shared. None: they are shared, or it is not known."""
-    kind = find_type(os.path.realpath(folder), _list_mounts())
+    kind = find_filesystem_type(os.path.realpath(folder), _list_mounts())
     if kind is None or not (kind in _UNSHARED_TYPES or "fuse" in kind):
         return None
     return (
@@ -36,7 +36,7 @@ def find_unshared_locks(folder: Path) -> str | None:
     )
 
 
-def find_type(path: str, mounts: Iterator[Mount]) -> str | None:
+def find_filesystem_type(path: str, mounts: Iterator[Mount]) -> str | None:
     """Return the type of an absolute path's file system, or None. The last of the longest mount points counts."""
     best, kind = -1, None
     for point, found in mounts:

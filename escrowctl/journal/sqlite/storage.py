@@ -101,7 +101,7 @@ class SqliteStorage:
             with translating_errors(self.path):
                 if sqlite.read_version(self._db) != schema.VERSION:
                     raise unusable(self.path, "the format of the file has changed since it was opened", reason="")
-                transaction = SqliteTransaction(self.path, self._db, self.find_lost, self._last_transaction)
+                transaction = SqliteTransaction(self.path, self._db, self.find_head_problem, self._last_transaction)
             self._last_transaction, self._open_transaction = None, transaction
             yield transaction
             with translating_errors(self.path):
@@ -124,7 +124,7 @@ class SqliteStorage:
         return tail.links[0] if tail.links else None
 
     @translate_errors
-    def read_last_note(self) -> Kind | None:
+    def read_last_journal_kind(self) -> Kind | None:
         """See `storage.Storage`."""
         query = "SELECT kind FROM records WHERE entry = ? ORDER BY sequence DESC LIMIT 1"
         row = self._db.execute(query, (NO_ENTRY,)).fetchone()
@@ -167,7 +167,7 @@ class SqliteStorage:
         return find_created(self._flushed_database, result_ids)
 
     @translate_errors
-    def add_up(self, batch: str) -> list[BatchSum]:
+    def sum_batch(self, batch: str) -> list[BatchSum]:
         """See `storage.Storage`."""
         return add_up(self._flushed_database, batch)
 
@@ -193,7 +193,7 @@ class SqliteStorage:
         return self._compare_heads(head, self._read_head())
 
     @translate_errors
-    def find_lost(self, head: Head | None = None) -> str | None:
+    def find_head_problem(self, head: Head | None = None) -> str | None:
         """See `storage.Storage`. `head` is the head of the chain, if the caller knows it."""
         name = self._head_file.path.name
         try:
@@ -213,7 +213,7 @@ class SqliteStorage:
     def require_complete(self) -> None:
         """See `storage.Storage`."""
         require_not_lost(self.path)
-        if (why := self.find_lost()) is not None:
+        if (why := self.find_head_problem()) is not None:
             raise unusable(self.path, why, reason=Reason.DAMAGED)
         self.read_last()
 

@@ -82,7 +82,7 @@ def replace_from_export(
 
     def fill(storage: SqliteStorage) -> None:
         with storage.transaction() as transaction:
-            transaction.append_note(Kind.OPENING, {"journal_id": archive.journal_id}, at=at)
+            transaction.append_journal_record(Kind.OPENING, {"journal_id": archive.journal_id}, at=at)
         import_archive(storage, archive, at=at)
 
     return _replace_journal(path, fill, old_journal, at=at), missing
@@ -149,7 +149,7 @@ def _close_old_journal(path: Path, successor_id: str, old_journal: _OldJournal, 
         with contextlib.closing(SqliteStorage.open(path)) as storage, storage.transaction() as transaction:
             if old_journal.is_valid and storage.count_records() != old_journal.records:
                 raise not_sent(ErrorCode.BUSY, "another process has written to this journal: export it again.")
-            transaction.append_note(Kind.CLOSING, {"successor": successor_id}, at=at)
+            transaction.append_journal_record(Kind.CLOSING, {"successor": successor_id}, at=at)
     except EscrowctlError as error:
         _raise_unless_damage(error)
         return False

@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from escrowctl.contract.money import sum_exactly
-from escrowctl.journal.caps import compare_totals
+from escrowctl.journal.caps import compute_total_changes
 from escrowctl.journal.chain import NO_ENTRY, Head, Kind, Link
 from escrowctl.journal.fields import QUERIED_FIELDS, Facts
 from escrowctl.journal.fold import StoredEntry, add_record, next_link
@@ -45,7 +45,7 @@ class SqliteTransaction:
         self._find_lost = find_lost
         self._tail = read_tail(database)
         self.head, self.latest = self._tail.head, self._tail.latest
-        self.folded: dict[int, StoredEntry] = previous.folded if previous and previous.head == self.head else {}
+        self.cached: dict[int, StoredEntry] = previous.cached if previous and previous.head == self.head else {}
         self._links: list[Link] = []
         self._changed: set[int] = set()
         self._removed_keys: set[tuple[int, int]] = set()
@@ -66,7 +66,7 @@ class SqliteTransaction:
     @translate_errors
     def find(self, number: int) -> Entry | None:
         """See `storage.Transaction`."""
-        found = self._read_folded([number]).get(number)
+        found = self._read_stored_entries([number]).get(number)
         return found.entry if found else None
 
     @translate_errors
@@ -74,7 +74,7 @@ class SqliteTransaction:
         """See `storage.Transaction`. An entry that the index lists under a key must have that key."""
         added = {(key, number) for key, number in self._added_keys if key in keys}
         pairs = (self._read_index(keys) - self._removed_keys) | added
-        found = self._read_folded({number for _, number in pairs})
+        found = self._read_stored_entries({number for _, number in pairs})
         for key, number in pairs:
             if number not in found or key not in found[number].keys:
                 problem = f"its duplicate index lists entry j{number}, which is missing or different"
@@ -104,7 +104,7 @@ class SqliteTransaction:
         return json.loads(last.facts)["successor"] if last is not None and last.kind == Kind.CLOSING else None
 
     @translate_errors
-    def append_note(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
+    def append_journal_record(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
         """See `storage.Transaction`."""
         link = next_link(self.head, NO_ENTRY, kind, dict(facts), at=max(self.latest, at))
         self._links.append(link)
@@ -112,30 +112,30 @@ class SqliteTransaction:
         self.must_save_head = kind is not Kind.CLOSING
 
     @translate_errors
-    def plan(self, rows: Iterable[PlanRow]) -> None:
+    def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         """See `storage.Transaction`."""
         self._db.executemany("INSERT OR REPLACE INTO plans VALUES (?, ?, ?)", rows)
 
     @translate_errors
-    def unplan(self, batch: str, row: int) -> None:
+    def remove_plan_row(self, batch: str, row: int) -> None:
         """See `storage.Transaction`."""
         self._unplanned.append((batch, row))
 
     def append_link(self, link: Link, facts: Facts | None = None) -> StoredEntry:
         """Append a record that continues the chain, and update the data derived from it."""
         record = link.record
-        before = self._read_folded([record.entry]).get(record.entry)
+        before = self._read_stored_entries([record.entry]).get(record.entry)
         after = add_record(before, link, latest=self.latest, facts=facts)
         self._links.append(link)
         self._changed.add(record.entry)
         old = before.keys if before else frozenset()
         self._change_duplicate_keys(record.entry, lost=old - after.keys, new=after.keys - old)
-        for key, change in compare_totals(before, after).items():
+        for key, change in compute_total_changes(before, after).items():
             self._total_changes[key] = sum_exactly((self._total_changes.get(key, Decimal(0)), change))
-        self.folded[record.entry] = after
-        if len(self.folded) > _MAX_CACHED:
+        self.cached[record.entry] = after
+        if len(self.cached) > _MAX_CACHED:
             self.flush()
-            self.folded.clear()
+            self.cached.clear()
         self.head, self.latest, self.must_save_head = link.head, after.row.latest, True
         self._last_entry = max(self._last_entry, record.entry)
         return after
@@ -147,7 +147,7 @@ class SqliteTransaction:
         self._unplanned.clear()
         if not self._links:
             return
-        rows = [(number, self.folded[number].row) for number in sorted(self._changed)]
+        rows = [(number, self.cached[number].row) for number in sorted(self._changed)]
         records = [(*link.record, bytes.fromhex(link.digest)) for link in self._links]
         self._db.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", records)
         self._db.executemany(_STORE_ENTRY, [(number, *row.values, *row[1:]) for number, row in rows])
@@ -159,11 +159,11 @@ class SqliteTransaction:
         for pending in (self._links, self._changed, self._removed_keys, self._added_keys, self._total_changes):
             pending.clear()
 
-    def _read_folded(self, numbers: Collection[int]) -> dict[int, StoredEntry]:
-        missing = [number for number in numbers if number not in self.folded and number <= self._last_entry]
+    def _read_stored_entries(self, numbers: Collection[int]) -> dict[int, StoredEntry]:
+        missing = [number for number in numbers if number not in self.cached and number <= self._last_entry]
         if missing:
-            self.folded |= read_entries(self._db, missing)
-        return {number: self.folded[number] for number in numbers if number in self.folded}
+            self.cached |= read_entries(self._db, missing)
+        return {number: self.cached[number] for number in numbers if number in self.cached}
 
     def _read_index(self, keys: Collection[int]) -> set[tuple[int, int]]:
         query = f"SELECT key, entry FROM keys WHERE key IN ({placeholders(keys)})"

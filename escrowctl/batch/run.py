@@ -22,12 +22,12 @@ from escrowctl.client.retry import MAX_ATTEMPTS
 from escrowctl.config.service import Service
 from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.journal.created import correct_shared_id
 from escrowctl.journal.guards import lock_wait_expired
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import LOST_IN_FLIGHT, Entry, Settlement, State, confirmed_by_read
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.writes.create import correct_shared_id
 from escrowctl.writes.kinds import kind_of
 
 _MAX_WAIT = 0.1
@@ -108,7 +108,7 @@ class Run:
                 settlement = correct_shared_id(row.begun_entry, result.settlement, created)
                 created.append(row.begun_entry._replace(settlement=settlement))
                 self._decide_after_result(row, result, settlement)
-                self._unrecorded.append((row, settlement))
+                self._unrecorded.append((row, result.settlement))
             elif result.failure is not None:
                 self._end_or_postpone_unread(row, EscrowctlError(*result.failure))
             elif row.may_be_applied and (record := result.record) and kind.is_proven_by(record.status, self.service):

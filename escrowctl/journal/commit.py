@@ -1,11 +1,13 @@
 """One durable commit of the journal: begin or refuse writes, and record their outcomes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from datetime import datetime
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal import caps, guards, keys
 from escrowctl.journal.chain import Kind
+from escrowctl.journal.created import correct_shared_id
 from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
 from escrowctl.journal.fold import keys_to_check
 from escrowctl.journal.model import (
@@ -57,8 +59,21 @@ class Commit:
                 raise
             return refused
 
-    def settle(self, entry: Entry, settlement: Settlement) -> Entry | EscrowctlError:
-        """Record the outcome of an attempt, and return the entry. Return an error if another process changed it."""
+    def settle_all(self, settlements: Collection[tuple[Entry, Settlement]]) -> list[Entry | EscrowctlError]:
+        """Record the outcomes of attempts; see `Journal.settle_all`."""
+        created_ids = {one.result_id for _, one in settlements if one.result_id is not None}
+        others, results = list[Entry](), list[Entry | EscrowctlError]()
+        with suppress(EscrowctlError):  # an outcome is recorded even if nothing can be compared with it
+            others += self._storage.find_created(created_ids) if created_ids else []
+        for entry, settlement in settlements:
+            result = self._settle(entry, correct_shared_id(entry, settlement, others))
+            results.append(result)
+            if isinstance(result, Entry):
+                others.append(result)
+        return results
+
+    def _settle(self, entry: Entry, settlement: Settlement) -> Entry | EscrowctlError:
+        """Record the outcome of an attempt, and return the entry, or an error if another process changed it."""
         now, at = self.transaction.find(entry.number), timestamp(self._now())
         facts = facts_of_settlement(settlement)
         if now is not None and (now.request_id, now.state) == (entry.request_id, State.IN_FLIGHT):

@@ -81,19 +81,18 @@ class Journal:
         except EscrowctlError:
             # If only the last sync of the commit failed, the commit is stored all the same. If a power failure
             # undoes it, the entry is in flight again and reads as unknown: nothing is sent twice for it.
-            if not self._are_stored(settlements):
+            if (stored := self._find_stored(settlements)) is None:
                 raise
-        at = timestamp(self._now())
         for entry, _ in settlements:
             self.locks.free(entry.number)
-        return [entry._replace(settlement=settlement, settled_at=at) for entry, settlement in settlements]
+        return stored
 
     def write_all(
         self, attempts: Sequence[AttemptRequest], settlements: Sequence[tuple[Entry, Settlement]]
     ) -> tuple[list[Entry | EscrowctlError], list[Entry | EscrowctlError]]:
         """Do `settle_all`, then `begin_all`, in one commit. Return (results of `begin_all`, of `settle_all`)."""
         with self._begin_commit() as commit:
-            settled = [commit.settle(*one) for one in settlements]
+            settled = commit.settle_all(settlements)
             if attempts:
                 commit.transaction.check()
             begun = [commit.begin_or_refuse(request) for request in attempts]
@@ -290,17 +289,21 @@ class Journal:
             commit.transaction.check()
             yield commit
 
-    def _are_stored(self, settlements: Sequence[tuple[Entry, Settlement]]) -> bool:
-        """Open the journal again, and return whether these outcomes are stored in it."""
+    def _find_stored(self, settlements: Sequence[tuple[Entry, Settlement]]) -> list[Entry | EscrowctlError] | None:
+        """Open the journal again, and return the entries if all these outcomes are stored in it; else None."""
         try:
             with self.storage.reopen() as storage:
-                found = {
-                    entry.number: entry for entry in storage.read_entries([entry.number for entry, _ in settlements])
-                }
+                found = {one.number: one for one in storage.read_entries([entry.number for entry, _ in settlements])}
         except EscrowctlError:
-            return False
-        stored = {number: (entry.attempt, entry.settlement) for number, entry in found.items()}
-        return all(stored.get(entry.number) == (entry.attempt, settlement) for entry, settlement in settlements)
+            return None
+        # A remark on another create with the same id may have been added.
+        stored = [
+            now
+            for entry, settlement in settlements
+            if (now := found.get(entry.number)) is not None
+            and (now.attempt, now.settlement._replace(remark=settlement.remark)) == (entry.attempt, settlement)
+        ]
+        return [*stored] if len(stored) == len(settlements) else None
 
     def _refresh(self, entry: Entry) -> Entry:
         return refresh_entry(entry, self.storage, self.locks)

@@ -10,7 +10,7 @@ another attempt, it takes the same four steps under the same key.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
 
 from escrowctl.client.connection import Connection
@@ -26,7 +26,6 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import Runtime, timestamp
 from escrowctl.signals import Signals
-from escrowctl.writes.create import correct_shared_id
 from escrowctl.writes.intents import (
     account_of,
     is_reason_needed,
@@ -238,35 +237,13 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - its bytes have left
             self._report_defect(error)
             result = make_unprocessed_result(entry, exchange, error)
-        judged = result.sent_entry.settlement
-        settlement = self._correct_shared_id(entry, judged)
-        recorded = self._record_outcome(entry, settlement)
-        # If two processes receive the same id at once, the second one to record it finds the first.
-        if settlement is judged and (corrected := self._correct_shared_id(recorded, settlement)) is not settlement:
-            recorded = self._record_correction(recorded, corrected)
-        return result._replace(entry=recorded)
-
-    def _correct_shared_id(self, entry: Entry, settlement: Settlement) -> Settlement:
-        """Return the settlement, corrected if the journal can be read and has another create with the same id."""
-        if settlement.result_id is not None:
-            with suppress(EscrowctlError):
-                return correct_shared_id(entry, settlement, self.journal.find_created([settlement.result_id]))
-        return settlement
-
-    def _record_outcome(self, entry: Entry, settlement: Settlement) -> Entry:
+        settlement = result.sent_entry.settlement
         try:
-            return self.journal.settle(entry, settlement)
+            return result._replace(entry=self.journal.settle(entry, settlement))
         except EscrowctlError as error:
             if error.code is ErrorCode.OUTCOME_UNKNOWN:
                 raise
             raise not_recorded(entry, settlement, error) from error
-
-    def _record_correction(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Record a corrected settlement. Return the entry with it, even if the journal could not record it."""
-        try:
-            return self.journal.settle_later(entry, settlement)
-        except EscrowctlError:
-            return entry._replace(settlement=settlement)
 
     def _save_secret(self, entry: Entry, operation: Operation, answer: Answer, record: Record | None) -> None:
         """Store a 2xx reply that may have a signing secret, even if unreadable: the service sends a secret once."""

@@ -4,7 +4,6 @@ import json
 import signal
 import socket
 import threading
-from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,6 @@ from wire_server import Behave, Seen, answering, by_method, http_reply
 
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply
-from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal.journal import Journal as StoredJournal
-from escrowctl.journal.model import Entry
 
 KEYED = (*CREATE, "--idempotency-key", "order-8841-key")
 WEBHOOK = ("webhook", "create", "--url", "https://hooks.example.net/x")
@@ -193,20 +189,6 @@ def test_second_create_with_the_id_of_the_first_ends_with_16(service_and_run: Se
     assert run(*CREATE, "--idempotency-key", "order-1").code == 0
 
 
-def test_later_of_two_creates_with_one_id_says_so(
-    service_and_run: ServiceAndRun, journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, run = service_and_run(json_reply(HELD))
-    assert run(*CREATE).code == 0
-    find, found = StoredJournal.find_created, iter([()])
-
-    # The other process records it between this one's look and its own record.
-    monkeypatch.setattr(StoredJournal, "find_created", lambda self, ids: next(found, find(self, ids)))
-
-    assert run(*CREATE, "--yes").code == 16
-    assert journal()[-1] == ("create_transaction", "unconfirmed")
-
-
 # Webhooks move no money
 
 
@@ -297,22 +279,3 @@ def test_release_of_an_escrow_with_unreadable_money_is_refused(
 
     assert (refused.code, refused.error["code"]) == (3, "expectation_failed")
     assert "PUT" not in [seen.method for seen in server.writes]
-
-
-def test_failed_second_look_does_not_hide_the_first(
-    service_and_run: ServiceAndRun, journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, run = service_and_run(json_reply(HELD))
-    assert run(*CREATE).code == 0
-    find, looks = StoredJournal.find_created, [0]
-
-    def fail_again(self: StoredJournal, ids: Collection[str]) -> list[Entry]:
-        looks[0] += 1
-        if looks[0] > 1:
-            raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, "the disk has an error.")
-        return find(self, ids)
-
-    monkeypatch.setattr(StoredJournal, "find_created", fail_again)
-
-    assert run(*CREATE, "--yes").code == 16
-    assert journal()[-1] == ("create_transaction", "unconfirmed")

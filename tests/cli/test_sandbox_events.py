@@ -51,7 +51,7 @@ def test_command_delivers_its_event_after_its_output(run: Run, register: Registe
     assert b'"type":"transaction.created"' in server.seen[0].body
 
 
-@pytest.mark.parametrize("part", ["post_once", "sign"])
+@pytest.mark.parametrize("part", ["post_once", "make_signed_headers"])
 def test_defect_of_a_delivery_is_reported_and_changes_no_exit_code(
     part: str, run: Run, register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:

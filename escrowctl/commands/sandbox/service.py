@@ -79,7 +79,7 @@ def serve(
 
 
 def status(context: typer.Context) -> None:
-    """Show the sandbox's settings, records and ledger, and whether its server runs.
+    """Show the settings, records, ledger and server of the sandbox.
 
     \b
     Examples:

@@ -1097,7 +1097,7 @@ complete -c escrowctl -n '__escrowctl_at config unset' -l version -s V -d 'Print
 complete -c escrowctl -n '__escrowctl_at config unset' -l help -s h -d 'Show the help of the command.'
 complete -c escrowctl -n '__escrowctl_at sandbox' -a serve -d 'Serve the sandbox on this machine, and deliver its events.'
 complete -c escrowctl -n '__escrowctl_at sandbox' -a status -d 'Show the settings, records, ledger and server of the sandbox.'
-complete -c escrowctl -n '__escrowctl_at sandbox' -a reset -d 'Empty the sandbox of records, faults and variants, and change its identity and API key.'
+complete -c escrowctl -n '__escrowctl_at sandbox' -a reset -d 'Empty the sandbox, and change its identity and API key.'
 complete -c escrowctl -n '__escrowctl_at sandbox' -a set -d 'Set faults and variants of the sandbox, and show what is set.'
 complete -c escrowctl -n '__escrowctl_at sandbox' -a magic -d 'List the amounts and ids that always have the same outcome in the sandbox.'
 complete -c escrowctl -n '__escrowctl_at sandbox' -a move -d 'Move an escrow of the sandbox to another status.'

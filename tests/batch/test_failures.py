@@ -128,7 +128,7 @@ def test_results_that_do_not_fit_leave_the_file_as_it_was(
     assert [one.name for one in tmp_path.iterdir() if "results" in one.name] == ["results.csv"]
 
 
-@pytest.mark.parametrize("place", ["_inspect", "_write"])
+@pytest.mark.parametrize("place", ["_inspect_record", "_write"])
 def test_defect_of_a_row_is_an_outcome(
     start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -142,8 +142,12 @@ def test_defect_of_a_row_is_an_outcome(
 
     result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN)
 
-    expected = (0, 0, 0, 2) if place == "_inspect" else (0, 0, 1, 1)
-    assert (result.code, counts_of(result), service.received) == (15 if place == "_inspect" else 12, expected, [])
+    expected = (0, 0, 0, 2) if place == "_inspect_record" else (0, 0, 1, 1)
+    assert (result.code, counts_of(result), service.received) == (
+        15 if place == "_inspect_record" else 12,
+        expected,
+        [],
+    )
     assert "internal error" in result.err
 
 

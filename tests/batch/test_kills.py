@@ -178,7 +178,7 @@ def test_harness_notices_a_run_that_sends_again(tmp_path: Path, rows: WriteRows)
             "from escrowctl.journal.journal import Journal\n"
             "from escrowctl.main import main\n"
             "plan.find_same_batch.__code__ = (lambda *a: None).__code__\n"
-            "Journal.find_overlaps = lambda self, intents: [[] for _ in intents]\n"
+            "Journal.find_possible_repeats = lambda self, intents: [[] for _ in intents]\n"
             "Commit.find_duplicates = lambda self, *a, **k: []\n"
             "main(sys.argv[1:])\n"
         )

@@ -100,7 +100,7 @@ def reset(
         ),
     ] = None,
 ) -> None:
-    """Empty the sandbox of records, faults and variants, and change its identity and API key.
+    """Empty the sandbox, and change its identity and API key.
 
     \b
     Examples:

@@ -1099,7 +1099,7 @@ complete -c escrowctl -n '__escrowctl_at sandbox' -a serve -d 'Serve the sandbox
 complete -c escrowctl -n '__escrowctl_at sandbox' -a status -d 'Show the settings, records, ledger and server of the sandbox.'
 complete -c escrowctl -n '__escrowctl_at sandbox' -a reset -d 'Empty the sandbox, and change its identity and API key.'
 complete -c escrowctl -n '__escrowctl_at sandbox' -a set -d 'Set faults and variants of the sandbox, and show what is set.'
-complete -c escrowctl -n '__escrowctl_at sandbox' -a magic -d 'List the amounts and ids that always have the same outcome in the sandbox.'
+complete -c escrowctl -n '__escrowctl_at sandbox' -a magic -d 'List the amounts and ids with a fixed outcome in the sandbox.'
 complete -c escrowctl -n '__escrowctl_at sandbox' -a move -d 'Move an escrow of the sandbox to another status.'
 complete -c escrowctl -n '__escrowctl_at sandbox' -a ledger -d 'Show the sandbox'\''s ledger: its entries, and sums per currency.'
 complete -c escrowctl -n '__escrowctl_at sandbox' -a clock -d 'Show or advance the sandbox'\''s clock.'

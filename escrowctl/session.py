@@ -94,7 +94,7 @@ class Session:
 
     @property
     def keys(self) -> "KnownKeys":
-        """The known API keys: no output on stderr contains one."""
+        """The known API keys. They are starred in everything that is written to stderr."""
         if self._known_keys is None:
             from escrowctl.config.keys import KnownKeys
 

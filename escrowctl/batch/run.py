@@ -199,7 +199,7 @@ class Run:
         return []
 
     def _choose_rows(self, ready_count: int) -> list[PendingRow]:
-        """Return the rows to begin now, in addition to the ready rows. Submit releases here, to be read first."""
+        """Return the rows to begin now, besides `ready_count` others. Releases are submitted here, to be read first."""
         now = self.runtime.monotonic()
         room = min(self._max_at_senders - len(self._in_flight.at_senders) - ready_count, self.pace.count_allowed(now))
         admitted: list[PendingRow] = []

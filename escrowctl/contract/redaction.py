@@ -163,7 +163,7 @@ class _KeyParts:
         self.coded = _encode_key_start(windows[0].encode())
 
     def occur_in(self, data: bytes) -> bool:
-        """Whether one of the parts is in a text, after any number of decodings."""
+        """Whether a part of the key is in a text, as it is or after some decodings."""
         for layer, text in enumerate(_decode_layers(data)):
             bare = text.translate(None, _IGNORED_BYTES)
             if layer == _MAX_LAYERS or any(coded in bare for coded in self.coded):

@@ -119,7 +119,7 @@ class Commit:
             caps.check_caps(self.transaction, intent, limits, earlier=earlier, now=now, is_resend=is_resend)
 
     def find_duplicates(self, intent: Intent, *, exclude: int | None = None) -> list[Entry]:
-        """Return the entries of the same account with a duplicate key of the intent, except entry `exclude`."""
+        """Return the entries that share a duplicate key and may share the account with an intent, without `exclude`."""
         return [
             refresh_entry(entry, self._storage, self._locks)
             for entry in self.transaction.find_by_keys(keys_to_check(intent))

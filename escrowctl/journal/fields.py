@@ -209,7 +209,7 @@ def event_of(kind: str, at: str, facts: Mapping[str, Any]) -> Event:
 
 
 def view(entry: Entry, *, is_complete: bool) -> dict[str, JsonValue]:
-    """Return an entry as JSON, without the history. `is_complete`: all `VIEW_MEMBERS`, not only those of lists."""
+    """Return an entry as JSON, without its history: the members that lists show, or if `is_complete` all."""
     document: dict[str, JsonValue] = {"entry": entry.name}
     for field in FIELDS:
         if field.name == "resource_id":

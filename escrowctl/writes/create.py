@@ -103,7 +103,7 @@ def settle_by_reply(
     if judged is None or created_id is None:
         return None
     if (other := find_creator(journal, entry, created_id, account_of(service))) is not None:
-        report(f"the stored reply has the id {created_id}, which {other.name} created")
+        report(f"the stored reply has the id {created_id}, but {other.name} created that record")
         return None
     proven = prove_create(entry, judged, service, reader, report)
     if proven is None:

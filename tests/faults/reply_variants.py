@@ -93,9 +93,9 @@ def counts_the_tunnel_as_sent(monkeypatch: pytest.MonkeyPatch, reached: Reached)
     """Take the request to a proxy for the request itself."""
     backend = internals.read(internals.WATCHED_BACKEND)
 
-    def shallow(line: Any, layers: int) -> Any:
+    def shallow(line: Any, handshakes: int) -> Any:
         reached()
-        return backend(line, layers=0)
+        return backend(line, handshakes=0)
 
     monkeypatch.setattr(internals.WATCHED_BACKEND, shallow)
 

@@ -43,7 +43,7 @@ def set_values(
 
 
 def magic(context: typer.Context) -> None:
-    """List the amounts and ids that always have the same outcome in the sandbox.
+    """List the amounts and ids with a fixed outcome in the sandbox.
 
     \b
     Examples:

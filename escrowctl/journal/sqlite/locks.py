@@ -120,7 +120,7 @@ def _pack_flock(kind: int, offset: int) -> bytes:
 
 
 def offset_of(key: LockKey) -> int:
-    """Return the offset of a lock's byte: an entry's number, or a hash of a name, above all entry numbers.
+    """Return the offset of a lock's byte: the number of an entry, or for a name a hash above all such numbers.
 
     If two names have the same offset, they share one lock. This does no harm: one only waits for the other.
     """

@@ -48,7 +48,7 @@ _REQUEST_SECONDS = 10.0
 _MAX_REQUEST_BYTES = 2 * 1024 * 1024
 """Larger than the limit of any application here: an application refuses a large body with its own message."""
 _MAX_UNSENT_BYTES = 1 << 40
-"""`send_bytes`: waitress sends an unfinished answer early once it has this many bytes."""
+"""More than any answer has: waitress would send an unfinished answer early once it has so many bytes."""
 
 
 class LoopbackServer:

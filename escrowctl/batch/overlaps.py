@@ -11,7 +11,7 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import OPEN_STATES, Entry, Intent
 from escrowctl.writes.intents import make_intent
 
-_PAGE = 500
+_PAGE_SIZE = 500
 
 
 class Overlaps(NamedTuple):
@@ -36,7 +36,7 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_
     """
     found = Overlaps([], [], [], [], _find_planned(journal, checked, service))
     rows = checked.iterate_with_keys()
-    while page := list(islice(rows, _PAGE)):
+    while page := list(islice(rows, _PAGE_SIZE)):
         template = _make_row_intent(checked.kind, page[0][1], service)
         intents = [(line, _replace_key(template, key)) for line, _, key in page]
         # A row without a reference may repeat an unknown create that has none either.

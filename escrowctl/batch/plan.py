@@ -22,7 +22,7 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import KEY_REFUSED_STATUSES, OPEN_STATES, Entry, PlanRow, Selection, State
 from escrowctl.writes.intents import account_of
 
-_PAGE = 500
+_PAGE_SIZE = 500
 
 
 class Batch(NamedTuple):
@@ -259,12 +259,12 @@ def sum_unsent(journal: Journal, batch: Batch, service: Service) -> tuple[dict[s
 def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[RowToSend]:
     """Yield the rows that a run has to send: first the entries that may be sent again, then the plan's rows."""
     states = (State.NOT_SENT, State.NOT_APPLIED, State.REFUSED, *([State.UNKNOWN] if service.deduplicates else []))
-    entries = journal.select_all(Selection(_PAGE, states=states, batch=batch.name))
+    entries = journal.select_all(Selection(_PAGE_SIZE, states=states, batch=batch.name))
     again = [RowToSend(one.intent.line or 0, content_of(one), one) for one in entries if _may_send_again(one, service)]
     again.sort(key=lambda to_send: to_send.line)
     yield from again
     after = 0
-    while page := journal.storage.read_plan(batch.name, after=after, limit=_PAGE):
+    while page := journal.storage.read_plan(batch.name, after=after, limit=_PAGE_SIZE):
         for planned in page:
             yield RowToSend(planned.row, decode_row(read_plan_text(planned)))
         after = page[-1].row

@@ -20,7 +20,7 @@ from escrowctl.journal.model import Entry
 from escrowctl.output.plain import render_csv
 from escrowctl.output.view import format_cell
 
-_PAGE = 500
+_PAGE_SIZE = 500
 _RESULT_FIELDS = ("batch", "line", "outcome", "id", "entry", "http_status", "detail")
 
 
@@ -127,8 +127,8 @@ def _read_rows(journal: Journal, batch: Batch) -> Iterator[_RowResult]:
     """
     after = 0
     while True:
-        planned = journal.storage.read_plan(batch.name, after=after, limit=_PAGE)
-        entries = journal.read_batch(batch.name, after=after, limit=_PAGE)
+        planned = journal.storage.read_plan(batch.name, after=after, limit=_PAGE_SIZE)
+        entries = journal.read_batch(batch.name, after=after, limit=_PAGE_SIZE)
         if not (planned or entries):
             return
         rows: dict[int, _RowResult] = {}
@@ -140,8 +140,8 @@ def _read_rows(journal: Journal, batch: Batch) -> Iterator[_RowResult]:
             detail = "; but ".join(filter(None, (entry.settlement.detail, entry.settlement.remark)))
             rows[line] = _RowResult(line, content_of(entry), outcome_of(entry), detail, entry)
         # After a full page there may be more rows, and these come before the rest of the other page.
-        ends = [planned[-1].row] if len(planned) == _PAGE else []
-        ends += [entries[-1].intent.line or 0] if len(entries) == _PAGE else []
+        ends = [planned[-1].row] if len(planned) == _PAGE_SIZE else []
+        ends += [entries[-1].intent.line or 0] if len(entries) == _PAGE_SIZE else []
         last = min(ends, default=max(rows))
         yield from (rows[line] for line in sorted(rows) if line <= last)
         after = last

@@ -93,7 +93,7 @@ class Run:
         return self.stopped is not None or bool(self.halt_reason)
 
     def _process_results(self) -> list[PendingRow]:
-        """Process the results of the senders. Return the rows to send next: their records were read."""
+        """Process the results of the senders. Return the rows whose records were read: they are sent next."""
         results, lost = self._collect_results()
         self._in_flight.at_senders.difference_update(result.line for result in results)
         created = self._find_created(results)
@@ -199,7 +199,7 @@ class Run:
         return []
 
     def _choose_rows(self, ready_count: int) -> list[PendingRow]:
-        """Return the rows to begin now, besides `ready_count` others. Releases are submitted here, to be read first."""
+        """Return the creates to begin now, besides `ready_count` others. Submit releases, to read their records first."""
         now = self.runtime.monotonic()
         room = min(self._max_at_senders - len(self._in_flight.at_senders) - ready_count, self.pace.count_allowed(now))
         admitted: list[PendingRow] = []

@@ -12,7 +12,7 @@ from typing import Any
 
 from escrowctl.config.file import locked, parse_toml, read_text, validate_config
 from escrowctl.config.profiles import ConfigFile, SettingValue
-from escrowctl.config.service import PENDING
+from escrowctl.config.service import PENDING_STATUSES
 from escrowctl.errors import EscrowctlError, bad_config, command
 from escrowctl.files import replace_durably
 from escrowctl.runtime import Runtime
@@ -44,7 +44,7 @@ class ConfigEditor:
         with locked(self.folder, self._runtime):
             if tuple(path[2:]) == _STATUS_PENDING and isinstance(value, list):
                 listed = find_value(self.read(), path)
-                value = list(dict.fromkeys([*(PENDING if listed is None else listed), *value]))
+                value = list(dict.fromkeys([*(PENDING_STATUSES if listed is None else listed), *value]))
             self.write_changes([(path, value)])
         return value
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from escrowctl.config.file import parse_toml, read_text
 from escrowctl.config.folders import FOLDER_VARIABLES
 from escrowctl.config.origin import PROXY_VARIABLES
-from escrowctl.contract.identifiers import UUID
+from escrowctl.contract.identifiers import UUID_PATTERN
 from escrowctl.contract.redaction import Secret, hide_secrets, holds_key, star_possible_key
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent
 from escrowctl.files import OTHERS_ACCESS, find_flaw, read_regular
@@ -204,5 +204,5 @@ def _forbids_key(name: str) -> bool:
 
 def _is_suspect(name: str, value: str) -> bool:
     """Whether a variable's value looks like a secret, and is not the path of an existing file."""
-    may_be_quoted = name in _QUOTED_VARIABLES or re.fullmatch(UUID, value) or len(value) < MIN_KEY_CHARS
+    may_be_quoted = name in _QUOTED_VARIABLES or re.fullmatch(UUID_PATTERN, value) or len(value) < MIN_KEY_CHARS
     return not may_be_quoted and star_possible_key(hide_secrets(value)) != value and not os.path.lexists(value)

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from pydantic.fields import FieldInfo
 
 from escrowctl.config.origin import Origin, parse_base_url, refuse_double_prefix
-from escrowctl.config.service import FAILED, MAX_TIMEOUT, PENDING
-from escrowctl.contract.identifiers import UUID
+from escrowctl.config.service import FAILED, MAX_TIMEOUT, PENDING_STATUSES
+from escrowctl.contract.identifiers import UUID_PATTERN
 from escrowctl.contract.money import make_money, parse_amount, parse_currency
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.redaction import is_private
@@ -59,7 +59,7 @@ class Statuses(_StrictModel):
 
     released: list[_Text] = Field(default=[], description='a list of statuses that mean released, such as ["released"]')
     pending: list[_Text] = Field(
-        default=[*PENDING],
+        default=[*PENDING_STATUSES],
         description="a list of statuses that mean accepted, but not yet released; config set adds to the list",
     )
     failed: list[_Text] = Field(
@@ -126,7 +126,7 @@ class Profile(_StrictModel):
         default=None,
         description="one name for all base URLs of a service: 1 to 64 letters, digits, dots, hyphens, underscores",
     )
-    journal_id: Annotated[str, StringConstraints(pattern=f"^{UUID}$")] | None = Field(
+    journal_id: Annotated[str, StringConstraints(pattern=f"^{UUID_PATTERN}$")] | None = Field(
         default=None,
         description="the id of the only journal to use, as config path prints it; with another journal, commands fail",
     )

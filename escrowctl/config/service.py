@@ -25,7 +25,7 @@ MAX_LIST_BYTES = 64 * 1024 * 1024
 FAILED = ("failed", "declined", "rejected", "cancelled", "canceled")
 """Statuses of an escrow that was created but failed, unless the profile lists others."""
 
-PENDING = ("pending", "processing", "releasing", "queued", "in_progress")
+PENDING_STATUSES = ("pending", "processing", "releasing", "queued", "in_progress")
 """Statuses of a release that is accepted but not done, unless the profile lists others."""
 
 RELEASED_ENV = "ESCROWCTL_STATUS_RELEASED"
@@ -83,7 +83,7 @@ class Service(NamedTuple):
     pointers: Pointers = Pointers()
     released: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset(FAILED)
-    pending: frozenset[str] = frozenset(PENDING)
+    pending: frozenset[str] = frozenset(PENDING_STATUSES)
     webhooks: WebhookSettings = WebhookSettings()
     read_timeout: float = READ_TIMEOUT
     write_timeout: float = WRITE_TIMEOUT
@@ -142,7 +142,7 @@ class Service(NamedTuple):
 
     def is_in_progress(self, status: str | None) -> bool:
         """Like `is_pending`, for a status before a release. "pending" does not count: it may mean held."""
-        return self.is_pending(status) and status is not None and fold_status(status) != PENDING[0]
+        return self.is_pending(status) and status is not None and fold_status(status) != PENDING_STATUSES[0]
 
 
 def read_released(environ: Mapping[str, str]) -> list[str] | None:

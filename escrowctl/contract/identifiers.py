@@ -6,7 +6,7 @@ import unicodedata
 from escrowctl.characters import is_visible
 from escrowctl.errors import bad_value
 
-UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+UUID_PATTERN = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _ALLOWED_ID = r"[A-Za-z0-9_-]{1,128}"
 
 LOST_VALUE_WORDS = frozenset({"null", "none", "nan", "undefined", "nil"})

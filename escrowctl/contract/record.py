@@ -251,8 +251,8 @@ def find_text(document: JsonValue, name: str) -> str | None:
     return next((as_text(value) for field, value in fields if fold_name(field) == fold_name(name)), None)
 
 
-def find_usual_name(record: JsonValue, field: str, *, noun: str) -> str | None:
-    """Return the JSON Pointer to the field that `find_known_fields` takes by name as `field` (`id`), or None."""
+def find_usual_pointer(record: JsonValue, field: str, *, noun: str) -> str | None:
+    """Return the JSON Pointer at which `find_known_fields` finds a field (such as `id`) by its usual name, or None."""
     names = {"id": _id_names, "status": _status_names}.get(field, lambda _: (field,))(noun)
     fields = record.items() if isinstance(record, dict) else ()
     spelled = {name.casefold(): name for name, value in fields if value is not None}

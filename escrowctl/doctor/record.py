@@ -14,7 +14,7 @@ from escrowctl.contract.record import (
     Record,
     as_amount,
     as_text,
-    find_usual_name,
+    find_usual_pointer,
     has_other_id,
     make_record,
     resolve_pointer,
@@ -102,7 +102,9 @@ class RecordCheck:
     def _compare(self, field: str, value: object) -> Finding:
         """Compare the value in a field with the expected value. Without an expected value, the finding is `OK`."""
         record, expected = self._read_record(), self._find_expected(field)
-        place = getattr(self._pointers, field) or find_usual_name(record.value, field, noun=_NOUN) or "in the amount:"
+        place = (
+            getattr(self._pointers, field) or find_usual_pointer(record.value, field, noun=_NOUN) or "in the amount:"
+        )
         found = f"{place} {_shorten(str(value))}"
         if field == "id":
             if not has_other_id(self._id, record.known):

@@ -129,7 +129,7 @@ _UNSETTLED: Facts = {field.name: None if field.nullable else field.type() for fi
     "state": State.IN_FLIGHT.value,
     "settled_at": None,
 }
-DEFAULTS: Facts = {
+DEFAULT_FACTS: Facts = {
     field.name: None if field.nullable else field.type()
     for field in FIELDS
     if field.nullable or field.pattern == _NUMBERS_PATTERN or field.name in ("may_repeat", "verified", "resends")
@@ -153,14 +153,14 @@ def apply_record(facts: Facts, kind: str, at: str, new: Mapping[str, Any]) -> Fa
     match kind:
         case Kind.INTENT:
             kept: Facts = {name: facts[name] for name in ("origin", "resends") if name in facts}
-            return {**DEFAULTS, **kept, **new, **_UNSETTLED, "sent_at": at}
+            return {**DEFAULT_FACTS, **kept, **new, **_UNSETTLED, "sent_at": at}
         case Kind.IMPORT:
             # An entry that was written here stays in its batch when it is updated from another journal.
             is_own = facts.get("origin", "") is None
             own: Facts = {name: facts[name] for name in ("origin", "despite")} if is_own else {}
-            return {**DEFAULTS, **new, **own}
+            return {**DEFAULT_FACTS, **new, **own}
         case _:
-            known = {**DEFAULTS, **new}
+            known = {**DEFAULT_FACTS, **new}
             return facts | {field.name: known[field.name] for field in _SETTLEMENT_FIELDS} | {"settled_at": at}
 
 
@@ -225,7 +225,7 @@ def view(entry: Entry, *, is_complete: bool) -> dict[str, JsonValue]:
 
 
 def _without_defaults(facts: Facts) -> Facts:
-    return {name: value for name, value in facts.items() if name not in DEFAULTS or value != DEFAULTS[name]}
+    return {name: value for name, value in facts.items() if name not in DEFAULT_FACTS or value != DEFAULT_FACTS[name]}
 
 
 def _read_attribute(value: Any, path: Iterable[str]) -> Any:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, create_model, model_validator
 
-from escrowctl.contract.identifiers import UUID
+from escrowctl.contract.identifiers import UUID_PATTERN
 from escrowctl.contract.json import Number
 from escrowctl.journal import fields
 from escrowctl.journal.chain import JOURNAL_KINDS, NO_ENTRY, Kind
@@ -59,7 +59,7 @@ class FirstLine(_StrictModel):
     """The first line of an export."""
 
     escrowctl_journal: Literal[1]
-    journal_id: Annotated[str, _require_pattern(UUID)]
+    journal_id: Annotated[str, _require_pattern(UUID_PATTERN)]
 
 
 class RecordLine(_StrictModel):
@@ -112,7 +112,7 @@ def _make_model(kind: Kind, kind_fields: Iterable[fields.Field]) -> type[BaseMod
         value_type = _SPECIAL_TYPES.get(field.name) or general_type
         if field.nullable and not is_required:
             value_type = value_type | None
-        members[field.name] = (value_type, ... if is_required else fields.DEFAULTS.get(field.name, ...))
+        members[field.name] = (value_type, ... if is_required else fields.DEFAULT_FACTS.get(field.name, ...))
     return create_model(kind.name, __base__=_FactsModel, **members)
 
 

@@ -173,7 +173,7 @@ class Journal:
     def find_recent_done(self, intent: Intent, *, since: str) -> Entry | None:
         """Return the newest done write that has the intent's body and was sent at `since` or later, or None.
 
-        Two writes that both have a reference differ. So an intent with a reference finds only entries without one.
+        If the intent has a reference, only entries without one are returned: two references mean two writes.
         """
         same = Selection(
             1,

@@ -21,7 +21,7 @@ from escrowctl.journal.fold import StoredEntry, add_record, duplicate_keys
 from escrowctl.journal.model import EXPORTED_IN_FLIGHT, OPEN_STATES, Entry, Selection, State
 from escrowctl.journal.storage import Storage, Transaction, write_transaction
 
-FORMAT = 1
+EXPORT_FORMAT = 1
 _PAGE_SIZE = 500
 
 
@@ -62,7 +62,7 @@ def read_chain(storage: Storage) -> Iterator[Link]:
 
 def write_archive(storage: Storage, report: Callable[[str], None]) -> Iterator[str]:
     """Yield the lines of an export, without line ends. If the chain is broken, report it and skip the rest."""
-    yield json.dumps({"escrowctl_journal": FORMAT, "journal_id": storage.journal_id})
+    yield json.dumps({"escrowctl_journal": EXPORT_FORMAT, "journal_id": storage.journal_id})
     head = EMPTY_HEAD
     try:
         for link in read_chain(storage):

@@ -5,8 +5,8 @@ from escrowctl.contract.redaction import star, star_key_in_document
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, Invocation
 from escrowctl.output.plain import safe
 
-_EFFECTS_ON_ONE_ID = (Effect.NOTHING_SENT, Effect.NOTHING_SENT_NOW)
-"""The effects that are about one id, if the command has several. Then the message names the id."""
+_NOTHING_SENT_EFFECTS = (Effect.NOTHING_SENT, Effect.NOTHING_SENT_NOW)
+"""If a command has several ids, a message with one of these effects names the id."""
 
 _MAX_SHORT_CHARS = 1000
 _INDENT = 6
@@ -87,7 +87,7 @@ def _complete_message(error: EscrowctlError) -> str:
         message = f"{subject}: {message}"
     if error.effect is None:
         return message
-    for_id = f" for {subject}" if subject and error.effect in _EFFECTS_ON_ONE_ID else ""
+    for_id = f" for {subject}" if subject and error.effect in _NOTHING_SENT_EFFECTS else ""
     return f"{message} {error.effect}{for_id}."
 
 

@@ -68,6 +68,7 @@ class Transition(NamedTuple):
 
 
 HOLD = "hold"
+"""The ledger's account with the money in escrow."""
 
 TRANSITIONS: Mapping[Move, Transition] = {
     Move.CREATE: Transition(None, State.HELD, ("payer:{payer}", HOLD)),

@@ -22,7 +22,7 @@ from escrowctl.sandbox.store import Store
 
 FAULT_PREFIX, VARIANT_PREFIX = "fault.", "variant."
 OFF = "off"
-MAX_SECONDS = 600
+MAX_FAULT_SECONDS = 600
 
 OPERATION_WORDS: Mapping[Operation, str] = {
     operations.CREATE_TRANSACTION: "create",
@@ -187,7 +187,11 @@ def _read_fault(typed: str, value: str) -> Fault:
     share = int(found["share"]) if found["share"] else None
     fault = Fault(kind, time, share if found["unit"] == "x" else None, share if found["unit"] == "%" else None)
     may_have_time = kind is FaultKind.LATENCY or (kind is FaultKind.THROTTLED and not time.endswith("ms"))
-    if (time and not may_have_time) or (kind is FaultKind.LATENCY and not time) or not 0 < fault.seconds <= MAX_SECONDS:
+    if (
+        (time and not may_have_time)
+        or (kind is FaultKind.LATENCY and not time)
+        or not 0 < fault.seconds <= MAX_FAULT_SECONDS
+    ):
         raise bad_value(f'"{typed}": only latency (always) and 429 (in s or m) have a time, and it is at most 10m.')
     if share == 0 or (fault.percent or 0) > 100:
         raise bad_value(f'"{typed}" is out of range: a count is 1x to 9999x, a chance 1% to 100%.')

@@ -21,7 +21,7 @@ from escrowctl.errors import EscrowctlError, bad_config
 ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 """The headers of Standard Webhooks."""
 
-TOLERANCE = 300.0
+TOLERANCE_SECONDS = 300.0
 """How many seconds a timestamp may be before or after now, as in the reference libraries."""
 
 _PREFIX = "whsec_"
@@ -86,7 +86,7 @@ class Verifier:
         """Whether a delivery has no signature header."""
         return all(key.casefold() != str(self._header).casefold() for key, _ in delivery.headers)
 
-    def check(self, delivery: Delivery, *, now: datetime, tolerance: float = TOLERANCE) -> None:
+    def check(self, delivery: Delivery, *, now: datetime, tolerance: float = TOLERANCE_SECONDS) -> None:
         """Raise SignatureError unless the signature is valid.
 
         With `standard`, the timestamp must also be at most `tolerance` seconds before or after `now`.

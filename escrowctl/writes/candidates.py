@@ -19,7 +19,7 @@ from escrowctl.writes.create import list_money_differences
 _CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far the service's clock may be behind. A record that is older by more is not the result of a write."""
 
-MOST_PAGES = 10_000
+MAX_PAGES = 10_000
 """The most pages that are read: a longer list may have no end."""
 
 _ROUNDING_TOLERANCE = timedelta(seconds=1)
@@ -61,7 +61,7 @@ def read_listed(entry: Entry, pages: Iterable[Page]) -> ListedRecords:
     records: list[Record] = []
     has_more = False
     oldest: datetime | None = datetime.max.replace(tzinfo=UTC)
-    for page in islice(pages, MOST_PAGES):
+    for page in islice(pages, MAX_PAGES):
         records += page.items
         for one in page.items:
             created = read_time(one.known.created)

@@ -29,7 +29,7 @@ from escrowctl.writes.outcome import NO_ID_FOUND, Judgement, judge_stored_reply
 from escrowctl.writes.result import WriteResult, write_failure
 
 _MAX_POINTERS = 20
-_PAGE = 100
+_PAGE_SIZE = 100
 
 Report = Callable[[str], None]
 
@@ -131,7 +131,7 @@ def prove_create(
 
 def find_creator(journal: Journal, entry: Entry, resource_id: str, account: Account) -> Entry | None:
     """Return a second entry that created this id by the same operation. An escrow and an endpoint may share ids."""
-    return find_other_done_entry(journal, entry, account, Selection(_PAGE, result_id=resource_id))
+    return find_other_done_entry(journal, entry, account, Selection(_PAGE_SIZE, result_id=resource_id))
 
 
 def find_other_done_entry(journal: Journal, entry: Entry, account: Account, selection: Selection) -> Entry | None:

@@ -196,9 +196,9 @@ def _describe_unproven(answer: Answer, why: str) -> str:
 
 
 def find_other_write(answer: Answer, entry: Entry, body: str | None, service: Service) -> str | None:
-    """Return a clause with an id, key or reference in a reply that is not of this write; None if there is none.
+    """Return a clause that names the id, key or reference of another write in a reply; None if it has none.
 
-    `body` is the sent body. Request ids that the service made, or that earlier attempts had, do not count.
+    `body` is the body of this write. Ignores request ids of the service's own, and of earlier attempts.
     """
     own_ids = entry.request_ids | {entry.request_id}
     for reply_id in list_request_ids(answer):

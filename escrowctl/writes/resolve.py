@@ -13,7 +13,7 @@ from escrowctl.client.http import SUCCESS_STATUSES
 from escrowctl.client.pages import read_pages
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
-from escrowctl.contract.identifiers import UUID
+from escrowctl.contract.identifiers import UUID_PATTERN
 from escrowctl.contract.json import contains_text, encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, Operation
 from escrowctl.contract.record import KnownFields, Record, describe_money, describe_record
@@ -47,9 +47,9 @@ from escrowctl.writes.writer import Writer
 
 DECIDED_NOT_APPLIED = "not applied, recorded by an operator"
 
-_GENERATED_KEY_PATTERN = re.compile(UUID)
+_GENERATED_KEY_PATTERN = re.compile(UUID_PATTERN)
 _MAX_SHOWN_RECORDS = 5
-_PAGE = 100
+_PAGE_SIZE = 100
 
 Report = Callable[[str], None]
 
@@ -300,7 +300,7 @@ class EntryResolver:
 
     def _find_same_write(self, entry: Entry) -> Entry | None:
         """Return a second entry that is done and made the same change to the same record; None if there is none."""
-        selection = Selection(_PAGE, resource_id=entry.intent.resource_id)
+        selection = Selection(_PAGE_SIZE, resource_id=entry.intent.resource_id)
         return find_other_done_entry(self._journal, entry, account_of(self._service), selection)
 
     def _find_creator(self, entry: Entry, resource_id: str) -> Entry | None:

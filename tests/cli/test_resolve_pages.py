@@ -89,7 +89,7 @@ def test_list_without_an_end_is_read_up_to_a_bound(unknown_create: Resolve, monk
     # Old records in no order: nothing shows that those to come are older than the create.
     rows = [escrow(number, BEFORE if number % 2 else AFTER) for number in range(200)]
     server, run = unknown_create(pages(*rows))
-    monkeypatch.setattr("escrowctl.writes.candidates.MOST_PAGES", 5, raising=False)
+    monkeypatch.setattr("escrowctl.writes.candidates.MAX_PAGES", 5, raising=False)
 
     result = run(*NOT_APPLIED, "--json")
 

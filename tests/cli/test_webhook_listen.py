@@ -54,8 +54,13 @@ def test_repeated_event_is_counted_and_stored_once(listen: Listen, home: Path) -
     assert offered_at_tab.read_text() == "msg_1\nmsg_2\n"
 
 
-def test_last_line_counts_what_was_received(listen: Listen, target: str) -> None:
-    result = listen(lambda port: [send(port, number) for number in (1, 2, 1)], "--forward-to", target)
+def test_last_line_counts_what_was_received(listen: Listen, target: str, application: Application) -> None:
+    def send_three(port: int) -> None:
+        for number in (1, 2, 1):
+            send(port, number)
+        wait_until(lambda: len(application.seen) == 2)
+
+    result = listen(send_three, "--forward-to", target)
 
     assert "3 received and stored, 2 forwarded, 1 repeated" in result.err.splitlines()[-1]
 

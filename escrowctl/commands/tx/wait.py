@@ -22,7 +22,7 @@ from escrowctl.runtime import describe_duration, timestamp
 from escrowctl.session import Session, session_of
 
 _RELEASED = RELEASE_TRANSACTION.done
-_TEMPORARY = (ErrorCode.READ_FAILED, ErrorCode.UNREADABLE_REPLY, ErrorCode.NO_CONNECTION, ErrorCode.RATE_LIMITED)
+_TEMPORARY_CODES = (ErrorCode.READ_FAILED, ErrorCode.UNREADABLE_REPLY, ErrorCode.NO_CONNECTION, ErrorCode.RATE_LIMITED)
 """Errors of a read that may be temporary: escrowctl reads the escrow again."""
 _MAX_NAMED_ESCROWS = 5
 
@@ -176,7 +176,7 @@ class _StatusPoller:
         try:
             record = self._session.reader.read(GET_TRANSACTION, resource_id, for_write=True)
         except EscrowctlError as error:
-            if error.code not in _TEMPORARY:
+            if error.code not in _TEMPORARY_CODES:
                 raise
             self._session.console.note("not_read", error.message.removesuffix("."))
             return None

@@ -16,7 +16,7 @@ from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.forward import Reply, read_target, send
-from escrowctl.webhooks.signing import TOLERANCE, Delivery, SignatureError, renew_signature
+from escrowctl.webhooks.signing import TOLERANCE_SECONDS, Delivery, SignatureError, renew_signature
 from escrowctl.webhooks.spool import ForwardState, Spool, WaitingEvent
 
 
@@ -61,7 +61,7 @@ def replay(
                 not_accepted.append(event.name)
                 age = session.runtime.now() - event.received_at
                 has_reply = any(reply.status is not None for reply in failures)
-                may_be_too_old |= age > timedelta(seconds=TOLERANCE) and has_reply
+                may_be_too_old |= age > timedelta(seconds=TOLERANCE_SECONDS) and has_reply
             else:
                 spool.record_attempt(WaitingEvent(event, attempts=1, refusals=0), str(target), ForwardState.DONE)
     if not_accepted:

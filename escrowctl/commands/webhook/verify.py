@@ -11,7 +11,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.runtime import timestamp
 from escrowctl.session import session_of
 from escrowctl.webhooks.event import Event
-from escrowctl.webhooks.signing import TOLERANCE, Delivery, SignatureError
+from escrowctl.webhooks.signing import TOLERANCE_SECONDS, Delivery, SignatureError
 
 _STDIN = "-"
 
@@ -25,7 +25,7 @@ def verify(
     event: Annotated[str | None, typer.Option("--event", metavar="EVENT", help="The id of a stored event.")] = None,
     tolerance: Annotated[
         float, typer.Option(metavar="SECONDS", help="How old, or how far in the future, the event may be.")
-    ] = TOLERANCE,
+    ] = TOLERANCE_SECONDS,
     secret_file: SecretFileOption = None,
 ) -> None:
     """Check the signature of an event; fail if it is not valid.

@@ -14,7 +14,7 @@ import uuid
 from escrowctl.journal.fields import FIELDS
 from escrowctl.sqlite import run_script
 
-VERSION = 15
+FORMAT_VERSION = 15
 """The file's format. Raise it when the tables or the data of `journal.fold` change. Other formats are refused."""
 
 _RECORDS_TABLE = """

@@ -99,7 +99,7 @@ class SqliteStorage:
             self._db.execute("BEGIN IMMEDIATE")
         try:
             with translating_errors(self.path):
-                if sqlite.read_version(self._db) != schema.VERSION:
+                if sqlite.read_version(self._db) != schema.FORMAT_VERSION:
                     raise unusable(self.path, "the format of the file has changed since it was opened", reason="")
                 transaction = SqliteTransaction(self.path, self._db, self.find_head_problem, self._last_transaction)
             self._last_transaction, self._open_transaction = None, transaction
@@ -254,11 +254,11 @@ class SqliteStorage:
 
     def _prepare(self) -> None:
         sqlite.sync_every_commit(self._db)
-        version = sqlite.create_tables_once(self._db, schema.VERSION, schema.create_tables)
-        if version > schema.VERSION:
+        version = sqlite.create_tables_once(self._db, schema.FORMAT_VERSION, schema.create_tables)
+        if version > schema.FORMAT_VERSION:
             problem = f"it was written by a newer escrowctl (format {version}): upgrade escrowctl"
             raise unusable(self.path, problem, reason="")
-        if version < schema.VERSION:
+        if version < schema.FORMAT_VERSION:
             fix = "export it with the version that wrote it, then import the export"
             problem = f"it was written by an older escrowctl (format {version}): {fix}"
             raise unusable(self.path, problem, reason=Reason.OLDER_FORMAT)

@@ -38,7 +38,7 @@ _MISDIRECTED = "421 Misdirected Request"
 _MISDIRECTED_BODY = json.dumps(
     {"title": "Misdirected Request", "status": 421, "detail": f"The Host header must name this server: {HOST}."}
 ).encode()
-_MAX_HOST_CHARS = 80
+_MAX_QUOTED_CHARS = 80
 _POLL_SECONDS = 0.2
 _SHUTDOWN_SECONDS = 5.0
 _MAX_CONNECTIONS = 200
@@ -168,7 +168,8 @@ class LoopbackServer:
         if host.rpartition(":")[0] in self._hosts or host in self._hosts:
             return self._app(environ, start_response)
         self._report(
-            _MISDIRECTED, f'its Host header is "{host[:_MAX_HOST_CHARS]}", not one of {", ".join(sorted(self._hosts))}'
+            _MISDIRECTED,
+            f'its Host header is "{host[:_MAX_QUOTED_CHARS]}", not one of {", ".join(sorted(self._hosts))}',
         )
         headers = [("Content-Type", "application/problem+json"), ("Content-Length", str(len(_MISDIRECTED_BODY)))]
         start_response(_MISDIRECTED, headers)

@@ -114,7 +114,7 @@ def _store_format(context: Any, option: Any, value: Any) -> None:
         raise bad_value(f"--{given[0]} and --{given[-1]} cannot be combined: each sets the output format.")
 
 
-def _store_version(context: Any, option: Any, value: Any) -> None:
+def _store_version_flag(context: Any, option: Any, value: Any) -> None:
     _store_value(context, option, value)
     if value:
         raise typer.Exit
@@ -151,7 +151,7 @@ def make_shared_options() -> list[TyperOption]:
         flag("--verbose", "-v", help="Print a line for each request."),
         flag("--debug", help="Print requests and replies (secrets as ***), and tracebacks."),
         flag("--no-input", help="Never ask; fail if a confirmation is needed."),
-        flag("--version", "-V", help="Print the version.", store=_store_version, is_eager=True),
+        flag("--version", "-V", help="Print the version.", store=_store_version_flag, is_eager=True),
         flag("--help", "-h", help="Show the help of the command.", store=_show_help, is_eager=True),
     ]
 

@@ -63,7 +63,8 @@ class Statuses(_StrictModel):
         description="a list of statuses that mean accepted, but not yet released; config set adds to the list",
     )
     failed: list[_Text] = Field(
-        default=[*FAILED], description="a list of statuses that mean created, but failed; config set replaces the list"
+        default=[*FAILED],
+        description="a list of statuses that mean that an escrow has failed; config set replaces the list",
     )
 
 

@@ -33,8 +33,8 @@ COMMAND_LINE, ENVIRONMENT, DEFAULT_PROFILE = "the command line", "the environmen
 class ServiceChoice(NamedTuple):
     """The chosen service. `source` is the option, variable or profile that names the service.
 
-    `level` says what chose the service: LINE, ENVIRONMENT or DEFAULT_PROFILE. `environ_mode` and `environ_released`
-    are the values of ESCROWCTL_MODE and ESCROWCTL_STATUS_RELEASED; None if not set, or with `-p`.
+    `level` says what chose it: COMMAND_LINE, ENVIRONMENT or DEFAULT_PROFILE. `environ_mode` and `environ_released` are
+    the values of ESCROWCTL_MODE and ESCROWCTL_STATUS_RELEASED; None if not set, or with `-p`.
     """
 
     level: str

@@ -44,7 +44,7 @@ class Receiver:
     """A WSGI application that stores the events it accepts. Only one thread may use it.
 
     If there is a `target`, verified events are queued for it; unverified events only if `forwards_unverified`.
-    If `verifier.can_verify`, an unsigned event is stored as unverified if `forwards_unverified`, else refused.
+    If the verifier can check signatures, unsigned events are refused, unless `forwards_unverified`.
     """
 
     def __init__(

@@ -172,7 +172,7 @@ class _StatusPoller:
         return f"{change.id}: {change}{after}"
 
     def _read(self, resource_id: str) -> Record | None:
-        """Return a record. If the error is in `_TEMPORARY`, write a note and return None; else raise the error."""
+        """Return a record. If its error is in `_TEMPORARY_CODES`, write a note and return None; else raise it."""
         try:
             record = self._session.reader.read(GET_TRANSACTION, resource_id, for_write=True)
         except EscrowctlError as error:

@@ -97,7 +97,7 @@ def _init_from(session: Session, file: str, *, yes: bool) -> None:
         session.console.note(
             "from_export",
             f"{_describe_missing(missing)}. Ask the service about writes after the export. The first live create needs "
-            "--reason. The new journal lacks the unsent rows of batches: to send them, repeat the file with --skip-done. "
+            "--reason. The new journal lacks unsent rows of batches: to send them, repeat the file with --skip-done. "
             "Set ESCROWCTL_JOURNAL_ID and journal_id to the new id",
             important=True,
         )

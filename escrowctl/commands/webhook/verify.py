@@ -40,7 +40,7 @@ def verify(
     """
     session = session_of(context)
     if (body is None) == (event is None):
-        raise bad_value("webhook verify needs exactly one of FILE, " - " and --event EVENT.")
+        raise bad_value('webhook verify needs exactly one of FILE, "-" and --event EVENT.')
     if event is not None and header:
         raise bad_value("--header cannot be combined with --event: a stored event has its own headers.")
     if not tolerance >= 0:

@@ -199,7 +199,7 @@ class Run:
         return []
 
     def _choose_rows(self, ready_count: int) -> list[PendingRow]:
-        """Return the creates to begin now, besides `ready_count` others. Submit the reads of releases instead."""
+        """Return the creates to begin now, next to `ready_count` others. Submit the reads of releases instead."""
         now = self.runtime.monotonic()
         room = min(self._max_at_senders - len(self._in_flight.at_senders) - ready_count, self.pace.count_allowed(now))
         admitted: list[PendingRow] = []

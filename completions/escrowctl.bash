@@ -22,6 +22,7 @@ _escrowctl_cached() {
   _escrowctl_find "$1" || return
   mapfile -t -n 500 lines <"$file"
   for line in "${lines[@]}"; do
+    [[ $2 ]] && line=${line% released}
     [[ $line == "$cur"* && $line == [!-]* && $line != *[!A-Za-z0-9_-]* ]] || continue
     ((${#line} <= 128)) && COMPREPLY+=("$start$line")
   done
@@ -113,7 +114,7 @@ _escrowctl() {
     --api-prefix)  ;;
     --set)  ;;
     --seed)  ;;
-    --tx) _escrowctl_cached "$scope/transaction" ;;
+    --tx) _escrowctl_cached "$scope/transaction" released ;;
     *)
       case $path in
         '')
@@ -139,14 +140,14 @@ _escrowctl() {
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_cached "$scope/transaction"
+            _escrowctl_cached "$scope/transaction" released
           fi
           ;;
         'tx release')
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--yes -y --expect-amount --expect-currency --skip-released --allow-unreadable --wait --deadline --reason --data --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_cached "$scope/unreleased"
+            _escrowctl_cached "$scope/transaction"
           fi
           ;;
         'tx list')
@@ -158,21 +159,21 @@ _escrowctl() {
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--data --yes -y --allow-unreadable --reason --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_cached "$scope/transaction"
+            _escrowctl_cached "$scope/transaction" released
           fi
           ;;
         'tx wait')
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--for --fail-on --deadline --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_cached "$scope/transaction"
+            _escrowctl_cached "$scope/transaction" released
           fi
           ;;
         'tx watch')
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--interval --deadline --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_cached "$scope/transaction"
+            _escrowctl_cached "$scope/transaction" released
           fi
           ;;
         'user')

@@ -7,7 +7,9 @@ function __escrowctl_cached --description 'names of a kind from the cache'
     test -n "$ESCROWCTL_HOME"; and set file $ESCROWCTL_HOME/cache
     set file $file/complete/$argv[1]
     test -f $file -a -r $file; or return
-    set -l names (string match -r '^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$' <$file)
+    set -l mark
+    test -n "$argv[2]"; and set mark '( released)?'
+    set -l names (string replace -rf "^([A-Za-z0-9_][A-Za-z0-9_-]{0,127})$mark\$" '$1' <$file)
     test -n "$names[1]"; and printf '%s\n' $names[1..500]
 end
 function __escrowctl_recent --description 'ids seen at the service of the command line'
@@ -33,7 +35,7 @@ function __escrowctl_recent --description 'ids seen at the service of the comman
         set scope (__escrowctl_cached default) @default
     end
     string match -qr '^@?[A-Za-z0-9_-]+$' -- "$scope[1]"; or return
-    __escrowctl_cached $scope[1]/$argv[1]
+    __escrowctl_cached $scope[1]/$argv[1] $argv[2]
 end
 function __escrowctl_in_journal --description 'names in the journal of the command line'
     set -l scope @default
@@ -142,7 +144,7 @@ complete -c escrowctl -n '__escrowctl_at tx create' -l debug -d 'Print requests 
 complete -c escrowctl -n '__escrowctl_at tx create' -l no-input -d 'Never ask; fail if a confirmation is needed.'
 complete -c escrowctl -n '__escrowctl_at tx create' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at tx create' -l help -s h -d 'Show the help of the command.'
-complete -c escrowctl -n '__escrowctl_at tx get' -k -a '(__escrowctl_recent transaction)'
+complete -c escrowctl -n '__escrowctl_at tx get' -k -a '(__escrowctl_recent transaction released)'
 complete -c escrowctl -n '__escrowctl_at tx get' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at tx get' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at tx get' -l base-url -x -d 'The service'\''s base URL.'
@@ -160,7 +162,7 @@ complete -c escrowctl -n '__escrowctl_at tx get' -l debug -d 'Print requests and
 complete -c escrowctl -n '__escrowctl_at tx get' -l no-input -d 'Never ask; fail if a confirmation is needed.'
 complete -c escrowctl -n '__escrowctl_at tx get' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at tx get' -l help -s h -d 'Show the help of the command.'
-complete -c escrowctl -n '__escrowctl_at tx release' -k -a '(__escrowctl_recent unreleased)'
+complete -c escrowctl -n '__escrowctl_at tx release' -k -a '(__escrowctl_recent transaction)'
 complete -c escrowctl -n '__escrowctl_at tx release' -l yes -s y -d 'Do not ask for confirmation.'
 complete -c escrowctl -n '__escrowctl_at tx release' -l expect-amount -x -d 'Refuse unless each escrow has this amount.'
 complete -c escrowctl -n '__escrowctl_at tx release' -l expect-currency -x -a '{AED,AFN,ALL,AMD,AOA,ARS,AUD,AWG,AZN,BAM,BBD,BDT,BHD,BIF,BMD,BND,BOB,BOV,BRL,BSD,BTN,BWP,BYN,BZD,CAD,CDF,CHE,CHF,CHW,CLF,CLP,CNY,COP,COU,CRC,CUP,CVE,CZK,DJF,DKK,DOP,DZD,EGP,ERN,ETB,EUR,FJD,FKP,GBP,GEL,GHS,GIP,GMD,GNF,GTQ,GYD,HKD,HNL,HTG,HUF,IDR,ILS,INR,IQD,IRR,ISK,JMD,JOD,JPY,KES,KGS,KHR,KMF,KPW,KRW,KWD,KYD,KZT,LAK,LBP,LKR,LRD,LSL,LYD,MAD,MDL,MGA,MKD,MMK,MNT,MOP,MRU,MUR,MVR,MWK,MXN,MXV,MYR,MZN,NAD,NGN,NIO,NOK,NPR,NZD,OMR,PAB,PEN,PGK,PHP,PKR,PLN,PYG,QAR,RON,RSD,RUB,RWF,SAR,SBD,SCR,SDG,SEK,SGD,SHP,SLE,SOS,SRD,SSP,STN,SVC,SYP,SZL,THB,TJS,TMT,TND,TOP,TRY,TTD,TWD,TZS,UAH,UGX,USD,USN,UYI,UYU,UYW,UZS,VED,VES,VND,VUV,WST,XAD,XAF,XCD,XCG,XOF,XPF,YER,ZAR,ZMW,ZWG}\t' -d 'Refuse unless each escrow has this currency.'
@@ -215,7 +217,7 @@ complete -c escrowctl -n '__escrowctl_at tx list' -l debug -d 'Print requests an
 complete -c escrowctl -n '__escrowctl_at tx list' -l no-input -d 'Never ask; fail if a confirmation is needed.'
 complete -c escrowctl -n '__escrowctl_at tx list' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at tx list' -l help -s h -d 'Show the help of the command.'
-complete -c escrowctl -n '__escrowctl_at tx update' -k -a '(__escrowctl_recent transaction)'
+complete -c escrowctl -n '__escrowctl_at tx update' -k -a '(__escrowctl_recent transaction released)'
 complete -c escrowctl -n '__escrowctl_at tx update' -l data -x -d 'The JSON object to send; @FILE or @- reads one.'
 complete -c escrowctl -n '__escrowctl_at tx update' -l yes -s y -d 'Do not ask for confirmation.'
 complete -c escrowctl -n '__escrowctl_at tx update' -l allow-unreadable -d 'Update even if the escrow cannot be read.'
@@ -240,7 +242,7 @@ complete -c escrowctl -n '__escrowctl_at tx update' -l debug -d 'Print requests 
 complete -c escrowctl -n '__escrowctl_at tx update' -l no-input -d 'Never ask; fail if a confirmation is needed.'
 complete -c escrowctl -n '__escrowctl_at tx update' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at tx update' -l help -s h -d 'Show the help of the command.'
-complete -c escrowctl -n '__escrowctl_at tx wait' -k -a '(__escrowctl_recent transaction)'
+complete -c escrowctl -n '__escrowctl_at tx wait' -k -a '(__escrowctl_recent transaction released)'
 complete -c escrowctl -n '__escrowctl_at tx wait' -l for -x -d 'Statuses to wait for; released: see status.released.'
 complete -c escrowctl -n '__escrowctl_at tx wait' -l fail-on -x -d 'Statuses that make the command fail.'
 complete -c escrowctl -n '__escrowctl_at tx wait' -l deadline -x -d 'Time to wait: 90s, 10m, 2h.'
@@ -261,7 +263,7 @@ complete -c escrowctl -n '__escrowctl_at tx wait' -l debug -d 'Print requests an
 complete -c escrowctl -n '__escrowctl_at tx wait' -l no-input -d 'Never ask; fail if a confirmation is needed.'
 complete -c escrowctl -n '__escrowctl_at tx wait' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at tx wait' -l help -s h -d 'Show the help of the command.'
-complete -c escrowctl -n '__escrowctl_at tx watch' -k -a '(__escrowctl_recent transaction)'
+complete -c escrowctl -n '__escrowctl_at tx watch' -k -a '(__escrowctl_recent transaction released)'
 complete -c escrowctl -n '__escrowctl_at tx watch' -l interval -x -d 'Time between two reads.'
 complete -c escrowctl -n '__escrowctl_at tx watch' -l deadline -x -d 'Time to watch: 90s, 10m, 2h.'
 complete -c escrowctl -n '__escrowctl_at tx watch' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
@@ -1330,7 +1332,7 @@ complete -c escrowctl -n '__escrowctl_at api' -l debug -d 'Print requests and re
 complete -c escrowctl -n '__escrowctl_at api' -l no-input -d 'Never ask; fail if a confirmation is needed.'
 complete -c escrowctl -n '__escrowctl_at api' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at api' -l help -s h -d 'Show the help of the command.'
-complete -c escrowctl -n '__escrowctl_at doctor' -l tx -x -a '(__escrowctl_recent transaction)\t' -d 'Find id, status and money in the record of this escrow.'
+complete -c escrowctl -n '__escrowctl_at doctor' -l tx -x -a '(__escrowctl_recent transaction released)\t' -d 'Find id, status and money in the record of this escrow.'
 complete -c escrowctl -n '__escrowctl_at doctor' -l save -d 'Store the proved settings in the profile.'
 complete -c escrowctl -n '__escrowctl_at doctor' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at doctor' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'

@@ -2,8 +2,8 @@
 
     <cache>/complete/profile                   the profiles of config.toml
     <cache>/complete/default                   the default profile: its ids are offered on a line without -p
-    <cache>/complete/<profile>/transaction     ids seen in that profile, newest first
-    <cache>/complete/<profile>/unreleased      transaction ids that the service does not report as released
+    <cache>/complete/<profile>/transaction     ids seen in that profile, newest first; "ID released" if the service
+                                               reports it as released, so that `tx release` does not offer it
     <cache>/complete/<profile>/event           events received for that profile, newest first
     <cache>/complete/@default/...              the same files for a service without a profile
     <cache>/complete/@sandbox/...              the same files for --sandbox
@@ -17,7 +17,7 @@ The scripts check names again: `compgen -W` would run a `$(...)`. The cache neve
 import contextlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from escrowctl.config.service import Service
@@ -29,9 +29,10 @@ _DEFAULT_SCOPE = "@default"
 _SANDBOX_SCOPE = "@sandbox"
 JOURNAL_KINDS = frozenset({"entry", "batch"})
 """Kinds of names that come from the journal. All profiles share them."""
-_NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}", re.ASCII)
+_RELEASED = " released"
+_LINE_PATTERN = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_-]{{0,127}}({_RELEASED})?", re.ASCII)
 _SCOPE_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}|@default|@sandbox", re.ASCII)
-_MAX_FILE_BYTES = _MAX_NAMES * 129
+_MAX_FILE_BYTES = _MAX_NAMES * 138
 
 
 class CompletionCache:
@@ -46,11 +47,9 @@ class CompletionCache:
 
     def add_ids(self, kind: str, found: Mapping[str | None, object], service: Service) -> None:
         """Add ids of a kind (`transaction`, `user`) as the newest. `found` maps id to status (None: unknown)."""
-        scope = self._find_scope(service.profile)
-        self._add(scope, kind, found)
-        if kind == "transaction":
-            released = {one for one, status in found.items() if str(status).casefold() in service.released}
-            self._add(scope, "unreleased", found, exclude=released)
+        released = service.released if kind == "transaction" else ()
+        lines = [one and one + _RELEASED * (str(status).casefold() in released) for one, status in found.items()]
+        self._add(self._find_scope(service.profile), kind, lines)
 
     def add_events(self, names: Iterable[str], profile: str | None) -> None:
         """Add names of received events as the newest. `profile` is the profile of the sending service, or None."""
@@ -68,24 +67,24 @@ class CompletionCache:
     def _find_scope(self, profile: str | None) -> str:
         return _SANDBOX_SCOPE if self._sandbox else profile or _DEFAULT_SCOPE
 
-    def _add(self, scope: str, kind: str, names: Iterable[str | None], *, exclude: Collection[str | None] = ()) -> None:
+    def _add(self, scope: str, kind: str, names: Iterable[str | None]) -> None:
         if _SCOPE_PATTERN.fullmatch(scope):
-            self._update_file(
-                f"{scope}/{kind}",
-                lambda known: [name for name in (*names, *known) if name is not None and name not in exclude],
-            )
+            self._update_file(f"{scope}/{kind}", lambda known: [*filter(None, names), *known])
 
     def _update_file(self, name: str, choose: Callable[[list[str]], list[str]]) -> None:
         with contextlib.suppress(OSError, EscrowctlError):
             path = self._find_folder() / "complete" / name
-            known = _read_names(path)
-            names = [one for one in dict.fromkeys(choose(known)) if _NAME_PATTERN.fullmatch(one)][:_MAX_NAMES]
-            if names != known:
+            known = _read_lines(path)
+            newest: dict[str, str] = {}
+            for line in filter(_LINE_PATTERN.fullmatch, choose(known)):
+                newest.setdefault(line.removesuffix(_RELEASED), line)
+            lines = list(newest.values())[:_MAX_NAMES]
+            if lines != known:
                 make_private_folder(path.parent)
-                replace_quickly(path, "".join(f"{one}\n" for one in names).encode("ascii"))
+                replace_quickly(path, "".join(f"{line}\n" for line in lines).encode("ascii"))
 
 
-def _read_names(path: Path) -> list[str]:
+def _read_lines(path: Path) -> list[str]:
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file:
             return file.read(_MAX_FILE_BYTES).splitlines()

@@ -22,6 +22,7 @@ _escrowctl_cached() {
   _escrowctl_find "$1" || return
   mapfile -t -n 500 lines <"$file"
   for line in "${lines[@]}"; do
+    [[ $2 ]] && line=${line% released}
     [[ $line == "$cur"* && $line == [!-]* && $line != *[!A-Za-z0-9_-]* ]] || continue
     ((${#line} <= 128)) && COMPREPLY+=("$start$line")
   done

@@ -7,7 +7,9 @@ function __escrowctl_cached --description 'names of a kind from the cache'
     test -n "$ESCROWCTL_HOME"; and set file $ESCROWCTL_HOME/cache
     set file $file/complete/$argv[1]
     test -f $file -a -r $file; or return
-    set -l names (string match -r '^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$' <$file)
+    set -l mark
+    test -n "$argv[2]"; and set mark '( released)?'
+    set -l names (string replace -rf "^([A-Za-z0-9_][A-Za-z0-9_-]{0,127})$mark\$" '$1' <$file)
     test -n "$names[1]"; and printf '%s\n' $names[1..500]
 end
 function __escrowctl_recent --description 'ids seen at the service of the command line'
@@ -33,7 +35,7 @@ function __escrowctl_recent --description 'ids seen at the service of the comman
         set scope (__escrowctl_cached default) @default
     end
     string match -qr '^@?[A-Za-z0-9_-]+$' -- "$scope[1]"; or return
-    __escrowctl_cached $scope[1]/$argv[1]
+    __escrowctl_cached $scope[1]/$argv[1] $argv[2]
 end
 function __escrowctl_in_journal --description 'names in the journal of the command line'
     set -l scope @default

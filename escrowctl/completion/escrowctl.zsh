@@ -19,6 +19,7 @@ _escrowctl_cached() {
   integer n=0
   _escrowctl_find "$1" || return 1
   while (( n++ < 500 )) && IFS= read -r line; do
+    [[ -n $2 ]] && line=${line% released}
     (( ${#line} <= 128 )) && [[ $line == [A-Za-z0-9_][A-Za-z0-9_-]# ]] && names+=("$line")
   done <"$file"
   (( $#names )) && compadd -V recent -- $names

@@ -110,7 +110,8 @@ def _find_cache_file(kind: str) -> str:
     """Return the cache file for a kind of names, as code for bash and zsh. `$scope` is the profile's folder."""
     if kind in JOURNAL_KINDS:
         return f'"${{scope/#[^@]*/@default}}/{kind}"'
-    return kind if kind == "profile" else f'"$scope/{kind}"'
+    name, also, released = kind.partition(" ")
+    return kind if kind == "profile" else f'"$scope/{name}"{also}{released}'
 
 
 def _make_fish_reader(kind: str) -> str:

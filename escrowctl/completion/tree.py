@@ -28,21 +28,22 @@ _FILE_OPTIONS = frozenset({"--config", "--ready-file", "--results", "--secret-fi
 _CACHED_OPTIONS = {
     "--profile": "profile",
     "--allow-duplicate": "entry",
-    "--tx": "transaction",
+    "--tx": "transaction released",
     "webhook verify --event": "event",
 }
 """Option, or command and option -> the kind of cached names to offer, instead of the option's choices."""
 
 _CACHED_ARGUMENTS = {
-    ("tx release", "ID"): "unreleased",
-    ("tx", "ID"): "transaction",
+    ("tx release", "ID"): "transaction",
+    ("tx", "ID"): "transaction released",
     ("user", "ID"): "user",
     ("webhook replay", "EVENT"): "event",
     ("auth", "NAME"): "profile",
     ("journal", "ENTRY"): "entry",
     ("batch", "NAME"): "batch",
 }
-"""(Command or group, argument) -> the kind of cached names (`completion.cache`) to offer."""
+"""(Command or group, argument) -> the kind of cached names (`completion.cache`) to offer. "transaction released":
+also the transactions that are released."""
 
 SHELLS = {"bash": "bash 4 and newer", "zsh": "zsh 5", "fish": "fish 3"}
 

@@ -15,13 +15,11 @@ SHELLS = ("bash", "zsh", "fish")
 
 KEPT = {
     "profile": "acme\nacme-live\nother\n",
-    "@default/transaction": "tx_D1\ntx_D2\n",
-    "@default/unreleased": "tx_D2\n",
+    "@default/transaction": "tx_D1 released\ntx_D2\n",
     "@default/user": "usr_1\n",
     "@default/entry": "j12\nj7\n",
     "@default/batch": "b3\n",
-    "acme/transaction": "tx_A1\ntx_A2\nx_A3\n",
-    "acme/unreleased": "tx_A2\n",
+    "acme/transaction": "tx_A1 released\ntx_A2\nx_A3 released\n",
     "@sandbox/transaction": "tx_S1\n",
     "@default/event": "msg_2\nmsg_1\n",
 }
@@ -157,25 +155,23 @@ def test_ids_are_stored_newest_first_without_repeats_and_private(
     assert (folder / "@default" / "transaction").read_text() == "tx_5\ntx_6\ntx_1\ntx_2\n"
     assert (folder / "@default" / "user").read_text() == "usr_1\n"
     assert (folder / "@sandbox" / "transaction").read_text() == made
-    assert (folder / "@sandbox" / "unreleased").read_text() == made
     modes = {stat.filemode(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
     assert modes == {"drwx------", "-rw-------"}
 
 
 def test_released_escrows_are_not_offered_to_release(home: Path, run: Run) -> None:
-    def stored(kind: str) -> list[str]:
-        return (home / "cache" / "complete" / "@sandbox" / kind).read_text().split()
+    def stored() -> list[str]:
+        return (home / "cache" / "complete" / "@sandbox" / "transaction").read_text().splitlines()
 
     made = [
         run("--sandbox", "tx", "create", "--amount", "1", "--currency", "USD", "-q").out.strip() for _number in range(3)
     ]
     assert run("--sandbox", "tx", "release", made[0], "--yes").code == 0
-    assert stored("unreleased") == [made[2], made[1]]
+    assert stored() == [f"{made[0]} released", made[2], made[1]]
     assert run("--sandbox", "tx", "release", *made[1:], "--yes").code == 0
     assert run("--sandbox", "tx", "list").code == 0
 
-    assert stored("unreleased") == []
-    assert set(stored("transaction")) >= set(made)
+    assert set(stored()) == {f"{one} released" for one in made}
 
 
 def test_default_profile_is_stored_and_follows_a_switch(home: Path, service_and_run: ServiceAndRun, run: Run) -> None:

@@ -31,7 +31,7 @@ def test_every_file_is_private_with_any_umask(program: Program, server: WireServ
     found = {path: stat.filemode(path.stat().st_mode) for path in root.rglob("*")}
     assert found == {path: "drwx------" if path.is_dir() else "-rw-------" for path in found}
     assert {path.name for path in found} >= {
-        *("transaction", "unreleased", "journal.db", "journal.lock", "journal.head", "sandbox.db", "sandbox.lock")
+        *("transaction", "journal.db", "journal.lock", "journal.head", "sandbox.db", "sandbox.lock")
     }
 
 

@@ -22,7 +22,7 @@ def sync_every_commit(database: sqlite3.Connection) -> None:
 
     Before SQLite 3.51.3, two users of a write-ahead log can damage a file (sqlite.org/wal.html, section 11).
     """
-    database.execute("PRAGMA journal_mode = TRUNCATE").fetchall()
+    database.execute("PRAGMA journal_mode = PERSIST").fetchall()
     database.execute("PRAGMA synchronous = EXTRA")
 
 

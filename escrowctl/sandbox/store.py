@@ -30,7 +30,7 @@ class Store:
     """One connection to the store, safe for several threads.
 
     If `alone`, no other process uses the store: it has a write-ahead log and synchronous FULL, and one thread can
-    group transactions into one commit. If not `alone`, it has a rollback journal (TRUNCATE) and synchronous EXTRA.
+    group transactions into one commit. If not `alone`, it has a rollback journal (PERSIST) and synchronous EXTRA.
     Committed data survives a crash in both modes. `identity` and `key` were drawn when the file was created.
 
     The sandbox's time is this machine's time (`now()`, an aware datetime) plus an offset, which
@@ -105,7 +105,7 @@ class Store:
         if self._alone:
             with contextlib.suppress(sqlite3.Error):
                 # Commands share the store without a write-ahead log. If this fails, the next command removes it.
-                self._connection.execute("PRAGMA journal_mode = TRUNCATE")
+                self._connection.execute("PRAGMA journal_mode = PERSIST")
         self._connection.close()
 
     @contextmanager

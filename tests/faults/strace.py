@@ -13,7 +13,7 @@ needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs 
 NAMES = (".", "journal.db", "journal.db-journal", "journal.head", ".journal.head.new", "journal.lock")
 _CALL = re.compile(r"^\d+ +(\w+)\(", re.MULTILINE)
 
-WRITING = frozenset({"pwrite64", "write", "fdatasync", "fsync", "ftruncate"})
+WRITING = frozenset({"pwrite64", "write", "fdatasync", "fsync"})
 """The calls that a full or failing disk refuses."""
 
 

@@ -84,7 +84,7 @@ def test_store_is_durable_and_shared_by_its_settings(folder: Path, now: Now) -> 
         return internals.store_connection(store).execute(f"PRAGMA {name}").fetchone()[0]
 
     names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "user_version")
-    assert [setting(name) for name in names] == ["truncate", 3, 1, 10_000, FORMAT]
+    assert [setting(name) for name in names] == ["persist", 3, 1, 10_000, FORMAT]
     strict = internals.store_connection(store).execute(
         "SELECT strict FROM pragma_table_list WHERE name NOT LIKE 'sql%'"
     )

@@ -2,10 +2,10 @@
 
 Seconds say more about the machine than about the program, so each command is compared with another one in the same
 run: the bare interpreter, a minimal script that sends the same GET with the same libraries (minimal_get.py), or
-another command of escrowctl. The runs alternate, the medians are compared, and the environment is empty but for what
-is needed. The bounds are for elapsed time, which counts what a create waits for the disk; the ratio of processor time
-next to it varies less where others use the machine. HTTPie, where it is installed, asks the same server for the same
-URL; that ratio has no bound.
+another command of escrowctl. The runs alternate, each is compared with the other command's run of the same round, and
+the median of these ratios counts. The environment is empty but for what is needed. The bounds are for elapsed time,
+which counts what a create waits for the disk; the ratio of processor time next to it varies less where others use the
+machine. HTTPie, where it is installed, asks the same server for the same URL; that ratio has no bound.
 
 escrowctl must be installed as its users have it: not editable, and with nothing but its own dependencies. Where test
 tools bring click, httpx imports its own command line: escrowctl stops that, and the minimal script would pay for it.
@@ -67,10 +67,10 @@ def main() -> int:
         try:
             base_url = f"http://127.0.0.1:{int(process.stdout.readline())}"
             environ = _clean_environment(Path(folder), base_url)
-            medians = _measure(_commands(options, base_url), environ, options.runs)
+            taken = _measure(_commands(options, base_url), environ, options.runs)
         finally:
             process.terminate()
-    return _report(medians, options.runs)
+    return _report(taken, options.runs)
 
 
 def _commands(options: argparse.Namespace, base_url: str) -> dict[str, list[str]]:
@@ -122,8 +122,8 @@ def _clean_environment(folder: Path, base_url: str) -> dict[str, str]:
     }
 
 
-def _measure(commands: dict[str, list[str]], environ: dict[str, str], runs: int) -> dict[str, Taken]:
-    """Return the medians of each command; every round runs each once, from another start."""
+def _measure(commands: dict[str, list[str]], environ: dict[str, str], runs: int) -> dict[str, list[Taken]]:
+    """Return what the runs of each command took; every round runs each once, from another start."""
     taken: dict[str, list[Taken]] = {name: [] for name in commands}
     names = list(commands)
     for turn in range(_WARM_UP + runs):
@@ -133,7 +133,7 @@ def _measure(commands: dict[str, list[str]], environ: dict[str, str], runs: int)
             one = _run(name, [word.replace("{turn}", str(turn + 1)) for word in commands[name]], environ)
             if turn >= _WARM_UP:  # the first runs write byte code and fill the page cache
                 taken[name].append(one)
-    return {name: Taken(*map(statistics.median, zip(*all_of, strict=True))) for name, all_of in taken.items()}
+    return taken
 
 
 def _run(name: str, command: Sequence[str], environ: dict[str, str]) -> Taken:
@@ -151,18 +151,20 @@ def _processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _report(medians: dict[str, Taken], runs: int) -> int:
+def _report(taken: dict[str, list[Taken]], runs: int) -> int:
     missed = False
     for command, other, bound in _COMPARISONS:
-        if other not in medians:
+        if other not in taken:
             print(f"{command:<18} {other} is absent")
             continue
-        one, against = medians[command], medians[other]
-        ratio, processor = one.elapsed / against.elapsed, one.processor / against.processor
+        rounds = list(zip(taken[command], taken[other], strict=True))
+        ratio = statistics.median(one.elapsed / against.elapsed for one, against in rounds)
+        processor = statistics.median(one.processor / against.processor for one, against in rounds)
+        took, other_took = (statistics.median(run.elapsed for run in taken[name]) for name in (command, other))
         is_missed = bound is not None and ratio > bound
         missed |= is_missed
         verdict = "" if bound is None else f"at most {bound:g}{'   MISSED' * is_missed}"
-        print(f"{command:<18} {one.elapsed * 1e3:7.1f} ms   {other:<18} {against.elapsed * 1e3:7.1f} ms   "
+        print(f"{command:<18} {took * 1e3:7.1f} ms   {other:<18} {other_took * 1e3:7.1f} ms   "
               f"ratio {ratio:.2f} (processor {processor:.2f})   {verdict}")  # fmt: skip
     load = os.getloadavg()[0]
     print(f"{runs} runs of each, alternating; load of the machine {load:.1f} on {os.cpu_count()} cores")

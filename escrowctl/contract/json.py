@@ -265,7 +265,7 @@ def read_reply(body: bytes) -> Reply:
 
 def fold_name(name: str) -> str:
     """Return a field's name without case and separators, because INTERFACE.md shows no spelling of names."""
-    return re.sub(r"[\W_]", "", name).casefold()
+    return "".join(filter(str.isalnum, name)).casefold()
 
 
 def contains_text(value: JsonValue, text: str) -> bool:

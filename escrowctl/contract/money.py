@@ -37,7 +37,6 @@ MINOR_DIGITS: dict[str, int] = {
 }
 """Currency code -> number of decimals of its minor unit (USD 2, JPY 0, KWD 3)."""
 
-_PLAIN_AMOUNT = r"(0|[1-9][0-9]*)(\.[0-9]+)?"
 _MAX_AMOUNT_CHARS = 40
 _EXACT_CONTEXT = Context(prec=500)
 _SPELLING_ADVICE = "write digits and at most one point, such as 100 or 99.95"
@@ -98,7 +97,9 @@ def parse_amount(text: str, *, name: str) -> Number:
     """
     if (length := len(text)) > _MAX_AMOUNT_CHARS:
         raise bad_value(f'{name} "{text[:20]}..." has {length} characters: {_SPELLING_ADVICE}.')
-    if not re.fullmatch(_PLAIN_AMOUNT, text):
+    whole, point, decimals = text.partition(".")
+    is_number = text.isascii() and whole.isdecimal() and (decimals.isdecimal() or not point)
+    if not is_number or whole != (whole.lstrip("0") or "0"):
         problem, fix = _diagnose_spelling(text)
         raise bad_value(f'{name} "{text}" {problem}: {fix}.')
     amount = Number(text)

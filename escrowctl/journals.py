@@ -68,7 +68,7 @@ class Journals:
         """
         if not (service.live and self._runtime.environ.get("CI")) or self._required_ids:
             return
-        from escrowctl.writes.intents import require_history
+        from escrowctl.writes.requests import require_history
 
         with closing(self.open(reading=True)) as journal:
             require_history(service, journal)

@@ -11,8 +11,8 @@ from escrowctl.contract.record import KnownFields
 from escrowctl.errors import Outcome
 from escrowctl.journal.model import NO_CAPS, AttemptRequest, Entry, Settlement, State
 from escrowctl.runtime import Runtime
-from escrowctl.writes.intents import account_of, make_intent, operator_name
-from escrowctl.writes.requests import RecordOptions, WriteRequest, restore_request
+from escrowctl.writes.inspection import RecordOptions
+from escrowctl.writes.requests import WriteRequest, account_of, make_intent, operator_name, restore_request
 
 _NOT_RETRIED = "; the next attempt was not sent"
 

@@ -9,7 +9,7 @@ from escrowctl.batch.rows import RowContent, RowKind, make_request
 from escrowctl.config.service import Service
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import OPEN_STATES, Entry, Intent
-from escrowctl.writes.intents import make_intent
+from escrowctl.writes.requests import make_intent
 
 _PAGE_SIZE = 500
 

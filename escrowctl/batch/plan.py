@@ -17,10 +17,10 @@ from escrowctl.batch.check import CheckedFile, Sum, add_row, count_rows
 from escrowctl.batch.rows import KINDS, RowContent, RowKind, content_of, decode_row
 from escrowctl.config.service import Service
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, not_sent
-from escrowctl.journal.accounts import Account
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import KEY_REFUSED_STATUSES, OPEN_STATES, Entry, PlanRow, Selection, State
-from escrowctl.writes.intents import account_of
+from escrowctl.journal.model import KEY_REFUSED_STATUSES, OPEN_STATES, Account, Entry, Selection, State
+from escrowctl.journal.storage import PlanRow
+from escrowctl.writes.requests import account_of
 
 _PAGE_SIZE = 500
 

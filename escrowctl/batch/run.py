@@ -22,8 +22,7 @@ from escrowctl.client.retry import MAX_ATTEMPTS
 from escrowctl.config.service import Service
 from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal.created import correct_shared_id
-from escrowctl.journal.guards import lock_wait_expired
+from escrowctl.journal.guards import correct_shared_id, lock_wait_expired
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import LOST_IN_FLIGHT, Entry, Settlement, State, confirmed_by_read
 from escrowctl.runtime import Runtime

@@ -14,12 +14,12 @@ from escrowctl.journal.model import Entry, Settlement, State
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.create import prove_create
-from escrowctl.writes.inspection import inspect_target
+from escrowctl.writes.inspection import RecordOptions, inspect_target
 from escrowctl.writes.outcome import judge_stored_reply
 from escrowctl.writes.read_back import ReadBack
-from escrowctl.writes.requests import RecordOptions, WriteRequest
+from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.result import WriteResult
-from escrowctl.writes.sending import Sender
+from escrowctl.writes.writer import Sender
 
 
 class Job(NamedTuple):

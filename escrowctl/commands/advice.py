@@ -8,8 +8,7 @@ from escrowctl.client.http import THROTTLED_STATUSES
 from escrowctl.config.advice import advise_add_pending, advise_proving_status, advise_remove_pending, advise_setting
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
-from escrowctl.errors import EscrowctlError, Hint, command
-from escrowctl.journal.reasons import Reason
+from escrowctl.errors import EscrowctlError, Hint, Reason, command
 from escrowctl.session import Session
 
 Facts = Mapping[str, object]

@@ -10,8 +10,7 @@ from escrowctl.contract.record import make_item, make_record
 from escrowctl.errors import bad_value
 from escrowctl.output.view import View, view_record
 from escrowctl.session import Session
-from escrowctl.writes.intents import require_writable
-from escrowctl.writes.requests import WriteOptions, make_call_request
+from escrowctl.writes.requests import WriteOptions, make_call_request, require_writable
 
 _WRITE_COMMANDS = {"transaction": "tx create, tx release or tx update", "webhook": "webhook create"}
 """Noun of a path -> the commands that write there."""

@@ -21,7 +21,7 @@ def show(context: typer.Context) -> None:
 
     from escrowctl.commands.config import find_paths  # noqa: PLC0415
     from escrowctl.contract.json import JsonValue, Number  # noqa: PLC0415
-    from escrowctl.journal.sqlite.schema import FORMAT_VERSION as JOURNAL_FORMAT  # noqa: PLC0415
+    from escrowctl.journal.sqlite.files import FORMAT_VERSION as JOURNAL_FORMAT  # noqa: PLC0415
     from escrowctl.output.view import View  # noqa: PLC0415
 
     session = session_of(context)

@@ -7,15 +7,19 @@ A commit that changes the counted amount of a write also updates the running tot
 the same time in a journal of any size.
 """
 
+from __future__ import annotations
+
 from decimal import ROUND_UP, Decimal, localcontext
+from typing import TYPE_CHECKING
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.journal.fold import StoredEntry
+from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
+from escrowctl.journal.fold import StoredEntry, TotalKey
 from escrowctl.journal.model import POSSIBLE_STATES, Caps, Entry, Intent
-from escrowctl.journal.reasons import Reason
-from escrowctl.journal.storage import TotalKey, Transaction
+
+if TYPE_CHECKING:
+    from escrowctl.journal.storage import Transaction
 
 _CAPPED_OPERATIONS = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
 _NO_CURRENCY = ""
@@ -45,7 +49,7 @@ def check_caps(
 
     def read_day_amounts(currency: str) -> list[Decimal]:
         totals = transaction.read_totals(intent.operation, currency, since=today)
-        return [amount for key, amount in totals.items() if {*intent.service_names} & {key.service, key.site}]
+        return [amount for key, amount in totals.items() if {*intent.service_names} & {*key[3:]}]
 
     spent, unknown = read_day_amounts(currency), read_day_amounts(_NO_CURRENCY)
     if earlier is not None and earlier.counted_on >= today:
@@ -104,7 +108,7 @@ def total_key(entry: Entry) -> TotalKey:
     """Return the key of the running total that contains an entry's amount."""
     intent = entry.intent
     currency = intent.money.currency if intent.money else _NO_CURRENCY
-    return TotalKey(intent.operation, currency, entry.counted_on, intent.service, intent.site or intent.service)
+    return intent.operation, currency, entry.counted_on, intent.service, intent.site or intent.service
 
 
 def _limit_amount(amount: Decimal) -> Decimal:

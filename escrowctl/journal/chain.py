@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from enum import StrEnum
 from typing import NamedTuple
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -11,10 +10,10 @@ GENESIS = "0" * 64
 """The digest before the first record."""
 
 
-class Kind(StrEnum):
-    """The kind of a record. Four kinds are about an entry: a write that is about to be sent, the write's outcome,
-    an operator's decision, an import. Three are about the journal. OPENING: it was made from an export. REASON: an
-    operator's reason to send live creates after that. CLOSING: another journal replaced this one."""
+class Kind:
+    """The kinds of records, as stored. Four kinds are about an entry: a write that is about to be sent, the write's
+    outcome, an operator's decision, an import. Three are about the journal. OPENING: it was made from an export.
+    REASON: an operator's reason to send live creates after that. CLOSING: another journal replaced this one."""
 
     INTENT = "intent"
     # The value is older than the name. It is stored and hashed, so it cannot change.
@@ -31,21 +30,6 @@ NO_ENTRY = 0
 """The entry number of all records about the journal itself."""
 
 
-class ChainRecord(NamedTuple):
-    """One record of the chain. `at` is its time, `facts` its content as canonical JSON."""
-
-    sequence: int
-    entry: int
-    kind: str
-    at: str
-    facts: str
-
-    def digest(self, previous: str) -> str:
-        """Return the SHA-256 of the previous digest and all fields of this record, as hex."""
-        covered = json.dumps([previous, *self])
-        return hashlib.sha256(covered.encode()).hexdigest()
-
-
 class Head(NamedTuple):
     """The end of a chain: the last record's sequence and digest."""
 
@@ -57,20 +41,36 @@ EMPTY_HEAD = Head(0, GENESIS)
 """The head of a chain without records."""
 
 
-class Link(NamedTuple):
-    """A record with its digest in the chain."""
+class ChainRecord(NamedTuple):
+    """One record of the chain. `at` is its time, `facts` its content as canonical JSON.
 
-    record: ChainRecord
+    `digest` is `compute_digest` of the digest before it and of the other fields.
+    """
+
+    sequence: int
+    entry: int
+    kind: str
+    at: str
+    facts: str
     digest: str
 
     @property
     def head(self) -> Head:
         """The head of the chain that ends with this record."""
-        return Head(self.record.sequence, self.digest)
+        return Head(self.sequence, self.digest)
+
+    def has_digest_after(self, previous: str) -> bool:
+        """Whether the digest is correct if `previous` is the digest before it."""
+        return self.digest == compute_digest(previous, self[:-1])
 
     def follows(self, previous: Head) -> bool:
         """Whether this record has a correct digest and comes directly after `previous`, the head of a chain."""
-        return self.record.sequence == previous.sequence + 1 and self.digest == self.record.digest(previous.digest)
+        return self.sequence == previous.sequence + 1 and self.has_digest_after(previous.digest)
+
+
+def compute_digest(previous: str, fields: tuple[int, int, str, str, str]) -> str:
+    """Return the SHA-256 of the previous digest and the fields of a record except its digest, as hex."""
+    return hashlib.sha256(json.dumps([previous, *fields]).encode()).hexdigest()
 
 
 def canonical_json(facts: dict[str, object]) -> str:

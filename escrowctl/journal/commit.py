@@ -1,13 +1,15 @@
 """One durable commit of the journal: begin or refuse writes, and record their outcomes."""
 
-from collections.abc import Callable, Collection
-from contextlib import suppress
-from datetime import datetime
+from __future__ import annotations
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal import caps, guards, keys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, not_sent
+from escrowctl.journal import caps, guards
 from escrowctl.journal.chain import Kind
-from escrowctl.journal.created import correct_shared_id
 from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
 from escrowctl.journal.fold import keys_to_check
 from escrowctl.journal.model import (
@@ -22,8 +24,10 @@ from escrowctl.journal.model import (
     Settlement,
     State,
 )
-from escrowctl.journal.storage import Locks, Storage, Transaction
 from escrowctl.runtime import timestamp
+
+if TYPE_CHECKING:
+    from escrowctl.journal.storage import Locks, Storage, Transaction
 
 
 class Commit:
@@ -66,7 +70,7 @@ class Commit:
         with suppress(EscrowctlError):  # an outcome is recorded even if nothing can be compared with it
             others += self._storage.find_created(created_ids) if created_ids else []
         for entry, settlement in settlements:
-            result = self._settle(entry, correct_shared_id(entry, settlement, others))
+            result = self._settle(entry, guards.correct_shared_id(entry, settlement, others))
             results.append(result)
             if isinstance(result, Entry):
                 others.append(result)
@@ -105,7 +109,7 @@ class Commit:
         Raises EscrowctlError if an earlier entry with the same key, fingerprint or reference forbids the intent.
         """
         duplicates = self.find_duplicates(intent)
-        sent, earlier = keys.find_by_key(duplicates, intent, resend_throttled=resend_throttled)
+        sent, earlier = guards.find_by_key(duplicates, intent, resend_throttled=resend_throttled)
         if sent is None:
             self._check_duplicates([one for one in duplicates if one is not earlier], intent)
         return sent, earlier
@@ -180,6 +184,19 @@ class Commit:
         now = refresh_entry(stored, self._storage, self._locks) if stored else None
         if now is None or (now.settlement, now.attempt) != (entry.settlement, entry.attempt):
             raise guards.entry_changed(entry)
+
+
+@contextmanager
+def write_transaction(storage: Storage) -> Iterator[Transaction]:
+    """Open a transaction for writing. Raises `ErrorCode.JOURNAL_UNUSABLE` if another journal replaced this one."""
+    with storage.transaction() as transaction:
+        if transaction.successor_id is not None:
+            raise not_sent(
+                ErrorCode.JOURNAL_UNUSABLE,
+                f"the journal {storage.location} is closed: journal {transaction.successor_id} took its place.",
+                reason=Reason.CLOSED,
+            )
+        yield transaction
 
 
 def refresh_entry(entry: Entry, storage: Storage, locks: Locks) -> Entry:

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.money import Money
 from escrowctl.errors import Outcome
-from escrowctl.journal.accounts import Account
 from escrowctl.journal.chain import Kind
-from escrowctl.journal.model import UNSETTLED, Entry, Event, Intent, Settlement, State
+from escrowctl.journal.model import UNSETTLED, Account, Entry, Event, Intent, Settlement, State
 
 Facts = dict[str, Any]
 """Field name -> stored value: text, integer or None. The names are those of `FIELDS`."""
@@ -38,7 +37,7 @@ class Field(NamedTuple):
 
     name: str
     attribute: str
-    kind: Kind
+    kind: str
     type: type = str
     nullable: bool = False
     pattern: str = ""
@@ -101,11 +100,11 @@ VIEW_MEMBERS = ("entry", *(field.name.replace("resource_id", "id") for field in 
 """The names of the members in the view of a complete entry."""
 
 # To write records: the fields of each kind of record, and their paths in an Entry.
-_INTENT_FIELDS = tuple(field for field in FIELDS if field.kind is Kind.INTENT)
-_SETTLEMENT_FIELDS = tuple(field for field in FIELDS if field.kind is Kind.SETTLEMENT)
+_INTENT_FIELDS = tuple(field for field in FIELDS if field.kind == Kind.INTENT)
+_SETTLEMENT_FIELDS = tuple(field for field in FIELDS if field.kind == Kind.SETTLEMENT)
 _INTENT_PATHS = tuple((field.name, tuple(field.attribute.split("."))) for field in _INTENT_FIELDS)
 _SETTLEMENT_PATHS = tuple((field.name, tuple(field.attribute.split("."))) for field in _SETTLEMENT_FIELDS)
-FIELDS_BY_KIND: Mapping[Kind, tuple[Field, ...]] = {
+FIELDS_BY_KIND: Mapping[str, tuple[Field, ...]] = {
     Kind.INTENT: _INTENT_FIELDS,
     Kind.SETTLEMENT: _SETTLEMENT_FIELDS,
     # A decision is a settlement by an operator, who gives a reason.

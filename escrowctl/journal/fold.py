@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from escrowctl.contract.identifiers import fold_id, fold_reference
 from escrowctl.journal import fields
-from escrowctl.journal.chain import ChainRecord, Head, Kind, Link, canonical_json
+from escrowctl.journal.chain import ChainRecord, Head, Kind, canonical_json, compute_digest
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.model import DECIDED_RESEND, OPEN_STATES, Entry, Intent, State
 
@@ -22,44 +22,47 @@ _SHORT_LIVED_BIT = 1 << 62
 of many writes then changes few pages of a table ordered by key. SQLite's positive integers have 63 bits."""
 
 
-class StoredRow(NamedTuple):
-    """The row that is stored for an entry in addition to its records. `values` belong to the `QUERIED_FIELDS`.
-
-    `records` is the number of the entry's records. `latest` is the latest date in the journal up to the last of them.
-    """
-
-    values: tuple[str | int | None, ...]
-    records: int
-    counted_on: str
-    latest: str
+TotalKey = tuple[str, str, str, str, str]
+"""The key of a running total: operation, currency, UTC day, and the service's two names (`service` and `site`)."""
 
 
 class StoredEntry(NamedTuple):
-    """An entry built from its records, with its stored values (`facts`), its row and its duplicate keys."""
+    """An entry built from its records, with its stored values (`facts`) and its duplicate keys.
+
+    `records` is the number of its records. `latest` is the latest date in the journal up to the last of them.
+    """
 
     entry: Entry
     facts: Facts
-    row: StoredRow
     keys: frozenset[int]
+    records: int
+    latest: str
+
+    @property
+    def row(self) -> tuple[object, ...]:
+        """The row that is stored for the entry: the values of the `QUERIED_FIELDS`, and three that are derived."""
+        values = (self.facts[name] for name in fields.QUERIED_FIELDS)
+        return (*values, self.records, self.entry.counted_on, self.latest)
 
 
-def next_link(head: Head, number: int, kind: Kind, facts: Facts, *, at: str) -> Link:
+def next_record(head: Head, number: int, kind: str, facts: Facts, *, at: str) -> ChainRecord:
     """Return the next record of the chain that ends with `head`. `number` is the entry's number."""
-    record = ChainRecord(head.sequence + 1, number, kind.value, at, canonical_json(facts))
-    return Link(record, record.digest(head.digest))
+    content = (head.sequence + 1, number, kind, at, canonical_json(facts))
+    return ChainRecord(*content, compute_digest(head.digest, content))
 
 
-def add_record(before: StoredEntry | None, link: Link, *, latest: str, facts: Facts | None = None) -> StoredEntry:
+def add_record(
+    before: StoredEntry | None, record: ChainRecord, *, latest: str, facts: Facts | None = None
+) -> StoredEntry:
     """Return an entry after one more record. Raises one of `fields.DECODING_ERRORS` if the record is not valid.
 
     `before` is None for a new entry. `latest` is the latest date of all earlier records in the journal. `facts` are
     the record's decoded facts, if the caller has them.
     """
-    record = link.record
     new = json.loads(record.facts) if facts is None else facts
     facts = fields.apply_record(before.facts if before else {}, record.kind, record.at, new)
     event = fields.event_of(record.kind, record.at, new)
-    records, counted_on = (before.row.records, before.row.counted_on) if before else (0, "")
+    counted_on = before.entry.counted_on if before else ""
     now = max(latest, record.at)
     if before is not None and record.kind not in (Kind.INTENT, Kind.IMPORT):
         old = before.entry
@@ -83,24 +86,24 @@ def add_record(before: StoredEntry | None, link: Link, *, latest: str, facts: Fa
             resends=max(resends, new.get("resends", 0)),
             counted_on=counted_on,
         )
-    row = StoredRow(tuple(facts[name] for name in fields.QUERIED_FIELDS), records + 1, counted_on, now)
-    return StoredEntry(entry, facts, row, duplicate_keys(entry))
+    return StoredEntry(entry, facts, duplicate_keys(entry), before.records + 1 if before else 1, now)
 
 
-def rebuild_entry(row: StoredRow, links: Iterable[tuple[Link, str]]) -> StoredEntry:
+def rebuild_entry(row: tuple[object, ...], records: Iterable[tuple[ChainRecord, str]]) -> StoredEntry:
     """Return an entry from its stored row and its records. Each record comes with the digest before it.
 
     Raises one of `fields.DECODING_ERRORS`: ValueError if a record was changed or does not match the row.
     """
     found: StoredEntry | None = None
-    for link, previous in links:
-        if link.digest != link.record.digest(previous):
-            raise ValueError(link.record.sequence)
-        found = add_record(found, link, latest="")
+    for record, previous in records:
+        if not record.has_digest_after(previous):
+            raise ValueError(record.sequence)
+        found = add_record(found, record, latest="")
     # The dates in a row depend on other entries' records: `journal verify` compares them.
-    if found is None or (found.row.values, found.row.records) != (row.values, row.records):
+    *_, counted_on, latest = row
+    if found is None or found.row[:-2] != row[:-2] or not (isinstance(counted_on, str) and isinstance(latest, str)):
         raise ValueError(row)
-    return found._replace(entry=found.entry._replace(counted_on=row.counted_on), row=row)
+    return found._replace(entry=found.entry._replace(counted_on=counted_on), latest=latest)
 
 
 def duplicate_keys(entry: Entry) -> frozenset[int]:

@@ -67,7 +67,7 @@ class RecordLine(_StrictModel):
 
     sequence: int
     entry: Annotated[int, Field(ge=NO_ENTRY, le=_MAX_ENTRY)]
-    kind: Kind = Field(strict=False)
+    kind: str
     at: Time
     facts: dict[str, Any]
     digest: str
@@ -103,17 +103,17 @@ _SPECIAL_TYPES: dict[str, Any] = {
 }
 
 
-def _make_model(kind: Kind, kind_fields: Iterable[fields.Field]) -> type[BaseModel]:
+def _make_model(kind: str, kind_fields: Iterable[fields.Field]) -> type[BaseModel]:
     members: dict[str, Any] = {}
     for field in kind_fields:
-        is_required = field.name == "origin" or (kind is Kind.DECISION and field.name == "reason")
+        is_required = field.name == "origin" or (kind == Kind.DECISION and field.name == "reason")
         usual = Annotated[int, Field(ge=0, le=_MAX_INTEGER)] if field.type is int else _TEXT
         general_type = Annotated[str, _require_pattern(field.pattern)] if field.pattern else usual
         value_type = _SPECIAL_TYPES.get(field.name) or general_type
         if field.nullable and not is_required:
             value_type = value_type | None
         members[field.name] = (value_type, ... if is_required else fields.DEFAULT_FACTS.get(field.name, ...))
-    return create_model(kind.name, __base__=_FactsModel, **members)
+    return create_model(kind, __base__=_FactsModel, **members)
 
 
 _FACTS_MODELS = {kind: _make_model(kind, kind_fields) for kind, kind_fields in fields.FIELDS_BY_KIND.items()}

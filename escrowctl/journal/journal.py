@@ -1,32 +1,37 @@
 """The rules of the journal: record each intent before it is sent, refuse duplicates, and record the outcome."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import cached_property
 from itertools import islice
-from typing import TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal import guards
-from escrowctl.journal.accounts import Account
 from escrowctl.journal.chain import Kind
-from escrowctl.journal.commit import Commit, refresh_entry
+from escrowctl.journal.commit import Commit, refresh_entry, write_transaction
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
 from escrowctl.journal.model import (
     NO_CAPS,
+    Account,
     AttemptRequest,
     Caps,
     Entry,
     Intent,
     OperatorDecision,
-    PlanRow,
     Selection,
     Settlement,
     State,
 )
-from escrowctl.journal.signing_secrets import SigningSecrets
-from escrowctl.journal.storage import Locks, Storage, write_transaction
 from escrowctl.runtime import timestamp
+
+if TYPE_CHECKING:
+    from escrowctl.journal.signing_secrets import SigningSecrets
+    from escrowctl.journal.storage import Locks, PlanRow, Storage
 
 _T = TypeVar("_T")
 
@@ -40,11 +45,18 @@ class Journal:
     thread that opened the storage may use the journal.
     """
 
-    def __init__(self, storage: Storage, locks: Locks, *, now: Callable[[], datetime], secrets: SigningSecrets) -> None:
+    def __init__(self, storage: Storage, locks: Locks, *, now: Callable[[], datetime], folder: Path) -> None:
         self.storage = storage
-        self.secrets = secrets
         self.locks = locks
         self._now = now
+        self._folder = folder
+
+    @cached_property
+    def secrets(self) -> SigningSecrets:
+        """The signing secrets of the endpoints that writes in this journal registered."""
+        from escrowctl.journal.signing_secrets import SigningSecrets  # noqa: PLC0415 - for webhooks alone
+
+        return SigningSecrets(self._folder)
 
     def close(self) -> None:
         """Close the storage and free every lock."""
@@ -59,9 +71,9 @@ class Journal:
         """Store intents durably in one commit. Return the entry of each intent, or the error that refuses it.
 
         The caller sends only entries in flight. If the same request was sent before with the same idempotency
-        key, the earlier entry is returned: with its outcome, or in flight again if `journal.keys` allows it. An error
+        key, the earlier entry is returned: with its outcome, or in flight again if the guards allow it. An error
         is an EscrowctlError ALREADY_DONE, BAD_VALUE (an allowed duplicate does not exist), BUSY, CAPPED, CONFLICT,
-        EARLIER_UNKNOWN, KEY_REUSED or REFERENCE_REUSED; see `journal.guards`, `caps` and `keys`.
+        EARLIER_UNKNOWN, KEY_REUSED or REFERENCE_REUSED; see `journal.guards` and `caps`.
         """
         return self.write_all(attempts, ())[0]
 
@@ -225,7 +237,7 @@ class Journal:
 
     def needs_reason(self) -> bool:
         """Whether live creates need a reason: the journal was made from an export, and no reason is recorded."""
-        return self.storage.read_last_journal_kind() is Kind.OPENING
+        return self.storage.read_last_journal_kind() == Kind.OPENING
 
     def record_reason(self, decision: OperatorDecision) -> None:
         """Record why live creates may be sent although the export that made this journal may lack writes."""

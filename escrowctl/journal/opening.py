@@ -1,17 +1,20 @@
 """Open a journal: choose its storage, and refuse it if a setting requires a different journal."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from escrowctl.errors import ErrorCode, not_sent
+from escrowctl.errors import ErrorCode, Reason, not_sent
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.reasons import Reason
-from escrowctl.journal.signing_secrets import SigningSecrets
-from escrowctl.journal.sqlite.connection import find_journal_id
+from escrowctl.journal.sqlite.files import find_journal_id
 from escrowctl.journal.sqlite.locks import LockFile, ReadLockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
-from escrowctl.journal.storage import Locks, Storage
+
+if TYPE_CHECKING:
+    from escrowctl.journal.storage import Locks, Storage
 
 JOURNAL_FILE_NAME = "journal.db"
 
@@ -28,7 +31,7 @@ def open_journal(
     if pins:
         _require_pinned_journal(folder / JOURNAL_FILE_NAME, pins)
     storage, locks = open_storage(folder, reading=read_only)
-    return Journal(storage, locks, now=now, secrets=SigningSecrets(folder))
+    return Journal(storage, locks, now=now, folder=folder)
 
 
 def _require_pinned_journal(path: Path, pins: Iterable[tuple[str, str]]) -> None:

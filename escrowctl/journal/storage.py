@@ -5,29 +5,23 @@ EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. Only the 
 storage may call it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
-from escrowctl.errors import ErrorCode, not_sent
-from escrowctl.journal.chain import EMPTY_HEAD, Head, Kind, Link
+from escrowctl.journal.chain import EMPTY_HEAD, ChainRecord, Head
 from escrowctl.journal.fields import Facts
-from escrowctl.journal.model import Entry, PlanRow, Selection, State
-from escrowctl.journal.reasons import Reason
-
-LockKey = int | str
-"""The key of a lock: an entry's number, or a name for anything else."""
+from escrowctl.journal.fold import TotalKey
+from escrowctl.journal.model import Entry, Selection, State
 
 
-class TotalKey(NamedTuple):
-    """The key of a running total: of the writes of one operation and currency, at one service, on one UTC day."""
+class PlanRow(NamedTuple):
+    """A row of a batch that is not sent yet. Row 0 describes the batch. `batch.plan` encodes the `content`."""
 
-    operation: str
-    currency: str
-    day: str
-    service: str
-    site: str
+    batch: str
+    row: int
+    content: str
 
 
 class BatchSum(NamedTuple):
@@ -48,15 +42,18 @@ class BatchSum(NamedTuple):
 
 
 class Locks(Protocol):
-    """Locks between processes. A lock ends with its process, however the process ends."""
+    """Locks between processes. A lock ends with its process, however the process ends.
 
-    def hold(self, key: LockKey) -> bool:
+    A key is an entry's number, or a name for anything else.
+    """
+
+    def hold(self, key: int | str) -> bool:
         """Take a lock without waiting. Return False if another process or another thread has it."""
 
-    def free(self, key: LockKey) -> None:
+    def free(self, key: int | str) -> None:
         """Free a lock that this object holds."""
 
-    def is_held(self, key: LockKey) -> bool:
+    def is_held(self, key: int | str) -> bool:
         """Whether a running process has the lock."""
 
     def close(self) -> None:
@@ -88,14 +85,14 @@ class Transaction(Protocol):
     def next_number(self) -> int:
         """Return the number of the next new entry."""
 
-    def append(self, number: int, kind: Kind, facts: Facts, *, at: str) -> Entry:
+    def append(self, number: int, kind: str, facts: Facts, *, at: str) -> Entry:
         """Append a record about an entry to the chain, with its time, and return the updated entry."""
 
     @property
     def successor_id(self) -> str | None:
         """The id of the journal that replaced this one, from the closing record. None: no closing record."""
 
-    def append_journal_record(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
+    def append_journal_record(self, kind: str, facts: Mapping[str, str], *, at: str) -> None:
         """Append a record about the journal itself. A closing record does not change the saved head."""
 
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
@@ -126,13 +123,13 @@ class Storage(Protocol):
         If a commit fails for any reason other than a lock, all later commits of this object fail too.
         """
 
-    def read_last(self) -> Link | None:
+    def read_last(self) -> ChainRecord | None:
         """Return the last record, or None. Raises `ErrorCode.JOURNAL_UNUSABLE` if it is damaged."""
 
-    def read_last_journal_kind(self) -> Kind | None:
+    def read_last_journal_kind(self) -> str | None:
         """Return the kind of the last record about the journal itself, or None if there is none."""
 
-    def read_records(self, *, after: int, limit: int) -> list[Link]:
+    def read_records(self, *, after: int, limit: int) -> list[ChainRecord]:
         """Return up to `limit` records, in order, with sequence numbers above `after`."""
 
     def read_entries(self, numbers: Collection[int]) -> list[Entry]:
@@ -176,19 +173,6 @@ class Storage(Protocol):
 
     def close(self) -> None:
         """Close the journal."""
-
-
-@contextmanager
-def write_transaction(storage: Storage) -> Iterator[Transaction]:
-    """Open a transaction for writing. Raises `ErrorCode.JOURNAL_UNUSABLE` if another journal replaced this one."""
-    with storage.transaction() as transaction:
-        if transaction.successor_id is not None:
-            raise not_sent(
-                ErrorCode.JOURNAL_UNUSABLE,
-                f"the journal {storage.location} is closed: journal {transaction.successor_id} took its place.",
-                reason=Reason.CLOSED,
-            )
-        yield transaction
 
 
 def head_of(storage: Storage) -> Head:

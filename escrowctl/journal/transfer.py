@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, bad_value, not_sent
-from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, ChainRecord, Head, Kind, Link, canonical_json
+from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, ChainRecord, Head, Kind, canonical_json
+from escrowctl.journal.commit import write_transaction
 from escrowctl.journal.duplicates import DuplicatePair, find_pairs
 from escrowctl.journal.fields import DECODING_ERRORS, Facts
 from escrowctl.journal.fold import StoredEntry, add_record, duplicate_keys
 from escrowctl.journal.model import EXPORTED_IN_FLIGHT, OPEN_STATES, Entry, Selection, State
-from escrowctl.journal.storage import Storage, Transaction, write_transaction
+from escrowctl.journal.storage import Storage, Transaction
 
 EXPORT_FORMAT = 1
 _PAGE_SIZE = 500
@@ -29,18 +30,18 @@ class Archive(NamedTuple):
     """A journal read from an export, with a valid chain. `by_entry`: entry number -> valid records."""
 
     journal_id: str
-    links: list[Link]
-    by_entry: dict[int, list[Link]]
+    records: list[ChainRecord]
+    by_entry: dict[int, list[ChainRecord]]
 
     @property
     def head(self) -> Head:
         """The end of the archive's chain."""
-        return self.links[-1].head if self.links else EMPTY_HEAD
+        return self.records[-1].head if self.records else EMPTY_HEAD
 
     @property
     def record_count(self) -> int:
         """The number of records in the archive, without a closing record."""
-        return sum(link.record.kind != Kind.CLOSING for link in self.links)
+        return sum(record.kind != Kind.CLOSING for record in self.records)
 
 
 class ImportResult(NamedTuple):
@@ -52,12 +53,12 @@ class ImportResult(NamedTuple):
     duplicates: tuple[DuplicatePair, ...] = ()
 
 
-def read_chain(storage: Storage) -> Iterator[Link]:
+def read_chain(storage: Storage) -> Iterator[ChainRecord]:
     """Yield every record of the chain in order. Each page is read completely before its records are yielded."""
     after = 0
     while page := storage.read_records(after=after, limit=_PAGE_SIZE):
         yield from page
-        after = page[-1].record.sequence
+        after = page[-1].sequence
 
 
 def write_archive(storage: Storage, report: Callable[[str], None]) -> Iterator[str]:
@@ -65,14 +66,13 @@ def write_archive(storage: Storage, report: Callable[[str], None]) -> Iterator[s
     yield json.dumps({"escrowctl_journal": EXPORT_FORMAT, "journal_id": storage.journal_id})
     head = EMPTY_HEAD
     try:
-        for link in read_chain(storage):
-            if not link.follows(head):
+        for record in read_chain(storage):
+            if not record.follows(head):
                 number = head.sequence + 1
                 report(f"record {number} is missing or was changed")
                 break
-            document = link.record._asdict() | {"facts": json.loads(link.record.facts), "digest": link.digest}
-            yield json.dumps(document)
-            head = link.head
+            yield json.dumps(record._asdict() | {"facts": json.loads(record.facts)})
+            head = record.head
     except EscrowctlError as error:
         report(error.message.rstrip("."))
     yield json.dumps({"head": head._asdict()})
@@ -87,7 +87,7 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
     # Only an import needs these models, which take long to load.
     from escrowctl.journal.imported import FirstLine, RecordLine  # noqa: PLC0415
 
-    journal_id, found, head = "", list[Link](), EMPTY_HEAD
+    journal_id, found, head = "", list[ChainRecord](), EMPTY_HEAD
     is_complete = False
     for number, line in enumerate(lines, start=1):
         try:
@@ -99,13 +99,13 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
                 break
             else:
                 one = RecordLine.model_validate(document)
-                record = ChainRecord(one.sequence, one.entry, one.kind.value, one.at, canonical_json(one.facts))
-                link = Link(record, one.digest)
-                if not link.follows(head):
+                facts = canonical_json(one.facts)
+                record = ChainRecord(one.sequence, one.entry, one.kind, one.at, facts, one.digest)
+                if not record.follows(head):
                     problem = "does not match the line before it: a line was changed or is missing"
                     raise _bad_line(source, number, problem)
-                found.append(link)
-                head = link.head
+                found.append(record)
+                head = record.head
         except (*DECODING_ERRORS, RecursionError) as error:
             raise _bad_line(source, number, "is not a line of a journal export") from error
     if not is_complete:
@@ -115,11 +115,11 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
     return Archive(journal_id, found, _group_by_entry(found, source))
 
 
-def _group_by_entry(found: list[Link], source: str) -> dict[int, list[Link]]:
-    by_entry: dict[int, list[Link]] = {}
-    for link in found:
-        if link.record.entry != NO_ENTRY:
-            by_entry.setdefault(link.record.entry, []).append(link)
+def _group_by_entry(found: list[ChainRecord], source: str) -> dict[int, list[ChainRecord]]:
+    by_entry: dict[int, list[ChainRecord]] = {}
+    for record in found:
+        if record.entry != NO_ENTRY:
+            by_entry.setdefault(record.entry, []).append(record)
     for number, records in by_entry.items():
         try:
             _build_entry(records)
@@ -129,10 +129,10 @@ def _group_by_entry(found: list[Link], source: str) -> dict[int, list[Link]]:
     return by_entry
 
 
-def _build_entry(records: list[Link]) -> StoredEntry:
+def _build_entry(records: list[ChainRecord]) -> StoredEntry:
     folded: StoredEntry | None = None
-    for link in records:
-        folded = add_record(folded, link, latest="")
+    for record in records:
+        folded = add_record(folded, record, latest="")
     assert folded is not None, "an entry has records"
     return folded
 

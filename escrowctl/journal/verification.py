@@ -48,14 +48,14 @@ def verify(
 
 def _walk_chain(storage: Storage, is_time_over: Callable[[], bool]) -> tuple[Head, int, str | None]:
     head, entries = EMPTY_HEAD, set[int]()
-    for link in read_chain(storage):
+    for record in read_chain(storage):
         if is_time_over():
             break
-        if not link.follows(head):
+        if not record.follows(head):
             number = head.sequence + 1
             return head, len(entries - {NO_ENTRY}), f"record {number} is missing or was changed"
-        head = link.head
-        entries.add(link.record.entry)
+        head = record.head
+        entries.add(record.entry)
     return head, len(entries - {NO_ENTRY}), None
 
 

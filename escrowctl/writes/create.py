@@ -16,16 +16,14 @@ from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.readable import find_list_items
 from escrowctl.contract.record import KnownFields, Record, describe_record, find_id_pointers, has_other_id
 from escrowctl.contract.redaction import STARS
-from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Stopped, not_sent
-from escrowctl.journal.accounts import Account
-from escrowctl.journal.created import is_other_done
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Reason, Stopped, not_sent
+from escrowctl.journal.guards import is_other_done
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Entry, Selection, State
-from escrowctl.journal.reasons import Reason
+from escrowctl.journal.model import Account, Entry, Selection, State
 from escrowctl.signals import Signals
-from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.outcome import NO_ID_FOUND, Judgement, judge_stored_reply
+from escrowctl.writes.requests import account_of
 from escrowctl.writes.result import WriteResult, write_failure
 
 _MAX_POINTERS = 20

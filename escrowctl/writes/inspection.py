@@ -1,19 +1,19 @@
 """Read a transaction before a write to it, and refuse the write if the record is not as expected."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
+from escrowctl.contract.json import Number
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.contract.record import KnownFields, describe_money, describe_record
-from escrowctl.errors import Effect, ErrorCode, EscrowctlError, not_sent
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Reason, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Selection, State
-from escrowctl.journal.reasons import Reason
 from escrowctl.writes.create import list_money_differences
-from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import RecordOptions, WriteRequest
+from escrowctl.writes.requests import WriteRequest, account_of
 
 Confirm = Callable[[str, KnownFields | None], bool]
 """Asks the operator to confirm a write, with the id and the record as read. Returns whether it asked, because that
@@ -22,6 +22,23 @@ takes time. Raises EscrowctlError if the write is not confirmed."""
 _PAGE = 10
 _UNREADABLE_CODES = (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED, ErrorCode.FORBIDDEN)
 """Codes of a record that cannot be read. An API key may be allowed to write and not to read (`FORBIDDEN`)."""
+
+
+class RecordOptions(NamedTuple):
+    """Options of a write to an existing escrow.
+
+    `body` is the body of the request, as JSON text. The write is refused if the escrow does not have the
+    `expected_amount` and `expected_currency` (None: any). `allow_unreadable`: the write is sent even if the record
+    cannot be read. `skip_done`: an escrow that is released already is no error. `wait` is how many seconds to wait
+    until the service reports the release (None: do not wait).
+    """
+
+    body: str | None = None
+    expected_amount: Number | None = None
+    expected_currency: str | None = None
+    allow_unreadable: bool = False
+    skip_done: bool = False
+    wait: float | None = None
 
 
 def inspect(reader: Reader, service: Service, resource_id: str, options: RecordOptions) -> KnownFields | None:

@@ -1,8 +1,5 @@
 """The differences between kinds of writes, one `WriteKind` each. `writes.pipeline` has what all kinds share."""
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
@@ -17,10 +14,10 @@ from escrowctl.contract.record import fold_status
 from escrowctl.errors import ErrorCode
 
 
-class WriteKind(NamedTuple):
-    """The facts in which one kind of write differs from the others."""
+class WriteKind:
+    """The facts in which one kind of write differs from the others. As they are here, they are those of a raw call."""
 
-    unknown_sentence: str
+    unknown_sentence: str = "The call may or may not have been carried out."
     """The sentence that follows if the outcome is unknown; `{id}` is replaced by the id of the record."""
 
     repeat_risk: str = "do it twice"
@@ -34,9 +31,6 @@ class WriteKind(NamedTuple):
 
     types_amount: bool = False
     """Whether the operator types the amount to confirm on a live service, instead of the id."""
-
-    proving_statuses: Callable[[Service], frozenset[str]] = lambda _service: frozenset()
-    """Returns the case-folded statuses that prove the write when its record is read; empty: none is known."""
 
     done_status: str | None = None
     """The case-folded status that suggests that the write is done. It counts only if no proving status is known."""
@@ -53,6 +47,10 @@ class WriteKind(NamedTuple):
     listing: Operation | None = None
     """The list of the service in which the result of an unknown write may be found; None: there is no such list."""
 
+    def proving_statuses(self, service: Service) -> frozenset[str]:  # noqa: ARG002 - a release needs it
+        """Return the case-folded statuses that prove the write when its record is read; empty: none is known."""
+        return frozenset()
+
     def is_proven_by(self, status: str | None, service: Service) -> bool:
         """Whether this status of a record proves that the write was done; case does not matter."""
         return status is not None and fold_status(status) in self.proving_statuses(service)
@@ -64,38 +62,46 @@ class WriteKind(NamedTuple):
         return fold_status(status) == self.done_status
 
 
-KINDS = {
-    CREATE_TRANSACTION.name: WriteKind(
-        unknown_sentence="The escrow may or may not exist.",
-        repeat_risk="hold the money twice",
-        support_answers=("it exists", "it does not exist"),
-        needs_id=True,
-        listing=LIST_TRANSACTIONS,
-    ),
-    RELEASE_TRANSACTION.name: WriteKind(
-        unknown_sentence="{id} may or may not be released.",
-        support_answers=("it was released", "it was not released"),
-        warning="A release cannot be undone.",
-        types_amount=True,
-        proving_statuses=lambda service: service.released,
-        done_status=RELEASE_TRANSACTION.done,
-        unconfirmed_code=ErrorCode.NOT_RELEASED,
-    ),
-    UPDATE_TRANSACTION.name: WriteKind(
-        unknown_sentence="{id} may or may not be updated.",
-        warning="The service does not document what an update does. It may release the escrow.",
-        conflict_is_refusal=True,
-    ),
-    CREATE_WEBHOOK.name: WriteKind(
-        unknown_sentence="The endpoint may or may not be registered.",
-        support_answers=("it exists", "it does not exist"),
-        listing=LIST_WEBHOOKS,
-    ),
-}
+class _Create(WriteKind):
+    unknown_sentence = "The escrow may or may not exist."
+    repeat_risk = "hold the money twice"
+    support_answers = ("it exists", "it does not exist")
+    needs_id = True
+    listing = LIST_TRANSACTIONS
 
-_RAW_CALL = WriteKind(unknown_sentence="The call may or may not have been carried out.")
+
+class _Release(WriteKind):
+    unknown_sentence = "{id} may or may not be released."
+    support_answers = ("it was released", "it was not released")
+    warning = "A release cannot be undone."
+    types_amount = True
+    done_status = RELEASE_TRANSACTION.done
+    unconfirmed_code = ErrorCode.NOT_RELEASED
+
+    def proving_statuses(self, service: Service) -> frozenset[str]:
+        return service.released
+
+
+class _Update(WriteKind):
+    unknown_sentence = "{id} may or may not be updated."
+    warning = "The service does not document what an update does. It may release the escrow."
+    conflict_is_refusal = True
+
+
+class _Registration(WriteKind):
+    unknown_sentence = "The endpoint may or may not be registered."
+    support_answers = ("it exists", "it does not exist")
+    listing = LIST_WEBHOOKS
+
+
+_KINDS: dict[str, WriteKind] = {
+    CREATE_TRANSACTION.name: _Create(),
+    RELEASE_TRANSACTION.name: _Release(),
+    UPDATE_TRANSACTION.name: _Update(),
+    CREATE_WEBHOOK.name: _Registration(),
+}
 
 
 def kind_of(operation: str) -> WriteKind:
     """Return the kind of an operation, by its name. All operations outside of the interface share one kind."""
-    return KINDS.get(operation, _RAW_CALL)
+    return _KINDS.get(operation) or WriteKind()

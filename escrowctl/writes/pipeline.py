@@ -15,18 +15,16 @@ from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.create import conclude_create, settle_accepted
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import RecordOptions, WriteRequest
+from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.result import WriteResult, write_failure
 from escrowctl.writes.writer import Writer
 
 if TYPE_CHECKING:
-    from escrowctl.writes.inspection import Confirm
+    from escrowctl.writes.inspection import Confirm, RecordOptions
     from escrowctl.writes.read_back import ReadBack
 
 MakeRequest = Callable[[KnownFields | None], WriteRequest]
 """Returns the request of a write to a record, from that record as read (None: not read)."""
-
-_NO_OPTIONS = RecordOptions()
 
 
 class Pipeline:
@@ -59,9 +57,7 @@ class Pipeline:
             raise write_failure(self._service, result)
         return result
 
-    def run_on_record(
-        self, make_request: MakeRequest, confirm: "Confirm", options: RecordOptions = _NO_OPTIONS
-    ) -> WriteResult:
+    def run_on_record(self, make_request: MakeRequest, confirm: "Confirm", options: "RecordOptions") -> WriteResult:
         """Carry out a write on a record and return its result. The record is read before and after the write.
 
         Raises EscrowctlError: `CONFIRMATION_NEEDED` or `DECLINED` if the write is not confirmed,
@@ -103,15 +99,17 @@ class Pipeline:
 
     def read_back(self, request: WriteRequest, result: WriteResult) -> WriteResult:
         """Return the result with the record as read now. Raises EscrowctlError if the write is not done."""
-        return self._make_read_back(request, _NO_OPTIONS).conclude(result)
+        from escrowctl.writes.inspection import RecordOptions  # noqa: PLC0415 - as above
 
-    def _make_read_back(self, request: WriteRequest, options: RecordOptions) -> "ReadBack":
+        return self._make_read_back(request, RecordOptions()).conclude(result)
+
+    def _make_read_back(self, request: WriteRequest, options: "RecordOptions") -> "ReadBack":
         from escrowctl.writes.read_back import ReadBack  # noqa: PLC0415 - as above
 
         settle = self._writer.journal.settle_later
         return ReadBack(request, options, self._service, self._reader, settle, self._signals, self._runtime)
 
-    def inspect(self, request: WriteRequest, options: RecordOptions = _NO_OPTIONS) -> KnownFields | None:
+    def inspect(self, request: WriteRequest, options: "RecordOptions") -> KnownFields | None:
         """Return the record that a write will change, as read now. Sends no write.
 
         Raises EscrowctlError if `run_on_record` would refuse the write before it asks for confirmation.
@@ -128,7 +126,7 @@ class Pipeline:
                 raise
             return None
 
-    def _inspect_target(self, request: WriteRequest, options: RecordOptions) -> KnownFields | None:
+    def _inspect_target(self, request: WriteRequest, options: "RecordOptions") -> KnownFields | None:
         from escrowctl.writes.inspection import inspect_target, require_as_created  # noqa: PLC0415 - as above
 
         found = inspect_target(self._reader, self._service, request, options)

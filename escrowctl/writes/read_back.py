@@ -12,15 +12,14 @@ from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.record import KnownFields, Record, describe_record
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, Stopped
 from escrowctl.journal.guards import entry_taken_over
 from escrowctl.journal.model import Entry, Settlement, State, confirmed_by_read
-from escrowctl.journal.reasons import Reason
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.writes.inspection import require_expected_money
+from escrowctl.writes.inspection import RecordOptions, require_expected_money
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import RecordOptions, WriteRequest
+from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.result import WriteResult, not_recorded, write_failure
 
 SettleLater = Callable[[Entry, Settlement], Entry]

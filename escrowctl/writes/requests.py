@@ -1,22 +1,32 @@
 """Make the complete request of each write, as it is sent and as the journal records it."""
 
+import os
+import pwd
 from typing import NamedTuple
 
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import fold_id, fold_reference
-from escrowctl.contract.json import Document, JsonValue, Number, encode, normalise, read_reply
+from escrowctl.contract.json import Document, JsonValue, encode, normalise, read_reply
 from escrowctl.contract.money import Money, find_money
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
     CREATE_WEBHOOK,
     OPERATIONS_BY_NAME,
+    RELEASE_TRANSACTION,
     UPDATE_TRANSACTION,
     Operation,
 )
 from escrowctl.contract.record import KnownFields, find_known_fields
 from escrowctl.contract.redaction import hash_private_values, redact
-from escrowctl.errors import bad_value
-from escrowctl.journal.model import Entry
+from escrowctl.errors import ErrorCode, Reason, bad_value, not_sent
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import POSSIBLE_STATES, Account, Entry, Intent, Selection
+
+_MONEY_WRITES = Selection(100, states=POSSIBLE_STATES, operations=(CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name))
+"""Selects the creates and releases that moved money, or may have."""
+
+_USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")
+"""The variables that getpass.getuser() reads, in its order. To import getpass would also import termios."""
 
 
 class WriteOptions(NamedTuple):
@@ -33,23 +43,6 @@ class WriteOptions(NamedTuple):
 
 
 NO_OPTIONS = WriteOptions()
-
-
-class RecordOptions(NamedTuple):
-    """Options of a write to an existing escrow.
-
-    `body` is the body of the request, as JSON text. The write is refused if the escrow does not have the
-    `expected_amount` and `expected_currency` (None: any). `allow_unreadable`: the write is sent even if the record
-    cannot be read. `skip_done`: an escrow that is released already is no error. `wait` is how many seconds to wait
-    until the service reports the release (None: do not wait).
-    """
-
-    body: str | None = None
-    expected_amount: Number | None = None
-    expected_currency: str | None = None
-    allow_unreadable: bool = False
-    skip_done: bool = False
-    wait: float | None = None
 
 
 class WriteRequest(NamedTuple):
@@ -236,3 +229,78 @@ def _locks_of_transaction(*ids: str) -> tuple[str, ...]:
 
 def _locks_of_create(fingerprint: str, reference: str | None) -> tuple[str, ...]:
     return (f"create\n{fingerprint}\n{fold_reference(reference or '')}",)
+
+
+def account_of(service: Service) -> Account:
+    """Return the account that this run uses at the service."""
+    return Account(service.account, key=service.key)
+
+
+def make_intent(service: Service, request: WriteRequest, idempotency_key: str, *, operator: str) -> Intent:
+    """Return the intent that the journal stores for a request. `operator` is the user who runs escrowctl."""
+    options = request.options
+    return Intent(
+        operation=request.operation.name,
+        service=service.identity,
+        site=service.site,
+        profile=service.name,
+        method=request.operation.method,
+        url=service.make_url(request.operation.fill_path(request.resource_id)),
+        body=request.recorded_body,
+        idempotency_key=idempotency_key,
+        fingerprint=request.fingerprint,
+        resource_id=request.resource_id,
+        money=request.money,
+        reference=options.reference,
+        reason=options.reason,
+        allowed_duplicates=options.allowed_duplicates,
+        operator=operator,
+        account=account_of(service),
+    )
+
+
+def require_writable(service: Service) -> None:
+    """Raise EscrowctlError `READ_ONLY` if the profile forbids writes."""
+    if service.read_only:
+        raise not_sent(ErrorCode.READ_ONLY, f"the profile {service.name} is read-only.")
+
+
+def require_history(service: Service, journal: Journal) -> None:
+    """Raise EscrowctlError `JOURNAL_UNUSABLE` if the journal has no create or release at the service.
+
+    It is called in live CI jobs. A job that starts with an empty disk has lost the journal, and could repeat
+    payments.
+    """
+    if any(entry.intent.goes_to_service(service.journal_names) for entry in journal.select_all(_MONEY_WRITES)):
+        return
+    raise not_sent(
+        ErrorCode.JOURNAL_UNUSABLE,
+        f"the variable CI is set, and the journal in {journal.storage.location} has no write to {service.origin}: "
+        "escrowctl cannot know which payments were sent before.",
+        reason=Reason.NO_HISTORY,
+    )
+
+
+def is_reason_needed(service: Service, operation: Operation, journal: Journal) -> bool:
+    """Whether a write needs a reason: it is the first live create in a journal that was made from an export."""
+    return service.live and operation is CREATE_TRANSACTION and journal.needs_reason()
+
+
+def require_reason(service: Service, operation: Operation, journal: Journal, reason: str | None) -> None:
+    """Raise EscrowctlError `ErrorCode.CONFIRMATION_NEEDED` if this write needs a reason and `reason` is None."""
+    if reason is None and is_reason_needed(service, operation, journal):
+        raise not_sent(
+            ErrorCode.CONFIRMATION_NEEDED,
+            "this journal was made from an export: creates that were sent after the export may be missing.",
+            reason=Reason.NEEDS_REASON,
+        )
+
+
+def operator_name() -> str:
+    """Return the name of the user who runs escrowctl, or `uid=N` if the machine has no name for the user id."""
+    try:
+        name = next(filter(None, map(os.environ.get, _USER_VARIABLES)), None) or pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid={os.geteuid()}"
+    # The environment may have a name that is not valid text.
+    return name.encode("utf-8", "replace").decode()

@@ -17,9 +17,8 @@ from escrowctl.contract.identifiers import UUID_PATTERN
 from escrowctl.contract.json import contains_text, encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, Operation
 from escrowctl.contract.record import KnownFields, Record, describe_money, describe_record
-from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, not_sent
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Reason, not_sent
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement, confirmed_by_read
-from escrowctl.journal.reasons import Reason
 from escrowctl.writes.candidates import (
     Candidates,
     ListedRecords,
@@ -38,10 +37,9 @@ from escrowctl.writes.create import (
     misread_id_error,
     settle_by_reply,
 )
-from escrowctl.writes.inspection import describe_pending_write, inspect, require_resendable
-from escrowctl.writes.intents import account_of
+from escrowctl.writes.inspection import RecordOptions, describe_pending_write, inspect, require_resendable
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import RecordOptions, WriteRequest, restore_request
+from escrowctl.writes.requests import WriteRequest, account_of, restore_request
 from escrowctl.writes.result import WriteResult
 from escrowctl.writes.writer import Writer
 

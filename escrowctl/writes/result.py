@@ -8,9 +8,8 @@ from escrowctl.client.retry import describe_attempts
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import OPERATIONS_BY_NAME
 from escrowctl.contract.record import KnownFields, Record
-from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, not_sent
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Reason, not_sent
 from escrowctl.journal.model import EXPORTED_IN_FLIGHT, LOST_IN_FLIGHT, Entry, Settlement, State
-from escrowctl.journal.reasons import Reason
 from escrowctl.writes.kinds import kind_of
 
 

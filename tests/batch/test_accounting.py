@@ -22,7 +22,7 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, Entry, Selection
 from escrowctl.journal.sqlite import storage as sqlite_storage
 from escrowctl.journal.sqlite.storage import SqliteStorage
-from escrowctl.writes.requests import RecordOptions
+from escrowctl.writes.inspection import RecordOptions
 
 RUN = ("--yes", "--json")
 WITHOUT_REFERENCES = "amount,currency\n7,EUR\n8,EUR\n9,EUR\n"

@@ -12,7 +12,8 @@ from wire_server import WireServer
 
 from cli.replies import CREATE, RELEASE, holding, writes_meet
 from escrowctl import files
-from escrowctl.journal.sqlite.head import HeadFile, SavedHead
+from escrowctl.journal.chain import Head
+from escrowctl.journal.sqlite.files import HeadFile
 
 Served = tuple[WireServer, Run]
 OTHER = ("tx", "create", "--amount", "101", "--currency", "USD")
@@ -163,7 +164,7 @@ def test_write_while_a_reader_compares_the_head_is_no_loss(
     assert run(*RELEASE).code == 0
     read, others = HeadFile.read, [OTHER]
 
-    def read_while_another_writes(file: HeadFile) -> SavedHead | None:
+    def read_while_another_writes(file: HeadFile) -> tuple[str, Head] | None:
         saved = read(file) if moment == "after" else None
         while others:
             assert run(*others.pop()).code == 0

@@ -328,7 +328,7 @@ def test_a_defect_after_the_bytes_left_is_recorded_as_unknown(
         raise ZeroDivisionError
 
     with monkeypatch.context() as broken:
-        broken.setattr("escrowctl.writes.sending.judge_write", fail)
+        broken.setattr("escrowctl.writes.writer.judge_write", fail)
         result = run(*CREATE, "--json")
 
     assert (result.code, result.error["code"], len(server.writes)) == (12, "outcome_unknown", 1)

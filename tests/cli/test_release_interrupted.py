@@ -89,7 +89,7 @@ def test_outcome_neither_judged_nor_recorded_is_unknown(
         raise RuntimeError("a defect")
 
     server = profile(behave=writes_meet(reply_after_failure(home, RELEASED)))
-    monkeypatch.setattr("escrowctl.writes.sending.judge_write", fail)
+    monkeypatch.setattr("escrowctl.writes.writer.judge_write", fail)
 
     result = run(*RELEASE, "--json")
 

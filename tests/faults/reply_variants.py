@@ -18,7 +18,7 @@ from escrowctl.client.http import Evidence, Fault
 from escrowctl.contract.json import Document, Reply, read_reply
 from escrowctl.errors import Outcome
 from escrowctl.output import console, errors, plain, terminal
-from escrowctl.writes import outcome, sending
+from escrowctl.writes import outcome, writer
 from escrowctl.writes.outcome import Judgement
 
 Reached = Callable[[], None]
@@ -35,7 +35,7 @@ def judges_by_exception(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> No
             happened = happened._replace(sent=False)
         return judge(operation, happened, **more)
 
-    monkeypatch.setattr(sending, "judge_write", hasty)
+    monkeypatch.setattr(writer, "judge_write", hasty)
 
 
 def judges_by_status_alone(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
@@ -61,7 +61,7 @@ def sends_again_after_a_reset(monkeypatch: pytest.MonkeyPatch, reached: Reached)
         reached()
         return happened.fault is Fault.BROKEN_OFF
 
-    monkeypatch.setattr(sending, "may_write_again", eager)
+    monkeypatch.setattr(writer, "may_write_again", eager)
 
 
 def follows_redirects(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:

@@ -26,7 +26,7 @@ OUTPUT_OPTIONS = ((), ("--json",), ("--debug",), ("--debug", "--json"), ("-v",),
 
 CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
 DEFECTS: dict[str, tuple[str, ...]] = {
-    "escrowctl.writes.sending.judge_write": CREATE,
+    "escrowctl.writes.writer.judge_write": CREATE,
     "escrowctl.client.reader.make_record": ("tx", "get", "tx_1"),
     "escrowctl.journal.journal.Journal.begin": CREATE,
     "escrowctl.output.console.render_rows": ("tx", "get", "tx_1"),

@@ -23,7 +23,6 @@ from escrowctl.journal.model import Intent, Settlement, State
 from escrowctl.journal.opening import open_journal
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
-from escrowctl.journal.storage import LockKey
 from faults.kills import Violation, ViolationError
 from faults.races import Course, Races, Starter
 from faults.seeds import draw_seed
@@ -154,7 +153,7 @@ def test_write_settled_by_another_process_between_two_reads_is_done(
         entry = winner.begin(INTENT, request_id="r1")
         asks = LockFile.is_held
 
-        def settled_meanwhile(locks: LockFile, place: LockKey) -> bool:
+        def settled_meanwhile(locks: LockFile, place: int | str) -> bool:
             monkeypatch.setattr(LockFile, "is_held", asks)
             winner.settle(entry, Settlement(Outcome.DONE, "200", 200))
             return asks(locks, place)

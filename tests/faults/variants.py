@@ -152,17 +152,17 @@ def believes_the_file() -> None:
     def unchecked(self: Any) -> None:
         leave_mark()
 
-    def built(row: Any, links: Any) -> Any:
+    def built(row: Any, records: Any) -> Any:
         found: StoredEntry | None = None
-        for link, _previous in links:
-            found = add_record(found, link, latest="")
+        for record, _previous in records:
+            found = add_record(found, record, latest="")
         assert found is not None
-        queried = dict(zip(fields.QUERIED_FIELDS, row.values, strict=True))
+        queried = dict(zip(fields.QUERIED_FIELDS, row[:-3], strict=True))
         entry = fields.entry_of(found.entry.number, found.facts | queried)
-        return StoredEntry(entry, found.facts | queried, row, duplicate_keys(entry))
+        return StoredEntry(entry, found.facts | queried, duplicate_keys(entry), *row[-3::2])
 
     def indexed(self: Any, keys: Any) -> list[Entry]:
-        found = self._read_folded({number for _, number in self._read_index(keys)})
+        found = self._read_stored_entries({number for _, number in self._read_index(keys)})
         return [folded.entry for folded in found.values()]
 
     SqliteTransaction.check = unchecked  # type: ignore[method-assign] # as above

@@ -42,7 +42,7 @@ NO_MESSAGES = {
     ("contract/money.py", "AED AFN"): "a table",
     ("contract/money.py", "BHD IQD"): "a table",
     ("contract/money.py", "CLF UYW"): "a table",
-    ("journal/sqlite/head.py", "escrowctl-head"): "the format of the head file",
+    ("journal/sqlite/files.py", "escrowctl-head"): "the format of the head file",
     ("journal/sqlite/reading.py", "r.sequence"): "SQL",
     ("journal/sqlite/reading.py", "{condition} AND"): "SQL",
     ("journal/sqlite/reading.py", "{column} IN"): "SQL",

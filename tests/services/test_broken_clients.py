@@ -41,7 +41,7 @@ def draws_a_key_for_each_attempt(monkeypatch: pytest.MonkeyPatch, reached: Reach
         reached()
         return make_headers(*words, **keywords | {"idempotency_key": str(uuid.uuid4())})
 
-    monkeypatch.setattr("escrowctl.writes.sending.make_headers", forgetful)
+    monkeypatch.setattr("escrowctl.writes.writer.make_headers", forgetful)
 
 
 class Case(NamedTuple):

@@ -8,7 +8,6 @@ import pytest
 
 from escrowctl.journal import opening
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.signing_secrets import SigningSecrets
 from escrowctl.journal.storage import Locks, Storage
 from storage import memory
 from storage.writes import NOW
@@ -46,4 +45,4 @@ def journal(opener: Opener, tmp_path: Path) -> Journal:
 def journal_of(opener: Opener, folder: Path) -> Journal:
     storage, locks = opener()
     now = datetime.fromisoformat(NOW).astimezone(UTC)
-    return Journal(storage, locks, now=lambda: now, secrets=SigningSecrets(folder))
+    return Journal(storage, locks, now=lambda: now, folder=folder)

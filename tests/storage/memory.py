@@ -16,11 +16,11 @@ from pathlib import Path
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.caps import compute_total_changes
-from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, Head, Kind, Link
+from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, ChainRecord, Head, Kind
 from escrowctl.journal.fields import Facts
-from escrowctl.journal.fold import StoredEntry, add_record, fingerprint_keys, next_link
-from escrowctl.journal.model import UNSETTLED, Entry, PlanRow, Selection, State
-from escrowctl.journal.storage import BatchSum, LockKey, TotalKey
+from escrowctl.journal.fold import StoredEntry, TotalKey, add_record, fingerprint_keys, next_record
+from escrowctl.journal.model import UNSETTLED, Entry, Selection, State
+from escrowctl.journal.storage import BatchSum, PlanRow
 
 
 @dataclass
@@ -28,17 +28,17 @@ class Content:
     """What one journal holds."""
 
     journal_id: str = field(default_factory=lambda: str(uuid.uuid4()))
-    links: list[Link] = field(default_factory=list)
+    records: list[ChainRecord] = field(default_factory=list)
     folded: dict[int, StoredEntry] = field(default_factory=dict)
     totals: dict[TotalKey, Decimal] = field(default_factory=dict)
     plans: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def copied(self) -> "Content":
-        return Content(self.journal_id, [*self.links], {**self.folded}, {**self.totals}, {**self.plans})
+        return Content(self.journal_id, [*self.records], {**self.folded}, {**self.totals}, {**self.plans})
 
     @property
     def head(self) -> Head:
-        return self.links[-1].head if self.links else EMPTY_HEAD
+        return self.records[-1].head if self.records else EMPTY_HEAD
 
 
 class Place:
@@ -47,7 +47,7 @@ class Place:
     def __init__(self) -> None:
         self.content: Content | None = None
         self.writing = threading.RLock()
-        self.held: dict[LockKey, object] = {}
+        self.held: dict[int | str, object] = {}
 
 
 _PLACES: defaultdict[Path, Place] = defaultdict(Place)
@@ -79,19 +79,19 @@ class MemoryLocks:
     def __init__(self, place: Place) -> None:
         self._place = place
 
-    def hold(self, key: LockKey) -> bool:
+    def hold(self, key: int | str) -> bool:
         with self._place.writing:
             is_free = key not in self._place.held
             if is_free:
                 self._place.held[key] = self
             return is_free
 
-    def free(self, key: LockKey) -> None:
+    def free(self, key: int | str) -> None:
         with self._place.writing:
             if self._place.held.get(key) is self:
                 del self._place.held[key]
 
-    def is_held(self, key: LockKey) -> bool:
+    def is_held(self, key: int | str) -> bool:
         return key in self._place.held
 
     def close(self) -> None:
@@ -125,22 +125,22 @@ class MemoryTransaction:
         return {
             key: amount
             for key, amount in self.content.totals.items()
-            if (key.operation, key.currency) == (operation, currency) and key.day >= since
+            if key[:2] == (operation, currency) and key[2] >= since
         }
 
     def next_number(self) -> int:
         return max(self.content.folded, default=0) + 1
 
-    def append(self, number: int, kind: Kind, facts: Facts, *, at: str) -> Entry:
-        return self._add(next_link(self.head, number, kind, facts, at=at)).entry
+    def append(self, number: int, kind: str, facts: Facts, *, at: str) -> Entry:
+        return self._add(next_record(self.head, number, kind, facts, at=at)).entry
 
     @property
     def successor_id(self) -> str | None:
-        last = self.content.links[-1].record if self.content.links else None
+        last = self.content.records[-1] if self.content.records else None
         return json.loads(last.facts)["successor"] if last is not None and last.kind == Kind.CLOSING else None
 
-    def append_journal_record(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
-        self.content.links.append(next_link(self.head, NO_ENTRY, kind, dict(facts), at=at))
+    def append_journal_record(self, kind: str, facts: Mapping[str, str], *, at: str) -> None:
+        self.content.records.append(next_record(self.head, NO_ENTRY, kind, dict(facts), at=at))
 
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         self.content.plans |= {(row.batch, row.row): row.content for row in rows}
@@ -148,13 +148,13 @@ class MemoryTransaction:
     def remove_plan_row(self, batch: str, row: int) -> None:
         self.content.plans.pop((batch, row), None)
 
-    def _add(self, link: Link) -> StoredEntry:
-        number = link.record.entry
+    def _add(self, record: ChainRecord) -> StoredEntry:
+        number = record.entry
         before = self.content.folded.get(number)
-        after = add_record(before, link, latest=max((one.record.at for one in self.content.links), default=""))
+        after = add_record(before, record, latest=max((one.at for one in self.content.records), default=""))
         for key, change in compute_total_changes(before, after).items():
             self.content.totals[key] = sum_exactly((self.content.totals.get(key, Decimal(0)), change))
-        self.content.links.append(link)
+        self.content.records.append(record)
         self.content.folded[number] = after
         return after
 
@@ -196,15 +196,15 @@ class MemoryStorage:
             finally:
                 self._open = None
 
-    def read_last(self) -> Link | None:
-        return self._content.links[-1] if self._content.links else None
+    def read_last(self) -> ChainRecord | None:
+        return self._content.records[-1] if self._content.records else None
 
-    def read_last_journal_kind(self) -> Kind | None:
-        notes = [Kind(link.record.kind) for link in self._content.links if link.record.entry == NO_ENTRY]
+    def read_last_journal_kind(self) -> str | None:
+        notes = [record.kind for record in self._content.records if record.entry == NO_ENTRY]
         return notes[-1] if notes else None
 
-    def read_records(self, *, after: int, limit: int) -> list[Link]:
-        return self._content.links[after : after + limit]
+    def read_records(self, *, after: int, limit: int) -> list[ChainRecord]:
+        return self._content.records[after : after + limit]
 
     def read_entries(self, numbers: Collection[int]) -> list[Entry]:
         return [self._content.folded[number].entry for number in sorted(numbers) if number in self._content.folded]
@@ -261,8 +261,8 @@ class MemoryStorage:
         yield MemoryStorage(self._folder, place)
 
     def find_mismatch(self, head: Head) -> str | None:
-        links = self._content.links
-        if head == EMPTY_HEAD or (head.sequence <= len(links) and links[head.sequence - 1].digest == head.digest):
+        records = self._content.records
+        if head == EMPTY_HEAD or (head.sequence <= len(records) and records[head.sequence - 1].digest == head.digest):
             return None
         return f"record {head.sequence} was changed"
 

@@ -14,9 +14,9 @@ from escrowctl.errors import Outcome
 from escrowctl.journal.chain import EMPTY_HEAD
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import AttemptRequest, Entry, PlanRow, Selection, Settlement, State
+from escrowctl.journal.model import AttemptRequest, Entry, Selection, Settlement, State
 from escrowctl.journal.sqlite import reading
-from escrowctl.journal.storage import BatchSum, Storage, head_of
+from escrowctl.journal.storage import BatchSum, PlanRow, Storage, head_of
 from storage.conftest import Opener
 from storage.file_tests import FILE_TESTS
 from storage.writes import DONE, LATER, NOW, REFUSED, UNKNOWN, append, create, release, store
@@ -65,13 +65,13 @@ def test_stored_entry_has_every_value_of_its_intent(storage: Storage) -> None:
 def test_records_form_one_chain_in_order(storage: Storage) -> None:
     store(storage, (create(1), DONE), (create(2), DONE))
 
-    links = storage.read_records(after=0, limit=9)
+    records = storage.read_records(after=0, limit=9)
 
-    assert [link.record.sequence for link in links] == [1, 2, 3, 4]
-    heads = [EMPTY_HEAD, *(link.head for link in links)]
-    assert all(link.follows(head) for head, link in zip(heads, links, strict=False))
-    assert storage.read_records(after=2, limit=1) == [links[2]]
-    assert (storage.read_last(), head_of(storage)) == (links[-1], heads[-1])
+    assert [record.sequence for record in records] == [1, 2, 3, 4]
+    heads = [EMPTY_HEAD, *(record.head for record in records)]
+    assert all(record.follows(head) for head, record in zip(heads, records, strict=False))
+    assert storage.read_records(after=2, limit=1) == [records[2]]
+    assert (storage.read_last(), head_of(storage)) == (records[-1], heads[-1])
 
 
 def test_earlier_head_is_contained_and_any_other_contradicts(storage: Storage) -> None:
@@ -190,8 +190,8 @@ def test_totals_follow_what_a_write_counts_for(storage: Storage) -> None:
     def sums(since: str) -> dict[str, Decimal]:
         with storage.transaction() as transaction:
             totals = transaction.read_totals(CREATE_TRANSACTION.name, "USD", since=since)
-        services = {key.service for key in totals}
-        return {name: sum(amount for key, amount in totals.items() if key.service == name) for name in services}  # type: ignore[misc] # Decimals
+        services = {service for *_, service, _ in totals}
+        return {name: sum(amount for key, amount in totals.items() if key[3] == name) for name in services}  # type: ignore[misc] # Decimals
 
     assert sums("2026-11-21") == {"https://escrow.example.com": 764021, "https://other.example": 5}
     assert sums("2026-11-22") == {"https://escrow.example.com": 760000}

@@ -14,10 +14,8 @@ from escrowctl.contract.json import Number
 from escrowctl.contract.money import Money
 from escrowctl.contract.redaction import Secret
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal.accounts import Account
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Intent, OperatorDecision, Settlement, State
-from escrowctl.journal.signing_secrets import SigningSecrets
+from escrowctl.journal.model import Account, Intent, OperatorDecision, Settlement, State
 from storage import memory
 from storage.writes import DONE, REFUSED, UNKNOWN, create, release
 
@@ -60,7 +58,7 @@ class Writer:
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[Writer]:
     storage, locks = memory.open_storage(tmp_path, reading=False)
-    sender = Writer(Journal(storage, locks, now=lambda: sender.now, secrets=SigningSecrets(tmp_path)))
+    sender = Writer(Journal(storage, locks, now=lambda: sender.now, folder=tmp_path))
     yield sender
     memory.forget_all()
 

@@ -48,13 +48,13 @@ from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, bad_value, command, not_sent
-from escrowctl.journal.accounts import Account
+from escrowctl.journal.model import Account
 from escrowctl.options import YesOption
 from escrowctl.prompt import confirmation_needed
 from escrowctl.runtime import describe_age, timestamp
 from escrowctl.session import Session, session_of
-from escrowctl.writes.intents import account_of, make_intent, require_reason, require_writable
 from escrowctl.writes.kinds import kind_of
+from escrowctl.writes.requests import account_of, make_intent, require_reason, require_writable
 
 
 def create(

@@ -238,7 +238,7 @@ def _resend(session: Session, resolver: "EntryResolver", entry: Entry, options: 
 
 def _make_decision(options: _Options) -> "OperatorDecision":
     from escrowctl.journal.model import OperatorDecision
-    from escrowctl.writes.intents import operator_name
+    from escrowctl.writes.requests import operator_name
 
     assert options.reason is not None, "`check` requires it"
     return OperatorDecision(operator_name(), options.reason)
@@ -281,7 +281,7 @@ def _confirm_resend(session: Session, entry: Entry, options: _Options) -> bool:
 
 def _require_same_service(session: Session, entry: Entry, options: _Options) -> None:
     """Raise `ErrorCode.BAD_VALUE` if the entry is not of the chosen service, or may be of another account."""
-    from escrowctl.writes.intents import account_of
+    from escrowctl.writes.requests import account_of
 
     service, intent = session.service, entry.intent
     if not intent.goes_to_service(service.journal_names) or (options.resend and not service.covers_url(intent.url)):

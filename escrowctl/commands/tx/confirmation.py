@@ -1,7 +1,6 @@
 """One confirmation for several releases: a table of the records, their sums, one question."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from escrowctl.commands.sums import add_up, describe_escrow_count, format_sums
 from escrowctl.contract.money import find_money
@@ -10,12 +9,9 @@ from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
-from escrowctl.writes.inspection import require_unchanged
+from escrowctl.writes.inspection import Confirm, RecordOptions, require_unchanged
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import RecordOptions, WriteRequest
-
-if TYPE_CHECKING:
-    from escrowctl.writes.inspection import Confirm
+from escrowctl.writes.requests import WriteRequest
 
 _COLUMNS = ("id", "amount", "currency", "status")
 

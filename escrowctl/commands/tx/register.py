@@ -16,8 +16,8 @@ from escrowctl.errors import Effect, ErrorCode, EscrowctlError, command
 from escrowctl.journal.model import POSSIBLE_STATES, Entry, Selection
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
-from escrowctl.writes.intents import account_of
 from escrowctl.writes.kinds import kind_of
+from escrowctl.writes.requests import account_of
 
 _UNKNOWN, _ACCEPTED = "unknown", "accepted"
 _FAILURES_OF_EVERY_READ = (ErrorCode.NO_CONNECTION, ErrorCode.NOT_AUTHENTICATED)

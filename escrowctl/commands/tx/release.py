@@ -32,10 +32,10 @@ from escrowctl.options import (
 from escrowctl.output.view import View
 from escrowctl.prompt import confirmation_needed
 from escrowctl.session import Session, session_of
-from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest, make_once_only_request
+from escrowctl.writes.inspection import Confirm, RecordOptions
+from escrowctl.writes.requests import WriteOptions, WriteRequest, make_once_only_request
 
 if TYPE_CHECKING:
-    from escrowctl.writes.inspection import Confirm
     from escrowctl.writes.result import WriteResult
 
 
@@ -158,7 +158,7 @@ class Releases(NamedTuple):
             self.session.console.note("already_released", message)
             return View({"id": resource_id, "dry_run": True}, resource_id, {"id": resource_id})
 
-    def _release(self, resource_id: str, confirm: "Confirm") -> View:
+    def _release(self, resource_id: str, confirm: Confirm) -> View:
         with adding_id(resource_id):
             result = self.session.pipeline.run_on_record(
                 lambda found: self.request(resource_id, found), confirm, self.record_options

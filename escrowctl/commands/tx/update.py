@@ -13,8 +13,9 @@ from escrowctl.errors import adding_id
 from escrowctl.options import AllowDuplicateOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.output.view import View, view_record
 from escrowctl.session import Session, session_of
+from escrowctl.writes.inspection import RecordOptions
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import RecordOptions, WriteRequest, make_update_request
+from escrowctl.writes.requests import WriteRequest, make_update_request
 
 if TYPE_CHECKING:
     from escrowctl.writes.result import WriteResult

@@ -7,11 +7,10 @@ from decimal import Decimal, InvalidOperation
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.caps import amount_in_total, total_key
-from escrowctl.journal.chain import NO_ENTRY, Kind, Link
+from escrowctl.journal.chain import NO_ENTRY, ChainRecord, Kind
 from escrowctl.journal.fields import DECODING_ERRORS
-from escrowctl.journal.fold import StoredEntry
-from escrowctl.journal.sqlite.reading import placeholders, read_entries, read_links
-from escrowctl.journal.storage import TotalKey
+from escrowctl.journal.fold import StoredEntry, TotalKey
+from escrowctl.journal.sqlite.reading import placeholders, read_entries, read_records
 
 _PAGE_SIZE = 500
 
@@ -34,7 +33,7 @@ def _compare_derived_tables(database: sqlite3.Connection) -> str | None:
     keys = 0
     for start in range(0, len(numbers), _PAGE_SIZE):
         for number, folded in _read_stored_entries(database, numbers[start : start + _PAGE_SIZE]):
-            if folded is None or folded.row[2:] != dates[number]:
+            if folded is None or folded.row[-2:] != dates[number]:
                 return f"entry j{number} does not match its records"
             if not _has_duplicate_keys(database, number, folded.keys):
                 return f"the duplicate index has no entry for j{number}"
@@ -52,8 +51,7 @@ def _compare_derived_tables(database: sqlite3.Connection) -> str | None:
 def _compute_dates(database: sqlite3.Connection) -> dict[int, tuple[str, str]]:
     """Return entry number -> (`counted_on`, `latest`), computed from the chain."""
     latest, dates = "", dict[int, tuple[str, str]]()
-    for link in _read_all_links(database):
-        record = link.record
+    for record in _read_all_records(database):
         latest = max(latest, record.at)
         if record.entry == NO_ENTRY:
             continue
@@ -66,11 +64,11 @@ def _compute_dates(database: sqlite3.Connection) -> dict[int, tuple[str, str]]:
     return dates
 
 
-def _read_all_links(database: sqlite3.Connection) -> Iterator[Link]:
+def _read_all_records(database: sqlite3.Connection) -> Iterator[ChainRecord]:
     after = 0
-    while page := read_links(database, after=after, limit=_PAGE_SIZE):
+    while page := read_records(database, after=after, limit=_PAGE_SIZE):
         yield from page
-        after = page[-1].record.sequence
+        after = page[-1].sequence
 
 
 def _read_stored_entries(database: sqlite3.Connection, numbers: list[int]) -> Iterator[tuple[int, StoredEntry | None]]:
@@ -93,7 +91,7 @@ def _has_duplicate_keys(database: sqlite3.Connection, number: int, keys: frozens
 def _read_totals(database: sqlite3.Connection) -> dict[TotalKey, Decimal] | None:
     """Return the stored totals other than 0. None: a stored total is not a number."""
     try:
-        found = {TotalKey(*key): Decimal(amount) for *key, amount in database.execute("SELECT * FROM totals")}
+        found = {row[:5]: Decimal(row[5]) for row in database.execute("SELECT * FROM totals")}
     except InvalidOperation:
         return None
     return {key: amount for key, amount in found.items() if amount}

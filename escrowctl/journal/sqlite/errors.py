@@ -5,11 +5,10 @@ import functools
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
 from escrowctl.journal.fields import DECODING_ERRORS
-from escrowctl.journal.reasons import Reason
 from escrowctl.sqlite import primary_code
 
 _P = ParamSpec("_P")
@@ -25,19 +24,11 @@ _REASON_OF_CODE = {
 _TRANSLATED_ERRORS = (sqlite3.Error, OSError, *DECODING_ERRORS)
 
 
-class _HasPath(Protocol):
-    @property
-    def path(self) -> Path: ...
-
-
-_S = TypeVar("_S", bound=_HasPath)
-
-
-def translate_errors(method: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
+def translate_errors(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[Any, _P], _R]:
     """Wrap a method so that errors of the file at the object's `path` become `ErrorCode.JOURNAL_UNUSABLE`."""
 
     @functools.wraps(method)
-    def translating_method(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def translating_method(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return method(self, *args, **kwargs)
         except _TRANSLATED_ERRORS as error:

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from escrowctl.files import create_empty_file, open_regular
 from escrowctl.journal.sqlite.errors import translating_lock_errors
-from escrowctl.journal.storage import LockKey
 
 _FIRST_NAME_OFFSET = 1 << 48
 _HASH_BITS = 60
@@ -40,7 +39,7 @@ class LockFile:
         self._own_offsets: set[int] = set()
         self._thread_lock = threading.Lock()
 
-    def hold(self, key: LockKey) -> bool:
+    def hold(self, key: int | str) -> bool:
         """Take the lock of a key. Return False if another process, or another thread of this one, has it."""
         offset = offset_of(key)
         with self._thread_lock, translating_lock_errors(self.path):
@@ -49,14 +48,14 @@ class LockFile:
             self._own_offsets.add(offset)
             return True
 
-    def free(self, key: LockKey) -> None:
+    def free(self, key: int | str) -> None:
         """Free the lock of a key. An error is ignored: the lock ends with the process."""
         offset = offset_of(key)
         with self._thread_lock, contextlib.suppress(OSError):
             self._own_offsets.discard(offset)
             self._try_to_set_lock(offset, fcntl.F_UNLCK)
 
-    def is_held(self, key: LockKey) -> bool:
+    def is_held(self, key: int | str) -> bool:
         """Whether a running process holds the lock of this key."""
         offset = offset_of(key)
         with self._thread_lock, translating_lock_errors(self.path):
@@ -119,7 +118,7 @@ def _pack_flock(kind: int, offset: int) -> bytes:
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, offset, 1, 0)
 
 
-def offset_of(key: LockKey) -> int:
+def offset_of(key: int | str) -> int:
     """Return the offset of a lock's byte: the number of an entry, or for a name a hash above all such numbers.
 
     If two names have the same offset, they share one lock. This does no harm: one only waits for the other.

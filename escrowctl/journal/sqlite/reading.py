@@ -1,17 +1,12 @@
 """Read the journal's tables. Each entry is checked against its records when it is read."""
 
 import sqlite3
-from collections import defaultdict
 from collections.abc import Collection, Iterable
-from decimal import Decimal
-from typing import NamedTuple
 
-from escrowctl.contract.money import multiply_exactly, sum_exactly
-from escrowctl.journal.chain import EMPTY_HEAD, GENESIS, ChainRecord, Head, Link, canonical_json
+from escrowctl.journal.chain import EMPTY_HEAD, GENESIS, ChainRecord, Head, canonical_json
 from escrowctl.journal.fields import QUERIED_FIELDS
-from escrowctl.journal.fold import StoredEntry, StoredRow, rebuild_entry
-from escrowctl.journal.model import Entry, Selection, State
-from escrowctl.journal.storage import BatchSum
+from escrowctl.journal.fold import StoredEntry, rebuild_entry
+from escrowctl.journal.model import Entry, Selection
 
 _MAX_PER_QUERY = 500
 _SEARCH_STEP = 1000
@@ -22,17 +17,6 @@ _SELECT_ENTRIES = f"""
 SELECT e.number, {_COLUMNS}, e.records, e.counted_on, e.latest, {_RECORD_COLUMNS}, p.digest
 FROM entries e LEFT JOIN records r ON r.entry = e.number LEFT JOIN records p ON p.sequence = r.sequence - 1
 WHERE e.number IN (%s) ORDER BY e.number, r.sequence"""
-_SELECT_SUMS = """
-SELECT e.state, json_extract(first.facts, '$.currency'), json_extract(last.facts, '$.http_status'),
-  coalesce(json_extract(last.facts, '$.may_repeat'), 0), e.remark IS NOT NULL,
-  e.state = 'done' AND e.resource_id IS NOT NULL AND NOT EXISTS (
-    SELECT 1 FROM records r WHERE r.entry = e.number AND json_extract(r.facts, '$.verified') = 1),
-  json_extract(first.facts, '$.amount'), count(*)
-FROM entries e
-JOIN records first ON first.sequence = (SELECT min(sequence) FROM records WHERE entry = e.number)
-LEFT JOIN records last
-  ON e.state = 'refused' AND last.sequence = (SELECT max(sequence) FROM records WHERE entry = e.number)
-WHERE e.batch = ? AND e.origin IS NULL GROUP BY 1, 2, 3, 4, 5, 6, 7"""
 _HAS_FINGERPRINT = """ AND NOT (batch IS NOT NULL AND reference IS NOT NULL)
 AND number IN (SELECT entry FROM records WHERE sequence > ? AND instr(facts, ?))"""
 _SELECT_TAIL = f"""
@@ -50,24 +34,21 @@ def read_entries(database: sqlite3.Connection, numbers: Collection[int]) -> dict
         some = wanted[start : start + _MAX_PER_QUERY]
         for row in database.execute(_SELECT_ENTRIES % placeholders(some), some):
             found.setdefault(row[0], []).append(row)
-    return {number: _build_entry(number, rows) for number, rows in found.items()}
+    return {number: _build_entry(rows) for number, rows in found.items()}
 
 
-def _build_entry(number: int, rows: list[tuple[object, ...]]) -> StoredEntry:
-    values, (records, counted_on, latest) = rows[0][1 : _WIDTH + 1], rows[0][_WIDTH + 1 : _WIDTH + 4]
-    if not (isinstance(records, int) and isinstance(counted_on, str) and isinstance(latest, str)):
-        raise TypeError(number)
-    links = [(link_of(row[_WIDTH + 4 : -1]), _digest(row[-1]) if row[-1] is not None else GENESIS) for row in rows]
-    return rebuild_entry(StoredRow(values, records, counted_on, latest), links)  # type: ignore[arg-type] # compared, not trusted
+def _build_entry(rows: list[tuple[object, ...]]) -> StoredEntry:
+    records = [(record_of(row[_WIDTH + 4 : -1]), _digest(row[-1]) if row[-1] is not None else GENESIS) for row in rows]
+    return rebuild_entry(rows[0][1 : _WIDTH + 4], records)
 
 
-def link_of(row: tuple[object, ...]) -> Link:
+def record_of(row: tuple[object, ...]) -> ChainRecord:
     """Return a record from its columns. Raises TypeError if a damaged page has a value of the wrong type."""
     sequence, entry, kind, at, facts, digest = row
     is_text = isinstance(kind, str) and isinstance(at, str) and isinstance(facts, str)
     if not (isinstance(sequence, int) and isinstance(entry, int) and is_text):
         raise TypeError(sequence)
-    return Link(ChainRecord(sequence, entry, str(kind), str(at), str(facts)), _digest(digest))
+    return ChainRecord(sequence, entry, str(kind), str(at), str(facts), _digest(digest))
 
 
 def _digest(value: object) -> str:
@@ -76,10 +57,10 @@ def _digest(value: object) -> str:
     return value.hex()
 
 
-def read_links(database: sqlite3.Connection, *, after: int, limit: int) -> list[Link]:
+def read_records(database: sqlite3.Connection, *, after: int, limit: int) -> list[ChainRecord]:
     """Return up to `limit` records, in order, with sequence numbers above `after`."""
     query = f"SELECT {_RECORD_COLUMNS} FROM records r WHERE sequence > ? ORDER BY sequence LIMIT ?"
-    return [link_of(row) for row in database.execute(query, (after, limit)).fetchall()]
+    return [record_of(row) for row in database.execute(query, (after, limit)).fetchall()]
 
 
 def find_digest(database: sqlite3.Connection, sequence: int) -> str | None:
@@ -88,27 +69,28 @@ def find_digest(database: sqlite3.Connection, sequence: int) -> str | None:
     return _digest(row[0]) if row else None
 
 
-class Tail(NamedTuple):
+class Tail:
     """The end of a journal: its last two records, newest first, the latest date, and the last entry's number.
 
     `tables_match`: the tables "entries" and "records" end with the same entry.
     """
 
-    links: list[Link]
-    latest: str
-    last_entry: int
-    tables_match: bool
+    def __init__(self, records: list[ChainRecord], latest: str, last_entry: int, *, tables_match: bool) -> None:
+        self.records = records
+        self.latest = latest
+        self.last_entry = last_entry
+        self.tables_match = tables_match
 
     @property
     def head(self) -> Head:
         """The head of the chain."""
-        return self.links[0].head if self.links else EMPTY_HEAD
+        return self.records[0].head if self.records else EMPTY_HEAD
 
     @property
     def damage(self) -> str | None:
         """The problem at the end of the journal. None: no problem."""
-        before = self.links[1].head if len(self.links) > 1 else EMPTY_HEAD
-        if self.links and not self.links[0].follows(before):
+        before = self.records[1].head if len(self.records) > 1 else EMPTY_HEAD
+        if self.records and not self.records[0].follows(before):
             return f"record {self.head.sequence} does not match the record before it"
         return None if self.tables_match else 'the tables "entries" and "records" have different last entries'
 
@@ -119,13 +101,14 @@ def read_tail(database: sqlite3.Connection) -> Tail:
     if not rows:
         # Another process may have written the first record since the statement above: then there is no problem.
         (count,) = database.execute(_COUNT_IF_NO_RECORDS).fetchone()
-        return Tail([], "", 0, not count)
+        return Tail([], "", 0, tables_match=not count)
     last_entry, last_recorded, latest = rows[0][:3]
     if not isinstance(last_entry, int | None):
         raise TypeError(last_entry)
-    links = [link_of(row[3:]) for row in rows]
-    tables_match = (last_entry or 0) == last_recorded
-    return Tail(links, latest if isinstance(latest, str) else links[0].record.at, last_entry or 0, tables_match)
+    records = [record_of(row[3:]) for row in rows]
+    latest = latest if isinstance(latest, str) else records[0].at
+    last_entry = last_entry or 0
+    return Tail(records, latest, last_entry, tables_match=last_entry == last_recorded)
 
 
 def select_entries(database: sqlite3.Connection, selection: Selection, *, before: int | None) -> list[Entry]:
@@ -167,20 +150,6 @@ def read_batch(database: sqlite3.Connection, batch: str, *, after: int, limit: i
 def find_created(database: sqlite3.Connection, result_ids: Collection[str]) -> list[Entry]:
     """Return the entries whose result id is one of these ids, in the order of their numbers."""
     return _read_where(database, f"result_id IN ({placeholders(result_ids)}) ORDER BY number", *result_ids)
-
-
-def add_up(database: sqlite3.Connection, batch: str) -> list[BatchSum]:
-    """Return the counts and exact sums of a batch's entries; see `storage.BatchSum`. Does not build the entries."""
-    amounts: defaultdict[tuple[State, str | None, int | None, bool, bool, bool], list[tuple[int, Decimal]]]
-    amounts = defaultdict(list)
-    for state, currency, http_status, *flags, amount, rows in database.execute(_SELECT_SUMS, (batch,)):
-        may_repeat, has_remark, is_unread = map(bool, flags)
-        key = (State(state), currency, http_status, may_repeat, has_remark, is_unread)
-        amounts[key].append((rows, multiply_exactly(Decimal(amount or 0), rows)))
-    return [
-        BatchSum(*key, sum(rows for rows, _ in found), sum_exactly(amount for _, amount in found))
-        for key, found in amounts.items()
-    ]
 
 
 def _build_condition(selection: Selection) -> tuple[str, list[object]]:

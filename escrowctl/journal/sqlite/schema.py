@@ -6,16 +6,12 @@ the duplicate keys of entries, `totals` the sums for caps. Only `plans` is not d
 batches that are not sent yet.
 """
 
-import hashlib
-import json
 import sqlite3
 import uuid
 
 from escrowctl.journal.fields import FIELDS
+from escrowctl.journal.sqlite.files import layout_of
 from escrowctl.sqlite import run_script
-
-FORMAT_VERSION = 15
-"""The file's format. Raise it when the tables or the data of `journal.fold` change. Other formats are refused."""
 
 _RECORDS_TABLE = """
 CREATE TABLE records (
@@ -67,15 +63,3 @@ def create_tables(database: sqlite3.Connection) -> None:
     """Create the tables and the journal's id in an empty file. The caller has opened a transaction."""
     run_script(database, _JOURNAL_TABLE + _RECORDS_TABLE + _DERIVED_TABLES)
     database.execute("INSERT INTO journal VALUES (?, ?)", (str(uuid.uuid4()), layout_of(database)))
-
-
-def layout_of(database: sqlite3.Connection) -> str:
-    """Return a digest of the tables and their first page numbers. A wrong page number makes a table look empty."""
-    rows = database.execute("SELECT name, rootpage, sql FROM sqlite_master ORDER BY rowid").fetchall()
-    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
-
-
-def find_flaw(database: sqlite3.Connection) -> str | None:
-    """Return the problem if the tables are not as they were created. None: no problem."""
-    (created,) = database.execute("SELECT layout FROM journal").fetchone()
-    return None if created == layout_of(database) else "the list of tables was changed"

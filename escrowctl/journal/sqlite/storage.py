@@ -1,7 +1,10 @@
 """The journal as one SQLite file with a rollback journal. Every commit is durable, and every read is checked.
 
-TRUNCATE mode with synchronous=EXTRA costs under a millisecond a commit. `journal.sqlite.schema` has the tables.
+In PERSIST mode, the rollback journal keeps its size, so that a commit waits less for the disk. `journal.sqlite.schema`
+has the tables.
 """
+
+from __future__ import annotations
 
 import contextlib
 import os
@@ -9,33 +12,34 @@ import sqlite3
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from escrowctl import sqlite
-from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, Head, Kind, Link
-from escrowctl.journal.model import Entry, PlanRow, Selection
-from escrowctl.journal.reasons import Reason
-from escrowctl.journal.sqlite import schema
-from escrowctl.journal.sqlite.connection import connect, connect_to_read
+from escrowctl.errors import Reason
+from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, ChainRecord, Head, Kind
+from escrowctl.journal.model import Entry, Selection
 from escrowctl.journal.sqlite.errors import damaged, require_not_lost, translate_errors, translating_errors, unusable
-from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError
+from escrowctl.journal.sqlite.files import (
+    FORMAT_VERSION,
+    HeadFile,
+    UnreadableHeadError,
+    connect,
+    connect_to_read,
+    find_changed_layout,
+)
 from escrowctl.journal.sqlite.reading import (
-    add_up,
     find_created,
     find_digest,
     read_batch,
     read_entries,
-    read_links,
+    read_records,
     read_tail,
     select_entries,
 )
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
-from escrowctl.journal.storage import BatchSum
 
-_SELECT_BATCHES = """
-SELECT batch, 0, max(content) FROM (
-  SELECT batch, content FROM plans WHERE row = 0
-  UNION ALL SELECT DISTINCT batch, '' FROM entries WHERE batch IS NOT NULL AND origin IS NULL
-) GROUP BY batch ORDER BY length(batch), batch"""
+if TYPE_CHECKING:
+    from escrowctl.journal.storage import BatchSum, PlanRow
 
 
 class SqliteStorage:
@@ -53,7 +57,7 @@ class SqliteStorage:
         self._open_transaction: SqliteTransaction | None = None
 
     @classmethod
-    def open(cls, path: Path, *, reading: bool = False) -> "SqliteStorage":
+    def open(cls, path: Path, *, reading: bool = False) -> SqliteStorage:
         """Open the journal's file. If the file is missing, it is created.
 
         `reading`: a missing file looks like an empty journal, and the file may be read-only.
@@ -64,7 +68,7 @@ class SqliteStorage:
             storage = cls(path, connect_to_read(path) if reading else connect(path))
             storage._prepare()
             if not reading:
-                if why := schema.find_flaw(storage._db):
+                if why := find_changed_layout(storage._db):
                     raise damaged(path, why)
                 storage._create_head_file()
         return storage
@@ -99,7 +103,7 @@ class SqliteStorage:
             self._db.execute("BEGIN IMMEDIATE")
         try:
             with translating_errors(self.path):
-                if sqlite.read_version(self._db) != schema.FORMAT_VERSION:
+                if sqlite.read_version(self._db) != FORMAT_VERSION:
                     raise unusable(self.path, "the format of the file has changed since it was opened", reason="")
                 transaction = SqliteTransaction(self.path, self._db, self.find_head_problem, self._last_transaction)
             self._last_transaction, self._open_transaction = None, transaction
@@ -116,24 +120,24 @@ class SqliteStorage:
             self._head_file.update(self.journal_id, transaction.head)
 
     @translate_errors
-    def read_last(self) -> Link | None:
+    def read_last(self) -> ChainRecord | None:
         """See `storage.Storage`."""
         tail = read_tail(self._flushed_database)
         if tail.damage:
             raise damaged(self.path, tail.damage)
-        return tail.links[0] if tail.links else None
+        return tail.records[0] if tail.records else None
 
     @translate_errors
-    def read_last_journal_kind(self) -> Kind | None:
+    def read_last_journal_kind(self) -> str | None:
         """See `storage.Storage`."""
         query = "SELECT kind FROM records WHERE entry = ? ORDER BY sequence DESC LIMIT 1"
         row = self._db.execute(query, (NO_ENTRY,)).fetchone()
-        return Kind(row[0]) if row else None
+        return row[0] if row else None
 
     @translate_errors
-    def read_records(self, *, after: int, limit: int) -> list[Link]:
+    def read_records(self, *, after: int, limit: int) -> list[ChainRecord]:
         """See `storage.Storage`."""
-        return read_links(self._flushed_database, after=after, limit=limit)
+        return read_records(self._flushed_database, after=after, limit=limit)
 
     @translate_errors
     def read_entries(self, numbers: Collection[int]) -> list[Entry]:
@@ -148,13 +152,16 @@ class SqliteStorage:
     @translate_errors
     def read_plan(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
         """See `storage.Storage`."""
-        query = "SELECT * FROM plans WHERE batch = ? AND row > ? ORDER BY row LIMIT ?"
-        return [PlanRow(*row) for row in self._db.execute(query, (batch, after, limit)).fetchall()]
+        from escrowctl.journal.sqlite import batches  # noqa: PLC0415 - a write that is not in a batch does not need it
+
+        return batches.read_plan(self._db, batch, after=after, limit=limit)
 
     @translate_errors
     def list_batches(self) -> list[PlanRow]:
         """See `storage.Storage`."""
-        return [PlanRow(*row) for row in self._db.execute(_SELECT_BATCHES).fetchall()]
+        from escrowctl.journal.sqlite import batches  # noqa: PLC0415 - as above
+
+        return batches.list_batches(self._db)
 
     @translate_errors
     def read_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
@@ -169,16 +176,18 @@ class SqliteStorage:
     @translate_errors
     def sum_batch(self, batch: str) -> list[BatchSum]:
         """See `storage.Storage`."""
-        return add_up(self._flushed_database, batch)
+        from escrowctl.journal.sqlite import batches  # noqa: PLC0415 - as above
+
+        return batches.add_up(self._flushed_database, batch)
 
     @contextlib.contextmanager
-    def reopen(self) -> Iterator["SqliteStorage"]:
+    def reopen(self) -> Iterator[SqliteStorage]:
         """See `storage.Storage`."""
         with contextlib.closing(SqliteStorage.open(self.path, reading=True)) as storage:
             yield storage
 
     @contextlib.contextmanager
-    def snapshot(self) -> Iterator["SqliteStorage"]:
+    def snapshot(self) -> Iterator[SqliteStorage]:
         """See `storage.Storage`: a temporary database, copied page by page."""
         with contextlib.closing(sqlite3.connect("", isolation_level=None)) as database:
             with translating_errors(self.path):
@@ -206,9 +215,10 @@ class SqliteStorage:
             return f"{name} is damaged, or escrowctl did not write it"
         if saved is None:
             return None if last == EMPTY_HEAD else f"{name} is missing"
-        if saved.journal_id != self.journal_id:
-            return f"{name} belongs to journal {saved.journal_id}, not to this one"
-        return self._compare_heads(saved.head, last)
+        journal_id, saved_head = saved
+        if journal_id != self.journal_id:
+            return f"{name} belongs to journal {journal_id}, not to this one"
+        return self._compare_heads(saved_head, last)
 
     def require_complete(self) -> None:
         """See `storage.Storage`."""
@@ -228,7 +238,7 @@ class SqliteStorage:
         """See `storage.Storage`."""
         from escrowctl.journal.sqlite.check import find_damage  # noqa: PLC0415 - for `journal verify` alone
 
-        return schema.find_flaw(self._db) or find_damage(self._db)
+        return find_changed_layout(self._db) or find_damage(self._db)
 
     @property
     def _flushed_database(self) -> sqlite3.Connection:
@@ -254,11 +264,11 @@ class SqliteStorage:
 
     def _prepare(self) -> None:
         sqlite.sync_every_commit(self._db)
-        version = sqlite.create_tables_once(self._db, schema.FORMAT_VERSION, schema.create_tables)
-        if version > schema.FORMAT_VERSION:
+        version = sqlite.create_tables_once(self._db, FORMAT_VERSION, _create_tables)
+        if version > FORMAT_VERSION:
             problem = f"it was written by a newer escrowctl (format {version}): upgrade escrowctl"
             raise unusable(self.path, problem, reason="")
-        if version < schema.FORMAT_VERSION:
+        if version < FORMAT_VERSION:
             fix = "export it with the version that wrote it, then import the export"
             problem = f"it was written by an older escrowctl (format {version}): {fix}"
             raise unusable(self.path, problem, reason=Reason.OLDER_FORMAT)
@@ -285,3 +295,9 @@ class SqliteStorage:
         # A failed COMMIT may already have rolled back; the first error is the one to report.
         with contextlib.suppress(sqlite3.Error):
             self._db.execute("ROLLBACK")
+
+
+def _create_tables(database: sqlite3.Connection) -> None:
+    from escrowctl.journal.sqlite.schema import create_tables  # noqa: PLC0415 - for a new journal alone
+
+    create_tables(database)

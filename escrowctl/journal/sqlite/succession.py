@@ -17,13 +17,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
 from escrowctl.files import PRIVATE, make_private_folder, sync_folder
 from escrowctl.journal.chain import EMPTY_HEAD, Kind
-from escrowctl.journal.reasons import Reason
-from escrowctl.journal.sqlite.connection import check_files, find_journal_id
 from escrowctl.journal.sqlite.errors import translating_errors
-from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError
+from escrowctl.journal.sqlite.files import HeadFile, UnreadableHeadError, check_files, find_journal_id
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import head_of
@@ -98,9 +96,10 @@ def _inspect_old_journal(path: Path, journal_id: str) -> _OldJournal:
     ids, counts, is_valid = set[str](), [0], False
     with contextlib.suppress(UnreadableHeadError), translating_errors(path):
         saved = HeadFile(path.with_suffix(".head")).read()
-        if saved is not None and saved.head != EMPTY_HEAD:
-            ids.add(saved.journal_id)
-            counts += [saved.head.sequence] if saved.journal_id == journal_id else []
+        if saved is not None and saved[1] != EMPTY_HEAD:
+            saved_id, head = saved
+            ids.add(saved_id)
+            counts += [head.sequence] if saved_id == journal_id else []
     with _ignore_damage():
         if (found := find_journal_id(path)) is not None:
             ids.add(found)

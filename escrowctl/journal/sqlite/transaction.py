@@ -1,28 +1,33 @@
 """One transaction on the journal's file: append records, and update the data derived from them."""
 
+from __future__ import annotations
+
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from escrowctl.contract.money import sum_exactly
+from escrowctl.errors import Reason
 from escrowctl.journal.caps import compute_total_changes
-from escrowctl.journal.chain import NO_ENTRY, Head, Kind, Link
+from escrowctl.journal.chain import NO_ENTRY, ChainRecord, Head, Kind
 from escrowctl.journal.fields import QUERIED_FIELDS, Facts
-from escrowctl.journal.fold import StoredEntry, add_record, next_link
-from escrowctl.journal.model import Entry, PlanRow
-from escrowctl.journal.reasons import Reason
+from escrowctl.journal.fold import StoredEntry, TotalKey, add_record, next_record
+from escrowctl.journal.model import Entry
 from escrowctl.journal.sqlite.errors import damaged, translate_errors, unusable
 from escrowctl.journal.sqlite.reading import placeholders, read_entries, read_tail
-from escrowctl.journal.storage import TotalKey
+
+if TYPE_CHECKING:
+    from escrowctl.journal.storage import PlanRow
 
 _COLUMNS = (*QUERIED_FIELDS, "records", "counted_on", "latest")
 _STORE_ENTRY = (
     f"INSERT INTO entries VALUES (?, {', '.join('?' * len(_COLUMNS))}) ON CONFLICT (number) DO UPDATE SET "
     f"{', '.join(f'{name} = excluded.{name}' for name in _COLUMNS)}"
 )
-_TOTAL_KEY_CONDITION = " AND ".join(f"{name} = ?" for name in TotalKey._fields)
+_IS_TOTAL = "operation = ? AND currency = ? AND day = ? AND service = ? AND site = ?"
 _MAX_CACHED = 2000
 
 
@@ -38,7 +43,7 @@ class SqliteTransaction:
         path: Path,
         database: sqlite3.Connection,
         find_lost: Callable[[Head], str | None],
-        previous: "SqliteTransaction | None" = None,
+        previous: SqliteTransaction | None = None,
     ) -> None:
         self.path = path
         self._db = database
@@ -46,7 +51,7 @@ class SqliteTransaction:
         self._tail = read_tail(database)
         self.head, self.latest = self._tail.head, self._tail.latest
         self.cached: dict[int, StoredEntry] = previous.cached if previous and previous.head == self.head else {}
-        self._links: list[Link] = []
+        self._records: list[ChainRecord] = []
         self._changed: set[int] = set()
         self._removed_keys: set[tuple[int, int]] = set()
         self._added_keys: set[tuple[int, int]] = set()
@@ -92,24 +97,24 @@ class SqliteTransaction:
         return self._last_entry + 1
 
     @translate_errors
-    def append(self, number: int, kind: Kind, facts: Facts, *, at: str) -> Entry:
+    def append(self, number: int, kind: str, facts: Facts, *, at: str) -> Entry:
         """See `storage.Transaction`."""
-        return self.append_link(next_link(self.head, number, kind, facts, at=at), facts).entry
+        return self.append_record(next_record(self.head, number, kind, facts, at=at), facts).entry
 
     @property
     @translate_errors
     def successor_id(self) -> str | None:
         """See `storage.Transaction`."""
-        last = self._tail.links[0].record if self._tail.links else None
+        last = self._tail.records[0] if self._tail.records else None
         return json.loads(last.facts)["successor"] if last is not None and last.kind == Kind.CLOSING else None
 
     @translate_errors
-    def append_journal_record(self, kind: Kind, facts: Mapping[str, str], *, at: str) -> None:
+    def append_journal_record(self, kind: str, facts: Mapping[str, str], *, at: str) -> None:
         """See `storage.Transaction`."""
-        link = next_link(self.head, NO_ENTRY, kind, dict(facts), at=max(self.latest, at))
-        self._links.append(link)
-        self.head, self.latest = link.head, link.record.at
-        self.must_save_head = kind is not Kind.CLOSING
+        record = next_record(self.head, NO_ENTRY, kind, dict(facts), at=max(self.latest, at))
+        self._records.append(record)
+        self.head, self.latest = record.head, record.at
+        self.must_save_head = kind != Kind.CLOSING
 
     @translate_errors
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
@@ -121,12 +126,11 @@ class SqliteTransaction:
         """See `storage.Transaction`."""
         self._unplanned.append((batch, row))
 
-    def append_link(self, link: Link, facts: Facts | None = None) -> StoredEntry:
+    def append_record(self, record: ChainRecord, facts: Facts | None = None) -> StoredEntry:
         """Append a record that continues the chain, and update the data derived from it."""
-        record = link.record
         before = self._read_stored_entries([record.entry]).get(record.entry)
-        after = add_record(before, link, latest=self.latest, facts=facts)
-        self._links.append(link)
+        after = add_record(before, record, latest=self.latest, facts=facts)
+        self._records.append(record)
         self._changed.add(record.entry)
         old = before.keys if before else frozenset()
         self._change_duplicate_keys(record.entry, lost=old - after.keys, new=after.keys - old)
@@ -136,7 +140,7 @@ class SqliteTransaction:
         if len(self.cached) > _MAX_CACHED:
             self.flush()
             self.cached.clear()
-        self.head, self.latest, self.must_save_head = link.head, after.row.latest, True
+        self.head, self.latest, self.must_save_head = record.head, after.latest, True
         self._last_entry = max(self._last_entry, record.entry)
         return after
 
@@ -145,18 +149,18 @@ class SqliteTransaction:
         """Write all pending changes to the file together: many records then cost little more than one."""
         self._db.executemany("DELETE FROM plans WHERE batch = ? AND row = ?", self._unplanned)
         self._unplanned.clear()
-        if not self._links:
+        if not self._records:
             return
         rows = [(number, self.cached[number].row) for number in sorted(self._changed)]
-        records = [(*link.record, bytes.fromhex(link.digest)) for link in self._links]
+        records = [(*record[:-1], bytes.fromhex(record.digest)) for record in self._records]
         self._db.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", records)
-        self._db.executemany(_STORE_ENTRY, [(number, *row.values, *row[1:]) for number, row in rows])
+        self._db.executemany(_STORE_ENTRY, [(number, *row) for number, row in rows])
         self._db.executemany("DELETE FROM keys WHERE key = ? AND entry = ?", self._removed_keys)
         self._db.executemany("INSERT INTO keys VALUES (?, ?)", self._added_keys)
         for key, change in self._total_changes.items():
-            amount = sum_exactly((*self._read_totals(_TOTAL_KEY_CONDITION, key).values(), change))
+            amount = sum_exactly((*self._read_totals(_IS_TOTAL, key).values(), change))
             self._db.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?, ?, ?)", (*key, str(amount)))
-        for pending in (self._links, self._changed, self._removed_keys, self._added_keys, self._total_changes):
+        for pending in (self._records, self._changed, self._removed_keys, self._added_keys, self._total_changes):
             pending.clear()
 
     def _read_stored_entries(self, numbers: Collection[int]) -> dict[int, StoredEntry]:
@@ -177,4 +181,4 @@ class SqliteTransaction:
 
     def _read_totals(self, condition: str, values: tuple[str, ...]) -> dict[TotalKey, Decimal]:
         rows = self._db.execute(f"SELECT * FROM totals WHERE {condition}", values).fetchall()
-        return {TotalKey(*key): Decimal(amount) for *key, amount in rows}
+        return {row[:5]: Decimal(row[5]) for row in rows}

@@ -1,0 +1,51 @@
+"""Read what the journal's tables have about batches: rows that are not sent yet, and sums."""
+
+import sqlite3
+from collections import defaultdict
+from decimal import Decimal
+
+from escrowctl.contract.money import multiply_exactly, sum_exactly
+from escrowctl.journal.model import State
+from escrowctl.journal.storage import BatchSum, PlanRow
+
+_SELECT_BATCHES = """
+SELECT batch, 0, max(content) FROM (
+  SELECT batch, content FROM plans WHERE row = 0
+  UNION ALL SELECT DISTINCT batch, '' FROM entries WHERE batch IS NOT NULL AND origin IS NULL
+) GROUP BY batch ORDER BY length(batch), batch"""
+_SELECT_SUMS = """
+SELECT e.state, json_extract(first.facts, '$.currency'), json_extract(last.facts, '$.http_status'),
+  coalesce(json_extract(last.facts, '$.may_repeat'), 0), e.remark IS NOT NULL,
+  e.state = 'done' AND e.resource_id IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM records r WHERE r.entry = e.number AND json_extract(r.facts, '$.verified') = 1),
+  json_extract(first.facts, '$.amount'), count(*)
+FROM entries e
+JOIN records first ON first.sequence = (SELECT min(sequence) FROM records WHERE entry = e.number)
+LEFT JOIN records last
+  ON e.state = 'refused' AND last.sequence = (SELECT max(sequence) FROM records WHERE entry = e.number)
+WHERE e.batch = ? AND e.origin IS NULL GROUP BY 1, 2, 3, 4, 5, 6, 7"""
+
+
+def read_plan(database: sqlite3.Connection, batch: str, *, after: int, limit: int) -> list[PlanRow]:
+    """Return up to `limit` rows of a batch's plan, in order, with row numbers above `after`."""
+    query = "SELECT * FROM plans WHERE batch = ? AND row > ? ORDER BY row LIMIT ?"
+    return [PlanRow(*row) for row in database.execute(query, (batch, after, limit)).fetchall()]
+
+
+def list_batches(database: sqlite3.Connection) -> list[PlanRow]:
+    """Return row 0 of each batch, oldest batch first. Its content is "" if the batch's plan was lost."""
+    return [PlanRow(*row) for row in database.execute(_SELECT_BATCHES).fetchall()]
+
+
+def add_up(database: sqlite3.Connection, batch: str) -> list[BatchSum]:
+    """Return the counts and exact sums of a batch's entries; see `storage.BatchSum`. Does not build the entries."""
+    amounts: defaultdict[tuple[State, str | None, int | None, bool, bool, bool], list[tuple[int, Decimal]]]
+    amounts = defaultdict(list)
+    for state, currency, http_status, *flags, amount, rows in database.execute(_SELECT_SUMS, (batch,)):
+        may_repeat, has_remark, is_unread = map(bool, flags)
+        key = (State(state), currency, http_status, may_repeat, has_remark, is_unread)
+        amounts[key].append((rows, multiply_exactly(Decimal(amount or 0), rows)))
+    return [
+        BatchSum(*key, sum(rows for rows, _ in found), sum_exactly(amount for _, amount in found))
+        for key, found in amounts.items()
+    ]

@@ -1,4 +1,4 @@
-"""Make the complete request of each write, as it is sent and as the journal records it."""
+"""Make the complete request of each write, as it is sent and as the journal records it; check that it may be sent."""
 
 import os
 import pwd

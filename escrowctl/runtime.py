@@ -33,6 +33,10 @@ _RUN_PREFIX_CHARS = len("01234567-89ab-")
 """The number of leading characters that request ids of one run share."""
 
 
+Clock = Callable[[], datetime]
+"""Returns the current time in UTC."""
+
+
 class Runtime:
     """The environment of one run, which tests replace. `now` is for display and records, `monotonic` for deadlines.
 

@@ -17,6 +17,7 @@ from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTIO
 from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
 from escrowctl.journal.fold import StoredEntry, TotalKey
 from escrowctl.journal.model import POSSIBLE_STATES, Caps, Entry, Intent
+from escrowctl.runtime import timestamp
 
 if TYPE_CHECKING:
     from escrowctl.journal.storage import Transaction
@@ -31,7 +32,7 @@ _DECIMAL_PLACES = 20
 
 
 def check_caps(
-    transaction: Transaction, intent: Intent, caps: Caps, *, earlier: Entry | None, now: str, is_resend: bool = False
+    transaction: Transaction, intent: Intent, caps: Caps, *, earlier: Entry | None, is_resend: bool = False
 ) -> None:
     """Raise `ErrorCode.CAPPED` if a write would bring the sum of its day above a cap.
 
@@ -39,7 +40,7 @@ def check_caps(
     `earlier` is the entry that gets a further attempt (None: the write is new). The entry's amount counts as often as
     it may have been applied. `is_resend`: an operator requested this attempt; the decision is not recorded yet.
     """
-    money, today, verb, profile = intent.money, now[:10], intent.verb, intent.profile
+    money, today, verb, profile = intent.money, timestamp(transaction.now())[:10], intent.verb, intent.profile
     if money is None:
         raise _cap_error(intent, f"the profile {profile} has caps, so a {verb} without a known amount is refused.")
     if money.amount <= 0:

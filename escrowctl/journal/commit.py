@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, not_sent
@@ -24,7 +23,6 @@ from escrowctl.journal.model import (
     Settlement,
     State,
 )
-from escrowctl.runtime import timestamp
 
 if TYPE_CHECKING:
     from escrowctl.journal.storage import Locks, Storage, Transaction
@@ -36,13 +34,10 @@ class Commit:
     A commit takes the lock of each entry that it begins. If the transaction fails, call `free_locks`.
     """
 
-    def __init__(
-        self, transaction: Transaction, storage: Storage, locks: Locks, *, now: Callable[[], datetime]
-    ) -> None:
+    def __init__(self, transaction: Transaction, storage: Storage, locks: Locks) -> None:
         self.transaction = transaction
         self._storage = storage
         self._locks = locks
-        self._now = now
         self._held: list[int] = []
 
     def free_locks(self) -> None:
@@ -78,15 +73,15 @@ class Commit:
 
     def _settle(self, entry: Entry, settlement: Settlement) -> Entry | EscrowctlError:
         """Record the outcome of an attempt, and return the entry, or an error if another process changed it."""
-        now, at = self.transaction.find(entry.number), timestamp(self._now())
+        now = self.transaction.find(entry.number)
         facts = facts_of_settlement(settlement)
         if now is not None and (now.request_id, now.state) == (entry.request_id, State.IN_FLIGHT):
-            return self.transaction.append(entry.number, Kind.SETTLEMENT, facts, at=at)
+            return self.transaction.append(entry.number, Kind.SETTLEMENT, facts)
         if now is None or entry.request_id not in now.request_ids:
             number = self.transaction.next_number()
             intent = facts_of_intent(entry.intent, attempt=1, request_id=entry.request_id)
-            self.transaction.append(number, Kind.INTENT, intent, at=at)
-            self.transaction.append(number, Kind.SETTLEMENT, facts, at=at)
+            self.transaction.append(number, Kind.INTENT, intent)
+            self.transaction.append(number, Kind.SETTLEMENT, facts)
         return guards.entry_taken_over(entry, settlement)
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
@@ -95,8 +90,7 @@ class Commit:
         if now is not None and now.attempt == entry.attempt and now.settlement.verifies_same_result(settlement):
             return now
         self._require_unchanged(entry)
-        at = timestamp(self._now())
-        return self.transaction.append(entry.number, Kind.SETTLEMENT, facts_of_settlement(settlement), at=at)
+        return self.transaction.append(entry.number, Kind.SETTLEMENT, facts_of_settlement(settlement))
 
     def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         """Record an operator's decision on an entry's outcome. Raises `ErrorCode.BUSY` if the entry has changed."""
@@ -119,8 +113,7 @@ class Commit:
     ) -> None:
         """Raise `ErrorCode.CAPPED` if a write exceeds the caps. `caps.check_caps` explains the parameters."""
         if limits:
-            now = timestamp(self._now())
-            caps.check_caps(self.transaction, intent, limits, earlier=earlier, now=now, is_resend=is_resend)
+            caps.check_caps(self.transaction, intent, limits, earlier=earlier, is_resend=is_resend)
 
     def find_duplicates(self, intent: Intent, *, exclude: int | None = None) -> list[Entry]:
         """Return the entries that share a duplicate key and may share the account with an intent, without `exclude`."""
@@ -161,7 +154,7 @@ class Commit:
         # Lock before the commit: a process that can see the entry must see that its sender is running.
         self._hold_lock(number)
         facts = facts_of_intent(intent, attempt=earlier.attempt + 1 if earlier else 1, request_id=request_id)
-        return self.transaction.append(number, Kind.INTENT, facts, at=timestamp(self._now()))
+        return self.transaction.append(number, Kind.INTENT, facts)
 
     def _hold_lock(self, number: int) -> None:
         """Take an entry's lock. Raises `ErrorCode.BUSY` if another process has it."""
@@ -172,11 +165,11 @@ class Commit:
         self._held.append(number)
 
     def _check_duplicates(self, found: list[Entry], intent: Intent) -> None:
-        guards.check_duplicates(found, intent, self.transaction.find, now=self._now())
+        guards.check_duplicates(found, intent, self.transaction.find, now=self.transaction.now())
 
     def _record_decision(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         facts = facts_of_settlement(settlement) | decision._asdict()
-        return self.transaction.append(entry.number, Kind.DECISION, facts, at=timestamp(self._now()))
+        return self.transaction.append(entry.number, Kind.DECISION, facts)
 
     def _require_unchanged(self, entry: Entry) -> None:
         """Raise `ErrorCode.BUSY` if an entry has changed since the caller read it."""

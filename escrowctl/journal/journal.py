@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from datetime import datetime
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -27,7 +26,6 @@ from escrowctl.journal.model import (
     Settlement,
     State,
 )
-from escrowctl.runtime import timestamp
 
 if TYPE_CHECKING:
     from escrowctl.journal.signing_secrets import SigningSecrets
@@ -45,10 +43,9 @@ class Journal:
     thread that opened the storage may use the journal.
     """
 
-    def __init__(self, storage: Storage, locks: Locks, *, now: Callable[[], datetime], folder: Path) -> None:
+    def __init__(self, storage: Storage, locks: Locks, *, folder: Path) -> None:
         self.storage = storage
         self.locks = locks
-        self._now = now
         self._folder = folder
 
     @cached_property
@@ -242,7 +239,7 @@ class Journal:
     def record_reason(self, decision: OperatorDecision) -> None:
         """Record why live creates may be sent although the export that made this journal may lack writes."""
         with self._checked_commit() as commit:
-            commit.transaction.append_journal_record(Kind.REASON, decision._asdict(), at=timestamp(self._now()))
+            commit.transaction.append_journal_record(Kind.REASON, decision._asdict())
 
     def find(self, number: int) -> Entry | None:
         """Return the entry with this number and its history, in its current state, or None."""
@@ -287,7 +284,7 @@ class Journal:
         commit = None
         try:
             with write_transaction(self.storage) as transaction:
-                commit = Commit(transaction, self.storage, self.locks, now=self._now)
+                commit = Commit(transaction, self.storage, self.locks)
                 yield commit
         except BaseException:
             if commit is not None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from datetime import datetime
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.sqlite.files import find_journal_id
 from escrowctl.journal.sqlite.locks import LockFile, ReadLockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
+from escrowctl.runtime import Clock
 
 if TYPE_CHECKING:
     from escrowctl.journal.storage import Locks, Storage
@@ -20,7 +20,7 @@ JOURNAL_FILE_NAME = "journal.db"
 
 
 def open_journal(
-    folder: Path, *, now: Callable[[], datetime], read_only: bool = False, pins: Collection[tuple[str, str]] = ()
+    folder: Path, *, now: Clock, read_only: bool = False, pins: Collection[tuple[str, str]] = ()
 ) -> Journal:
     """Return the journal in a folder. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
 
@@ -30,8 +30,8 @@ def open_journal(
     """
     if pins:
         _require_pinned_journal(folder / JOURNAL_FILE_NAME, pins)
-    storage, locks = open_storage(folder, reading=read_only)
-    return Journal(storage, locks, now=now, folder=folder)
+    storage, locks = open_storage(folder, now=now, reading=read_only)
+    return Journal(storage, locks, folder=folder)
 
 
 def _require_pinned_journal(path: Path, pins: Iterable[tuple[str, str]]) -> None:
@@ -50,7 +50,7 @@ def _require_pinned_journal(path: Path, pins: Iterable[tuple[str, str]]) -> None
             )
 
 
-def open_storage(folder: Path, *, reading: bool) -> tuple[Storage, Locks]:
+def open_storage(folder: Path, *, now: Clock, reading: bool) -> tuple[Storage, Locks]:
     """Return the storage and the locks of the journal in a folder. Raises `ErrorCode.JOURNAL_UNUSABLE`."""
-    storage = SqliteStorage.open(folder / JOURNAL_FILE_NAME, reading=reading)
+    storage = SqliteStorage.open(folder / JOURNAL_FILE_NAME, now=now, reading=reading)
     return storage, (ReadLockFile if reading else LockFile)(folder / "journal.lock")

@@ -7,6 +7,7 @@ storage may call it.
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
+from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
@@ -67,6 +68,9 @@ class Transaction(Protocol):
     def head(self) -> Head:
         """The head of the chain, with the records of this transaction."""
 
+    def now(self) -> datetime:
+        """Return the time in UTC by the storage's clock. It dates records and decides on which day caps count them."""
+
     def check(self) -> None:
         """Raise `JOURNAL_UNUSABLE` if the last records are damaged or `Storage.find_head_problem` finds a problem."""
 
@@ -85,15 +89,15 @@ class Transaction(Protocol):
     def next_number(self) -> int:
         """Return the number of the next new entry."""
 
-    def append(self, number: int, kind: str, facts: Facts, *, at: str) -> Entry:
-        """Append a record about an entry to the chain, with its time, and return the updated entry."""
+    def append(self, number: int, kind: str, facts: Facts) -> Entry:
+        """Append a record about an entry to the chain, dated `now`, and return the updated entry."""
 
     @property
     def successor_id(self) -> str | None:
         """The id of the journal that replaced this one, from the closing record. None: no closing record."""
 
-    def append_journal_record(self, kind: str, facts: Mapping[str, str], *, at: str) -> None:
-        """Append a record about the journal itself. A closing record does not change the saved head."""
+    def append_journal_record(self, kind: str, facts: Mapping[str, str]) -> None:
+        """Append a record about the journal itself, dated `now`. A closing record does not change the saved head."""
 
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         """Store rows of a batch's plan. A stored row with the same number is replaced."""

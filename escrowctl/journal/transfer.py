@@ -141,7 +141,7 @@ def _bad_line(source: str, number: int, problem: str) -> EscrowctlError:
     return bad_value(f"line {number} of {source} {problem}.", effect=Effect.NOTHING_IMPORTED)
 
 
-def import_archive(storage: Storage, archive: Archive, *, at: str) -> ImportResult:
+def import_archive(storage: Storage, archive: Archive) -> ImportResult:
     """Import an archive's entries in one commit. Importing twice is safe.
 
     Two entries are the same write if one of them has the last attempt of the other. Idempotency keys and numbers
@@ -163,12 +163,12 @@ def import_archive(storage: Storage, archive: Archive, *, at: str) -> ImportResu
                 first = theirs.entry.origin or origin
                 known_as = origin if _is_own_origin(storage, first) else first
                 facts = _facts_to_import(theirs, origin=known_as)
-                changed.append(transaction.append(transaction.next_number(), Kind.IMPORT, facts, at=at))
+                changed.append(transaction.append(transaction.next_number(), Kind.IMPORT, facts))
                 added += 1
             elif _must_replace(theirs.entry, ours):
                 # An entry that was written here stays this journal's own: `fields.apply_record`.
                 facts = _facts_to_import(theirs, origin=ours.origin or origin)
-                changed.append(transaction.append(ours.number, Kind.IMPORT, facts, at=at))
+                changed.append(transaction.append(ours.number, Kind.IMPORT, facts))
                 updated += 1
             else:
                 known += 1

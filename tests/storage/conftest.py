@@ -1,7 +1,6 @@
 """A journal on each adapter; a further adapter is one more fixture value."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,19 +9,24 @@ from escrowctl.journal import opening
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.storage import Locks, Storage
 from storage import memory
-from storage.writes import NOW
+from storage.writes import Clock
 
 Opener = Callable[[], tuple[Storage, Locks]]
 
 
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
 @pytest.fixture(params=["sqlite", "memory"])
-def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
+def opener(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Opener]:
     """A function that opens the journal like another process, any number of times."""
     open_storage = opening.open_storage if request.param == "sqlite" else memory.open_storage
     opened: list[tuple[Storage, Locks]] = []
 
     def open_again() -> tuple[Storage, Locks]:
-        opened.append(open_storage(tmp_path / "state", reading=False))
+        opened.append(open_storage(tmp_path / "state", now=clock, reading=False))
         return opened[-1]
 
     yield open_again
@@ -44,5 +48,4 @@ def journal(opener: Opener, tmp_path: Path) -> Journal:
 
 def journal_of(opener: Opener, folder: Path) -> Journal:
     storage, locks = opener()
-    now = datetime.fromisoformat(NOW).astimezone(UTC)
-    return Journal(storage, locks, now=lambda: now, folder=folder)
+    return Journal(storage, locks, folder=folder)

@@ -21,6 +21,7 @@ from escrowctl.journal.fields import Facts
 from escrowctl.journal.fold import StoredEntry, TotalKey, add_record, fingerprint_keys, next_record
 from escrowctl.journal.model import UNSETTLED, Entry, Selection, State
 from escrowctl.journal.storage import BatchSum, PlanRow
+from escrowctl.runtime import Clock, timestamp
 
 
 @dataclass
@@ -53,13 +54,13 @@ class Place:
 _PLACES: defaultdict[Path, Place] = defaultdict(Place)
 
 
-def open_storage(folder: Path, *, reading: bool) -> tuple["MemoryStorage", "MemoryLocks"]:
+def open_storage(folder: Path, *, now: Clock, reading: bool) -> tuple["MemoryStorage", "MemoryLocks"]:
     """Take the place of `journal.opening.open_storage`."""
     place = _PLACES[folder]
     with place.writing:
         if place.content is None and not reading:
             place.content = Content()
-    return MemoryStorage(folder, place), MemoryLocks(place)
+    return MemoryStorage(folder, place, now), MemoryLocks(place)
 
 
 def find_journal_id(path: Path) -> str | None:
@@ -102,8 +103,9 @@ class MemoryLocks:
 class MemoryTransaction:
     """See `storage.Transaction`."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: Content, now: Clock) -> None:
         self.content = content
+        self.now = now
 
     @property
     def head(self) -> Head:
@@ -131,16 +133,16 @@ class MemoryTransaction:
     def next_number(self) -> int:
         return max(self.content.folded, default=0) + 1
 
-    def append(self, number: int, kind: str, facts: Facts, *, at: str) -> Entry:
-        return self._add(next_record(self.head, number, kind, facts, at=at)).entry
+    def append(self, number: int, kind: str, facts: Facts) -> Entry:
+        return self._add(next_record(self.head, number, kind, facts, at=timestamp(self.now()))).entry
 
     @property
     def successor_id(self) -> str | None:
         last = self.content.records[-1] if self.content.records else None
         return json.loads(last.facts)["successor"] if last is not None and last.kind == Kind.CLOSING else None
 
-    def append_journal_record(self, kind: str, facts: Mapping[str, str], *, at: str) -> None:
-        self.content.records.append(next_record(self.head, NO_ENTRY, kind, dict(facts), at=at))
+    def append_journal_record(self, kind: str, facts: Mapping[str, str]) -> None:
+        self.content.records.append(next_record(self.head, NO_ENTRY, kind, dict(facts), at=timestamp(self.now())))
 
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         self.content.plans |= {(row.batch, row.row): row.content for row in rows}
@@ -162,8 +164,9 @@ class MemoryTransaction:
 class MemoryStorage:
     """See `storage.Storage`."""
 
-    def __init__(self, folder: Path, place: Place) -> None:
+    def __init__(self, folder: Path, place: Place, now: Clock) -> None:
         self._folder = folder
+        self._now = now
         self._place = place
         self._open: MemoryTransaction | None = None
         self._thread = threading.get_ident()
@@ -189,7 +192,7 @@ class MemoryStorage:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[MemoryTransaction]:
         with self._place.writing:
-            self._open = MemoryTransaction(self._content.copied())
+            self._open = MemoryTransaction(self._content.copied(), self._now)
             try:
                 yield self._open
                 self._place.content = self._open.content
@@ -252,13 +255,13 @@ class MemoryStorage:
 
     @contextlib.contextmanager
     def reopen(self) -> Iterator["MemoryStorage"]:
-        yield MemoryStorage(self._folder, self._place)
+        yield MemoryStorage(self._folder, self._place, self._now)
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator["MemoryStorage"]:
         place = Place()
         place.content = self._content.copied()
-        yield MemoryStorage(self._folder, place)
+        yield MemoryStorage(self._folder, place, self._now)
 
     def find_mismatch(self, head: Head) -> str | None:
         records = self._content.records

@@ -19,7 +19,7 @@ from escrowctl.journal.sqlite import reading
 from escrowctl.journal.storage import BatchSum, PlanRow, Storage, head_of
 from storage.conftest import Opener
 from storage.file_tests import FILE_TESTS
-from storage.writes import DONE, LATER, NOW, REFUSED, UNKNOWN, append, create, release, store
+from storage.writes import DONE, LATER, NOW, REFUSED, UNKNOWN, Clock, append, create, release, store
 
 # Commits and reading
 
@@ -103,12 +103,12 @@ def test_earlier_head_is_contained_and_any_other_contradicts(storage: Storage) -
     ],
 )
 def test_selection_returns_what_matches_newest_first(
-    storage: Storage, selection: Selection, expected: list[int]
+    storage: Storage, clock: Clock, selection: Selection, expected: list[int]
 ) -> None:
     store(storage, (create(1, reference="order-7"), DONE), (create(2, profile="other"), UNKNOWN))
     store(storage, (release("tx_1"), DONE._replace(result_id=None)))
-    with storage.transaction() as transaction:
-        append(transaction, create(4), at=LATER)
+    clock.set(LATER)
+    store(storage, (create(4), None))
 
     assert [entry.number for entry in storage.select(selection)] == expected
     older = storage.select(selection, before=expected[0] if expected else 9)
@@ -116,15 +116,15 @@ def test_selection_returns_what_matches_newest_first(
 
 
 def test_fingerprint_is_looked_for_among_what_was_sent_lately(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
+    storage: Storage, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "_SEARCH_STEP", 2)
     early = [create(7), create(7, key="b")]
     row = create(7, key="c", reference="A-1", batch="b1", line=2)
     late = [create(7, key="d"), create(8), create(7, key="e", reference="A-2"), row, create(9), create(10)]
-    with storage.transaction() as transaction:
-        for intent, at in [*((one, NOW) for one in early), *((one, LATER) for one in late)]:
-            append(transaction, intent, DONE, at=at)
+    store(storage, *((intent, DONE) for intent in early))
+    clock.set(LATER)
+    store(storage, *((intent, DONE) for intent in late))
 
     found = storage.select(Selection(9, since=LATER, fingerprint=create(7).fingerprint))
 
@@ -179,13 +179,14 @@ def test_open_and_released_writes_are_found_under_their_keys(storage: Storage) -
     assert nothing == []
 
 
-def test_totals_follow_what_a_write_counts_for(storage: Storage) -> None:
+def test_totals_follow_what_a_write_counts_for(storage: Storage, clock: Clock) -> None:
     store(storage, (create(1), DONE), (create(20), UNKNOWN), (create(300), REFUSED), (create(4000), None))
     store(storage, (create(5, service="https://other.example"), DONE))
-    with storage.transaction() as transaction:
-        append(transaction, create(60000), at=LATER)
-        # A clock set back frees nothing: it counts on the later day too.
-        append(transaction, create(700000), at=NOW)
+    clock.set(LATER)
+    store(storage, (create(60000), None))
+    # A clock set back frees nothing: it counts on the later day too.
+    clock.set(NOW)
+    store(storage, (create(700000), None))
 
     def sums(since: str) -> dict[str, Decimal]:
         with storage.transaction() as transaction:

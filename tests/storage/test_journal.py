@@ -15,7 +15,7 @@ from escrowctl.journal.model import Account, AttemptRequest, Entry, Intent, Oper
 from escrowctl.journal.storage import PlanRow, head_of
 from escrowctl.journal.verification import verify
 from storage.conftest import Opener, journal_of
-from storage.writes import DONE, NOW, UNKNOWN, create, store
+from storage.writes import DONE, UNKNOWN, create, store
 
 
 def test_outcome_and_next_intent_share_a_commit(journal: Journal) -> None:
@@ -54,7 +54,7 @@ def test_next_attempt_and_a_first_one_share_a_commit(journal: Journal) -> None:
 def test_closed_journal_refuses_every_write_and_names_its_successor(journal: Journal) -> None:
     entry = journal.begin(create(1), request_id="r1")
     with journal.storage.transaction() as transaction:
-        transaction.append_journal_record(Kind.CLOSING, {"successor": "next"}, at=NOW)
+        transaction.append_journal_record(Kind.CLOSING, {"successor": "next"})
     writes: list[Callable[[], object]] = [
         lambda: journal.begin(create(2), request_id="r2"),
         lambda: journal.settle(entry, DONE),
@@ -72,7 +72,7 @@ def test_closed_journal_refuses_every_write_and_names_its_successor(journal: Jou
 def test_journal_made_from_an_export_asks_for_a_reason_once(journal: Journal) -> None:
     asked = [journal.needs_reason()]
     with journal.storage.transaction() as transaction:
-        transaction.append_journal_record(Kind.OPENING, {"journal_id": "old"}, at=NOW)
+        transaction.append_journal_record(Kind.OPENING, {"journal_id": "old"})
     asked.append(journal.needs_reason())
     journal.begin(create(1), request_id="r1")
 
@@ -141,7 +141,7 @@ def test_settle_of_an_attempt_that_is_not_current_is_refused(opener: Opener, tmp
     mine, theirs = journal_of(opener, tmp_path), journal_of(opener, tmp_path)
     first, second = (mine.begin(create(number), request_id=f"r{number}") for number in (1, 2))
     with theirs.storage.transaction() as transaction:
-        transaction.append(first.number, Kind.SETTLEMENT, facts_of_settlement(UNKNOWN), at=NOW)
+        transaction.append(first.number, Kind.SETTLEMENT, facts_of_settlement(UNKNOWN))
 
     results = mine.settle_all([(first, DONE), (second, DONE)])
 

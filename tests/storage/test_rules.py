@@ -57,8 +57,8 @@ class Writer:
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[Writer]:
-    storage, locks = memory.open_storage(tmp_path, reading=False)
-    sender = Writer(Journal(storage, locks, now=lambda: sender.now, folder=tmp_path))
+    storage, locks = memory.open_storage(tmp_path, now=lambda: sender.now, reading=False)
+    sender = Writer(Journal(storage, locks, folder=tmp_path))
     yield sender
     memory.forget_all()
 

@@ -1,5 +1,6 @@
 """Writes and outcomes of the tests of storage, and how they are stored."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from escrowctl.contract.json import Number
@@ -41,13 +42,26 @@ def release(resource_id: str) -> Intent:
     )
 
 
-def append(transaction: Transaction, intent: Intent, settlement: Settlement | None = None, *, at: str = NOW) -> Entry:
+class Clock:
+    """A storage's clock, for a test to set."""
+
+    def __init__(self) -> None:
+        self.set(NOW)
+
+    def set(self, time: str) -> None:
+        self._now = datetime.fromisoformat(time).astimezone(UTC)
+
+    def __call__(self) -> datetime:
+        return self._now
+
+
+def append(transaction: Transaction, intent: Intent, settlement: Settlement | None = None) -> Entry:
     number = transaction.next_number()
     facts = facts_of_intent(intent, attempt=1, request_id=f"request-{number}")
-    entry = transaction.append(number, Kind.INTENT, facts, at=at)
+    entry = transaction.append(number, Kind.INTENT, facts)
     if settlement is None:
         return entry
-    return transaction.append(number, Kind.SETTLEMENT, facts_of_settlement(settlement), at=at)
+    return transaction.append(number, Kind.SETTLEMENT, facts_of_settlement(settlement))
 
 
 def store(storage: Storage, *writes: tuple[Intent, Settlement | None]) -> list[Entry]:

@@ -24,7 +24,6 @@ from escrowctl.journal.verification import verify
 from escrowctl.options import YesOption
 from escrowctl.output.plain import render_csv
 from escrowctl.output.view import View
-from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 
 _PAGE = 500
@@ -79,9 +78,9 @@ def _init_from(session: Session, file: str, *, yes: bool) -> None:
                 declined="no journal was made",
             )
 
-    path, at = session.journals.folder / JOURNAL_FILE_NAME, timestamp(session.runtime.now())
+    path = session.journals.folder / JOURNAL_FILE_NAME
     with session.signals.held():
-        new, missing = replace_from_export(path, archive, at=at, confirm=confirm)
+        new, missing = replace_from_export(path, archive, now=session.runtime.now, confirm=confirm)
         document = as_json(
             {
                 "journal_id": new.journal_id,
@@ -194,9 +193,8 @@ def import_file(
     session = session_of(context)
     with _open_text(session, file) as stream:
         archive = read_archive(_read_lines(stream), source=_describe_source(file))
-    at = timestamp(session.runtime.now())
     with closing(session.journals.open(reading=False, check_required_ids=False)) as journal:
-        imported = import_archive(journal.storage, archive, at=at)
+        imported = import_archive(journal.storage, archive)
     counts = f"{imported.added} added, {imported.updated} updated, {imported.known} already known"
     shown: dict[str, JsonValue] = {
         "journal_id": archive.journal_id,

@@ -37,6 +37,7 @@ from escrowctl.journal.sqlite.reading import (
     select_entries,
 )
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
+from escrowctl.runtime import Clock
 
 if TYPE_CHECKING:
     from escrowctl.journal.storage import BatchSum, PlanRow
@@ -48,8 +49,9 @@ class SqliteStorage:
     The connection belongs to the thread that opened it: sqlite3 itself refuses other threads.
     """
 
-    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, database: sqlite3.Connection, now: Clock) -> None:
         self.path = path
+        self._now = now
         self._head_file = HeadFile(path.with_suffix(".head"))
         self._db = database
         self._commit_failed = False
@@ -57,15 +59,16 @@ class SqliteStorage:
         self._open_transaction: SqliteTransaction | None = None
 
     @classmethod
-    def open(cls, path: Path, *, reading: bool = False) -> SqliteStorage:
+    def open(cls, path: Path, *, now: Clock, reading: bool = False) -> SqliteStorage:
         """Open the journal's file. If the file is missing, it is created.
 
-        `reading`: a missing file looks like an empty journal, and the file may be read-only.
+        `now` is the clock that dates records. `reading`: a missing file looks like an empty journal, and the file
+        may be read-only.
         """
         with translating_errors(path):
             if not reading:
                 require_not_lost(path)
-            storage = cls(path, connect_to_read(path) if reading else connect(path))
+            storage = cls(path, connect_to_read(path) if reading else connect(path), now)
             storage._prepare()
             if not reading:
                 if why := find_changed_layout(storage._db):
@@ -105,7 +108,9 @@ class SqliteStorage:
             with translating_errors(self.path):
                 if sqlite.read_version(self._db) != FORMAT_VERSION:
                     raise unusable(self.path, "the format of the file has changed since it was opened", reason="")
-                transaction = SqliteTransaction(self.path, self._db, self.find_head_problem, self._last_transaction)
+                transaction = SqliteTransaction(
+                    self.path, self._db, self._now, self.find_head_problem, self._last_transaction
+                )
             self._last_transaction, self._open_transaction = None, transaction
             yield transaction
             with translating_errors(self.path):
@@ -183,7 +188,7 @@ class SqliteStorage:
     @contextlib.contextmanager
     def reopen(self) -> Iterator[SqliteStorage]:
         """See `storage.Storage`."""
-        with contextlib.closing(SqliteStorage.open(self.path, reading=True)) as storage:
+        with contextlib.closing(SqliteStorage.open(self.path, now=self._now, reading=True)) as storage:
             yield storage
 
     @contextlib.contextmanager
@@ -192,7 +197,7 @@ class SqliteStorage:
         with contextlib.closing(sqlite3.connect("", isolation_level=None)) as database:
             with translating_errors(self.path):
                 self._db.backup(database)
-            yield SqliteStorage(self.path, database)
+            yield SqliteStorage(self.path, database, self._now)
 
     @translate_errors
     def find_mismatch(self, head: Head) -> str | None:

@@ -27,6 +27,7 @@ from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import head_of
 from escrowctl.journal.transfer import Archive, import_archive
 from escrowctl.journal.verification import verify
+from escrowctl.runtime import Clock
 
 _TEMPORARY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 """The SQLite result codes of temporary problems: the file itself may be valid."""
@@ -53,7 +54,7 @@ class Successor(NamedTuple):
 
 
 def replace_from_export(
-    path: Path, archive: Archive, *, at: str, confirm: Callable[[int | None], None]
+    path: Path, archive: Archive, *, now: Clock, confirm: Callable[[int | None], None]
 ) -> tuple[Successor, int | None]:
     """Make a new journal from an export. It replaces the journal at a path, if there is one.
 
@@ -61,7 +62,7 @@ def replace_from_export(
     `confirm` is called with that number before anything is changed. Raises EscrowctlError `ErrorCode.CONFLICT` if
     the export comes from a different journal, or if the old journal is valid and has more records than the export.
     """
-    old_journal = _inspect_old_journal(path, archive.journal_id)
+    old_journal = _inspect_old_journal(path, archive.journal_id, now)
     if old_journal.ids and archive.journal_id not in old_journal.ids:
         found_ids, folder = " and ".join(sorted(old_journal.ids)), path.parent
         raise not_sent(
@@ -80,13 +81,13 @@ def replace_from_export(
 
     def fill(storage: SqliteStorage) -> None:
         with storage.transaction() as transaction:
-            transaction.append_journal_record(Kind.OPENING, {"journal_id": archive.journal_id}, at=at)
-        import_archive(storage, archive, at=at)
+            transaction.append_journal_record(Kind.OPENING, {"journal_id": archive.journal_id})
+        import_archive(storage, archive)
 
-    return _replace_journal(path, fill, old_journal, at=at), missing
+    return _replace_journal(path, fill, old_journal, now), missing
 
 
-def _inspect_old_journal(path: Path, journal_id: str) -> _OldJournal:
+def _inspect_old_journal(path: Path, journal_id: str, now: Clock) -> _OldJournal:
     """Return the journal at a path, damaged or not. `journal_id` is the journal of the export.
 
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if a file is not regular, or cannot be read for a reason
@@ -103,13 +104,13 @@ def _inspect_old_journal(path: Path, journal_id: str) -> _OldJournal:
     with _ignore_damage():
         if (found := find_journal_id(path)) is not None:
             ids.add(found)
-    with _ignore_damage(), contextlib.closing(SqliteStorage.open(path, reading=True)) as storage:
+    with _ignore_damage(), contextlib.closing(SqliteStorage.open(path, now=now, reading=True)) as storage:
         counts += [storage.count_records()] if storage.journal_id == journal_id else []
         is_valid = storage.exists and verify(storage).problem is None
     return _OldJournal(frozenset(ids), max(counts), is_valid)
 
 
-def _replace_journal(path: Path, fill: Callable[[SqliteStorage], None], old: _OldJournal, *, at: str) -> Successor:
+def _replace_journal(path: Path, fill: Callable[[SqliteStorage], None], old: _OldJournal, now: Clock) -> Successor:
     """Make a new journal that `fill` fills, close the journal at the path, and put the new one in its place.
 
     Raises EscrowctlError `ErrorCode.BUSY` if another process makes a journal here, or has written to the old one
@@ -119,16 +120,16 @@ def _replace_journal(path: Path, fill: Callable[[SqliteStorage], None], old: _Ol
     with contextlib.closing(LockFile(path.with_suffix(".lock"))) as locks:
         if not locks.hold("journal init"):
             raise not_sent(ErrorCode.BUSY, f"another process is making a journal in {folder}.")
-        return _replace(path, fill, old, at=at)
+        return _replace(path, fill, old, now)
 
 
-def _replace(path: Path, fill: Callable[[SqliteStorage], None], old_journal: _OldJournal, *, at: str) -> Successor:
+def _replace(path: Path, fill: Callable[[SqliteStorage], None], old_journal: _OldJournal, now: Clock) -> Successor:
     draft = path.parent / "journal.new"
     shutil.rmtree(draft, ignore_errors=True)
-    with contextlib.closing(SqliteStorage.open(draft / path.name)) as storage:
+    with contextlib.closing(SqliteStorage.open(draft / path.name, now=now)) as storage:
         fill(storage)
         journal_id, head = storage.journal_id, head_of(storage)
-    was_closed = path.exists() and _close_old_journal(path, journal_id, old_journal, at=at)
+    was_closed = path.exists() and _close_old_journal(path, journal_id, old_journal, now)
     saved = HeadFile(path.with_suffix(".head"))
     if not os.path.lexists(saved.path):
         # From now on no other process creates a journal here.
@@ -142,13 +143,13 @@ def _replace(path: Path, fill: Callable[[SqliteStorage], None], old_journal: _Ol
     return Successor(journal_id, was_closed, old)
 
 
-def _close_old_journal(path: Path, successor_id: str, old_journal: _OldJournal, *, at: str) -> bool:
+def _close_old_journal(path: Path, successor_id: str, old_journal: _OldJournal, now: Clock) -> bool:
     """Close a journal with a record that names its successor. Return False if damage makes that impossible."""
     try:
-        with contextlib.closing(SqliteStorage.open(path)) as storage, storage.transaction() as transaction:
+        with contextlib.closing(SqliteStorage.open(path, now=now)) as storage, storage.transaction() as transaction:
             if old_journal.is_valid and storage.count_records() != old_journal.records:
                 raise not_sent(ErrorCode.BUSY, "another process has written to this journal: export it again.")
-            transaction.append_journal_record(Kind.CLOSING, {"successor": successor_id}, at=at)
+            transaction.append_journal_record(Kind.CLOSING, {"successor": successor_id})
     except EscrowctlError as error:
         _raise_unless_damage(error)
         return False

@@ -18,6 +18,7 @@ from escrowctl.journal.fold import StoredEntry, TotalKey, add_record, next_recor
 from escrowctl.journal.model import Entry
 from escrowctl.journal.sqlite.errors import damaged, translate_errors, unusable
 from escrowctl.journal.sqlite.reading import placeholders, read_entries, read_tail
+from escrowctl.runtime import Clock, timestamp
 
 if TYPE_CHECKING:
     from escrowctl.journal.storage import PlanRow
@@ -42,11 +43,13 @@ class SqliteTransaction:
         self,
         path: Path,
         database: sqlite3.Connection,
+        now: Clock,
         find_lost: Callable[[Head], str | None],
         previous: SqliteTransaction | None = None,
     ) -> None:
         self.path = path
         self._db = database
+        self.now = now
         self._find_lost = find_lost
         self._tail = read_tail(database)
         self.head, self.latest = self._tail.head, self._tail.latest
@@ -97,9 +100,9 @@ class SqliteTransaction:
         return self._last_entry + 1
 
     @translate_errors
-    def append(self, number: int, kind: str, facts: Facts, *, at: str) -> Entry:
+    def append(self, number: int, kind: str, facts: Facts) -> Entry:
         """See `storage.Transaction`."""
-        return self.append_record(next_record(self.head, number, kind, facts, at=at), facts).entry
+        return self.append_record(next_record(self.head, number, kind, facts, at=timestamp(self.now())), facts).entry
 
     @property
     @translate_errors
@@ -109,9 +112,9 @@ class SqliteTransaction:
         return json.loads(last.facts)["successor"] if last is not None and last.kind == Kind.CLOSING else None
 
     @translate_errors
-    def append_journal_record(self, kind: str, facts: Mapping[str, str], *, at: str) -> None:
+    def append_journal_record(self, kind: str, facts: Mapping[str, str]) -> None:
         """See `storage.Transaction`."""
-        record = next_record(self.head, NO_ENTRY, kind, dict(facts), at=max(self.latest, at))
+        record = next_record(self.head, NO_ENTRY, kind, dict(facts), at=max(self.latest, timestamp(self.now())))
         self._records.append(record)
         self.head, self.latest = record.head, record.at
         self.must_save_head = kind != Kind.CLOSING

@@ -16,6 +16,7 @@ _ERROR_WORDS = frozenset({"error", "fail", "failed", "failure", "rejected", "dec
 _OUTCOME_FIELD_NAMES = frozenset({"status", "state", "type", "object", "result", "outcome"})
 _ERROR_FIELD_NAMES = frozenset({"failure", "fault", "exception", "violations"})
 _SUCCESS_CODE = r"2[0-9]{2}"
+_HTTP_ERROR_STATUSES = frozenset(map(str, range(400, 600)))
 
 
 def find_failure(
@@ -54,7 +55,7 @@ def _field_says_failure(field: str, value: JsonValue, data_names: frozenset[str]
     if field.casefold() in CODE_FIELD_NAMES:
         is_success = re.fullmatch(_SUCCESS_CODE, (as_text(value) or "").strip())
         return name not in data_names and not _means_no_error(value) and not is_success
-    if name in STATUS_FIELD_NAMES and name not in data_names and (as_text(value) or "") in map(str, range(400, 600)):
+    if name in STATUS_FIELD_NAMES and name not in data_names and as_text(value) in _HTTP_ERROR_STATUSES:
         return True
     if name in _OUTCOME_FIELD_NAMES:
         word = (unwrap_text(value) or "").strip().casefold()

@@ -150,7 +150,7 @@ def _judge_success(operation: Operation, answer: Answer, sent: SentRequest, reco
 
 def _find_error(operation: Operation, record: Record, sent: SentRequest) -> str | None:
     """Return the error that a reply reports, or None. A failed status next to an id is not such an error."""
-    parts: list[JsonValue] = [record.document, record.value]
+    parts: list[JsonValue] = [record.value] if record.value is record.document else [record.document, record.value]
     if is_possible_id(record.known.id) and sent.is_failed(record.known.status):
         if kind_of(operation.name).needs_id:
             return None

@@ -47,13 +47,13 @@ def read_version(database: sqlite3.Connection) -> int:
 
 def create_tables_once(database: sqlite3.Connection, version: int, create: Callable[[sqlite3.Connection], None]) -> int:
     """If the file is new, call `create` and store `version`, in one transaction. Return the file's version."""
-    if read_version(database) == 0:
+    if (found := read_version(database)) == 0:
         with transaction(database):
             # Read again: another process may have created them.
             if read_version(database) == 0:
                 create(database)
                 database.execute(f"PRAGMA user_version = {version}")
-    return read_version(database)
+    return found or read_version(database)
 
 
 def run_script(database: sqlite3.Connection, script: str) -> None:

@@ -87,8 +87,10 @@ class Commit:
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
         """Record an outcome that was found later, for example by a read. Raises `BUSY` if the entry changed."""
         now = self.transaction.find(entry.number)
-        if now is not None and now.attempt == entry.attempt and now.settlement.verifies_same_result(settlement):
-            return now
+        if now is not None and now.attempt == entry.attempt:
+            known = now.settlement
+            if known.verified and settlement.verified and known.result_id == settlement.result_id:
+                return now
         self._require_unchanged(entry)
         return self.transaction.append(entry.number, Kind.SETTLEMENT, facts_of_settlement(settlement))
 
@@ -168,7 +170,7 @@ class Commit:
         guards.check_duplicates(found, intent, self.transaction.find, now=self.transaction.now())
 
     def _record_decision(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
-        facts = facts_of_settlement(settlement) | decision._asdict()
+        facts = facts_of_settlement(settlement) | decision.facts
         return self.transaction.append(entry.number, Kind.DECISION, facts)
 
     def _require_unchanged(self, entry: Entry) -> None:

@@ -4,6 +4,8 @@ Also: find the result of a write that was already sent with the same idempotency
 if another create has the same id.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from datetime import datetime
 

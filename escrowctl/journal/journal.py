@@ -239,7 +239,7 @@ class Journal:
     def record_reason(self, decision: OperatorDecision) -> None:
         """Record why live creates may be sent although the export that made this journal may lack writes."""
         with self._checked_commit() as commit:
-            commit.transaction.append_journal_record(Kind.REASON, decision._asdict())
+            commit.transaction.append_journal_record(Kind.REASON, decision.facts)
 
     def find(self, number: int) -> Entry | None:
         """Return the entry with this number and its history, in its current state, or None."""

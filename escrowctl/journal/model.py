@@ -235,10 +235,6 @@ class Settlement(NamedTuple):
         created_id = f", id {self.result_id}" if self.result_id else ""
         return f"{self.state.value.replace('_', ' ')} ({self.detail}{created_id})"
 
-    def verifies_same_result(self, other: "Settlement") -> bool:
-        """Whether both settlements are verified, with the same result id."""
-        return self.verified and other.verified and self.result_id == other.result_id
-
 
 UNSETTLED = Settlement(None, "")
 """The settlement of an attempt in flight."""
@@ -332,11 +328,11 @@ def confirmed_by_read(entry: Entry, detail: str) -> Settlement:
     )
 
 
-class OperatorDecision(NamedTuple):
-    """The operator who decided an entry's outcome, and the reason."""
+class OperatorDecision:
+    """An operator's decision. Its record has the `facts`: who decided, and the reason."""
 
-    operator: str
-    reason: str
+    def __init__(self, operator: str, reason: str) -> None:
+        self.facts = {"operator": operator, "reason": reason}
 
 
 class AttemptRequest(NamedTuple):

@@ -69,7 +69,8 @@ def vary_request(
     elif path.startswith(f"{operations.DEFAULT_API_PREFIX}/"):
         path = _UNKNOWN_PATH_PREFIX + path
     route = path.removeprefix(operations.DEFAULT_API_PREFIX)
-    operation = next((one for one in operations.OPERATIONS if _matches(one, environ["REQUEST_METHOD"], route)), None)
+    called = [one for one in operations.OPERATIONS if one.method == environ["REQUEST_METHOD"]]
+    operation = next((one for one in called if re.fullmatch(one.path.replace("{id}", "[^/]+"), route)), None)
     key = environ.get("HTTP_IDEMPOTENCY_KEY", "") if find_variant_value(settings, "idempotent") == "on" else ""
     return {**environ, "PATH_INFO": path, IDEMPOTENCY_KEY_NAME: key}, operation
 
@@ -91,10 +92,6 @@ def vary_answer(answer: Answer, operation: operations.Operation, settings: Setti
     if operation is operations.CREATE_TRANSACTION and find_variant_value(settings, "created") == "201":
         answer = answer._replace(status="201 Created")
     return _shape_fields(answer, operation, find_variant_value(settings, "fields"))
-
-
-def _matches(operation: operations.Operation, method: str, path: str) -> bool:
-    return operation.method == method and bool(re.fullmatch(operation.path.replace("{id}", "[^/]+"), path))
 
 
 def _shape_error(answer: Answer, shape: str) -> Answer:

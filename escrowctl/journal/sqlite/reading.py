@@ -1,5 +1,7 @@
 """Read the journal's tables. Each entry is checked against its records when it is read."""
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Collection, Iterable
 

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def intent_after_sending() -> None:
 
     def late_begin(self: Any, intent: Any, *, request_id: str, **_caps: Any) -> Entry:
         leave_mark()
-        return Entry(0, intent, UNSETTLED, 1, request_id, timestamp(self._now()))
+        return Entry(0, intent, UNSETTLED, 1, request_id, timestamp(datetime.now(UTC)))
 
     def late_settle(self: Any, entry: Entry, settlement: Settlement) -> Entry:
         return settle(self, begin(self, entry.intent, request_id=entry.request_id), settlement)

@@ -28,8 +28,7 @@ def read(path: str) -> Any:
 
 def replace_sockets(transport: Any, backend: Any) -> None:
     """Let a transport open its connections through another network backend."""
-    for pool in (transport._reads, transport._writes):
-        pool._network_backend._sockets = backend
+    transport._shared._network_backend._sockets = backend
 
 
 def store_connection(store: Any) -> Any:

@@ -10,7 +10,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 # httpx imports its own command line if click is installed (+40 ms); None stops that import.
@@ -20,8 +20,8 @@ import httpx
 
 from escrowctl.client.http import Answer, Evidence, Exchange, Fault, Request
 from escrowctl.client.transport import (
+    Client,
     NoAddressError,
-    NoCookies,
     NoRedirectResponse,
     OriginTransport,
     Transport,
@@ -41,6 +41,9 @@ _MAX_UNUSABLE_BYTES = 16 * 1024
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _CONNECTION_ENDED_EARLY = "without sending a response|closed connection"
 """Pattern of protocol errors for a connection that ended early. The others mean bytes that are not HTTP."""
+
+_parse_url = lru_cache(maxsize=16)(httpx.URL)
+"""Cached, because all creates of a batch have one URL."""
 
 _OPENSSL_SOURCE_LINE = re.compile(r" \(_ssl\.c:[0-9]+\)")
 
@@ -64,7 +67,7 @@ class Connection:
         proxy: str | None = None,
     ) -> None:
         self._transport = transport
-        self._client = httpx.Client(transport=transport, trust_env=False, cookies=NoCookies())
+        self._client = Client(transport=transport, trust_env=False)
         self._key = key.reveal()
         self._observe = observe
         self._monotonic = monotonic
@@ -82,7 +85,7 @@ class Connection:
         # Requests that the client builds itself get extra headers; this one does not.
         outgoing = httpx.Request(
             request.method,
-            request.url,
+            _parse_url(request.url),
             headers=[("Authorization", f"Bearer {self._key}"), *request.headers],
             content=request.body,
             extensions={"evidence": evidence, "seconds": seconds},

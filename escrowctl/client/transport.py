@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +44,15 @@ class NoRedirectResponse(httpx.Response):
         return False
 
 
-class NoCookies(CookieJar):
-    """A cookie jar that stores no cookies."""
+class _NoCookies(httpx.Cookies):
+    def extract_cookies(self, response: httpx.Response) -> None:
+        pass
 
-    def extract_cookies(self, response: object, request: object) -> None:
-        """Store no cookies."""
+
+class Client(httpx.Client):
+    """An httpx client that stores no cookies. It does not even convert a reply into the form that cookies need."""
+
+    cookies = property(lambda _: _NoCookies())
 
 
 class Transport(httpx.BaseTransport):
@@ -64,7 +67,7 @@ class Transport(httpx.BaseTransport):
 
 
 class OriginTransport(Transport):
-    """Sends one thread's requests to one origin, through two httpcore pools: one for reads, one for writes."""
+    """Sends one thread's requests to one origin, over httpcore's connections. Reads share a connection."""
 
     attempt: "_Attempt"
 
@@ -81,29 +84,21 @@ class OriginTransport(Transport):
         self._on_wait = on_wait
         proxy_handshakes = 1 if proxy and proxy.url.scheme == b"https" else 0
         backend = _WatchedBackend(self, handshakes=proxy_handshakes + int(is_https))
-
-        def make_pool(shared_connections: int) -> httpcore.ConnectionPool:
-            return httpcore.ConnectionPool(
-                ssl_context=context,
-                proxy=proxy,
-                max_connections=1,
-                max_keepalive_connections=shared_connections,
-                keepalive_expiry=IDLE_SECONDS,
-                retries=0,
-                network_backend=backend,
-            )
-
-        self._reads, self._writes = make_pool(1), make_pool(0)
+        self._shared = httpcore.ConnectionPool(
+            ssl_context=context,
+            proxy=proxy,
+            max_connections=1,
+            keepalive_expiry=IDLE_SECONDS,
+            retries=0,
+            network_backend=backend,
+        )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and return its response, with the body still unread. Raises httpcore's errors.
 
         An extra reply on a shared connection would be taken for the reply to the next request. So each write gets a
-        new connection, and first closes the connections that reads share.
+        new connection, and first closes the connection that reads share.
         """
-        is_write = request.method not in READING_METHODS
-        if is_write:
-            self._reads.close()
         self.is_shared = True
         seconds = request.extensions["seconds"]
         self.attempt = _Attempt(request.extensions["evidence"], seconds, self._monotonic, self._on_wait)
@@ -115,31 +110,37 @@ class OriginTransport(Transport):
             content=request.content,
             extensions={"timeout": {"pool": seconds}},
         )
+        own = None
+        if request.method not in READING_METHODS:
+            self.close()
+            own = self._shared.create_connection(outgoing.url.origin)
         try:
-            response = (self._writes if is_write else self._reads).handle_request(outgoing)
+            response = (own or self._shared).handle_request(outgoing)
         except BaseException:
             # A connection that failed in a proxy's tunnel would occupy the pool's only slot.
-            self.close()
+            (own or self._shared).close()
             raise
-        return NoRedirectResponse(response.status, headers=response.headers, stream=_Body(response))
+        return NoRedirectResponse(response.status, headers=response.headers, stream=_Body(response, own))
 
     def close(self) -> None:
-        """Close the open connections."""
-        self._reads.close()
-        self._writes.close()
+        """Close the connection that reads share."""
+        self._shared.close()
 
 
 class _Body(httpx.SyncByteStream):
-    """The body of a reply, read from the network in chunks."""
+    """The body of a reply, read from the network in chunks. `own` is the connection that ends with it, if any."""
 
-    def __init__(self, response: httpcore.Response) -> None:
+    def __init__(self, response: httpcore.Response, own: httpcore.ConnectionInterface | None) -> None:
         self._response = response
+        self._own = own
 
     def __iter__(self) -> Iterator[bytes]:
         return self._response.iter_stream()
 
     def close(self) -> None:
         self._response.close()
+        if self._own is not None:
+            self._own.close()
 
 
 class _Attempt:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple, NoReturn, TypeAlias
 
 _MAX_HEAD_BYTES = 4096
@@ -263,6 +264,7 @@ def read_reply(body: bytes) -> Reply:
         return UnreadableReply(found.defect, make_excerpt(body))
 
 
+@lru_cache(maxsize=256)
 def fold_name(name: str) -> str:
     """Return a field's name without case and separators, because INTERFACE.md shows no spelling of names."""
     return "".join(filter(str.isalnum, name)).casefold()

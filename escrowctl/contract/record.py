@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import InvalidOperation
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from escrowctl.contract.identifiers import LOST_VALUE_WORDS, fold_reference
@@ -281,11 +282,13 @@ def _name_stems(noun: str) -> tuple[str, ...]:
     return _TRANSACTION_STEMS if noun == _TRANSACTION else (noun,)
 
 
+@lru_cache(maxsize=16)
 def _id_names(noun: str) -> tuple[str, ...]:
     own = (f"{stem}{ending}" for stem in _name_stems(noun) for ending in ("id", "_id"))
     return ("id", *own, "uuid", "guid", "uid", "_id")
 
 
+@lru_cache(maxsize=16)
 def _status_names(noun: str) -> tuple[str, ...]:
     """Return the usual names of a status. `escrow_status` comes first: `status` may be the status of the call."""
     return (*(f"{stem}{ending}" for stem in _name_stems(noun) for ending in ("status", "_status")), "status", "state")

@@ -22,7 +22,6 @@ from escrowctl.contract.record import (
     Record,
     as_text,
     find_ids,
-    find_known_fields,
     find_text,
     is_possible_id,
     make_record,
@@ -240,7 +239,7 @@ def make_sent_request(service: Service, entry: Entry) -> SentRequest:
     """Return the request of an entry's last attempt, to compare the reply with it."""
     intent, noun, pointers = entry.intent, CREATE_TRANSACTION.noun, service.pointers
     body = _parse_body(intent.body)
-    pointed_id = find_known_fields(body, noun=noun, pointers=pointers).id
+    pointed_id = as_text(resolve_pointer(body, pointers.id)) if pointers.id else None
     own_ids = (intent.idempotency_key, intent.reference, entry.request_id, pointed_id, *find_ids(body, noun=noun))
     sent_ids = frozenset(name.casefold() for name in own_ids if name)
     return SentRequest(intent.url, body, sent_ids, pointers, service.is_failed)

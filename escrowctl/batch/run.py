@@ -7,7 +7,7 @@ senders return the rows that they have not begun.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from escrowctl.batch.halts import HaltRules
@@ -22,7 +22,7 @@ from escrowctl.client.retry import MAX_ATTEMPTS
 from escrowctl.config.service import Service
 from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal.guards import correct_shared_id, lock_wait_expired
+from escrowctl.journal.guards import lock_wait_expired
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import LOST_IN_FLIGHT, Entry, Settlement, State, confirmed_by_read
 from escrowctl.runtime import Runtime
@@ -95,7 +95,6 @@ class Run:
         """Process the results of the senders. Return the rows whose records were read: they are sent next."""
         results, lost = self._collect_results()
         self._in_flight.at_senders.difference_update(result.line for result in results)
-        created = self._find_created(results)
         ready: list[PendingRow] = []
         kind = kind_of(self.batch.kind.operation.name)
         for result in results:
@@ -104,9 +103,7 @@ class Run:
             if result.is_untouched:
                 self._take_back(row)
             elif result.settlement is not None:
-                settlement = correct_shared_id(row.begun_entry, result.settlement, created)
-                created.append(row.begun_entry._replace(settlement=settlement))
-                self._decide_after_result(row, result, settlement)
+                self._decide_after_result(row, result, result.settlement)
                 self._unrecorded.append((row, result.settlement))
             elif result.failure is not None:
                 self._end_or_postpone_unread(row, EscrowctlError(*result.failure))
@@ -118,18 +115,6 @@ class Run:
         if self.senders.has_ended_process:
             self._end_lost_rows(lost)
         return ready
-
-    def _find_created(self, results: Sequence[JobResult]) -> list[Entry]:
-        """Return the journal's entries with a created id that is also in these results.
-
-        If the journal cannot be read, the results are still to be recorded, except those that only a read proves.
-        """
-        settled = [(self._in_flight[one.line], one.settlement) for one in results if one.settlement is not None]
-        try:
-            return self.journal.find_created({one.result_id for _, one in settled if one.result_id is not None})
-        except EscrowctlError:
-            self._unrecorded += [(row, settlement) for row, settlement in settled if not settlement.verified]
-            raise
 
     def _take_back(self, row: PendingRow) -> None:
         """Take a row back from the senders. No byte of it was sent."""
@@ -168,7 +153,7 @@ class Run:
         if self.pace.rate(self.runtime.monotonic()) is not None:
             return self.size
         # A few are begun in advance, so that no connection waits for a commit. After a crash they are unknown.
-        return self.size + max(1, self.size // 4)
+        return self.size + max(1, self.size // 2)
 
     def _find_send_delay(self, now: float) -> float:
         """Return the seconds until the next row may be sent; `_MAX_WAIT` if there is no next row."""
@@ -258,14 +243,17 @@ class Run:
 
     def _conclude_all(self, recorded: list[Entry | EscrowctlError]) -> None:
         """End the unrecorded rows; `recorded` has their entries or errors. A row to send again waits instead."""
-        rows, self._unrecorded = [row for row, _ in self._unrecorded], []
-        for row, result in zip(rows, recorded, strict=True):
+        unrecorded, self._unrecorded = self._unrecorded, []
+        for (row, settlement), result in zip(unrecorded, recorded, strict=True):
             if isinstance(result, EscrowctlError):
                 self.progress.note_unrecorded(row.line, result)
                 self._halts.halt("another process is working on the same rows")
                 self._end_row(row)
                 continue
             row.entry, row.may_be_applied = result, result.state is State.UNKNOWN
+            if settlement.state is State.DONE:
+                # Only now: the journal may have another create with the same id.
+                self._halts.check_outcome(row.line, result)
             if row.retry_delay is not None and not self._is_ending:
                 self._postpone_row(row, row.retry_delay)
                 continue
@@ -287,7 +275,7 @@ class Run:
             self._halts.halt(f"line {row.line}: {settlement.detail}")
         self.pace.note_reply(now, status, sent=row.sent_at, requested_wait=result.requested_wait)
         row.retry_delay = self._find_retry_delay(row, result, settlement)
-        if row.retry_delay is None:
+        if row.retry_delay is None and settlement.state is not State.DONE:
             self._halts.check_outcome(row.line, row.begun_entry._replace(settlement=settlement))
 
     def _settle_as_read(self, row: PendingRow, record: KnownFields) -> None:

@@ -7,6 +7,7 @@ import shlex
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -49,12 +50,20 @@ STORAGE = os.environ.get("ESCROWCTL_TEST_STORAGE", "sqlite")
 """`memory`: the same tests on the adapter in `storage.memory`; those that need the file are skipped."""
 
 
+QUICK_CASES = 4
+"""The quick ring has so many cases of a parametrised test, unless the test names its representatives."""
+_cases: Counter[str] = Counter()
+
+
 def pytest_itemcollected(item: pytest.Function) -> None:
     """Put a test into its rings: `pytest` runs quick, `pytest -m full` quick and slow; long is a ring of its own."""
     if item.get_closest_marker("long"):
         return
+    name, _, case = item.nodeid.partition("[")
+    _cases[name] += 1
     named = item.get_closest_marker("representative")
-    is_other_case = named and not any(fnmatchcase(item.callspec.id, pattern) for pattern in named.args)
+    is_named = named and any(fnmatchcase(case[:-1], pattern) for pattern in named.args)
+    is_other_case = not is_named if named else _cases[name] > QUICK_CASES
     if not (is_other_case or item.get_closest_marker("slow")):
         item.add_marker("quick")
     item.add_marker("full")

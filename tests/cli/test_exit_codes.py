@@ -102,6 +102,7 @@ def test_every_reachable_exit_code_has_a_case() -> None:
     assert {row.code for row in ROWS} | elsewhere == set(ExitCode)
 
 
+@pytest.mark.representative("*")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.code.name}-{row.word or 'done'}-{row.line[1]}")
 def test_a_command_ends_in_the_code_of_its_row(row: Row, serve: Serve, run: Run, tmp_path: Path) -> None:
     server = serve(row.behave)

@@ -33,6 +33,7 @@ def test_help_fits_a_terminal_of_80_columns_and_24_lines(ask_help: Run) -> None:
     assert [line for found in lines.values() for line in found if len(line) > COLUMNS] == []
 
 
+@pytest.mark.representative("*")
 @pytest.mark.parametrize("node", COMMANDS, ids=lambda node: node.name)
 def test_help_of_a_command_shows_examples_and_own_options_first(node: Node, ask_help: Run) -> None:
     text = ask_help(node).out

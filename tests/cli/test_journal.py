@@ -18,9 +18,6 @@ from escrowctl.commands.filters import StateChoice
 from escrowctl.journal.model import UNCONFIRMED, State
 
 
-@pytest.mark.representative(
-    "-j6*", "--unknown-*", "--operation create --state done-*", "--reference *", "--id *", "--since 1h-*", "--limit *"
-)
 @pytest.mark.parametrize(
     ("options", "entries"),
     [

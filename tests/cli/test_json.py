@@ -29,6 +29,7 @@ def documents_in(text: str) -> list[Any]:
 
 
 @pytest.mark.filterwarnings("ignore:send_bytes will be removed")  # waitress warns of one of its options
+@pytest.mark.representative("*")
 @pytest.mark.parametrize("command", ALL)
 def test_output_of_every_command_is_json(
     command: str, run: Run, profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -57,7 +57,6 @@ def environ_with(cache: Path) -> dict[str, str]:
     return {"ESCROWCTL_HOME": str(home), "HOME": str(home)}
 
 
-@pytest.mark.representative("*-bash", "escrowctl tx get -fish", "escrowctl tx get -zsh", "*verify --event -zsh")
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(("line", "expected"), CASES, ids=[line for line, _ in CASES])
 def test_names_are_offered_for_matching_options(shell: str, line: str, expected: set[str], cache: Path) -> None:
@@ -78,7 +77,6 @@ def test_line_without_a_profile_offers_the_ids_of_the_default_one(shell: str, ca
     assert offer(shell, "escrowctl tx get ", job) == {"tx_D1", "tx_D2"}
 
 
-@pytest.mark.representative("bash", "fish")
 @pytest.mark.parametrize("shell", SHELLS)
 def test_cache_of_the_user_is_read_without_escrowctl_home(shell: str, cache: Path, tmp_path: Path) -> None:
     (tmp_path / "xdg").mkdir()
@@ -109,7 +107,6 @@ def test_commands_planted_in_the_cache_are_not_run(shell: str, line: str, cache:
     assert not (cache.parents[1] / "X").exists()
 
 
-@pytest.mark.representative("*-bash", "*-fish")
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("instead", ["folder", "fifo", "nothing"])
 def test_tab_neither_hangs_nor_prints_errors_with_any_cache_file(shell: str, instead: str, cache: Path) -> None:

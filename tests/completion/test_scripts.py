@@ -37,7 +37,6 @@ def test_bash_offers_options_only_after_a_dash(line: str, tmp_path: Path) -> Non
     assert "--json" in offer_all("bash", f"{line}-", {"HOME": str(tmp_path)})
 
 
-@pytest.mark.representative("*-bash", "*-fish", "escrowctl tx -zsh", "escrowctl tx create --currency US-zsh")
 @pytest.mark.parametrize("shell", FILES)
 @pytest.mark.parametrize(("line", "expected"), CASES, ids=[line for line, _ in CASES])
 def test_shell_offers_matching_words(shell: str, line: str, expected: set[str], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import socket
 
+import pytest
 from conftest import ServiceAndRun
 from create_replies import CREATED, CreateReply
 from framework_errors import FRAMEWORK_ERRORS
@@ -52,6 +53,7 @@ def right_ends(replies: tuple[CreateReply, ...]) -> dict[str, End]:
     }
 
 
+@pytest.mark.slow
 def test_reply_that_created_nothing_is_unknown_or_failed(service_and_run: ServiceAndRun) -> None:
     assert len(NOTHING_CREATED) >= 40
 

@@ -49,7 +49,6 @@ def test_journal_truncated_at_every_offset_prevents_second_writes(damages: Damag
     damages.play_all(list(damages.cuts())[part::SLICES])
 
 
-@pytest.mark.representative("nothing-*", "folder-*", "older-journal.db", "empty-journal.db")
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_missing_or_replaced_journal_file_prevents_second_writes(damages: Damages, name: str, kind: str) -> None:

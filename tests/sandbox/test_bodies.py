@@ -78,6 +78,7 @@ def test_amount_is_returned_digit_for_digit(client: httpx.Client, token: str) ->
     assert f'"amount":{token},' in client.get("/transactions").text
 
 
+@pytest.mark.slow
 @settings(max_examples=100, derandomize=True, database=None, deadline=None)
 @given(st.decimals("0.0001", "99999999999999.9999", places=4).map(lambda amount: f"{amount:f}"))
 def test_random_amount_within_bounds_is_returned_exactly(shared_client: httpx.Client, token: str) -> None:

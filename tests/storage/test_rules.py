@@ -19,6 +19,7 @@ from escrowctl.journal.model import Account, Intent, OperatorDecision, Settlemen
 from storage import memory
 from storage.writes import DONE, REFUSED, UNKNOWN, create, release
 
+pytestmark = pytest.mark.representative("*")
 SENT, REPLAYED = "sent", "replayed"
 UNAUTHORIZED = Settlement(Outcome.REFUSED, "401", 401)
 THROTTLED = Settlement(Outcome.REFUSED, "429", 429, may_repeat=True)

@@ -295,7 +295,6 @@ class Run:
         if settlement.state is State.DONE or not result.may_go_again or self.pace.must_give_up:
             return None
         if settlement.http_status in THROTTLED_STATUSES:
-            # Only the pace limits it.
             return 0.0
         return _FIRST_RETRY_DELAY * 2.0 ** (row.attempts - 1) if row.attempts < MAX_ATTEMPTS else None
 

@@ -83,11 +83,8 @@ class Answer:
 
     def find_header(self, name: str) -> str | None:
         """Return the value of the first header with this name, or None. Case does not matter."""
-        return self._first_headers.get(name.lower())
-
-    @cached_property
-    def _first_headers(self) -> dict[str, str]:
-        return {name.lower(): value for name, value in reversed(self.headers)}
+        wanted = name.lower()
+        return next((value for key, value in self.headers if key.lower() == wanted), None)
 
     def without_key(self, key: str) -> "Answer":
         """Return a copy with stars in place of the API key. Only such a copy is shown or stored.

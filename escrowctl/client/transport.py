@@ -110,10 +110,9 @@ class OriginTransport(Transport):
             content=request.content,
             extensions={"timeout": {"pool": seconds}},
         )
-        own = None
-        if request.method not in READING_METHODS:
+        own = None if request.method in READING_METHODS else self._shared.create_connection(outgoing.url.origin)
+        if own is not None:
             self.close()
-            own = self._shared.create_connection(outgoing.url.origin)
         try:
             response = (own or self._shared).handle_request(outgoing)
         except BaseException:

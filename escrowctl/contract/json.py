@@ -264,7 +264,7 @@ def read_reply(body: bytes) -> Reply:
         return UnreadableReply(found.defect, make_excerpt(body))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def fold_name(name: str) -> str:
     """Return a field's name without case and separators, because INTERFACE.md shows no spelling of names."""
     return "".join(filter(str.isalnum, name)).casefold()

@@ -299,7 +299,7 @@ def _replace_leaves(value: JsonValue, name: str, replace: Callable[[str, str | N
             return value
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def is_private(name: str) -> bool:
     """Whether the name of a field says that its value is a secret, such as `password` or `api_key`."""
     bare = fold_name(name)

@@ -53,14 +53,14 @@ def read_key(text: str, *, source: str) -> Secret:
             f"{source} is empty: it should hold the API key.",
             hint="in CI, check that the secret is passed to this job",
         )
-    if not _KEY_PATTERN.fullmatch(key) or len(key) > MAX_KEY_CHARS:
+    if not _KEY_PATTERN.fullmatch(key):
         raise bad_config(
             f"the API key in {source} has spaces, line breaks or control characters: "
             "a key has only visible ASCII characters."
         )
-    if len(key) < MIN_KEY_CHARS:
+    if not MIN_KEY_CHARS <= len(key) <= MAX_KEY_CHARS:
         raise bad_config(
-            f"the API key in {source} has fewer than {MIN_KEY_CHARS} characters: check that it is complete."
+            f"the API key in {source} is not {MIN_KEY_CHARS} to {MAX_KEY_CHARS:,} characters long: check it."
         )
     return Secret(key)
 

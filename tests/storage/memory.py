@@ -64,7 +64,7 @@ def open_storage(folder: Path, *, now: Clock, reading: bool) -> tuple["MemorySto
 
 
 def find_journal_id(path: Path) -> str | None:
-    """Take the place of `journal.opening.find_id`."""
+    """Take the place of `journal.opening.find_journal_id`."""
     content = _PLACES[path.parent].content
     return content.journal_id if content is not None else None
 

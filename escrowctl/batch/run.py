@@ -7,7 +7,7 @@ senders return the rows that they have not begun.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from escrowctl.batch.halts import HaltRules
@@ -22,7 +22,7 @@ from escrowctl.client.retry import MAX_ATTEMPTS
 from escrowctl.config.service import Service
 from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal.guards import lock_wait_expired
+from escrowctl.journal.guards import correct_shared_id, lock_wait_expired
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import LOST_IN_FLIGHT, Entry, Settlement, State, confirmed_by_read
 from escrowctl.runtime import Runtime
@@ -50,7 +50,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self._row_maker = RowMaker(self.batch, self.service, self.runtime)
-        self._halts = HaltRules(self.pace)
+        self.halts = HaltRules(self.pace)
         self._in_flight = InFlight()
         self._rows_to_send: Iterator[RowToSend] = iter(())
         self._has_taken_all = False
@@ -83,18 +83,14 @@ class Run:
                 return
 
     @property
-    def halt_reason(self) -> str:
-        """The reason to end the run early; empty: there is no such reason."""
-        return self._halts.reason
-
-    @property
     def _is_ending(self) -> bool:
-        return self.stopped is not None or bool(self.halt_reason)
+        return self.stopped is not None or bool(self.halts.reason)
 
     def _process_results(self) -> list[PendingRow]:
         """Process the results of the senders. Return the rows whose records were read: they are sent next."""
         results, lost = self._collect_results()
         self._in_flight.at_senders.difference_update(result.line for result in results)
+        created = self._find_created(results)
         ready: list[PendingRow] = []
         kind = kind_of(self.batch.kind.operation.name)
         for result in results:
@@ -103,7 +99,9 @@ class Run:
             if result.is_untouched:
                 self._take_back(row)
             elif result.settlement is not None:
-                self._decide_after_result(row, result, result.settlement)
+                settlement = correct_shared_id(row.begun_entry, result.settlement, created)
+                created.append(row.begun_entry._replace(settlement=settlement))
+                self._decide_after_result(row, result, settlement)
                 self._unrecorded.append((row, result.settlement))
             elif result.failure is not None:
                 self._end_or_postpone_unread(row, EscrowctlError(*result.failure))
@@ -116,6 +114,18 @@ class Run:
             self._end_lost_rows(lost)
         return ready
 
+    def _find_created(self, results: Sequence[JobResult]) -> list[Entry]:
+        """Return the journal's entries with a created id that is also in these results.
+
+        If the journal cannot be read, the results are still to be recorded, except those that only a read proves.
+        """
+        settled = [(self._in_flight[one.line], one.settlement) for one in results if one.settlement is not None]
+        try:
+            return self.journal.find_created({one.result_id for _, one in settled if one.result_id is not None})
+        except EscrowctlError:
+            self._unrecorded += [(row, settlement) for row, settlement in settled if not settlement.verified]
+            raise
+
     def _take_back(self, row: PendingRow) -> None:
         """Take a row back from the senders. No byte of it was sent."""
         if row.is_begun:
@@ -127,7 +137,7 @@ class Run:
         """End the run because a sender process has ended. Begun rows on `lines` become unknown."""
         self._in_flight.at_senders -= lines
         if self.stopped is None:
-            self._halts.halt("a sender process ended unexpectedly")
+            self.halts.halt("a sender process ended unexpectedly")
         for row in [self._in_flight[line] for line in lines]:
             if row.is_begun:
                 self._unrecorded.append((row, Settlement(Outcome.UNKNOWN, LOST_IN_FLIGHT)))
@@ -148,7 +158,7 @@ class Run:
     @property
     def _max_at_senders(self) -> int:
         """How many rows the senders may have at once."""
-        if not self._halts.canary_passed:
+        if not self.halts.canary_passed:
             return 1
         if self.pace.rate(self.runtime.monotonic()) is not None:
             return self.size
@@ -167,7 +177,7 @@ class Run:
     @property
     def _may_take_new_row(self) -> bool:
         """Whether to take a new row. Until the first row is done, only one row is in progress at a time."""
-        return not self._has_taken_all and (self._halts.canary_passed or not self._in_flight)
+        return not self._has_taken_all and (self.halts.canary_passed or not self._in_flight)
 
     def _filter_sendable(self, ready: list[PendingRow]) -> list[PendingRow]:
         """Return the `ready` rows, or no rows if the service asks to wait or the run is ending.
@@ -243,17 +253,14 @@ class Run:
 
     def _conclude_all(self, recorded: list[Entry | EscrowctlError]) -> None:
         """End the unrecorded rows; `recorded` has their entries or errors. A row to send again waits instead."""
-        unrecorded, self._unrecorded = self._unrecorded, []
-        for (row, settlement), result in zip(unrecorded, recorded, strict=True):
+        rows, self._unrecorded = [row for row, _ in self._unrecorded], []
+        for row, result in zip(rows, recorded, strict=True):
             if isinstance(result, EscrowctlError):
                 self.progress.note_unrecorded(row.line, result)
-                self._halts.halt("another process is working on the same rows")
+                self.halts.halt("another process is working on the same rows")
                 self._end_row(row)
                 continue
             row.entry, row.may_be_applied = result, result.state is State.UNKNOWN
-            if settlement.state is State.DONE:
-                # Only now: the journal may have another create with the same id.
-                self._halts.check_outcome(row.line, result)
             if row.retry_delay is not None and not self._is_ending:
                 self._postpone_row(row, row.retry_delay)
                 continue
@@ -263,7 +270,7 @@ class Run:
 
     def _save_results(self, error: EscrowctlError) -> None:
         """End the run after a journal error. Try to record the results so far. Other begun rows are unknown."""
-        self._halts.halt(error.message)
+        self.halts.halt(error.message)
         with contextlib.suppress(EscrowctlError):
             self._conclude_all(self.journal.settle_all(self._settlements))
         self._in_flight.end_begun()
@@ -272,11 +279,11 @@ class Run:
         """Decide whether the row is sent again, and whether and how fast the run goes on."""
         now, status = self.runtime.monotonic(), settlement.http_status
         if result.is_misdirected:
-            self._halts.halt(f"line {row.line}: {settlement.detail}")
+            self.halts.halt(f"line {row.line}: {settlement.detail}")
         self.pace.note_reply(now, status, sent=row.sent_at, requested_wait=result.requested_wait)
         row.retry_delay = self._find_retry_delay(row, result, settlement)
-        if row.retry_delay is None and settlement.state is not State.DONE:
-            self._halts.check_outcome(row.line, row.begun_entry._replace(settlement=settlement))
+        if row.retry_delay is None:
+            self.halts.check_outcome(row.line, row.begun_entry._replace(settlement=settlement))
 
     def _settle_as_read(self, row: PendingRow, record: KnownFields) -> None:
         """Record an unknown row as done, because a read of its record proves it. The row is not sent again."""
@@ -286,7 +293,7 @@ class Run:
         except EscrowctlError as error:
             self.progress.note_unrecorded(row.line, error)
         else:
-            self._halts.canary_passed = True
+            self.halts.canary_passed = True
             self.progress.show_done(row.line, row.entry, goes_on=not self._is_ending)
         self._end_row(row)
 
@@ -315,7 +322,7 @@ class Run:
         """End a row that cannot be sent now. It stays in the plan, or its entry keeps its outcome."""
         self._end_row(row)
         self.progress.note_unsent(row.line, error, row.outcome)
-        self._halts.check_unsent(row.line, error)
+        self.halts.check_unsent(row.line, error)
 
     def _end_row(self, row: PendingRow) -> None:
         self._unlock_row(row)

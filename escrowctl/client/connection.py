@@ -43,7 +43,6 @@ _CONNECTION_ENDED_EARLY = "without sending a response|closed connection"
 """Pattern of protocol errors for a connection that ended early. The others mean bytes that are not HTTP."""
 
 _parse_url = lru_cache(maxsize=16)(httpx.URL)  # all creates of a batch have one URL
-
 _OPENSSL_SOURCE_LINE = re.compile(r" \(_ssl\.c:[0-9]+\)")
 
 ExchangeObserver = Callable[[Request, Exchange, float], None]

@@ -92,6 +92,7 @@ class OriginTransport(Transport):
             retries=0,
             network_backend=backend,
         )
+        self._own: httpcore.ConnectionInterface | None = None
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and return its response, with the body still unread. Raises httpcore's errors.
@@ -110,36 +111,36 @@ class OriginTransport(Transport):
             content=request.content,
             extensions={"timeout": {"pool": seconds}},
         )
-        own = None if request.method in READING_METHODS else self._shared.create_connection(outgoing.url.origin)
-        if own is not None:
+        connection: httpcore.ConnectionPool | httpcore.ConnectionInterface = self._shared
+        if request.method not in READING_METHODS:
             self.close()
+            connection = self._own = self._shared.create_connection(outgoing.url.origin)
         try:
-            response = (own or self._shared).handle_request(outgoing)
+            response = connection.handle_request(outgoing)
         except BaseException:
             # A connection that failed in a proxy's tunnel would occupy the pool's only slot.
-            (own or self._shared).close()
+            self.close()
             raise
-        return NoRedirectResponse(response.status, headers=response.headers, stream=_Body(response, own))
+        return NoRedirectResponse(response.status, headers=response.headers, stream=_Body(response))
 
     def close(self) -> None:
-        """Close the connection that reads share."""
+        """Close the connection that reads share, and that of the last write."""
         self._shared.close()
+        if self._own is not None:
+            self._own.close()
 
 
 class _Body(httpx.SyncByteStream):
-    """The body of a reply, read from the network in chunks. `own` is the connection that ends with it, if any."""
+    """The body of a reply, read from the network in chunks."""
 
-    def __init__(self, response: httpcore.Response, own: httpcore.ConnectionInterface | None) -> None:
+    def __init__(self, response: httpcore.Response) -> None:
         self._response = response
-        self._own = own
 
     def __iter__(self) -> Iterator[bytes]:
         return self._response.iter_stream()
 
     def close(self) -> None:
         self._response.close()
-        if self._own is not None:
-            self._own.close()
 
 
 class _Attempt:

@@ -62,14 +62,9 @@ class Commit:
         """Record the outcomes of attempts; see `Journal.settle_all`."""
         created_ids = {one.result_id for _, one in settlements if one.result_id is not None}
         others, results = list[Entry](), list[Entry | EscrowctlError]()
-        can_compare = False
-        with suppress(EscrowctlError):
+        with suppress(EscrowctlError):  # an outcome is recorded even if nothing can be compared with it
             others += self._storage.find_created(created_ids) if created_ids else []
-            can_compare = True
         for entry, settlement in settlements:
-            if settlement.verified and settlement.result_id is not None and not can_compare:
-                # Only a read proves this create, and its id may be that of another.
-                settlement = settlement._replace(outcome=Outcome.UNKNOWN, verified=False)  # noqa: PLW2901
             result = self._settle(entry, guards.correct_shared_id(entry, settlement, others))
             results.append(result)
             if isinstance(result, Entry):

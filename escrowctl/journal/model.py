@@ -204,10 +204,6 @@ class Intent(NamedTuple):
         return bool(set(self.fingerprints) & set(other.fingerprints))
 
 
-_STATE_OF_OUTCOME: dict[Outcome | None, State] = {outcome: State(outcome.value) for outcome in Outcome}
-_STATE_OF_OUTCOME[None] = State.IN_FLIGHT
-
-
 class Settlement(NamedTuple):
     """The result of one attempt. `outcome` None: still in flight. `detail` explains the outcome in words.
 
@@ -229,7 +225,9 @@ class Settlement(NamedTuple):
     @property
     def state(self) -> State:
         """The state of an entry with this settlement."""
-        return State.NOT_APPLIED if self.not_applied else _STATE_OF_OUTCOME[self.outcome]
+        if self.not_applied:
+            return State.NOT_APPLIED
+        return State.IN_FLIGHT if self.outcome is None else State(self.outcome.value)
 
     @property
     def description(self) -> str:

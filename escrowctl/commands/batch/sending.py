@@ -282,7 +282,7 @@ def _send_batch(session: Session, batch: Batch, options: SendOptions, count: int
             defect = RuntimeError("internal error in a sending process")
             defect.add_note(run.defect)
             session.defects.append(defect)
-    report_run(session, report, options.results, halted=run.halt_reason, stopped=run.stopped)
+    report_run(session, report, options.results, halted=run.halts.reason, stopped=run.stopped)
 
 
 def _require_under_caps(session: Session, kind: RowKind, sums: dict[str, Sum]) -> None:

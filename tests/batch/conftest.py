@@ -1,5 +1,6 @@
 """Fixtures of the batch tests: a file of rows, a service that counts, and lines that are run against it."""
 
+import itertools
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -10,8 +11,10 @@ import pytest
 from conftest import KEY, Result, Run, Serve
 
 from batch.services import Answer, BatchService, as_usual
+from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.opening import open_journal
+from escrowctl.journal.sqlite.storage import SqliteStorage
 
 Start = Callable[..., tuple[BatchService, Run]]
 WriteRows = Callable[..., Path]
@@ -85,3 +88,21 @@ def open_elsewhere(home: Path) -> Journal:
 def find_children() -> list[int]:
     """Return this process's children, oldest first."""
     return [int(child) for child in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()]
+
+
+FAILS = not_sent(ErrorCode.JOURNAL_UNUSABLE, "the disk failed.")
+
+
+def fail_after(
+    patch: pytest.MonkeyPatch, name: str, calls: int, error: Exception = FAILS, *, times: int = 10**6
+) -> None:
+    """Have a method of the storage fail after so many calls, so many times."""
+    real: Callable[..., object] = getattr(SqliteStorage, name)
+    numbers = itertools.count()
+
+    def method(self: SqliteStorage, *given: object, **named: object) -> object:
+        if calls <= next(numbers) < calls + times:
+            raise error
+        return real(self, *given, **named)
+
+    patch.setattr(SqliteStorage, name, method)

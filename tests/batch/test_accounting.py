@@ -6,18 +6,18 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from wire_server import Seen
 
-from batch.conftest import Clock, Start, WriteRows, counts_of, find_children, open_elsewhere
+from batch.conftest import FAILS, Clock, Start, WriteRows, counts_of, fail_after, find_children, open_elsewhere
 from batch.services import as_usual
 from escrowctl.batch.plan import find_batch
 from escrowctl.batch.senders import Senders
 from escrowctl.batch.worker import Job, JobResult
-from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, Entry, Selection
 from escrowctl.journal.sqlite import storage as sqlite_storage
@@ -26,21 +26,6 @@ from escrowctl.writes.inspection import RecordOptions
 
 RUN = ("--yes", "--json")
 WITHOUT_REFERENCES = "amount,currency\n7,EUR\n8,EUR\n9,EUR\n"
-FAILS = not_sent(ErrorCode.JOURNAL_UNUSABLE, "the disk failed.")
-
-
-def fail_after(monkeypatch: pytest.MonkeyPatch, name: str, calls: int) -> None:
-    """Have a method of the storage fail after so many calls."""
-    real: Callable[..., object] = getattr(SqliteStorage, name)
-    called = [0]
-
-    def method(self: SqliteStorage, *given: object, **named: object) -> object:
-        called[0] += 1
-        if called[0] > calls:
-            raise FAILS
-        return real(self, *given, **named)
-
-    monkeypatch.setattr(SqliteStorage, name, method)
 
 
 # What is said after the sending
@@ -158,6 +143,54 @@ def test_first_row_stays_alone_until_one_is_done(start: Start, rows: WriteRows) 
     result = run("create", str(rows(9)), *RUN, **Clock().injected)
 
     assert (result.code, len(service.applied), len(service.received)) == (12, 1, 3)
+
+
+@pytest.mark.slow
+def test_refusals_that_are_not_in_a_row_do_not_stop_the_run(start: Start, rows: WriteRows) -> None:
+    def answer(number: int, _seen: Seen) -> str:
+        # The replies to many rows come together.
+        time.sleep(0.03)
+        return "" if number % 8 else "422 Unprocessable"
+
+    _, run = start(answer)
+
+    result = run("create", str(rows(320)), *RUN, "--concurrency", "64")
+
+    assert (result.code, counts_of(result)) == (15, (280, 40, 0, 0)), result.err
+
+
+def test_created_otherwise_than_sent_stops_the_run(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    is_written, recall, write_all = threading.Event(), Senders.recall, Journal.write_all
+
+    def answer(_number: int, seen: Seen) -> str:
+        if json.loads(seen.body)["amount"] > 104:
+            is_written.wait(5)
+        return ""
+
+    def recall_noted(senders: Senders) -> None:
+        calls.append("recall")
+        recall(senders)
+
+    def write_noted(journal: Journal, begun: Any, settled: Any) -> Any:
+        if any(settlement.remark for _, settlement in settled):
+            calls.append("write")
+            is_written.set()
+        return write_all(journal, begun, settled)
+
+    monkeypatch.setattr(Senders, "recall", recall_noted)
+    monkeypatch.setattr(Journal, "write_all", write_noted)
+    service, run = start(answer)
+    service.reports = lambda amount: amount if amount != 104 else 1
+
+    result = run("create", str(rows(60)), *RUN, "--concurrency", "8")
+
+    # The senders return the next rows at once, not after a commit: no more leave meanwhile.
+    _, failed, unknown, left = counts_of(result)
+    assert (result.code, failed, unknown, left > 40, calls[:2]) == (15, 0, 0, True, ["recall", "write"])
+    assert "its amount is 1" in result.err
 
 
 def test_done_release_is_not_sent_again_after_a_429(start: Start, rows: WriteRows) -> None:

@@ -9,7 +9,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import Run
 from wire_server import Seen
 
 from batch.conftest import Clock, Start, WriteRows, counts_of, open_elsewhere
@@ -225,17 +224,6 @@ def test_first_signal_finishes_what_is_on_its_way(start: Start, rows: WriteRows)
     assert (len(service.applied), set(service.applied.values())) == (400, {1})
 
 
-def test_created_otherwise_than_sent_stops_the_run(start: Start, rows: WriteRows) -> None:
-    service, run = start()
-    service.reports = lambda amount: amount if amount < 105 else 1
-
-    result = run("create", str(rows(30)), *RUN, "--concurrency", "1")
-
-    _, failed, unknown, left = counts_of(result)
-    assert (result.code, failed, unknown, left > 20) == (15, 0, 0, True)
-    assert "its amount is 1" in result.err
-
-
 def test_rows_without_references_are_known_by_their_batch(start: Start, rows: WriteRows) -> None:
     service, run = start()
     path = rows(text="amount,currency\n" + "7,EUR\n" * 6)
@@ -342,12 +330,6 @@ def test_unknown_row_without_a_reference_stops_its_dropped_file(start: Start, ro
     stopped = run("create", path, *RUN, "--skip-done")
 
     assert (stopped.code, stopped.error["entry"], len(service.received)) == (12, "j2", sent)
-
-
-def test_sandbox_takes_a_batch(run: Run, rows: WriteRows) -> None:
-    result = run("--sandbox", "batch", "create", str(rows(12)), *RUN)
-
-    assert (result.code, counts_of(result)) == (0, (12, 0, 0, 0)), result.err
 
 
 def test_drop_is_confirmed_by_the_number_of_rows(start: Start, rows: WriteRows) -> None:

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 from wire_server import Seen
 
-from batch.conftest import Clock, Start, WriteRows, counts_of, find_children
+from batch.conftest import Clock, Start, WriteRows, counts_of, fail_after, find_children
 from batch.services import as_usual
 from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.sqlite.storage import SqliteStorage
 
 RUN = ("--yes", "--json")
 
@@ -65,18 +64,10 @@ def test_rows_of_a_process_that_ended_are_unknown(start: Start, rows: WriteRows)
 
 def test_journal_that_fails_ends_the_run(start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch) -> None:
     service, run = start()
-    path, commits = str(rows(40)), [0]
-    commit = SqliteStorage._commit  # noqa: SLF001 - a disk that fails
-
-    def failing(self: SqliteStorage, *arguments: object) -> None:
-        commits[0] += 1
-        if commits[0] > 8:
-            raise sqlite3.OperationalError("disk I/O error")
-        commit(self, *arguments)  # type: ignore[arg-type] # as it came
-
+    path = str(rows(40))
     run("list")
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteStorage, "_commit", failing)
+        fail_after(patch, "_commit", 8, sqlite3.OperationalError("disk I/O error"))
         result = run("create", path, *RUN, "--concurrency", "2")
     sent = len(service.received)
     shown = run("show", "b1", "--json")
@@ -88,18 +79,10 @@ def test_journal_that_fails_ends_the_run(start: Start, rows: WriteRows, monkeypa
 
 def test_commit_that_fails_once_loses_no_answer(start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch) -> None:
     _, run = start()
-    path, commits = str(rows(40)), [0]
-    commit = SqliteStorage._commit  # noqa: SLF001 - a disk that fails
-
-    def failing(self: SqliteStorage, *arguments: object) -> None:
-        commits[0] += 1
-        if commits[0] == 12:
-            raise sqlite3.OperationalError("database is locked")
-        commit(self, *arguments)  # type: ignore[arg-type] # as it came
-
+    path = str(rows(40))
     run("list")
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteStorage, "_commit", failing)
+        fail_after(patch, "_commit", 11, sqlite3.OperationalError("database is locked"), times=1)
         # At a rate, no row is begun before the last one has ended.
         result = run("create", path, *RUN, "--concurrency", "1", "--rps", "1000")
     done, failed, unknown, _ = counts_of(run("show", "b1", "--json"))

@@ -12,7 +12,7 @@ import pytest
 from e2e.script import SECONDS, Program, clean_environment
 from wire_server import Seen, serving
 
-from batch.conftest import Start, WriteRows, counts_of, open_elsewhere
+from batch.conftest import Clock, Start, WriteRows, counts_of, open_elsewhere
 from batch.services import Answer, BatchService, as_usual
 from batch.test_kills import prepare
 
@@ -29,6 +29,18 @@ def served(tmp_path: Path, answer: Answer = as_usual) -> Iterator[tuple[BatchSer
         yield service, program
 
 
+def slow_from_fifth(arrived: threading.Event, seconds: float) -> Answer:
+    """Answer as usual, but from the fifth write on after `seconds`; `arrived` is set when that one arrives."""
+
+    def answer(number: int, _seen: Seen) -> str:
+        if number >= 5:
+            arrived.set()
+            threading.Event().wait(seconds)
+        return ""
+
+    return answer
+
+
 def test_file_that_two_processes_start_is_sent_once(tmp_path: Path, rows: WriteRows) -> None:
     words = ("batch", "create", str(rows(60)), *RUN)
     with served(tmp_path) as (service, program):
@@ -42,15 +54,8 @@ def test_file_that_two_processes_start_is_sent_once(tmp_path: Path, rows: WriteR
 def test_signal_to_the_group_lets_the_child_finish(tmp_path: Path, rows: WriteRows) -> None:
     stop = threading.Event()
 
-    def answer(number: int, _seen: Seen) -> str:
-        if number == 5:
-            stop.set()
-        if number >= 5:
-            # Long enough for a child that heeds the signal to be gone.
-            threading.Event().wait(0.5)
-        return ""
-
-    with served(tmp_path, answer) as (service, program):
+    # Long enough for a child that heeds the signal to be gone.
+    with served(tmp_path, slow_from_fifth(stop, 0.5)) as (service, program):
         process = program.start("batch", "create", str(rows(60)), *RUN, "--concurrency", "2", start_new_session=True)
         assert stop.wait(SECONDS)
         os.killpg(process.pid, signal.SIGINT)
@@ -64,15 +69,8 @@ def test_signal_to_the_group_lets_the_child_finish(tmp_path: Path, rows: WriteRo
 def test_terminal_that_hangs_up_lets_rows_in_flight_finish(tmp_path: Path, rows: WriteRows) -> None:
     arrived = threading.Event()
 
-    def answer(number: int, _seen: Seen) -> str:
-        if number == 5:
-            arrived.set()
-        if number >= 5:
-            # The terminal is gone before the reply comes.
-            threading.Event().wait(0.3)
-        return ""
-
-    with served(tmp_path, answer) as (service, program):
+    # The terminal is gone before the reply comes.
+    with served(tmp_path, slow_from_fifth(arrived, 0.3)) as (service, program):
         terminal = program.terminal("batch", "create", str(rows(60)), "--yes", "--concurrency", "2")
         assert arrived.wait(SECONDS)
         # The kernel sends SIGHUP to the session, and every write to the terminal fails from then on.
@@ -118,12 +116,8 @@ def test_row_whose_id_another_process_works_on_is_not_sent(start: Start, rows: W
     entry = elsewhere.find(1)
     assert entry is not None
     assert elsewhere.locks.hold(f"{entry.intent.service}\ntransaction\ntx_2")
-    now = [0.0]
 
-    def sleep(seconds: float) -> None:
-        now[0] += seconds
-
-    result = run("release", str(rows(text="id\ntx_2\ntx_3\n")), *RUN, monotonic=lambda: now[0], sleep=sleep)
+    result = run("release", str(rows(text="id\ntx_2\ntx_3\n")), *RUN, **Clock().injected)
     elsewhere.close()
 
     assert (result.code, counts_of(result), set(service.applied)) == (15, (1, 0, 0, 1), {"tx_1", "tx_3"})

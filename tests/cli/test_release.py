@@ -3,9 +3,9 @@
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from batch.conftest import Clock
 from conftest import KEY, Run, Serve, ServiceAndRun
 from wire_server import Behave, Seen, WireServer, by_method, say_nothing
 
@@ -107,36 +107,26 @@ def test_an_answered_unknown_that_reads_back_as_released_is_done(service_with_pr
 
 
 def test_a_release_can_wait_until_it_reads_as_released(service_with_profile: WithProfile) -> None:
-    clock = [0.0]
-
-    def sleep(seconds: float) -> None:
-        clock[0] += seconds
-
+    clock = Clock()
     queued = json_reply(HELD.replace(b"held", b"PAYOUT_QUEUED"))
     reads = in_turn(json_reply(HELD), queued, json_reply(b"oops", "503 Busy"), json_reply(RELEASED))
     server, run = service_with_profile(writes_meet(json_reply(b"", "204 No Content"), reads=reads))
-    clocks: dict[str, Any] = {"sleep": sleep, "monotonic": lambda: clock[0], "random_fraction": lambda: 0.0}
 
-    reached = run(*RELEASE, "--wait", "--json", **clocks)
+    reached = run(*RELEASE, "--wait", "--json", **clock.injected, random_fraction=lambda: 0.0)
 
     assert (reached.code, reached.json["status_after"], reached.json["verified"]) == (0, "released", True)
     # Two seconds to the next look, and half a second until the look that failed is tried again.
-    assert (clock[0], len(server.writes)) == (2.5, 1)
+    assert (clock.now, len(server.writes)) == (2.5, 1)
 
 
 def test_wait_ends_at_its_deadline_and_reports_the_accepted_release(service_with_profile: WithProfile) -> None:
-    clock = [0.0]
-
-    def sleep(seconds: float) -> None:
-        clock[0] += seconds
-
+    clock = Clock()
     server, run = service_with_profile(json_reply(HELD))
-    clocks: dict[str, Any] = {"sleep": sleep, "monotonic": lambda: clock[0]}
 
-    expired = run(*RELEASE, "--wait", "--deadline", "10s", "--json", **clocks)
+    expired = run(*RELEASE, "--wait", "--deadline", "10s", "--json", **clock.injected)
 
     assert (expired.code, expired.out, expired.error["code"]) == (13, "", "wait_expired")
-    assert (expired.error["outcome"], clock[0], len(server.writes)) == ("done", 10.0, 1)
+    assert (expired.error["outcome"], clock.now, len(server.writes)) == ("done", 10.0, 1)
 
 
 def test_an_unknown_release_is_not_sent_again(service_and_run: ServiceAndRun, journal: Journal) -> None:

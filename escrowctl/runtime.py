@@ -1,5 +1,6 @@
 """The runtime environment: variables, streams, clocks, random numbers; and functions on time and terminals."""
 
+import copy
 import errno
 import io
 import os
@@ -68,6 +69,12 @@ class Runtime:
         self.random_fraction = random_fraction
         self._program_words = program_words
 
+    def with_sleep(self, sleep: Callable[[float], None]) -> "Runtime":
+        """Return this runtime with another function that sleeps. The request ids of both are of one run."""
+        other = copy.copy(self)
+        other.sleep, other._run_prefix = sleep, self._run_prefix  # noqa: SLF001 - of the same class
+        return other
+
     @cached_property
     def _run_prefix(self) -> str:
         return self.new_uuid()[:_RUN_PREFIX_CHARS]
@@ -90,9 +97,9 @@ class Runtime:
         return path, *rest
 
 
-def are_of_one_run(request_id: str, other_id: str) -> bool:
-    """Whether two request ids come from one run of escrowctl."""
-    return request_id[:_RUN_PREFIX_CHARS] == other_id[:_RUN_PREFIX_CHARS]
+def run_of(request_id: str) -> str:
+    """Return the part of a request id that all requests of one run of escrowctl share."""
+    return request_id[:_RUN_PREFIX_CHARS]
 
 
 def find_program_words() -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import outcome_of
-from escrowctl.client.http import THROTTLED_STATUSES
+from escrowctl.client.http import THROTTLED_STATUSES, Fault
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.model import KEY_REFUSED_STATUSES, Entry
 
@@ -34,15 +34,22 @@ class HaltRules:
         self.canary_passed = False
         self.reason = ""
 
-    def check_outcome(self, line: int, entry: Entry) -> None:
-        """Set `reason` if the outcome of the row on `line`, recorded in `entry`, must end the run."""
-        settlement, outcome = entry.settlement, outcome_of(entry)
-        if outcome is Outcome.DONE:
-            self.canary_passed, self._equal_failures = True, (None, 0)
-            if settlement.remark is not None and entry.intent.has_no_id:
-                self.halt(f"line {line}: {settlement.result_id} was created, but {settlement.remark}")
+    def check_reply(self, line: int, entry: Entry, fault: Fault | None = None) -> None:
+        """Set `reason` if the reply to the row on `line`, as judged in `entry`, must end the run at once."""
+        settlement = entry.settlement
+        if fault is Fault.MISDIRECTED:
+            self.halt(f"line {line}: {settlement.detail}")
         elif settlement.http_status in KEY_REFUSED_STATUSES:
             self.halt(f"the service refused the API key: {settlement.detail}")
+        elif settlement.remark is not None and entry.intent.has_no_id:
+            self.halt(f"line {line}: {settlement.result_id} was created, but {settlement.remark}")
+
+    def check_outcome(self, line: int, entry: Entry) -> None:
+        """Set `reason` if the final outcome of the row on `line`, recorded in `entry`, must end the run."""
+        settlement, outcome = entry.settlement, outcome_of(entry)
+        self.check_reply(line, entry)
+        if outcome is Outcome.DONE:
+            self.canary_passed, self._equal_failures = True, (None, 0)
         elif not self.canary_passed:
             self.halt(f"the first row of this run (line {line}) is {outcome.label}: {settlement.detail}")
         elif self._pace.must_give_up:

@@ -45,9 +45,9 @@ class Pace:
         """Whether the service asked for too long a wait, or throttled the run too often in a row."""
         return self.too_long_wait is not None or self._slowdowns_in_a_row >= MAX_SLOWDOWNS_IN_A_ROW
 
-    def is_paused(self, now: float) -> bool:
-        """Whether rows must wait now, because the service throttled a row."""
-        return now < self._paused_until
+    def pause(self, now: float) -> float:
+        """Return the seconds that nothing may be sent, because the service throttled a row; 0: no pause."""
+        return max(0.0, self._paused_until - now)
 
     def rate(self, now: float) -> float | None:
         """Return how many rows a second may be sent; None: any number."""
@@ -63,7 +63,7 @@ class Pace:
 
     def count_allowed(self, now: float) -> int:
         """Return how many rows may be sent now."""
-        if self.is_paused(now):
+        if self.pause(now):
             return 0
         rate = self.rate(now)
         if rate is None:

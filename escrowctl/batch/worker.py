@@ -1,153 +1,147 @@
-"""The work for a row outside of the journal's process: read a release's record, send the row, judge the reply."""
+"""Carry out the rows of a batch, one at a time, as single commands would, but at the pace of the run."""
 
-import traceback
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
 
+from escrowctl.batch.plan import Batch, RowToSend
+from escrowctl.batch.rows import make_request
+from escrowctl.batch.run import RowResult, Run
 from escrowctl.client.connection import Connection
-from escrowctl.client.http import Evidence, Exchange, Fault
+from escrowctl.client.http import Evidence, Exchange, Request
 from escrowctl.client.reader import Reader
-from escrowctl.client.retry import Retry, find_retry_after
+from escrowctl.client.retry import Attempts, Retry, is_throttled
 from escrowctl.config.service import Service
+from escrowctl.contract.money import Money
 from escrowctl.contract.record import KnownFields
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal.model import Entry, Settlement, State
+from escrowctl.errors import ErrorCode, EscrowctlError, Stopped
+from escrowctl.journal.shared import SharedJournal
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.writes.create import prove_create
-from escrowctl.writes.inspection import RecordOptions, inspect_target
-from escrowctl.writes.outcome import judge_stored_reply
-from escrowctl.writes.read_back import ReadBack
-from escrowctl.writes.requests import WriteRequest
+from escrowctl.writes.inspection import RecordOptions
+from escrowctl.writes.pipeline import Pipeline
+from escrowctl.writes.requests import RowOrigin, WriteRequest, restore_request
 from escrowctl.writes.result import WriteResult
-from escrowctl.writes.writer import Sender
-
-
-class Job(NamedTuple):
-    """The work for one row. Without an `entry`, the record of `request` is read; with one, the request is sent.
-
-    `before` is the record as read before the write. `may_be_applied`: an earlier attempt may have been applied.
-    `is_last`: this is the last automatic attempt, so a read may settle the write.
-    """
-
-    line: int
-    request: WriteRequest
-    options: RecordOptions
-    entry: Entry | None = None
-    before: KnownFields | None = None
-    may_be_applied: bool = False
-    is_last: bool = False
-
-
-class JobResult(NamedTuple):
-    """The result of a job.
-
-    A read gives the `record`, or the code and the message of the `failure` that keeps the row from being sent. A
-    write gives the `settlement` to record. `may_go_again`: the write may be sent again. `is_misdirected`: the reply
-    was to a different write. `requested_wait` is the wait in seconds that the service asked for. `is_untouched`:
-    the job was recalled before it began. `defect` is the traceback of an internal error of escrowctl.
-    """
-
-    line: int
-    record: KnownFields | None = None
-    failure: tuple[ErrorCode, str] | None = None
-    settlement: Settlement | None = None
-    may_go_again: bool = False
-    is_misdirected: bool = False
-    requested_wait: float | None = None
-    is_untouched: bool = False
-    defect: str = ""
+from escrowctl.writes.writer import Writer
 
 
 class Worker:
-    """Does one job at a time, over its own connection, in one thread."""
+    """Carries out rows in one thread, over its own connection. `report_defect` is called with an internal error."""
 
-    def __init__(self, service: Service, connection: Connection, runtime: Runtime) -> None:
+    def __init__(
+        self,
+        batch: Batch,
+        service: Service,
+        journal: SharedJournal,
+        connection: Connection,
+        run: Run,
+        runtime: Runtime,
+        report_defect: Callable[[BaseException], None],
+    ) -> None:
+        self._batch = batch
         self._service = service
-        self._runtime = runtime
-        self._signals = Signals()
-        self._defects: list[BaseException] = []
-        self._sender = Sender(service, connection, report_defect=self._defects.append)
-        retry = Retry(runtime, self._signals, lambda _: None)
-        self._reader = Reader(service, connection, retry, runtime, self._signals)
+        self._journal = journal
+        self._connection = _PacedConnection(connection, run, runtime)
+        self._run = run
+        self._runtime = runtime.with_sleep(run.sleep)
+        self._report_defect = report_defect
+        self.close = connection.close
 
-    def do(self, job: Job) -> JobResult:
-        """Return the result of a job; never raises."""
-        try:
-            found = self._write(job, job.entry) if job.entry is not None else self._inspect_record(job)
-        except Exception as error:  # noqa: BLE001 - the journal's process must get a result for every row
-            self._defects.append(error)
-            found = _make_defect_result(job, error)
-        if self._defects:
-            found = found._replace(defect="".join(traceback.format_exception(self._defects.pop())))
-            self._defects.clear()
-        return found
-
-    def _inspect_record(self, job: Job) -> JobResult:
-        try:
-            found = inspect_target(
-                self._reader, self._service, job.request, job.options, may_be_done=job.may_be_applied
-            )
-            return JobResult(job.line, record=found)
-        except EscrowctlError as error:
-            return JobResult(job.line, failure=(error.code, error.message))
-
-    def _write(self, job: Job, entry: Entry) -> JobResult:
-        exchange = self._send(entry, job.request)
-        result = self._sender.judge(entry, job.request, exchange, may_be_applied=job.may_be_applied)
-        found = JobResult(
-            job.line,
-            settlement=result.sent_entry.settlement,
-            may_go_again=self._sender.may_send_again(exchange),
-            is_misdirected=exchange.fault is Fault.MISDIRECTED,
-            requested_wait=find_retry_after(exchange.answer, now=self._runtime.now()),
+    def send(self, to_send: RowToSend) -> RowResult:
+        """Carry out a row, and return its entry in the journal; never raises."""
+        # Each row has its own retry budget and its own signals: only the run handles those of the process.
+        signals, retry = Signals(), _RowRetry(self._run, self._runtime)
+        writer = Writer(
+            self._service,
+            self._connection,
+            self._journal,
+            retry=retry,
+            runtime=self._runtime,
+            signals=signals,
+            report_defect=self._report_defect,
+            note_judged=partial(self._run.note_judged, to_send.line),
         )
-        if found.may_go_again and not job.is_last:
-            return found
-        if job.request.operation.is_once_only:
-            return self._read_back(job, found, result._replace(before=job.before))
-        # A create that was only accepted (202) is read.
-        sent = result.sent_entry
-        stored = judge_stored_reply(self._service, sent) if sent.state is State.UNKNOWN else None
-        proof = prove_create(sent, stored, self._service, self._reader) if stored and stored.result_id else None
-        return found._replace(settlement=proof.sent_entry.settlement) if proof else found
-
-    def _send(self, entry: Entry, request: WriteRequest) -> Exchange:
-        evidence = Evidence()
+        reader = Reader(self._service, self._connection, retry, self._runtime, signals)
+        pipeline = Pipeline(self._service, reader=reader, writer=writer, signals=signals, runtime=self._runtime)
         try:
-            return self._sender.send(entry, request, evidence)
-        except Exception as error:  # noqa: BLE001 - only the evidence that a byte left decides the outcome
-            self._defects.append(error)
-            return Exchange(evidence.sent, fault=Fault.DEFECT, detail=type(error).__name__)
+            return RowResult(self._carry_out(to_send, pipeline).sent_entry)
+        except (EscrowctlError, Stopped) as error:
+            return RowResult(writer.entry or to_send.repeated, error)
+        except Exception as error:  # noqa: BLE001 - the other rows must hear of it
+            self._report_defect(error)
+            failure = EscrowctlError(ErrorCode.DEFECT, f"internal error in escrowctl ({type(error).__name__}).")
+            return RowResult(writer.entry or to_send.repeated, failure)
 
-    def _read_back(self, job: Job, found: JobResult, result: WriteResult) -> JobResult:
-        """Return `found` with the settlement that a read of the record after the write gives."""
-        settlement = result.sent_entry.settlement
+    def _carry_out(self, to_send: RowToSend, pipeline: Pipeline) -> WriteResult:
+        if (earlier := to_send.repeated) is not None:
+            request = restore_request(earlier)
+            assert request is not None, "a batch stores no secrets"
+            return pipeline.run_again(earlier, request, _expect_money(earlier.intent.money))
+        make_row_request = partial(self._make_request, to_send)
+        if self._batch.kind.operation.is_once_only:
+            return pipeline.run_on_record(make_row_request, _confirm_nothing, _expect_money(to_send.row.money))
+        # The rows of a file are told apart by their references, so equal rows need not wait for each other.
+        return pipeline.run(make_row_request(None)._replace(locks=()))
 
-        def settle_later(entry: Entry, found: Settlement) -> Entry:
-            nonlocal settlement
-            settlement = found
-            return entry._replace(settlement=found)
-
-        read_back = ReadBack(
-            job.request, job.options, self._service, self._reader, settle_later, self._signals, self._runtime
-        )
-        try:
-            concluded = read_back.conclude(result)
-            settlement = concluded.sent_entry.settlement
-            if concluded.verified is False:
-                status = concluded.status_after
-                settlement = settlement._replace(detail=f"{settlement.detail}; the service then reported {status}")
-        except EscrowctlError as error:
-            if settlement.state is State.DONE:
-                after = error.facts.get("status_after")
-                status = f"the status is {after}" if after else "the escrow cannot be read now"
-                settlement = settlement._replace(remark=f"not confirmed: {status}")
-        return found._replace(settlement=settlement)
+    def _make_request(self, to_send: RowToSend, found: KnownFields | None) -> WriteRequest:
+        row, batch = to_send.row, self._batch
+        origin = RowOrigin(batch.name, to_send.line, row.columns, batch.run_key or "")
+        return make_request(batch.kind, row, self._service, found=found)._replace(origin=origin)
 
 
-def _make_defect_result(job: Job, error: Exception) -> JobResult:
-    name = type(error).__name__
-    if job.entry is None:
-        return JobResult(job.line, failure=(ErrorCode.DEFECT, f"internal error in escrowctl ({name})."))
-    lost = Settlement(Outcome.UNKNOWN, f"escrowctl could not process the reply ({name})")
-    return JobResult(job.line, settlement=lost)
+class _PacedConnection:
+    """A connection whose requests wait until the run allows them; see `client.connection.Exchanger`."""
+
+    def __init__(self, connection: Connection, run: Run, runtime: Runtime) -> None:
+        self._connection = connection
+        self._run = run
+        self._monotonic = runtime.monotonic
+        self.close = connection.close
+
+    @property
+    def last(self) -> Exchange | None:
+        return self._connection.last
+
+    def exchange(self, request: Request, *, evidence: Evidence, seconds: float, limit: int) -> Exchange:
+        is_write = request.method != "GET"
+        with self._run.request(is_write=is_write):
+            sent_at = self._monotonic()
+            exchange = self._connection.exchange(request, evidence=evidence, seconds=seconds, limit=limit)
+            self._run.note_exchange(exchange, is_write=is_write, sent_at=sent_at)
+        return exchange
+
+
+class _RowRetry(Retry):
+    """The retries of one row: as of a single command, but a throttled request is sent again until the run gives up."""
+
+    def __init__(self, run: Run, runtime: Runtime) -> None:
+        super().__init__(runtime, Signals(), lambda _: None)
+        self._run = run
+        self._monotonic = runtime.monotonic
+
+    def make_attempts(self, seconds: float) -> Attempts:
+        return _RowAttempts(self._run, self, self._monotonic, seconds)
+
+
+class _RowAttempts(Attempts):
+    def __init__(self, run: Run, retry: Retry, monotonic: Callable[[], float], seconds: float) -> None:
+        super().__init__(retry, monotonic, seconds)
+        self._run = run
+
+    def wait_if_repeatable(self, exchange: Exchange, *, allowed: bool) -> bool:
+        if allowed and is_throttled(exchange):
+            self.count -= 1
+            may_go_again = not self._run.must_give_up
+        else:
+            may_go_again = super().wait_if_repeatable(exchange, allowed=allowed)
+        if may_go_again:
+            self._run.wait_for_turn()
+        return may_go_again
+
+
+def _expect_money(money: Money | None) -> RecordOptions:
+    """Return options that allow only a record with this amount and currency; `money` None: any record."""
+    return RecordOptions(None, money.amount, money.currency) if money else RecordOptions()
+
+
+def _confirm_nothing(_resource_id: str, _found: KnownFields | None) -> bool:
+    return False

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 # httpx imports its own command line if click is installed (+40 ms); None stops that import.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # None is what stops an import
@@ -50,6 +50,20 @@ ExchangeObserver = Callable[[Request, Exchange, float], None]
 
 DrawWait = Callable[[str, float], None]
 """Called during a wait with a description of the wait and the seconds since the attempt began."""
+
+
+class Exchanger(Protocol):
+    """Sends the requests of a reader or a writer, as `Connection` does."""
+
+    @property
+    def last(self) -> Exchange | None:
+        """The result of the last request; None before the first."""
+
+    def exchange(self, request: Request, *, evidence: Evidence, seconds: float, limit: int) -> Exchange:
+        """See `Connection.exchange`."""
+
+    def close(self) -> None:
+        """Close the open network connections."""
 
 
 class Connection:

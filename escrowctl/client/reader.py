@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from escrowctl.client.connection import Connection
+from escrowctl.client.connection import Exchanger
 from escrowctl.client.http import SUCCESS_STATUSES, Answer, Evidence, Exchange, Request, make_headers
 from escrowctl.client.problem import (
     REFUSAL_CODES,
@@ -83,7 +83,7 @@ class Reader:
     """Reads from one service. A signal may end a read at any time."""
 
     def __init__(
-        self, service: Service, connection: Connection, retry: Retry, runtime: Runtime, signals: Signals
+        self, service: Service, connection: Exchanger, retry: Retry, runtime: Runtime, signals: Signals
     ) -> None:
         self._service = service
         self._connection = connection

@@ -103,6 +103,11 @@ def describe_attempts(count: int) -> str:
     return f" after {count} attempts" if count > 1 else ""
 
 
+def is_throttled(exchange: Exchange) -> bool:
+    """Whether the service replied that the request came too early, or that there were too many."""
+    return exchange.answer is not None and exchange.answer.status in THROTTLED_STATUSES
+
+
 def may_read_again(exchange: Exchange) -> bool:
     """Whether a read with this result may succeed if it is sent again."""
     answer = exchange.answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -23,29 +23,27 @@ from escrowctl.journal.model import (
     Settlement,
     State,
 )
+from escrowctl.runtime import run_of
 
 if TYPE_CHECKING:
     from escrowctl.journal.storage import Locks, Storage, Transaction
 
 
 class Commit:
-    """Applies the journal's rules inside one transaction. Nothing is recorded until the transaction has ended.
-
-    A commit takes the lock of each entry that it begins. If the transaction fails, call `free_locks`.
-    """
+    """Applies the journal's rules inside one transaction. Nothing is recorded until the transaction has ended."""
 
     def __init__(self, transaction: Transaction, storage: Storage, locks: Locks) -> None:
         self.transaction = transaction
         self._storage = storage
         self._locks = locks
-        self._held: list[int] = []
 
-    def free_locks(self) -> None:
-        """Free the locks of the entries that this commit has begun."""
-        for number in self._held:
-            self._locks.free(number)
+    def begin_all(self, requests: Sequence[AttemptRequest]) -> list[Entry | EscrowctlError]:
+        """Check the journal, and record intents; see `Journal.begin_all`."""
+        self.transaction.check()
+        self.transaction.expect_keys(frozenset[int]().union(*(keys_to_check(one.intent) for one in requests)))
+        return [self._begin_or_refuse(request) for request in requests]
 
-    def begin_or_refuse(self, request: AttemptRequest) -> Entry | EscrowctlError:
+    def _begin_or_refuse(self, request: AttemptRequest) -> Entry | EscrowctlError:
         """Record one intent, and return its entry in flight.
 
         If the intent was sent before, return the earlier entry. If the intent is refused, return the error. Raises
@@ -134,17 +132,16 @@ class Commit:
             return sent
         self.check_caps(intent, request.caps, earlier=earlier)
         begun = self._record_attempt(intent, earlier, request_id=request.request_id)
-        if request.planned is not None:
-            self.transaction.remove_plan_row(*request.planned)
+        if intent.batch is not None and intent.line is not None:
+            self.transaction.remove_plan_row(intent.batch, intent.line)
         return begun
 
     def _begin_next_attempt(self, request: AttemptRequest, entry: Entry) -> Entry:
         self._require_unchanged(entry)
         intent = request.intent
         self._check_duplicates(self.find_duplicates(intent, exclude=entry.number), intent)
-        self.check_caps(intent, request.caps, earlier=entry, is_resend=request.decision is not None)
         # Record nothing before the last possible refusal: other writes share the commit, which would store it.
-        self._hold_lock(entry.number)
+        self.check_caps(intent, request.caps, earlier=entry, is_resend=request.decision is not None)
         if request.decision is not None:
             settlement = entry.settlement._replace(detail=DECIDED_RESEND)
             entry = self._record_decision(entry, settlement, request.decision)
@@ -152,19 +149,11 @@ class Commit:
 
     def _record_attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str) -> Entry:
         """Record the next attempt of `earlier`, or the first attempt of a new entry, and return the entry."""
-        number = earlier.number if earlier else self.transaction.next_number()
         # Lock before the commit: a process that can see the entry must see that its sender is running.
-        self._hold_lock(number)
+        self._locks.hold(sender_lock(request_id))
+        number = earlier.number if earlier else self.transaction.next_number()
         facts = facts_of_intent(intent, attempt=earlier.attempt + 1 if earlier else 1, request_id=request_id)
         return self.transaction.append(number, Kind.INTENT, facts)
-
-    def _hold_lock(self, number: int) -> None:
-        """Take an entry's lock. Raises `ErrorCode.BUSY` if another process has it."""
-        if number in self._held:
-            return
-        if not self._locks.hold(number):
-            raise guards.entry_locked(number)
-        self._held.append(number)
 
     def _check_duplicates(self, found: list[Entry], intent: Intent) -> None:
         guards.check_duplicates(found, intent, self.transaction.find, now=self.transaction.now())
@@ -194,11 +183,16 @@ def write_transaction(storage: Storage) -> Iterator[Transaction]:
         yield transaction
 
 
+def sender_lock(request_id: str) -> str:
+    """Return the name of the lock that a process holds, until it ends, once it has begun a write with this id."""
+    return f"sender\n{run_of(request_id)}"
+
+
 def refresh_entry(entry: Entry, storage: Storage, locks: Locks) -> Entry:
     """Return an entry in its current state: unknown if the process that sent the write ended without an outcome."""
-    if entry.state is not State.IN_FLIGHT or locks.is_held(entry.number):
+    if entry.state is not State.IN_FLIGHT or locks.is_held(sender_lock(entry.request_id)):
         return entry
-    # Its process may have settled it and freed the lock since it was read: then the stored entry counts.
+    # Its process may have settled it, and ended, since it was read: then the stored entry counts.
     now = next(iter(storage.read_entries([entry.number])), entry)
     if now.state is not State.IN_FLIGHT or now.attempt != entry.attempt:
         return now

@@ -206,11 +206,6 @@ def lock_wait_expired(seconds: float) -> EscrowctlError:
     return _busy_error(f"escrowctl waited {seconds:g} s, but another process is still working on the same write.")
 
 
-def entry_locked(number: int) -> EscrowctlError:
-    """Return the error for an entry whose lock another process holds."""
-    return _busy_error(f"another process is working on journal entry j{number}.")
-
-
 def entry_changed(entry: Entry) -> EscrowctlError:
     """Return the error for an entry that another process changed after this command read it."""
     return refusal(ErrorCode.BUSY, f"another process changed {entry.name} since this command read it.", entry)

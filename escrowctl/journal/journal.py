@@ -46,14 +46,14 @@ class Journal:
     def __init__(self, storage: Storage, locks: Locks, *, folder: Path) -> None:
         self.storage = storage
         self.locks = locks
-        self._folder = folder
+        self.folder = folder
 
     @cached_property
     def secrets(self) -> SigningSecrets:
         """The signing secrets of the endpoints that writes in this journal registered."""
         from escrowctl.journal.signing_secrets import SigningSecrets  # noqa: PLC0415 - for webhooks alone
 
-        return SigningSecrets(self._folder)
+        return SigningSecrets(self.folder)
 
     def close(self) -> None:
         """Close the storage and free every lock."""
@@ -79,7 +79,7 @@ class Journal:
         return _return_or_raise(self.settle_all([(entry, settlement)]))
 
     def settle_all(self, settlements: Sequence[tuple[Entry, Settlement]]) -> list[Entry | EscrowctlError]:
-        """Record outcomes of this process's attempts, durably in one commit, and free the locks of their entries.
+        """Record outcomes of this process's attempts, durably in one commit.
 
         Return each updated entry. If another process has changed an entry (fencing), the entry stays as it is,
         and the result is an error `ErrorCode.OUTCOME_UNKNOWN`. If that entry does not contain the attempt, the
@@ -92,8 +92,6 @@ class Journal:
             # undoes it, the entry is in flight again and reads as unknown: nothing is sent twice for it.
             if (stored := self._find_stored(settlements)) is None:
                 raise
-        for entry, _ in settlements:
-            self.locks.free(entry.number)
         return stored
 
     def write_all(
@@ -102,11 +100,7 @@ class Journal:
         """Do `settle_all`, then `begin_all`, in one commit. Return (results of `begin_all`, of `settle_all`)."""
         with self._begin_commit() as commit:
             settled = commit.settle_all(settlements)
-            if attempts:
-                commit.transaction.check()
-            begun = [commit.begin_or_refuse(request) for request in attempts]
-        for entry, _ in settlements:
-            self.locks.free(entry.number)
+            begun = commit.begin_all(attempts) if attempts else []
         return begun, settled
 
     def begin_next_attempt(
@@ -280,16 +274,8 @@ class Journal:
 
     @contextlib.contextmanager
     def _begin_commit(self) -> Iterator[Commit]:
-        """Yield a commit in a write transaction. If the transaction fails, free the locks that the commit took."""
-        commit = None
-        try:
-            with write_transaction(self.storage) as transaction:
-                commit = Commit(transaction, self.storage, self.locks)
-                yield commit
-        except BaseException:
-            if commit is not None:
-                commit.free_locks()
-            raise
+        with write_transaction(self.storage) as transaction:
+            yield Commit(transaction, self.storage, self.locks)
 
     @contextlib.contextmanager
     def _checked_commit(self) -> Iterator[Commit]:

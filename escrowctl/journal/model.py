@@ -338,17 +338,15 @@ class OperatorDecision:
 class AttemptRequest(NamedTuple):
     """A request to record an attempt of a write before it is sent.
 
-    `caps` limit the amount. `resend_throttled`: also after a reply 425 or 429. `planned` is the batch and
-    row if the write comes from a plan. `again` is an entry to send again, even if the outcome is unknown: the
-    service deduplicates, or there is an operator's `decision`. `intent` is then the intent of that entry, with the
-    current account.
+    `caps` limit the amount. `resend_throttled`: also after a reply 425 or 429. `again` is an entry to send again,
+    even if the outcome is unknown: the service deduplicates, or there is an operator's `decision`. `intent` is then
+    the intent of that entry, with the current account.
     """
 
     intent: Intent
     request_id: str
     caps: Caps = NO_CAPS
     resend_throttled: bool = False
-    planned: tuple[str, int] | None = None
     again: Entry | None = None
     decision: OperatorDecision | None = None
 

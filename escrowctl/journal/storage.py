@@ -43,18 +43,15 @@ class BatchSum(NamedTuple):
 
 
 class Locks(Protocol):
-    """Locks between processes. A lock ends with its process, however the process ends.
+    """Locks between processes, by name. A lock ends with its process, however the process ends."""
 
-    A key is an entry's number, or a name for anything else.
-    """
+    def hold(self, name: str) -> bool:
+        """Take a lock without waiting. Return False if it is held already, here or by another process."""
 
-    def hold(self, key: int | str) -> bool:
-        """Take a lock without waiting. Return False if another process or another thread has it."""
-
-    def free(self, key: int | str) -> None:
+    def free(self, name: str) -> None:
         """Free a lock that this object holds."""
 
-    def is_held(self, key: int | str) -> bool:
+    def is_held(self, name: str) -> bool:
         """Whether a running process has the lock."""
 
     def close(self) -> None:
@@ -76,6 +73,9 @@ class Transaction(Protocol):
 
     def find(self, number: int) -> Entry | None:
         """Return an entry with its history, or None. Raises `JOURNAL_UNUSABLE` if the records do not match."""
+
+    def expect_keys(self, keys: Collection[int]) -> None:
+        """Read together what `find_by_keys` will need for these keys: one question costs less than many."""
 
     def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
         """Return the entries that have any of these duplicate keys (`fold.duplicate_keys`), newest first.

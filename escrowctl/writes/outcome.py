@@ -30,7 +30,7 @@ from escrowctl.contract.record import (
 )
 from escrowctl.errors import ErrorCode, Outcome
 from escrowctl.journal.model import Entry
-from escrowctl.runtime import are_of_one_run
+from escrowctl.runtime import run_of
 from escrowctl.writes.kinds import kind_of
 
 _REFUSED_STATUSES = frozenset({400, 402, 404, 405, 406, *range(410, 416), 417, 421, 422, 424, 428, 431, 451, 501})
@@ -210,7 +210,7 @@ def find_other_write(answer: Answer, entry: Entry, body: str | None, service: Se
     own_ids = entry.request_ids | {entry.request_id}
     for reply_id in list_request_ids(answer):
         # A proxy may change or add digits. The last 12 are enough to identify a request.
-        if are_of_one_run(reply_id, entry.request_id) and not any(own_id[-12:] in reply_id for own_id in own_ids):
+        if run_of(reply_id) == run_of(entry.request_id) and not any(own_id[-12:] in reply_id for own_id in own_ids):
             return f"naming the request id {reply_id}"
     parts: tuple[JsonValue, ...] = ()
     if isinstance(answer.reply, Document):

@@ -4,13 +4,14 @@
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal.model import State, confirmed_by_read, parse_entry_name
+from escrowctl.journal.model import Entry, State, confirmed_by_read, parse_entry_name
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.create import conclude_create, settle_accepted
@@ -37,18 +38,20 @@ class Pipeline:
         self._signals = signals
         self._runtime = runtime
 
-    def run(self, request: WriteRequest, confirm: Callable[[], None] = lambda: None) -> WriteResult:
+    def run(
+        self, request: WriteRequest, confirm: Callable[[], None] = lambda: None, *, again: Entry | None = None
+    ) -> WriteResult:
         """Carry out a write that changes no record that exists, and return its result.
 
-        `confirm` is called when no identical write is in progress. Raises EscrowctlError: `OUTCOME_UNKNOWN` if the
-        outcome is unknown, now or from an earlier command; `NO_CONNECTION` if nothing was sent; else the code of
-        the refusal.
+        `confirm` is called when no identical write is in progress. `again`: see `run_again`. Raises EscrowctlError:
+        `OUTCOME_UNKNOWN` if the outcome is unknown, now or from an earlier command; `NO_CONNECTION` if nothing was
+        sent; else the code of the refusal.
         """
         kind = kind_of(request.operation.name)
         # Identical requests wait for each other: the second must see the outcome of the first.
         with self._writer.hold_locks(request):
             confirm()
-            result = self._writer.perform(request)
+            result = self._writer.perform(request, entry_to_repeat=again)
             if kind.needs_id and result.sent_entry.state is State.UNKNOWN and not result.replayed:
                 result = settle_accepted(result, self._service, self._reader, self._writer.journal, self._signals)
         if request.operation.creates_record:
@@ -58,7 +61,7 @@ class Pipeline:
         return result
 
     def run_on_record(self, make_request: MakeRequest, confirm: "Confirm", options: "RecordOptions") -> WriteResult:
-        """Carry out a write on a record and return its result. The record is read before and after the write.
+        """Carry out a write on a record and return its result. The record is read before and after each attempt.
 
         Raises EscrowctlError: `CONFIRMATION_NEEDED` or `DECLINED` if the write is not confirmed,
         `EXPECTATION_FAILED` if the record is not as expected or changes before the write, `ALREADY_DONE`,
@@ -82,11 +85,32 @@ class Pipeline:
                     return read_back.conclude(known)
                 if asked or waited:
                     require_unchanged(read_back.resource_id, before, self._inspect_target(request, options))
-                return read_back.conclude(self._writer.perform(request)._replace(before=before))
+                check_again = partial(self._check_again, request, options, before)
+                result = self._writer.perform(request, check_again=check_again)
+                return read_back.conclude(result._replace(before=before))
         except EscrowctlError as error:
             if options.skip_done and error.code is ErrorCode.ALREADY_DONE:
                 return self._record_confirming_read(read_back.conclude_skipped(error), error)
             raise
+
+    def run_again(self, entry: Entry, request: WriteRequest, options: "RecordOptions") -> WriteResult:
+        """Send the write of an entry again under its idempotency key, and return its result.
+
+        It was not applied, or it is unknown and the service deduplicates. If it changes a record, the record is read
+        first: if that proves an unknown write, nothing is sent. Raises EscrowctlError as `run_on_record` does.
+        """
+        if request.resource_id is None:
+            return self.run(request, again=entry)
+        read_back = self._make_read_back(request, options)
+        before = self._inspect_target(request, options, may_be_done=entry.is_open)
+        if (settled := self._settle_if_proven(entry, before)) is not None:
+            return WriteResult(settled, before=before, verified=True)
+        with self._writer.hold_locks(request) as waited:
+            check_again = partial(self._check_again, request, options, before)
+            if waited and (settled := check_again(entry)) is not None:
+                return WriteResult(settled, before=before, verified=True)
+            result = self._writer.perform(request, entry_to_repeat=entry, check_again=check_again)
+            return read_back.conclude(result._replace(before=before))
 
     def _record_confirming_read(self, result: WriteResult, refused: EscrowctlError) -> WriteResult:
         """Return `result`. If the read in it confirms the earlier write that `refused` names, record the read."""
@@ -106,8 +130,8 @@ class Pipeline:
     def _make_read_back(self, request: WriteRequest, options: "RecordOptions") -> "ReadBack":
         from escrowctl.writes.read_back import ReadBack  # noqa: PLC0415 - as above
 
-        settle = self._writer.journal.settle_later
-        return ReadBack(request, options, self._service, self._reader, settle, self._signals, self._runtime)
+        settle_later = self._writer.settle_later
+        return ReadBack(request, options, self._service, self._reader, settle_later, self._signals, self._runtime)
 
     def inspect(self, request: WriteRequest, options: "RecordOptions") -> KnownFields | None:
         """Return the record that a write will change, as read now. Sends no write.
@@ -126,10 +150,33 @@ class Pipeline:
                 raise
             return None
 
-    def _inspect_target(self, request: WriteRequest, options: "RecordOptions") -> KnownFields | None:
+    def _check_again(
+        self, request: WriteRequest, options: "RecordOptions", before: KnownFields | None, entry: Entry
+    ) -> Entry | None:
+        """Read the record before a retry. Return the entry as settled if the record proves an unknown write.
+
+        Raises EscrowctlError if the record is not as it was `before`, or the write may be done.
+        """
+        from escrowctl.writes.inspection import require_unchanged  # noqa: PLC0415 - as above
+
+        now = self._inspect_target(request, options, may_be_done=entry.is_open)
+        if (settled := self._settle_if_proven(entry, now)) is None:
+            require_unchanged(request.resource_id or "", before, now)
+        return settled
+
+    def _settle_if_proven(self, entry: Entry, found: KnownFields | None) -> Entry | None:
+        """Record an unknown write as done if its record, as read now, proves it. Return its entry, or None."""
+        kind = kind_of(entry.intent.operation)
+        if not entry.is_open or found is None or not kind.is_proven_by(found.status, self._service):
+            return None
+        return self._writer.settle_later(entry, confirmed_by_read(entry, f"the service reported {found.status}"))
+
+    def _inspect_target(
+        self, request: WriteRequest, options: "RecordOptions", *, may_be_done: bool = False
+    ) -> KnownFields | None:
         from escrowctl.writes.inspection import inspect_target, require_as_created  # noqa: PLC0415 - as above
 
-        found = inspect_target(self._reader, self._service, request, options)
+        found = inspect_target(self._reader, self._service, request, options, may_be_done=may_be_done)
         if found is not None and request.operation.is_once_only:
             require_as_created(self._writer.journal, self._service, request.resource_id or "", found, options)
         return found

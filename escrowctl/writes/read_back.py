@@ -5,6 +5,7 @@ section 3). The effect of an update is not documented either: only a read shows 
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from escrowctl.client.http import Answer
 from escrowctl.client.polling import PollTimer
@@ -106,7 +107,15 @@ class ReadBack:
         # A stop ends the read or the wait early: the accepted write is reported first, then the stop.
         if result.verified is True or is_open or self._signals.pending is not None:
             return result
+        self._record_remark(result)
         raise self._not_confirmed(result)
+
+    def _record_remark(self, result: WriteResult) -> None:
+        """Record that the write was accepted, but the record does not show it. If that fails, nothing is lost."""
+        status = f"the status is {result.status_after}" if result.status_after else "the escrow cannot be read now"
+        settlement = result.sent_entry.settlement._replace(remark=f"not confirmed: {status}")
+        with suppress(EscrowctlError):
+            self._settle_later(result.sent_entry, settlement)
 
     def _not_confirmed(self, result: WriteResult) -> EscrowctlError:
         """Return the error of a write that the service accepted, if the record does not show the write."""

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+from functools import lru_cache
 from typing import NamedTuple
 
 from escrowctl.config.service import Service
@@ -45,6 +46,18 @@ class WriteOptions(NamedTuple):
 NO_OPTIONS = WriteOptions()
 
 
+class RowOrigin(NamedTuple):
+    """The row of a batch that a write is for; see `Intent`. All None: the write is not a row."""
+
+    batch: str | None = None
+    line: int | None = None
+    columns: str | None = None
+    run_key: str | None = None
+
+
+NO_ROW = RowOrigin()
+
+
 class WriteRequest(NamedTuple):
     """A write as it will be sent and recorded.
 
@@ -63,6 +76,7 @@ class WriteRequest(NamedTuple):
     resource_id: str | None = None
     money: Money | None = None
     is_capped: bool = True
+    origin: RowOrigin = NO_ROW
 
     @property
     def typed_texts(self) -> tuple[str | None, ...]:
@@ -204,6 +218,7 @@ def restore_request(entry: Entry) -> WriteRequest | None:
         resource_id=intent.resource_id,
         money=intent.money,
         is_capped=intent.operation != UPDATE_TRANSACTION.name or _may_set_amount(body),
+        origin=RowOrigin(intent.batch, intent.line, intent.columns, intent.run_key),
     )
 
 
@@ -256,6 +271,7 @@ def make_intent(service: Service, request: WriteRequest, idempotency_key: str, *
         allowed_duplicates=options.allowed_duplicates,
         operator=operator,
         account=account_of(service),
+        **request.origin._asdict(),
     )
 
 
@@ -298,9 +314,14 @@ def require_reason(service: Service, operation: Operation, journal: Journal, rea
 
 def operator_name() -> str:
     """Return the name of the user who runs escrowctl, or `uid=N` if the machine has no name for the user id."""
-    try:
-        name = next(filter(None, map(os.environ.get, _USER_VARIABLES)), None) or pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return f"uid={os.geteuid()}"
+    name = next(filter(None, map(os.environ.get, _USER_VARIABLES)), None) or _find_user_name(os.getuid())
     # The environment may have a name that is not valid text.
     return name.encode("utf-8", "replace").decode()
+
+
+@lru_cache
+def _find_user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid={os.geteuid()}"

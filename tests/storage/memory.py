@@ -48,7 +48,7 @@ class Place:
     def __init__(self) -> None:
         self.content: Content | None = None
         self.writing = threading.RLock()
-        self.held: dict[int | str, object] = {}
+        self.held: dict[str, object] = {}
 
 
 _PLACES: defaultdict[Path, Place] = defaultdict(Place)
@@ -80,24 +80,24 @@ class MemoryLocks:
     def __init__(self, place: Place) -> None:
         self._place = place
 
-    def hold(self, key: int | str) -> bool:
+    def hold(self, name: str) -> bool:
         with self._place.writing:
-            is_free = key not in self._place.held
+            is_free = name not in self._place.held
             if is_free:
-                self._place.held[key] = self
+                self._place.held[name] = self
             return is_free
 
-    def free(self, key: int | str) -> None:
+    def free(self, name: str) -> None:
         with self._place.writing:
-            if self._place.held.get(key) is self:
-                del self._place.held[key]
+            if self._place.held.get(name) is self:
+                del self._place.held[name]
 
-    def is_held(self, key: int | str) -> bool:
-        return key in self._place.held
+    def is_held(self, name: str) -> bool:
+        return name in self._place.held
 
     def close(self) -> None:
-        for key in list(self._place.held):
-            self.free(key)
+        for name in list(self._place.held):
+            self.free(name)
 
 
 class MemoryTransaction:
@@ -117,6 +117,9 @@ class MemoryTransaction:
     def find(self, number: int) -> Entry | None:
         found = self.content.folded.get(number)
         return found.entry if found else None
+
+    def expect_keys(self, keys: Collection[int]) -> None:
+        pass
 
     def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
         wanted = set(keys)

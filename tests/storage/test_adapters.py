@@ -204,8 +204,8 @@ def test_plan_row_leaves_in_the_commit_that_begins_it(journal: Journal) -> None:
     assert (name, journal.next_batch()) == ("b1", "b2")
     assert [row.content for row in journal.storage.read_plan("b1", limit=9)] == ["row 1", "row 2", "row 3"]
 
-    first = AttemptRequest(create(1), "r1", planned=("b1", 1))
-    duplicate = AttemptRequest(create(1, key="another"), "r2", planned=("b1", 2))
+    first = AttemptRequest(create(1, batch="b1", line=1), "r1")
+    duplicate = AttemptRequest(create(1, key="another", batch="b1", line=2), "r2")
     results = journal.begin_all([first, duplicate])
 
     assert [isinstance(result, Entry) for result in results] == [True, False]
@@ -289,11 +289,16 @@ def test_rows_of_a_batch_are_added_up_by_state_and_currency(storage: Storage) ->
 def test_lock_is_held_by_one_until_it_is_freed_or_its_holder_ends(opener: Opener) -> None:
     (_, first), (_, second) = opener(), opener()
 
-    assert [first.hold(1), first.hold("name"), first.hold(1)] == [True, True, False]
-    assert [second.hold(1), second.hold("name"), second.hold(2)] == [False, False, True]
-    assert [second.is_held(1), second.is_held("name"), first.is_held(2), first.is_held(3)] == [True, True, True, False]
-    first.free(1)
-    assert [second.is_held(1), second.hold(1)] == [False, True]
+    assert [first.hold("1"), first.hold("name"), first.hold("1")] == [True, True, False]
+    assert [second.hold("1"), second.hold("name"), second.hold("2")] == [False, False, True]
+    assert [second.is_held("1"), second.is_held("name"), first.is_held("2"), first.is_held("3")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    first.free("1")
+    assert [second.is_held("1"), second.hold("1")] == [False, True]
     first.close()
     assert second.hold("name")
 

@@ -14,7 +14,7 @@ from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
 from escrowctl.journal.imported import RecordLine
 from escrowctl.journal.model import Intent, Settlement
 from escrowctl.journal.opening import open_journal
-from escrowctl.journal.sqlite.locks import LockFile, offset_of
+from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.reading import read_tail
 
 AT, UUID = "2026-11-21T03:12:44.000Z", "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
@@ -103,20 +103,20 @@ HOLD = """
 import sys, pathlib
 from escrowctl.journal.sqlite.locks import LockFile
 locks = LockFile(pathlib.Path(sys.argv[1]))
-print(locks.hold(int(sys.argv[2])), flush=True)
+print(locks.hold(sys.argv[2]), flush=True)
 sys.stdin.read()
 """
 
 
 def test_a_lock_dies_with_its_holder_however_it_ends(tmp_path: Path) -> None:
-    path, place = tmp_path / "lock", offset_of("tx_1")
+    path, place = tmp_path / "lock", "tx_1"
     with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path), str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLD, str(path), place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "True\n"
         locks = LockFile(path)
-        held = (locks.is_held(place), locks.hold(place), locks.is_held(place + 1))
+        held = (locks.is_held(place), locks.hold(place), locks.is_held("tx_2"))
         holder.kill()
         holder.wait()
         after = (locks.is_held(place), locks.hold(place), locks.is_held(place))
@@ -129,10 +129,10 @@ def test_a_lock_dies_with_its_holder_however_it_ends(tmp_path: Path) -> None:
 def test_second_open_and_close_of_the_file_keeps_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     first, second = LockFile(path), LockFile(path)
-    first.hold(7)
+    first.hold("tx_1")
     second.close()
 
     third = LockFile(path)
-    assert third.hold(7) is False
+    assert third.hold("tx_1") is False
     third.close()
     first.close()

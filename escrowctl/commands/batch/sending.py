@@ -24,7 +24,6 @@ from escrowctl.batch.plan import (
 from escrowctl.batch.progress import Progress
 from escrowctl.batch.rows import CREATES, RELEASES, RowContent, RowKind, make_request
 from escrowctl.batch.run import Run
-from escrowctl.batch.senders import Senders
 from escrowctl.batch.worker import Worker
 from escrowctl.commands.batch.opening import checked_file, hold_batch_lock, require_batch
 from escrowctl.commands.batch.overlap import decide_overlaps
@@ -49,6 +48,7 @@ from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, bad_value, command, not_sent
 from escrowctl.journal.model import Account
+from escrowctl.journal.shared import SharedJournal
 from escrowctl.options import YesOption
 from escrowctl.prompt import confirmation_needed
 from escrowctl.runtime import describe_age, timestamp
@@ -252,36 +252,32 @@ def _send_batch(session: Session, batch: Batch, options: SendOptions, count: int
     """Send the `count` unsent rows of a batch. Show the outcomes of all rows. Raises the error of the run."""
     runtime, service, journal, shared_options = session.runtime, session.service, session.journal, session.options
     session.completion_cache.add_journal_names("batch", [batch.name])
-    connect, in_process = session.connector.make_opener(service), session.connector.is_in_process(service)
-    # With -v or --debug, the sending processes print lines that would break the drawn line.
+    connect, report_defect = session.connector.make_opener(service), session.defects.append
+    # With -v or --debug, the threads that send print lines that would break the drawn line.
     draws = session.console.can_draw and not (shared_options.verbose or shared_options.debug)
-    progress = Progress(session.console, batch, service, runtime, rows=count, size=options.concurrency, draws=draws)
+    size = min(options.concurrency, count)
+    progress = Progress(session.console, batch, service, runtime, rows=count, size=size, draws=draws)
+    shared, pace = SharedJournal(journal), Pace(options.rate, runtime.monotonic())
+    run = Run(shared, pace, size, runtime, session.signals, progress)
+    workers = [
+        Worker(batch, service, shared, connect(), run, runtime, report_defect) for _ in range(min(run.max_begun, count))
+    ]
     try:
-        size = min(options.concurrency, count)
-        senders = Senders(lambda: Worker(service, connect(), runtime), size, in_process=in_process)
-    except OSError as error:
-        raise bad_value(f"--concurrency {options.concurrency}: {error.strerror}. Use a lower number.") from error
-    pace = Pace(options.rate, runtime.monotonic())
-    run = Run(batch, service, journal, senders, pace, options.concurrency, runtime, session.signals, progress)
-    try:
-        run.send_rows(list_unsent(journal, batch, service))
+        run.send_rows(list_unsent(journal, batch, service), workers)
         try:
             store_reasons(journal, batch, progress.reasons)
         except EscrowctlError as error:
             message = f"the reasons above, why rows were not sent, could not be stored: {error.message}"
             session.console.note("reasons_not_kept", message, important=True)
         report = make_report(session, journal, batch)
+    except RuntimeError as error:
+        raise bad_value(f"--concurrency {options.concurrency}: {error}. Use a lower number.") from error
     except EscrowctlError as error:
         if not run.counts:
             raise
         raise early_end_error(session, batch, run.counts, error) from error
     finally:
         session.console.erase()
-        senders.close()
-        if run.defect:
-            defect = RuntimeError("internal error in a sending process")
-            defect.add_note(run.defect)
-            session.defects.append(defect)
     report_run(session, report, options.results, halted=run.halts.reason, stopped=run.stopped)
 
 

@@ -23,8 +23,9 @@ from escrowctl.files import (
 from escrowctl.journal.chain import Head
 from escrowctl.journal.sqlite.errors import translating_errors
 
-FORMAT_VERSION = 15
-"""The file's format. Raise it when the tables or the data of `journal.fold` change. Other formats are refused."""
+FORMAT_VERSION = 16
+"""The file's format. Raise it when the tables, the locks or the data of `journal.fold` change. escrowctl refuses
+other formats."""
 
 _HEAD_LENGTH = 15 + 36 + 1 + 20 + 1 + 64 + 1
 _SUFFIXES = (".db", ".db-journal", ".lock", ".head")

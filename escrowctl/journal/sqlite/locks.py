@@ -2,8 +2,7 @@
 
 Linux has open file description locks (fcntl(2)): they belong to the descriptor, so they stay when this process
 opens and closes the file again. Other systems use POSIX record locks. The kernel frees both when the
-process ends, however it ends. The lock of an entry is the byte at its number, the lock of a name the byte
-at a hash of the name.
+process ends, however it ends. The lock of a name is the byte at a hash of the name.
 """
 
 import contextlib
@@ -18,7 +17,6 @@ from pathlib import Path
 from escrowctl.files import create_empty_file, open_regular
 from escrowctl.journal.sqlite.errors import translating_lock_errors
 
-_FIRST_NAME_OFFSET = 1 << 48
 _HASH_BITS = 60
 _HAS_OFD_LOCKS = hasattr(fcntl, "F_OFD_SETLK")
 _NO_FILE = -1
@@ -39,25 +37,25 @@ class LockFile:
         self._own_offsets: set[int] = set()
         self._thread_lock = threading.Lock()
 
-    def hold(self, key: int | str) -> bool:
-        """Take the lock of a key. Return False if another process, or another thread of this one, has it."""
-        offset = offset_of(key)
+    def hold(self, name: str) -> bool:
+        """Take the lock of a name. Return False if another process, or another thread of this one, has it."""
+        offset = offset_of(name)
         with self._thread_lock, translating_lock_errors(self.path):
             if offset in self._own_offsets or not self._try_to_set_lock(offset, fcntl.F_WRLCK):
                 return False
             self._own_offsets.add(offset)
             return True
 
-    def free(self, key: int | str) -> None:
-        """Free the lock of a key. An error is ignored: the lock ends with the process."""
-        offset = offset_of(key)
+    def free(self, name: str) -> None:
+        """Free the lock of a name. An error is ignored: the lock ends with the process."""
+        offset = offset_of(name)
         with self._thread_lock, contextlib.suppress(OSError):
             self._own_offsets.discard(offset)
             self._try_to_set_lock(offset, fcntl.F_UNLCK)
 
-    def is_held(self, key: int | str) -> bool:
-        """Whether a running process holds the lock of this key."""
-        offset = offset_of(key)
+    def is_held(self, name: str) -> bool:
+        """Whether a running process holds the lock of this name."""
+        offset = offset_of(name)
         with self._thread_lock, translating_lock_errors(self.path):
             return offset in self._own_offsets or self._is_held_by_others(offset)
 
@@ -118,12 +116,9 @@ def _pack_flock(kind: int, offset: int) -> bytes:
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, offset, 1, 0)
 
 
-def offset_of(key: int | str) -> int:
-    """Return the offset of a lock's byte: the number of an entry, or for a name a hash above all such numbers.
+def offset_of(name: str) -> int:
+    """Return the offset of a lock's byte: a hash of its name.
 
     If two names have the same offset, they share one lock. This does no harm: one only waits for the other.
     """
-    if isinstance(key, int):
-        return key
-    digest = hashlib.sha256(key.encode()).digest()
-    return _FIRST_NAME_OFFSET + (int.from_bytes(digest[:8], "big") >> (64 - _HASH_BITS))
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> (64 - _HASH_BITS)

@@ -106,11 +106,11 @@ class SqliteStorage:
             self._db.execute("BEGIN IMMEDIATE")
         try:
             with translating_errors(self.path):
-                if sqlite.read_version(self._db) != FORMAT_VERSION:
-                    raise unusable(self.path, "the format of the file has changed since it was opened", reason="")
                 transaction = SqliteTransaction(
                     self.path, self._db, self._now, self.find_head_problem, self._last_transaction
                 )
+                if not transaction.is_checked and sqlite.read_version(self._db) != FORMAT_VERSION:
+                    raise unusable(self.path, "the format of the file has changed since it was opened", reason="")
             self._last_transaction, self._open_transaction = None, transaction
             yield transaction
             with translating_errors(self.path):

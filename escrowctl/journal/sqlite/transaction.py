@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,10 +24,15 @@ if TYPE_CHECKING:
     from escrowctl.journal.storage import PlanRow
 
 _COLUMNS = (*QUERIED_FIELDS, "records", "counted_on", "latest")
-_STORE_ENTRY = (
-    f"INSERT INTO entries VALUES (?, {', '.join('?' * len(_COLUMNS))}) ON CONFLICT (number) DO UPDATE SET "
+_STORE_RECORDS = "INSERT INTO records VALUES {}"
+_STORE_ENTRIES = (
+    "INSERT INTO entries VALUES {} ON CONFLICT (number) DO UPDATE SET "
     f"{', '.join(f'{name} = excluded.{name}' for name in _COLUMNS)}"
 )
+_STORE_KEYS, _REMOVE_KEYS = "INSERT INTO keys VALUES {}", "DELETE FROM keys WHERE (key, entry) IN (VALUES {})"
+_REMOVE_PLAN_ROWS = "DELETE FROM plans WHERE (batch, row) IN (VALUES {})"
+_MAX_VALUES = 900
+"""The most values in one statement: below the smallest limit that SQLite has (sqlite.org/limits.html, section 9)."""
 _IS_TOTAL = "operation = ? AND currency = ? AND day = ? AND service = ? AND site = ?"
 _MAX_CACHED = 2000
 
@@ -53,9 +58,12 @@ class SqliteTransaction:
         self._find_lost = find_lost
         self._tail = read_tail(database)
         self.head, self.latest = self._tail.head, self._tail.latest
-        self.cached: dict[int, StoredEntry] = previous.cached if previous and previous.head == self.head else {}
+        continued = previous if previous and previous.head == self.head else None
+        self.cached: dict[int, StoredEntry] = continued.cached if continued else {}
+        self.is_checked: bool = continued is not None and continued.is_checked
         self._records: list[ChainRecord] = []
         self._changed: set[int] = set()
+        self._index: dict[int, list[int]] = {}
         self._removed_keys: set[tuple[int, int]] = set()
         self._added_keys: set[tuple[int, int]] = set()
         self._total_changes: dict[TotalKey, Decimal] = {}
@@ -68,14 +76,21 @@ class SqliteTransaction:
         """See `storage.Transaction`."""
         if damage := self._tail.damage:
             raise damaged(self.path, damage)
-        if why := self._find_lost(self._tail.head):
+        # A chain that ends as a checked transaction of this storage left it is not an older copy.
+        if not self.is_checked and (why := self._find_lost(self._tail.head)):
             raise unusable(self.path, why, reason=Reason.DAMAGED)
+        self.is_checked = True
 
     @translate_errors
     def find(self, number: int) -> Entry | None:
         """See `storage.Transaction`."""
         found = self._read_stored_entries([number]).get(number)
         return found.entry if found else None
+
+    @translate_errors
+    def expect_keys(self, keys: Collection[int]) -> None:
+        """See `storage.Transaction`."""
+        self._read_index(keys)
 
     @translate_errors
     def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
@@ -150,21 +165,30 @@ class SqliteTransaction:
     @translate_errors
     def flush(self) -> None:
         """Write all pending changes to the file together: many records then cost little more than one."""
-        self._db.executemany("DELETE FROM plans WHERE batch = ? AND row = ?", self._unplanned)
+        self._execute_for_all(_REMOVE_PLAN_ROWS, self._unplanned)
         self._unplanned.clear()
         if not self._records:
             return
-        rows = [(number, self.cached[number].row) for number in sorted(self._changed)]
         records = [(*record[:-1], bytes.fromhex(record.digest)) for record in self._records]
-        self._db.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", records)
-        self._db.executemany(_STORE_ENTRY, [(number, *row) for number, row in rows])
-        self._db.executemany("DELETE FROM keys WHERE key = ? AND entry = ?", self._removed_keys)
-        self._db.executemany("INSERT INTO keys VALUES (?, ?)", self._added_keys)
+        self._execute_for_all(_STORE_RECORDS, records)
+        self._execute_for_all(_STORE_ENTRIES, [(number, *self.cached[number].row) for number in sorted(self._changed)])
+        self._execute_for_all(_REMOVE_KEYS, sorted(self._removed_keys))
+        self._execute_for_all(_STORE_KEYS, sorted(self._added_keys))
         for key, change in self._total_changes.items():
             amount = sum_exactly((*self._read_totals(_IS_TOTAL, key).values(), change))
             self._db.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?, ?, ?)", (*key, str(amount)))
+        self._index.clear()
         for pending in (self._records, self._changed, self._removed_keys, self._added_keys, self._total_changes):
             pending.clear()
+
+    def _execute_for_all(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+        """Execute a statement for all rows at once. With a statement for each, threads would wait for each other."""
+        at_once = _MAX_VALUES // max(1, len(rows[0]) if rows else 1)
+        for start in range(0, len(rows), at_once):
+            some = rows[start : start + at_once]
+            row = f"({', '.join('?' * len(some[0]))})"
+            values = [value for one in some for value in one]
+            self._db.execute(statement.format(", ".join([row] * len(some))), values)
 
     def _read_stored_entries(self, numbers: Collection[int]) -> dict[int, StoredEntry]:
         missing = [number for number in numbers if number not in self.cached and number <= self._last_entry]
@@ -173,8 +197,15 @@ class SqliteTransaction:
         return {number: self.cached[number] for number in numbers if number in self.cached}
 
     def _read_index(self, keys: Collection[int]) -> set[tuple[int, int]]:
-        query = f"SELECT key, entry FROM keys WHERE key IN ({placeholders(keys)})"
-        return {(key, number) for key, number in self._db.execute(query, tuple(keys)).fetchall()}
+        """Return what the stored index has under these keys. What this transaction changed is added by the caller."""
+        missing = [key for key in keys if key not in self._index]
+        for start in range(0, len(missing), _MAX_VALUES):
+            some = missing[start : start + _MAX_VALUES]
+            self._index |= {key: [] for key in some}
+            query = f"SELECT key, entry FROM keys WHERE key IN ({placeholders(some)})"
+            for key, number in self._db.execute(query, some).fetchall():
+                self._index[key].append(number)
+        return {(key, number) for key in keys for number in self._index[key]}
 
     def _change_duplicate_keys(self, number: int, *, lost: frozenset[int], new: frozenset[int]) -> None:
         removed, added = {(key, number) for key in lost}, {(key, number) for key in new}

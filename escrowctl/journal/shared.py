@@ -1,0 +1,142 @@
+"""One journal for all threads of a run: one thread owns the storage and serves the others.
+
+The attempts and outcomes that the other threads want to record at the same time share one durable commit.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+from escrowctl.errors import EscrowctlError
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import AttemptRequest, Entry, Intent, Selection, Settlement
+
+_T = TypeVar("_T")
+
+
+class SharedJournal(Journal):
+    """A journal whose methods for sending a write may be called by any thread.
+
+    The thread that creates it owns the storage, and calls `serve` again and again. A call of another thread returns
+    when the owner has served it.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__(journal.storage, journal.locks, folder=journal.folder)
+        self._owner = threading.get_ident()
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+
+    def serve(self, seconds: float) -> None:
+        """Serve all calls of other threads that wait. If none waits, wait at most `seconds` for one or for `wake`."""
+        writes, others = list[_Task](), list[_Task]()
+        try:
+            task = self._tasks.get(timeout=seconds)
+            while True:
+                if task is not None:
+                    (others if task.function is not None else writes).append(task)
+                task = self._tasks.get_nowait()
+        except Empty:
+            pass
+        if writes:
+            self._write_together(writes)
+        for task in others:
+            task.carry_out()
+
+    def wake(self) -> None:
+        """End the wait of `serve`."""
+        self._tasks.put(None)
+
+    def write_all(
+        self, attempts: Sequence[AttemptRequest], settlements: Sequence[tuple[Entry, Settlement]]
+    ) -> tuple[list[Entry | EscrowctlError], list[Entry | EscrowctlError]]:
+        """See `Journal.write_all`."""
+        if threading.get_ident() == self._owner:
+            return super().write_all(attempts, settlements)
+        found: tuple[list[Entry | EscrowctlError], list[Entry | EscrowctlError]]
+        found = self._wait_for(_Task(attempts, settlements))
+        return found
+
+    def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
+        """See `Journal.settle_later`."""
+        return self._ask(lambda: Journal.settle_later(self, entry, settlement))
+
+    def find_repeated(self, intent: Intent, *, resend_throttled: bool) -> Entry | None:
+        """See `Journal.find_repeated`."""
+        return self._ask(lambda: Journal.find_repeated(self, intent, resend_throttled=resend_throttled))
+
+    def select_all(self, selection: Selection) -> Iterator[Entry]:
+        """See `Journal.select_all`. For other threads, all pages are read before the first entry is yielded."""
+        if threading.get_ident() == self._owner:
+            return super().select_all(selection)
+        return iter(self._ask(lambda: [*Journal.select_all(self, selection)]))
+
+    def needs_reason(self) -> bool:
+        """See `Journal.needs_reason`. A run asks before it begins, and no run changes the answer."""
+        return False
+
+    def _ask(self, function: Callable[[], _T]) -> _T:
+        result: _T = function() if threading.get_ident() == self._owner else self._wait_for(_Task(function=function))
+        return result
+
+    def _wait_for(self, task: "_Task") -> Any:
+        self._tasks.put(task)
+        return task.wait()
+
+    def _write_together(self, tasks: Sequence["_Task"], *, tries: int = 2) -> None:
+        """Record the attempts and outcomes of all tasks in one commit. If that fails, try the outcomes once more."""
+        try:
+            begun, settled = self.write_all(
+                [attempt for task in tasks for attempt in task.attempts],
+                [settlement for task in tasks for settlement in task.settlements],
+            )
+        except Exception as error:  # noqa: BLE001 - the threads that wait must hear of it
+            for task in tasks:
+                if task.attempts or tries == 1:
+                    task.end(error=error)
+            outcomes = [task for task in tasks if not task.attempts]
+            if outcomes and tries > 1:
+                self._write_together(outcomes, tries=1)
+            return
+        for task in tasks:
+            task.end((begun[: len(task.attempts)], settled[: len(task.settlements)]))
+            del begun[: len(task.attempts)], settled[: len(task.settlements)]
+
+
+class _Task:
+    """What one thread waits for: attempts or outcomes to record, or else the result of `function`."""
+
+    def __init__(
+        self,
+        attempts: Sequence[AttemptRequest] = (),
+        settlements: Sequence[tuple[Entry, Settlement]] = (),
+        *,
+        function: Callable[[], object] | None = None,
+    ) -> None:
+        self.attempts = attempts
+        self.settlements = settlements
+        self.function = function
+        self._result: object = None
+        self._error: Exception | None = None
+        self._is_waiting = threading.Lock()
+        self._is_waiting.acquire()
+
+    def carry_out(self) -> None:
+        """Call the function, and end the wait."""
+        assert self.function is not None, "it is not a write"
+        try:
+            self.end(self.function())
+        except Exception as error:  # noqa: BLE001 - the thread that waits must hear of it
+            self.end(error=error)
+
+    def end(self, result: object = None, *, error: Exception | None = None) -> None:
+        """End the wait: `wait` returns the result, or raises the error."""
+        self._result, self._error = result, error
+        self._is_waiting.release()
+
+    def wait(self) -> object:
+        """Wait until `end` is called. Return the result, or raise the error."""
+        self._is_waiting.acquire()
+        if self._error is not None:
+            raise self._error
+        return self._result

@@ -61,9 +61,10 @@ class Run:
         self.stopped: ErrorCode | None = None
         """The code of the signal that ended the run."""
         self._failure: EscrowctlError | None = None
-        self._changed = threading.Condition()
-        self._taking = threading.Lock()
+        self._lock, self._taking = threading.Lock(), threading.Lock()
+        self._row_ended, self._request_ended = threading.Condition(self._lock), threading.Condition(self._lock)
         self._rows: deque[RowToSend] = deque()
+        self._has_more_rows = True
         self._in_progress = self._requests = self._threads = 0
 
     @property
@@ -95,7 +96,7 @@ class Run:
         while self._threads and self._signals_allow():
             self._journal.serve(_MAX_WAIT)
             self._take_from(rows)
-            with self._changed:
+            with self._lock:
                 self._progress.show_progress(self.counts)
         if self._failure is not None:
             raise self._failure
@@ -127,15 +128,15 @@ class Run:
         try:
             yield
         finally:
-            with self._changed:
+            with self._lock:
                 self._requests -= 1
-                self._changed.notify()
+                self._request_ended.notify()
 
     def note_exchange(self, exchange: Exchange, *, is_write: bool, sent_at: float) -> None:
         """Adjust the pace to the result of a request that was sent at `sent_at`."""
         answer, now = exchange.answer, self._runtime.monotonic()
         wait = find_retry_after(answer, now=self._runtime.now())
-        with self._changed:
+        with self._lock:
             if is_write:
                 self._pace.note_reply(now, answer.status if answer else None, sent=sent_at, requested_wait=wait)
             elif is_throttled(exchange):
@@ -143,7 +144,7 @@ class Run:
 
     def note_judged(self, line: int, entry: Entry, exchange: Exchange) -> None:
         """End the run at once, before the outcome is recorded, if the reply to a row shows that it must end."""
-        with self._changed:
+        with self._lock:
             self.halts.check_reply(line, entry, exchange.fault)
 
     @property
@@ -157,7 +158,7 @@ class Run:
                 while (row := self._take_row()) is not None:
                     self._end_row(row, sender.send(row))
         finally:
-            with self._changed:
+            with self._lock:
                 self._threads -= 1
             self._journal.wake()
 
@@ -168,10 +169,11 @@ class Run:
         their order.
         """
         with self._taking:
-            with self._changed:
-                while self._in_progress and not self.halts.canary_passed:
+            with self._lock:
+                while (self._in_progress and not self.halts.canary_passed) or (self._has_more_rows and not self._rows):
                     self._require_going_on()
-                    self._changed.wait(_MAX_WAIT)
+                    self._journal.wake()
+                    self._row_ended.wait(_MAX_WAIT)
                 if self.is_ending or not self._rows:
                     return None
                 row = self._rows.popleft()
@@ -185,15 +187,20 @@ class Run:
 
     def _take_from(self, rows: Iterator[RowToSend]) -> None:
         """Keep a row ready for each thread: only this thread can read the plan."""
+        wanted, found = self.max_begun - len(self._rows), list[RowToSend]()
         try:
-            self._rows.extend(islice(rows, max(0, self.max_begun - len(self._rows))))
+            found = list(islice(rows, wanted))
         except EscrowctlError as error:
             self._fail(error)
+        with self._lock:
+            self._rows.extend(found)
+            self._has_more_rows &= len(found) == wanted
+            self._row_ended.notify_all()
 
     def _end_row(self, row: RowToSend, result: RowResult) -> None:
         """Count a row under its outcome, and decide whether the run goes on."""
         entry, error = result
-        with self._changed:
+        with self._lock:
             self._in_progress -= 1
             outcome = outcome_of(entry) if entry is not None else Outcome.NOT_SENT
             self.counts[outcome] += 1
@@ -201,7 +208,7 @@ class Run:
                 self._check_error(row, entry, error, outcome)
             elif entry is not None and error is None:
                 self._check_entry(row, entry)
-            self._changed.notify_all()
+            self._row_ended.notify_all()
 
     def _check_error(self, row: RowToSend, entry: Entry | None, error: EscrowctlError, outcome: Outcome) -> None:
         if (failure := _find_journal_failure(error)) is not None:
@@ -227,7 +234,7 @@ class Run:
 
     def _find_delay(self) -> float:
         """Return the seconds until the next row may be sent. If it may be sent now, count it and return 0."""
-        with self._changed:
+        with self._lock:
             self._require_going_on()
             now = self._runtime.monotonic()
             if self._pace.count_allowed(now):
@@ -237,12 +244,12 @@ class Run:
 
     def _try_to_start_request(self, *, is_write: bool) -> bool:
         """Start a request and return True. Return False if there is a pause, or no connection has become free."""
-        with self._changed:
+        with self._lock:
             if is_write:
                 self._require_going_on()
             if not self.is_ending and self._pace.pause(self._runtime.monotonic()):
                 return False
-            if self._requests >= self._size and not self._changed.wait(_MAX_WAIT):
+            if self._requests >= self._size and not self._request_ended.wait(_MAX_WAIT):
                 return False
             is_free = self._requests < self._size
             self._requests += is_free
@@ -259,7 +266,7 @@ class Run:
             return True
         if self.stopped is not None:
             return False
-        with self._changed:
+        with self._lock:
             self.stopped = code
             if self._requests:
                 self._progress.show_stopping(self._requests)

@@ -8,18 +8,25 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from wire_server import Seen
 
 from batch.conftest import FAILS, Clock, Start, WriteRows, counts_of, fail_after, open_elsewhere
 from batch.services import as_usual
-from escrowctl.batch.plan import find_batch
+from escrowctl.batch.pace import Pace
+from escrowctl.batch.plan import RowToSend, find_batch
+from escrowctl.batch.rows import RowContent
+from escrowctl.batch.run import RowResult, Run
+from escrowctl.errors import ErrorCode, Outcome, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, Entry, Selection
 from escrowctl.journal.shared import SharedJournal
 from escrowctl.journal.sqlite import storage as sqlite_storage
 from escrowctl.journal.sqlite.storage import SqliteStorage
+from escrowctl.runtime import Runtime
+from escrowctl.signals import Signals
 
 RUN = ("--yes", "--json")
 WITHOUT_REFERENCES = "amount,currency\n7,EUR\n8,EUR\n9,EUR\n"
@@ -260,6 +267,24 @@ def test_rows_that_cannot_be_sent_do_not_stop_those_behind_them(start: Start, ro
     result = run("release", path, *RUN)
 
     assert (result.code, counts_of(result)) == (15, (2, 0, 0, 7)), result.err
+
+
+def test_rows_that_end_without_the_journal_are_all_counted(home: Path) -> None:
+    class Refusing:
+        def send(self, _to_send: RowToSend) -> RowResult:
+            return RowResult(None, not_sent(ErrorCode.EXPECTATION_FAILED, "not as expected."))
+
+        def close(self) -> None:
+            pass
+
+    journal = open_elsewhere(home)
+    run = Run(SharedJournal(journal), Pace(None, 0.0), 8, Runtime(), Signals(), Mock())
+    run.halts.canary_passed = True
+
+    run.send_rows(iter([RowToSend(line, RowContent("tx")) for line in range(1000)]), [Refusing()] * 16)
+
+    journal.close()
+    assert run.counts == {Outcome.NOT_SENT: 1000}
 
 
 # Files whose rows have no references

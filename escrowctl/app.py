@@ -23,120 +23,88 @@ Examples:
   escrowctl auth login
 """
 
-NOUNS: dict[str, tuple[str, dict[str, str]]] = {
-    "tx": (
-        "Create, read and release escrow transactions.",
-        {
-            "create": "tx.create.create",
-            "get": "read.get_transactions",
-            "release": "tx.release.release",
-            "list": "tx.listing.list_transactions",
-            "update": "tx.update.update",
-            "wait": "tx.wait.wait",
-            "watch": "tx.wait.watch",
-        },
-    ),
-    "user": ("Look users up.", {"get": "read.get_users"}),
-    "webhook": (
-        "Register endpoints; receive, check and repeat events.",
-        {
-            "create": "webhook.endpoints.create",
-            "list": "webhook.endpoints.list_webhooks",
-            "listen": "webhook.listen.listen",
-            "verify": "webhook.verify.verify",
-            "replay": "webhook.replay.replay",
-        },
-    ),
-    "batch": (
-        "Send files of creates and releases, and resume them.",
-        {
-            "create": "batch.sending.create",
-            "release": "batch.sending.release",
-            "resume": "batch.sending.resume",
-            "list": "batch.listing.list_all",
-            "show": "batch.listing.show",
-            "rejects": "batch.listing.rejects",
-            "drop": "batch.listing.drop",
-        },
-    ),
-    "journal": (
-        "List this machine's writes, and resolve unknown outcomes.",
-        {
-            "list": "journal.listing.list_entries",
-            "show": "journal.listing.show",
-            "resolve": "journal.resolve.resolve",
-            "totals": "journal.listing.totals",
-            "verify": "journal.transfer.verify_journal",
-            "init": "journal.transfer.init",
-            "export": "journal.transfer.export",
-            "import": "journal.transfer.import_file",
-        },
-    ),
-    "auth": (
-        "Store, check and switch API keys.",
-        {
-            "login": "auth.login.login",
-            "logout": "auth.profiles.logout",
-            "status": "auth.profiles.status",
-            "switch": "auth.profiles.switch",
-        },
-    ),
-    "config": (
-        "See and change settings.",
-        {
-            "path": "config.path",
-            "list": "config.list_all",
-            "get": "config.get",
-            "set": "config.set_value",
-            "unset": "config.unset",
-        },
-    ),
-    "sandbox": (
-        "Serve, inspect and empty the built-in sandbox; set faults.",
-        {
-            "serve": "sandbox.service.serve",
-            "status": "sandbox.service.status",
-            "reset": "sandbox.service.reset",
-            "set": "sandbox.rehearsal.set_values",
-            "magic": "sandbox.rehearsal.magic",
-            "move": "sandbox.rehearsal.move",
-            "ledger": "sandbox.rehearsal.ledger",
-            "clock": "sandbox.deliveries.clock",
-            "trigger": "sandbox.deliveries.trigger",
-            "deliveries": "sandbox.deliveries.deliveries",
-        },
-    ),
-    "completion": (
-        "Print or install completion scripts for shells.",
-        {
-            "bash": "completion.print_bash",
-            "zsh": "completion.print_zsh",
-            "fish": "completion.print_fish",
-            "install": "completion.install",
-        },
-    ),
+NOUNS = {
+    "tx": "Create, read and release escrow transactions.",
+    "user": "Look users up.",
+    "webhook": "Register endpoints; receive, check and repeat events.",
+    "batch": "Send files of creates and releases, and resume them.",
+    "journal": "List this machine's writes, and resolve unknown outcomes.",
+    "auth": "Store, check and switch API keys.",
+    "config": "See and change settings.",
+    "sandbox": "Serve, inspect and empty the built-in sandbox; set faults.",
+    "completion": "Print or install completion scripts for shells.",
 }
-"""Maps a noun to its summary and its verbs, and each verb to the path of its function in `escrowctl.commands`."""
+"""Maps a noun to its summary."""
 
-_COMMANDS_WITHOUT_NOUN = {"api": "api.call", "doctor": "doctor.examine", "help": "help.show", "version": "version.show"}
-"""Maps each command without a noun to the path of its function in `escrowctl.commands`."""
-
-_LAST_COMMANDS = frozenset({"completion", "help", "version"})
-"""Commands about the program itself. Help lists them after all other commands."""
+COMMANDS = {
+    "tx create": "tx.create.create",
+    "tx get": "read.get_transactions",
+    "tx release": "tx.release.release",
+    "tx list": "tx.listing.list_transactions",
+    "tx update": "tx.update.update",
+    "tx wait": "tx.wait.wait",
+    "tx watch": "tx.wait.watch",
+    "user get": "read.get_users",
+    "webhook create": "webhook.endpoints.create",
+    "webhook list": "webhook.endpoints.list_webhooks",
+    "webhook listen": "webhook.listen.listen",
+    "webhook verify": "webhook.verify.verify",
+    "webhook replay": "webhook.replay.replay",
+    "batch create": "batch.sending.create",
+    "batch release": "batch.sending.release",
+    "batch resume": "batch.sending.resume",
+    "batch list": "batch.listing.list_all",
+    "batch show": "batch.listing.show",
+    "batch rejects": "batch.listing.rejects",
+    "batch drop": "batch.listing.drop",
+    "journal list": "journal.listing.list_entries",
+    "journal show": "journal.listing.show",
+    "journal resolve": "journal.resolve.resolve",
+    "journal totals": "journal.listing.totals",
+    "journal verify": "journal.transfer.verify_journal",
+    "journal init": "journal.transfer.init",
+    "journal export": "journal.transfer.export",
+    "journal import": "journal.transfer.import_file",
+    "auth login": "auth.login.login",
+    "auth logout": "auth.profiles.logout",
+    "auth status": "auth.profiles.status",
+    "auth switch": "auth.profiles.switch",
+    "config path": "config.path",
+    "config list": "config.list_all",
+    "config get": "config.get",
+    "config set": "config.set_value",
+    "config unset": "config.unset",
+    "sandbox serve": "sandbox.service.serve",
+    "sandbox status": "sandbox.service.status",
+    "sandbox reset": "sandbox.service.reset",
+    "sandbox set": "sandbox.rehearsal.set_values",
+    "sandbox magic": "sandbox.rehearsal.magic",
+    "sandbox move": "sandbox.rehearsal.move",
+    "sandbox ledger": "sandbox.rehearsal.ledger",
+    "sandbox clock": "sandbox.deliveries.clock",
+    "sandbox trigger": "sandbox.deliveries.trigger",
+    "sandbox deliveries": "sandbox.deliveries.deliveries",
+    "api": "api.call",
+    "doctor": "doctor.examine",
+    "completion bash": "completion.print_bash",
+    "completion zsh": "completion.print_zsh",
+    "completion fish": "completion.print_fish",
+    "completion install": "completion.install",
+    "help": "help.show",
+    "version": "version.show",
+}
+"""Maps each command to the path of its function in `escrowctl.commands`, in the order of the help."""
 
 _LOCAL_COMMANDS = (
     *("help", "version", "config", "completion", "sandbox", "auth switch", "auth logout", "webhook verify"),
     *("batch list", "batch show", "batch rejects", "batch drop"),
-    *(f"journal {verb}" for verb in NOUNS["journal"][1] if verb != "resolve"),
+    *(name for name in COMMANDS if name.startswith("journal ") and name != "journal resolve"),
 )
 
 _MISTAKEN_KEY_OPTIONS = frozenset(
     {"--api-key", "--apikey", "--key", "--token", "--with-token", "--secret", "--secret-key", "--password", "--bearer"}
 )
 """Options that people try for the API key. escrowctl has none of them."""
-
-_MISTAKEN_JSON_OPTIONS = frozenset({"--output", "-o", "--format"})
-"""Options of other programs that people try in place of `--json`."""
 
 _KEY_NOT_ACCEPTED = "API keys are not accepted on the command line: they would show in ps and in shell history"
 
@@ -163,17 +131,25 @@ class _LazyGroup(SharedGroup):
         """Return (name, command, other words) for the command `args[0]`. Raises `USAGE` if there is none."""
         # Typer itself reports an unknown option.
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            raise _make_unknown_command_error(ctx.command_path.split()[1:], args)
+            from escrowctl.suggestions import suggest_command  # noqa: PLC0415 - for mistakes only
+
+            group, firsts = ctx.command_path.split()[1:], dict.fromkeys(name.split()[0] for name in COMMANDS)
+            meant = suggest_command([*group, *args], {first: list(_list_verbs(first)) for first in firsts})
+            if meant:
+                # `auth login` is suggested without the -p and --sandbox of the mistyped line.
+                hint = command(meant, "did you mean", bare=meant.startswith("auth "))
+            else:
+                hint = command(" ".join((*group, "--help")), bare=True)
+            message = f'there is no command "{" ".join((*group, args[0]))}".'
+            raise not_sent(ErrorCode.USAGE, message, hint=hint, effect=None)
         return super().resolve_command(ctx, args)
 
 
 def _make_command(name: str, function_path: str) -> Any:
     """Return the command `name`. `function_path` names its function, such as `tx.create.create`."""
     module, _, function = function_path.rpartition(".")
-    group = _make_typer_app("")
-    group.command(name, cls=SharedCommand, context_settings=_CONTEXT_SETTINGS)(
-        getattr(import_module(f"escrowctl.commands.{module}"), function)
-    )
+    group, carry_out = _make_typer_app(""), getattr(import_module(f"escrowctl.commands.{module}"), function)
+    group.command(name, cls=SharedCommand, context_settings=_CONTEXT_SETTINGS)(carry_out)
     made: Any = typer.main.get_command(group)
     return made.commands[name]
 
@@ -185,10 +161,15 @@ def _make_group(summary: str, command_makers: dict[str, partial[Any]]) -> Any:
 
 
 def _make_noun_group(noun: str) -> Any:
-    summary, verbs = NOUNS[noun]
-    group = _make_group(summary, {verb: partial(_make_command, verb, path) for verb, path in verbs.items()})
+    verbs = _list_verbs(noun)
+    group = _make_group(NOUNS[noun], {verb: partial(_make_command, verb, path) for verb, path in verbs.items()})
     group.name = noun
     return group
+
+
+def _list_verbs(noun: str) -> dict[str, str]:
+    """Return the verbs of a noun with the paths of their functions. Empty for a command without a noun."""
+    return {name.partition(" ")[2]: path for name, path in COMMANDS.items() if name.startswith(f"{noun} ")}
 
 
 def _make_typer_app(summary: str) -> typer.Typer:
@@ -211,9 +192,11 @@ def _print_group_help(context: typer.Context) -> None:
 
 def make_tree() -> Any:
     """Return the complete command tree as a Typer group."""
-    makers = {noun: partial(_make_noun_group, noun) for noun in NOUNS}
-    makers |= {name: partial(_make_command, name, path) for name, path in _COMMANDS_WITHOUT_NOUN.items()}
-    return _make_group(_SUMMARY, {name: makers[name] for name in sorted(makers, key=_LAST_COMMANDS.__contains__)})
+    makers: dict[str, partial[Any]] = {}
+    for name, path in COMMANDS.items():
+        first, _, verb = name.partition(" ")
+        makers[first] = partial(_make_noun_group, first) if verb else partial(_make_command, first, path)
+    return _make_group(_SUMMARY, makers)
 
 
 def is_local(command_path: str) -> bool:
@@ -247,27 +230,14 @@ def run(argv: Sequence[str], session: Session) -> int:
     return ended if isinstance(ended, int) else ExitCode.OK
 
 
-def _make_unknown_command_error(group: list[str], words: list[str]) -> EscrowctlError:
-    from escrowctl.suggestions import suggest_command  # noqa: PLC0415 - for mistakes only
-
-    tree: dict[str, tuple[str, ...]] = {noun: tuple(verbs) for noun, (_, verbs) in NOUNS.items()}
-    meant = suggest_command([*group, *words], tree | dict.fromkeys(_COMMANDS_WITHOUT_NOUN, ()))
-    # `auth login` is suggested without the -p and --sandbox of the mistyped line.
-    hint = (
-        command(meant, "did you mean", bare=meant.startswith("auth "))
-        if meant
-        else command(" ".join((*group, "--help")), bare=True)
-    )
-    return not_sent(ErrorCode.USAGE, f'there is no command "{" ".join((*group, words[0]))}".', hint=hint, effect=None)
-
-
 def _convert_typer_error(error: typer.TyperException, argv: Sequence[str], session: Session) -> EscrowctlError:
     message = error.format_message()
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else session.command or "escrowctl"
     hint: Hints = command(f"{path} --help".removeprefix("escrowctl "), bare=True)
     option = getattr(error, "option_name", None)
-    if option in _MISTAKEN_JSON_OPTIONS:
+    if option in ("--output", "-o", "--format"):
+        # Other programs have these options in place of `--json`.
         from escrowctl.suggestions import suggest_json  # noqa: PLC0415 - for mistakes only
 
         meant = suggest_json(argv, option)

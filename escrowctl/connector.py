@@ -60,21 +60,16 @@ class Connector:
 
     def is_in_process(self, service: Service) -> bool:
         """Whether the service is the sandbox, and the sandbox runs in this process."""
-        if not service.sandbox:
-            return False
-        self._find_or_open_sandbox()
-        return self._sandbox is not None
+        return service.sandbox and self._find_or_open_sandbox() is self._sandbox
 
     def make_opener(self, service: Service, draw_wait: "DrawWait | None" = None) -> "Callable[[], Connection]":
         """Return a function that opens a connection for one thread. Several threads may not share `draw_wait`."""
         from escrowctl.client.connection import connect, connect_in_process, make_service_tls_context
 
-        if service.sandbox:
-            self._find_or_open_sandbox()
-            if self._sandbox is not None:
-                return partial(connect_in_process, self._sandbox.app, service.key, observe=self._observe_exchange)
-        context = make_service_tls_context(service)
-        monotonic, observe = self._runtime.monotonic, self._observe_exchange
+        observe = self._observe_exchange
+        if self.is_in_process(service) and self._sandbox is not None:
+            return partial(connect_in_process, self._sandbox.app, service.key, observe=observe)
+        context, monotonic = make_service_tls_context(service), self._runtime.monotonic
         return partial(connect, service, context, monotonic=monotonic, observe=observe, draw_wait=draw_wait)
 
     @contextmanager
@@ -104,17 +99,17 @@ class Connector:
         self._sandbox = self._served = None
 
     def _find_or_open_sandbox(self) -> "Sandbox | ServedSandbox":
-        if self._sandbox is None and self._served is None:
-            from escrowctl.sandbox.ownership import find_server
-            from escrowctl.sandbox.service import open_sandbox
+        if (found := self._sandbox or self._served) is not None:
+            return found
+        from escrowctl.sandbox.ownership import find_server
+        from escrowctl.sandbox.service import open_sandbox
 
-            folder = self._find_sandbox_folder()
-            self._served = find_server(folder)
-            if self._served is None:
-                self._sandbox = open_sandbox(folder, now=self._runtime.now)
-        found = self._sandbox or self._served
-        assert found is not None
-        return found
+        folder = self._find_sandbox_folder()
+        self._served = find_server(folder)
+        if self._served is None:
+            self._sandbox = open_sandbox(folder, now=self._runtime.now)
+            return self._sandbox
+        return self._served
 
     def _observe_exchange(self, request: "Request", exchange: "Exchange", seconds: float) -> None:
         self._console.erase()

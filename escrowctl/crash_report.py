@@ -33,31 +33,27 @@ def write_crash_report(
     `words` is the command line. The report omits each word that is not in `known_words`.
     """
     moment = timestamp(now)
-    path = folder / "crashes" / f"{moment.replace(':', '')}-{os.getpid()}.json"
-    with contextlib.suppress(OSError, EscrowctlError):
-        make_private_folder(path.parent)
-        with os.fdopen(create_file(path), "w", encoding="utf-8") as file:
-            json.dump(_make_report(words, error, known_words, moment), file, indent=2)
-            file.write("\n")
-        for oldest in sorted(path.parent.glob("*.json"))[:-_MAX_REPORTS]:
-            oldest.unlink(missing_ok=True)
-        return path
-    return None
-
-
-def _make_report(words: Sequence[str], error: BaseException, known: frozenset[str], moment: str) -> dict[str, object]:
-    """Return the content of a report. `known` are the words that it may contain. `moment` is the current time."""
-    return {
+    report = {
         "escrowctl": __version__,
         "python": platform.python_version(),
         "platform": sys.platform,
         "at": moment,
-        "line": [name for word in words if (name := word.partition("=")[0]) in known],
+        "line": [name for word in words if (name := word.partition("=")[0]) in known_words],
         "exceptions": [
             {"type": f"{type(one).__module__}.{type(one).__qualname__}", "frames": _describe_frames(one.__traceback__)}
             for one in _list_exception_chain(error)
         ],
     }
+    path = folder / "crashes" / f"{moment.replace(':', '')}-{os.getpid()}.json"
+    with contextlib.suppress(OSError, EscrowctlError):
+        make_private_folder(path.parent)
+        with os.fdopen(create_file(path), "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=2)
+            file.write("\n")
+        for oldest in sorted(path.parent.glob("*.json"))[:-_MAX_REPORTS]:
+            oldest.unlink(missing_ok=True)
+        return path
+    return None
 
 
 def _list_exception_chain(error: BaseException | None) -> list[BaseException]:

@@ -52,32 +52,25 @@ class TooLargeError(OSError):
         super().__init__(errno.EFBIG, f"is larger than {limit} bytes")
 
 
-def make_folder(folder: Path) -> None:
-    """Create `folder` and its missing parents durably, with mode 0700 under any umask. Raises OSError.
-
-    A folder that exists, or that another process creates first, is not changed.
-    """
-    for path in reversed((folder, *folder.parents)):
-        if path.exists():
-            continue
-        # With this umask mkdir sets the right mode at once. A later chmod could change a file that replaced the folder.
-        old_umask = os.umask(0o077)
-        try:
-            path.mkdir(mode=_FOLDER_MODE)
-        except FileExistsError:
-            continue
-        finally:
-            os.umask(old_umask)
-        sync_folder(path.parent)
-
-
 def make_private_folder(folder: Path) -> None:
     """Create `folder` and its missing parents durably, with mode 0700 under any umask.
 
-    `folder` may be a link. Raises `STATE_UNUSABLE` if this fails, or if `find_folder_flaw` finds a flaw.
+    A folder that exists, or that another process creates first, is not changed. `folder` may be a link.
+    Raises `STATE_UNUSABLE` if this fails, or if `find_folder_flaw` finds a flaw.
     """
     with _reporting_unusable_folder(folder):
-        make_folder(folder)
+        for path in reversed((folder, *folder.parents)):
+            if path.exists():
+                continue
+            # With this umask mkdir sets the right mode at once. A later chmod could change a file in its place.
+            old_umask = os.umask(0o077)
+            try:
+                path.mkdir(mode=_FOLDER_MODE)
+            except FileExistsError:
+                continue
+            finally:
+                os.umask(old_umask)
+            sync_folder(path.parent)
     refuse_shared_folder(folder)
 
 
@@ -87,9 +80,8 @@ def refuse_shared_folder(folder: Path, *, allow_sticky: bool = False) -> None:
     with _reporting_unusable_folder(folder), contextlib.suppress(FileNotFoundError):
         flaw = find_folder_flaw(folder, allow_sticky=allow_sticky)
     if flaw is not None:
-        raise not_sent(
-            ErrorCode.STATE_UNUSABLE, f"the folder {folder} {flaw.reason}.", hint=flaw.fix or OWN_FOLDER_HINT
-        )
+        message = f"the folder {folder} {flaw.reason}."
+        raise not_sent(ErrorCode.STATE_UNUSABLE, message, hint=flaw.fix or OWN_FOLDER_HINT)
 
 
 @contextlib.contextmanager
@@ -136,9 +128,8 @@ def replace_quickly(path: Path, content: bytes, mode: int = PRIVATE) -> None:
         with os.fdopen(create_file(draft, mode), "wb") as file:
             file.write(content)
         draft.replace(path)
-    except BaseException:
+    finally:
         draft.unlink(missing_ok=True)
-        raise
 
 
 def replace_durably(path: Path, text: str, *, private: bool = False) -> None:
@@ -163,9 +154,8 @@ def replace_durably(path: Path, text: str, *, private: bool = False) -> None:
 
 def make_unwritable_error(path: Path, error: OSError) -> EscrowctlError:
     """Return a `STATE_UNUSABLE` error for a file that cannot be written."""
-    return not_sent(
-        ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}. No file was changed."
-    )
+    message = f"{path} cannot be written: {error.strerror or error}. No file was changed."
+    return not_sent(ErrorCode.STATE_UNUSABLE, message)
 
 
 def write_durably(path: Path, content: bytes, *, attributes: os.stat_result | None = None) -> None:

@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from escrowctl.errors import EscrowctlError
     from escrowctl.runtime import Runtime
     from escrowctl.session import Session
-
-_GARBAGE_THRESHOLD = 100_000
-"""This many new objects start a garbage collection. No command imports as many."""
 
 _VERSION_OPTIONS = frozenset({"--version", "-V"})
 _ALLOWED_WITH_VERSION = frozenset({"--json", "--quiet", "-q", "--no-input", "--debug", "--verbose", "-v"})
@@ -28,7 +26,8 @@ _CRASH_LABEL = "crash report (no amounts, ids or keys)"
 def main(argv: "Sequence[str] | None" = None, runtime: "Runtime | None" = None) -> int:
     """Run one command line (without the program's name) and return its exit code. Raises nothing."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if _asks_only_for_version(words) and _print_version(as_json="--json" in words):
+    asks_only_for_version = _VERSION_OPTIONS & {*words} and {*words} <= _VERSION_OPTIONS | _ALLOWED_WITH_VERSION
+    if asks_only_for_version and _print_version(as_json="--json" in words):
         return 0
     try:
         return int(_run(words, runtime))
@@ -40,8 +39,9 @@ def main(argv: "Sequence[str] | None" = None, runtime: "Runtime | None" = None) 
 def _run(words: "Sequence[str]", runtime: "Runtime | None") -> int:
     import gc
 
-    # Imported objects stay in use: searching them for garbage again and again takes 5 % of a start.
-    gc.set_threshold(_GARBAGE_THRESHOLD)
+    # Imported objects stay in use: searching them for garbage again and again takes 5 % of a start. No command imports
+    # as many objects as this number, which start a search.
+    gc.set_threshold(100_000)
     from escrowctl.errors import Stopped
     from escrowctl.runtime import Runtime, find_program_words
     from escrowctl.session import Session
@@ -68,10 +68,13 @@ def _run(words: "Sequence[str]", runtime: "Runtime | None") -> int:
 
 def _dispatch(words: "Sequence[str]", session: "Session") -> int:
     """Run the command and return the exit code. Report its exceptions."""
-    from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, OutputClosedError, Stopped
+    from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, OutputClosedError, Stopped, command
 
+    environ = session.runtime.environ
     try:
-        _refuse_misplaced_keys(session)
+        if environ.get("ESCROWCTL_API_KEY") or environ.get("ESCROWCTL_API_KEY_FILE"):
+            session.keys.learn_environment()
+            session.keys.refuse_misplaced_keys()
         from escrowctl.app import run
 
         code = run(words, session)
@@ -94,16 +97,12 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
         # The command did its work. A reader of stdout, such as head, may close it early.
         return ExitCode.OK
     except Exception as error:
-        return _report_fatal_defect(session, error)
+        report = _write_crash_report(session, error)
+        message = f"internal error in escrowctl ({type(error).__name__})."
+        report_hint = [Hint(str(report), _CRASH_LABEL)] if report else []
+        hint = (command("journal list", "first check what was sent"), *report_hint)
+        return _report_error(session, EscrowctlError(ErrorCode.DEFECT, message, hint=hint))
     return code
-
-
-def _refuse_misplaced_keys(session: "Session") -> None:
-    """Raise EscrowctlError if the environment's API key is in the line or in a variable that is not for keys."""
-    environ = session.runtime.environ
-    if environ.get("ESCROWCTL_API_KEY") or environ.get("ESCROWCTL_API_KEY_FILE"):
-        session.keys.learn_environment()
-        session.keys.refuse_misplaced_keys()
 
 
 def _deliver_events(session: "Session") -> None:
@@ -114,16 +113,6 @@ def _deliver_events(session: "Session") -> None:
     except Exception as error:
         session.defects.append(error)
         _report_survived_defects(session)
-
-
-def _report_fatal_defect(session: "Session", error: Exception) -> int:
-    from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
-
-    report = _write_crash_report(session, error)
-    message = f"internal error in escrowctl ({type(error).__name__})."
-    report_hint = [Hint(str(report), _CRASH_LABEL)] if report else []
-    hint = (command("journal list", "first check what was sent"), *report_hint)
-    return _report_error(session, EscrowctlError(ErrorCode.DEFECT, message, hint=hint))
 
 
 def _report_survived_defects(session: "Session") -> None:
@@ -189,11 +178,6 @@ def _report_error(session: "Session", error: "EscrowctlError") -> int:
     return error.exit_code
 
 
-def _asks_only_for_version(words: list[str]) -> bool:
-    given = set(words)
-    return bool(given & _VERSION_OPTIONS) and given <= _VERSION_OPTIONS | _ALLOWED_WITH_VERSION
-
-
 def _print_version(*, as_json: bool) -> bool:
     """Print the version and return True. If printing fails, return False: `_run` then reports the failure."""
     if sys.stdout is None:
@@ -202,10 +186,8 @@ def _print_version(*, as_json: bool) -> bool:
     try:
         # Not through the stream's buffer, which would keep a text that cannot be written.
         os.write(sys.stdout.fileno(), f"{_version_text(as_json=as_json)}\n".encode())
-    except BrokenPipeError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, BrokenPipeError)
     return True
 
 
@@ -215,7 +197,3 @@ def _version_text(*, as_json: bool) -> str:
 
 def _words_before_dashes(words: "Sequence[str]") -> "Sequence[str]":
     return words[: words.index("--")] if "--" in words else words
-
-
-if TYPE_CHECKING:
-    from escrowctl.errors import EscrowctlError

@@ -21,12 +21,8 @@ def render_man_page(nodes: list[Node]) -> str:
     root, *others = nodes
     lines = [
         f'.TH ESCROWCTL 1 "" "escrowctl {__version__}" "User Commands"',
-        *(
-            ".ad l",
-            ".nh",
-            ".SH NAME",
-            f"escrowctl \\- {_escape(root.summary[0].lower() + root.summary[1:].rstrip('.'))}",
-        ),
+        *(".ad l", ".nh"),
+        *(".SH NAME", f"escrowctl \\- {_escape(root.summary[0].lower() + root.summary[1:].rstrip('.'))}"),
         *(".SH SYNOPSIS", f"\\fBescrowctl\\fR {_escape('[OPTIONS] COMMAND [ARGS]...')}"),
         *(".SH DESCRIPTION", *_format_text(f"{root.text}\n\n{_SHARED_OPTIONS_NOTE}")),
         ".SH COMMANDS",
@@ -59,15 +55,11 @@ def _format_text(text: str) -> Iterator[str]:
             yield from (".TP", *(_escape(line.strip()) for line in lines))
         else:
             yield from (".PP", *map(_escape, plain))
-            yield from _format_fixed_lines(indented)
-
-
-def _format_fixed_lines(lines: list[str]) -> Iterator[str]:
-    """Yield man(7) source for lines that troff must not join. A line that is too long reduces the indent of all."""
-    if lines:
-        kept = textwrap.dedent("\n".join(lines)).split("\n")
-        indent = min(_INDENT, _COLUMNS - max(map(len, kept)))
-        yield from (".br", f".in {indent}n", ".nf", *map(_escape, kept), ".fi", ".in")
+            if indented:
+                # troff must not join these lines. A line that is too long reduces the indent of all.
+                kept = textwrap.dedent("\n".join(indented)).split("\n")
+                indent = min(_INDENT, _COLUMNS - max(map(len, kept)))
+                yield from (".br", f".in {indent}n", ".nf", *map(_escape, kept), ".fi", ".in")
 
 
 def _escape(text: str) -> str:

@@ -6,26 +6,12 @@ cost each start some 30 ms. So a command declares them only when it is parsed or
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from escrowctl.errors import EscrowctlError, bad_value
-
-if TYPE_CHECKING:
-    from typing import Protocol
-
-    class _Console(Protocol):
-        def write_page(self, text: str) -> None: ...
-
-    class _Session(Protocol):
-        options: "SharedOptions"
-        command: str
-
-        @property
-        def console(self) -> _Console: ...
-
 
 COLOR_CHOICES = ("auto", "always", "never")
 FIELD_NAMES = (
@@ -64,16 +50,16 @@ class SharedOptions:
         """Names of the options with a value that were read so far."""
 
 
-def _find_session(context: Any) -> "_Session":
-    """Return the session that `main` passed to the command tree."""
-    session: _Session = context.find_root().obj
-    return session
+def _find_options(context: Any) -> SharedOptions:
+    """Return the options of the session that `main` passed to the command tree."""
+    options: SharedOptions = context.find_root().obj.options
+    return options
 
 
 def _store_value(context: Any, option: Any, value: Any) -> None:
     if value is None or value is False:
         return
-    options = _find_session(context).options
+    options = _find_options(context)
     if option.name in options.given:
         # Once before the command and once after it also counts as twice.
         raise _make_given_twice_error(option)
@@ -108,7 +94,7 @@ def _store_fields(context: Any, option: Any, value: Any) -> None:
 
 def _store_format(context: Any, option: Any, value: Any) -> None:
     _store_value(context, option, value)
-    options = _find_session(context).options
+    options = _find_options(context)
     given = [name for name in ("json", "raw", "quiet", "table", "csv") if getattr(options, name)]
     if value and len(given) > 1 and (options.table or options.csv):
         raise bad_value(f"--{given[0]} and --{given[-1]} cannot be combined: each sets the output format.")
@@ -122,7 +108,7 @@ def _store_version_flag(context: Any, option: Any, value: Any) -> None:
 
 def _show_help(context: Any, _option: Any, value: Any) -> None:
     if value:
-        _find_session(context).console.write_page(context.get_help())
+        context.find_root().obj.console.write_page(context.get_help())
         raise typer.Exit
 
 
@@ -170,7 +156,7 @@ class _SharedOptionsMixin:
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse `args` and return the words that are left. Raises `BAD_VALUE` if an option is given two values."""
-        _find_session(ctx).command = ctx.command_path
+        ctx.find_root().obj.command = ctx.command_path
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))  # type: ignore[attr-defined] # as above
         for option in order:
             if order.count(option) > 1 and not option.multiple and not getattr(option, "is_flag", True):

@@ -1,19 +1,15 @@
 """Questions to the operator at the terminal, or the reason why no question can be asked."""
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
 
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Stopped, not_sent
 from escrowctl.options import SharedOptions
+from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime, discard_typed_input, without_echo
 from escrowctl.signals import Signals
 
-if TYPE_CHECKING:
-    from escrowctl.output.console import Console
-
 _MAX_ANSWER_CHARS = 8192
-_MAX_QUOTED = 80
-"""The error message shows at most this many characters of a wrong answer."""
+_MAX_QUOTED_CHARS = 80
 
 
 def confirmation_needed(why: str, flag: str, hint: str = "") -> EscrowctlError:
@@ -25,7 +21,7 @@ def confirmation_needed(why: str, flag: str, hint: str = "") -> EscrowctlError:
 class Prompt:
     """Asks questions on stderr and reads the answers from stdin."""
 
-    def __init__(self, runtime: Runtime, signals: Signals, options: SharedOptions, console: "Console") -> None:
+    def __init__(self, runtime: Runtime, signals: Signals, options: SharedOptions, console: Console) -> None:
         self._runtime = runtime
         self._signals = signals
         self._options = options
@@ -58,7 +54,9 @@ class Prompt:
         except Stopped as stopped:
             raise Stopped(stopped.code, f"{declined}.", Effect.NOTHING_SENT) from None
         if answer != word:
-            why_not = f'you typed "{answer[:_MAX_QUOTED]}" instead of "{word}"' if answer else "you did not confirm"
+            why_not = (
+                f'you typed "{answer[:_MAX_QUOTED_CHARS]}" instead of "{word}"' if answer else "you did not confirm"
+            )
             raise not_sent(ErrorCode.DECLINED, f"{why_not}: {declined}.", hint=hint)
 
     def ask(self, *lines: str) -> str:

@@ -32,9 +32,8 @@ def ready_file_written(path: Path, text: str) -> Iterator[None]:
     try:
         replace_quickly(path, text.encode())
     except OSError as error:
-        raise not_sent(
-            ErrorCode.STATE_UNUSABLE, f"the ready file {path} cannot be written: {error.strerror or error}."
-        ) from error
+        message = f"the ready file {path} cannot be written: {error.strerror or error}."
+        raise not_sent(ErrorCode.STATE_UNUSABLE, message) from error
     try:
         yield
     finally:

@@ -86,9 +86,8 @@ class Session:
         """
         prints_ids = self.options.quiet and not self.options.fields
         if done is None and view.is_free_form and prints_ids and view.items != () and not view.ids:
-            raise EscrowctlError(
-                ErrorCode.BAD_VALUE, "-q prints ids, but no field of this reply is known to be an id: leave -q out."
-            )
+            message = "-q prints ids, but no field of this reply is known to be an id: leave -q out."
+            raise EscrowctlError(ErrorCode.BAD_VALUE, message)
         with printing_result(done, facts):
             self.console.show(view)
 

@@ -32,23 +32,25 @@ _SAFE_ARGUMENT = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./-]{0,39}", re.ASCII)
 _MIN_SIMILARITY = 0.75
 """A word less similar than this is no typo of a command. A lower value would take "secret" for "create"."""
 
-CommandTree = Mapping[str, Sequence[str]]
-"""Maps each noun to its verbs. A command without a noun is a key without verbs."""
 
+def suggest_command(words: Sequence[str], tree: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the command that was probably meant, with the arguments before the first option; else None.
 
-def suggest_command(words: Sequence[str], tree: CommandTree) -> str | None:
-    """Return the command that was probably meant, with the arguments before the first option; else None."""
+    `tree` maps each noun to its verbs, and each command without a noun to an empty sequence.
+    """
     words = [*takewhile(lambda word: not word.startswith("-"), words)]
     first, second, *_ = *words, ""
     noun, later = _find_noun(first, tree), _find_noun(second, tree)
     orders = [(noun, second or "list", words[2:]), (later, first, words[2:])]
     if not noun:
         orders += [(other, first, words[1:]) for other in tree]
-    for find in (_find_verb, _find_similar_verb):
+    for find in (_find_verb, _find_similar):
         for one, verb, rest in orders:
             if found := find(verb, tree.get(one, ())):
-                return _join_command(one, found, rest)
-    return None if noun else next(iter(get_close_matches(first, tree, n=1, cutoff=_MIN_SIMILARITY)), None)
+                # A word after `auth` may be a key: it is not shown again.
+                typed = () if one == "auth" else filter(_SAFE_ARGUMENT.fullmatch, rest)
+                return " ".join((one, found, *typed))
+    return None if noun else _find_similar(first, list(tree))
 
 
 def suggest_json(words: Sequence[str], option: str) -> list[str] | None:
@@ -60,7 +62,7 @@ def suggest_json(words: Sequence[str], option: str) -> list[str] | None:
     return [*words[:place], "--json", *words[place + (2 if words[place] == option else 1) :]]
 
 
-def _find_noun(word: str, tree: CommandTree) -> str:
+def _find_noun(word: str, tree: Mapping[str, Sequence[str]]) -> str:
     return word if word in tree else next((noun for noun, others in _NOUN_SYNONYMS.items() if word in others), "")
 
 
@@ -70,11 +72,5 @@ def _find_verb(word: str, verbs: Sequence[str]) -> str | None:
     return word if word in verbs else next((verb for verb in same if verb in verbs), None)
 
 
-def _find_similar_verb(word: str, verbs: Sequence[str]) -> str | None:
-    return next(iter(get_close_matches(word, verbs, n=1, cutoff=_MIN_SIMILARITY)), None)
-
-
-def _join_command(noun: str, verb: str, rest: Sequence[str]) -> str:
-    # A word after `auth` may be a key: it is not shown again.
-    typed = () if noun == "auth" else filter(_SAFE_ARGUMENT.fullmatch, rest)
-    return " ".join((noun, verb, *typed))
+def _find_similar(word: str, known: Sequence[str]) -> str | None:
+    return next(iter(get_close_matches(word, known, n=1, cutoff=_MIN_SIMILARITY)), None)

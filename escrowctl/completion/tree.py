@@ -1,8 +1,9 @@
 """The command tree as plain data, for completion scripts and the manual page."""
 
 import inspect
-from collections.abc import Iterator
 from typing import Any, NamedTuple
+
+from typer import Context
 
 from escrowctl.config.settings import MODES
 from escrowctl.contract.money import MINOR_DIGITS
@@ -45,6 +46,11 @@ _CACHED_ARGUMENTS = {
 """(Command or group, argument) -> the kind of cached names (`completion.cache`) to offer. "transaction released":
 also the transactions that are released."""
 
+_READ_ONLY_SETTINGS = {
+    "profile": "the chosen profile",
+    "ca_bundle": "from the environment",
+    "proxy": "from the environment",
+}
 SHELLS = {"bash": "bash 4 and newer", "zsh": "zsh 5", "fish": "fish 3"}
 
 
@@ -84,20 +90,18 @@ class Node(NamedTuple):
         return " ".join(self.path)
 
 
-def read_tree(command: Any) -> list[Node]:  # Typer's own command type is private
-    """Return every group and command below `command`, parents first."""
-    return list(_walk_commands(command, (), None))
+# Typer's own types for commands are private.
+def read_tree(command: Any, path: tuple[str, ...] = (), parent: Any = None) -> list[Node]:
+    """Return `command` and every group and command below it, parents first.
 
-
-def _walk_commands(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
-    from typer import Context  # noqa: PLC0415 - only read_tree needs it
-
+    `path` has the words of `command`, and `parent` is the context of its group.
+    """
     context = Context(command, parent=parent, info_name=path[-1] if path else "escrowctl", help_option_names=[])
     children = {name: command.get_command(context, name) for name in getattr(command, "commands", {})}
     parameters = command.get_params(context)
     arguments = [(one.metavar, one.help) for one in parameters if one.param_type_name == "argument"]
     cache_keys = [(" ".join(path[:count]), metavar.strip("[].")) for metavar, _ in arguments for count in (2, 1)]
-    yield Node(
+    node = Node(
         path=path,
         summary=_first_paragraph(command.help),
         flags=tuple(_make_flag(path, option) for option in parameters if option.param_type_name == "option"),
@@ -110,8 +114,7 @@ def _walk_commands(command: Any, path: tuple[str, ...], parent: Any) -> Iterator
         cached=next((_CACHED_ARGUMENTS[key] for key in cache_keys if key in _CACHED_ARGUMENTS), None),
         takes_file=any(metavar == "FILE" for metavar, _ in arguments),
     )
-    for name, child in children.items():
-        yield from _walk_commands(child, (*path, name), context)
+    return [node, *(one for name, child in children.items() for one in read_tree(child, (*path, name), context))]
 
 
 def _list_argument_choices(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...]:
@@ -125,24 +128,13 @@ def _list_argument_choices(path: tuple[str, ...], parent: Any) -> tuple[tuple[st
             commands = {name: _first_paragraph(child.help) for name, child in parent.commands.items()}
             return tuple((commands | TOPICS).items())
         case ("config", "get" | "set" | "unset"):
-            return tuple(_list_settings(for_get=path[1] == "get"))
+            from escrowctl.config.profiles import ALL_SETTINGS  # noqa: PLC0415 - it imports pydantic
+
+            # The caps are a table in which each currency is a setting.
+            settings = [(name, field.description or "") for name, field in ALL_SETTINGS.items() if name != "caps"]
+            return (*settings, *(_READ_ONLY_SETTINGS.items() if path[1] == "get" else ()))
         case _:
             return ()
-
-
-def _list_settings(*, for_get: bool) -> Iterator[tuple[str, str]]:
-    from escrowctl.config.profiles import ALL_SETTINGS  # noqa: PLC0415 - it imports pydantic
-
-    for name, field in ALL_SETTINGS.items():
-        # The caps are a table in which each currency is a setting.
-        if name != "caps":
-            yield name, field.description or ""
-    if for_get:
-        yield from (
-            ("profile", "the chosen profile"),
-            ("ca_bundle", "from the environment"),
-            ("proxy", "from the environment"),
-        )
 
 
 def _make_flag(path: tuple[str, ...], option: Any) -> Flag:

@@ -22,14 +22,12 @@ from typing import Any, NamedTuple
 from escrowctl.config.file import locked
 from escrowctl.config.keys import read_key, read_private_text
 from escrowctl.contract.redaction import Secret
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, bad_value, command, not_sent
+from escrowctl.errors import ErrorCode, Hint, bad_config, bad_value, command, not_sent
 from escrowctl.files import NotRegularError, check_regular, replace_durably
 from escrowctl.runtime import Runtime
 
 CREDENTIALS_NAME = "credentials.toml"
 _KEYRING_TIMEOUT = 20.0
-_MIN_KEYRING_PRIORITY = 1
-"""The lowest priority that `keyring.core.recommended` accepts. Backends below it use plain text or nothing."""
 _FILE_HEADER = "# Written by escrowctl auth login. Whoever can read this can use the keys.\n"
 
 
@@ -76,18 +74,20 @@ class Credentials:
 
     def reveal(self, stored: StoredKey) -> Secret:
         """Return a stored key as a Secret. Reads the key from the keyring if it is there."""
+        profile = stored.profile
         if stored.key is not None:
-            return read_key(stored.key.reveal(), source=f"{self.path} [{stored.profile}]")
+            return read_key(stored.key.reveal(), source=f"{self.path} [{profile}]")
+        found, problem = None, "is not in the keyring"
         try:
             ring = _open_keyring(self._environ)
-            found = _call_keyring(lambda: ring.get_password(_keyring_service_name(stored.origin), stored.profile))
+            found = _call_keyring(lambda: ring.get_password(_keyring_service_name(stored.origin), profile))
         except _KeyringError as error:
-            raise _unavailable_key(
-                stored.profile, f"was stored in the keyring, but the keyring cannot be used now: {error}"
-            ) from error
+            problem = f"was stored in the keyring, but the keyring cannot be used now: {error}"
         if found is None:
-            raise _unavailable_key(stored.profile, "is not in the keyring")
-        return read_key(str(found), source=f"the keyring entry of profile {stored.profile}")
+            login = command(f"auth login -p {profile}", bare=True)
+            hint = (login, "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY")
+            raise not_sent(ErrorCode.KEY_MISSING, f"the key of profile {profile} {problem}.", hint=hint)
+        return read_key(str(found), source=f"the keyring entry of profile {profile}")
 
     def store(self, stored: StoredKey) -> None:
         """Write a profile's origin and key, or `store = "keyring"`. The caller must hold the folder's lock."""
@@ -168,11 +168,11 @@ def _open_keyring(environ: Mapping[str, str]) -> Any:  # the extra may not be in
     try:
         package = import_module("keyring")
     except ImportError:
-        raise _KeyringError(
-            "the Python package keyring is missing (with pipx: pipx inject escrowctl keyring)"
-        ) from None
+        problem = "the Python package keyring is missing (with pipx: pipx inject escrowctl keyring)"
+        raise _KeyringError(problem) from None
     ring = _call_keyring(package.get_keyring)
-    if getattr(ring, "priority", 0) < _MIN_KEYRING_PRIORITY:
+    # As `keyring.core.recommended` does: backends below 1 use plain text or nothing.
+    if getattr(ring, "priority", 0) < 1:
         backend = type(ring).__module__.rpartition(".")[2]
         raise _KeyringError(f"this system has no keyring ({backend})")
     return ring
@@ -201,11 +201,3 @@ def _call_keyring(call: Callable[[], Any]) -> Any:
 
 def _keyring_service_name(origin: str) -> str:
     return f"escrowctl {origin}"
-
-
-def _unavailable_key(profile: str, problem: str) -> EscrowctlError:
-    return not_sent(
-        ErrorCode.KEY_MISSING,
-        f"the key of profile {profile} {problem}.",
-        hint=(command(f"auth login -p {profile}", bare=True), "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY"),
-    )

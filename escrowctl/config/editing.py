@@ -17,7 +17,6 @@ from escrowctl.errors import EscrowctlError, bad_config, command
 from escrowctl.files import replace_durably
 from escrowctl.runtime import Runtime
 
-_STATUS_PENDING = ("status", "pending")
 Change = tuple[Sequence[str], SettingValue | None]
 """The path of a setting, and its new value; a value of None removes the setting."""
 
@@ -42,7 +41,7 @@ class ConfigEditor:
         A list for `status.pending` is added to the list in the file, or to the built-in list if the file has none.
         """
         with locked(self.folder, self._runtime):
-            if tuple(path[2:]) == _STATUS_PENDING and isinstance(value, list):
+            if tuple(path[2:]) == ("status", "pending") and isinstance(value, list):
                 listed = find_value(self.read(), path)
                 value = list(dict.fromkeys([*(PENDING_STATUSES if listed is None else listed), *value]))
             self.write_changes([(path, value)])

@@ -13,14 +13,11 @@ from escrowctl.contract.redaction import STARS
 from escrowctl.errors import EscrowctlError
 
 BUILT_IN = "built in"
-_MULTI_SOURCE_SETTINGS = ("base_url", "mode", "timeout", "journal_id")
-"""Settings of a profile that can also come from an option or a variable."""
-
-_SETTING_NAMES = (
-    *("profile", "base_url", "api_key", "mode", "timeout"),
-    *(name for name in SETTINGS if name not in _MULTI_SOURCE_SETTINGS),
-    *("journal_id", "ca_bundle", "proxy", "default_profile"),
+_SETTING_NAMES = dict.fromkeys(
+    ("profile", "base_url", "api_key", "mode", "timeout", *SETTINGS, "ca_bundle", "proxy", "default_profile")
 )
+"""Every setting once, in the order of the list."""
+
 _FoundSettings = dict[str, tuple[JsonValue, str]]
 """Name of a setting -> its value and its source."""
 
@@ -65,16 +62,15 @@ def list_settings(resolver: ServiceResolver, options: ServiceOptions, environ: M
 def list_sandbox_settings(timeout: float | None) -> list[Setting]:
     """Return the settings of the built-in sandbox. `timeout` is from `--timeout`; all other settings are fixed."""
     timeouts = (READ_TIMEOUT, WRITE_TIMEOUT) if timeout is None else (check_timeout(timeout),) * 2
-    return _add_defaults(
-        {
-            "base_url": ("(in this process)", "--sandbox"),
-            "api_key": (STARS, "the sandbox's own store"),
-            "mode": ("test", BUILT_IN),
-            "timeout": (_encode_timeouts(timeouts), "--timeout" if timeout else BUILT_IN),
-            "status.released": (["released"], BUILT_IN),
-            "retry_throttled": (True, BUILT_IN),
-        }
-    )
+    found: _FoundSettings = {
+        "base_url": ("(in this process)", "--sandbox"),
+        "api_key": (STARS, "the sandbox's own store"),
+        "mode": ("test", BUILT_IN),
+        "timeout": (_encode_timeouts(timeouts), "--timeout" if timeout else BUILT_IN),
+        "status.released": (["released"], BUILT_IN),
+        "retry_throttled": (True, BUILT_IN),
+    }
+    return _add_defaults(found)
 
 
 def _add_defaults(found: _FoundSettings) -> list[Setting]:

@@ -79,9 +79,8 @@ def validate_config(path: Path, tables: Mapping[str, Any]) -> "ConfigFile":
         if first["type"] == "extra_forbidden":
             setting = f"{path}: {'.'.join(names)}"
             if names[-1].lower() in profiles.SECRET_NAMES:
-                raise bad_config(
-                    f"{setting}: an API key does not belong in config.toml.", hint=profiles.LOGIN_HINT
-                ) from error
+                message = f"{setting}: an API key does not belong in config.toml."
+                raise bad_config(message, hint=profiles.LOGIN_HINT) from error
             nearest = profiles.suggest_setting(".".join(names[2:] or names))
             raise bad_config(f"{setting}: there is no such setting{nearest}.", hint=profiles.SETTINGS_HINT) from error
         name, expected = profiles.describe_setting(names)

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.files import OWN_FOLDER_HINT, refuse_shared_folder
 
-APP_NAME = "escrowctl"
 HOME_VARIABLE = "ESCROWCTL_HOME"
 FOLDER_VARIABLES = {"config": "XDG_CONFIG_HOME", "state": "XDG_STATE_HOME", "cache": "XDG_CACHE_HOME"}
 """Kind of folder -> the variable for its base folder on this platform. Not used if ESCROWCTL_HOME is set."""
@@ -53,41 +52,31 @@ class Folders:
         # platformdirs costs a tenth of a command's start-up, and is needed only without ESCROWCTL_HOME.
         import platformdirs  # noqa: PLC0415
 
-        return Path(getattr(platformdirs, f"user_{kind}_path")(APP_NAME))
+        return Path(getattr(platformdirs, f"user_{kind}_path")("escrowctl"))
 
 
 def find_base_folder(environ: Mapping[str, str], variable: str, default: str) -> Path:
-    """Return the folder in a variable, else `default` in the home folder.
+    """Return the folder in a variable, else `default` in the home folder (HOME, else the user's passwd entry).
 
     Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if the path is relative, or there is no home folder.
     """
     if named := environ.get(variable):
         return _require_absolute(named, variable)
-    return find_home(environ) / default
-
-
-def find_home(environ: Mapping[str, str]) -> Path:
-    """Return the user's home folder: from HOME, else from the user's passwd entry.
-
-    Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if neither has a home folder, or its path is relative.
-    """
     if (home := environ.get("HOME")) is not None:
-        return _require_absolute(home, "HOME")
+        return _require_absolute(home, "HOME") / default
     import pwd  # noqa: PLC0415 - only needed without HOME
 
     user = os.getuid()
     try:
-        return _require_absolute(pwd.getpwuid(user).pw_dir, "the home folder in the passwd entry")
+        return _require_absolute(pwd.getpwuid(user).pw_dir, "the home folder in the passwd entry") / default
     except KeyError:
-        raise _bad_folder(f"HOME is not set, and user {user} has no passwd entry.", OWN_FOLDER_HINT) from None
+        message = f"HOME is not set, and user {user} has no passwd entry."
+        raise not_sent(ErrorCode.STATE_UNUSABLE, message, hint=OWN_FOLDER_HINT) from None
 
 
 def _require_absolute(text: str, source: str) -> Path:
     path = Path(text)
     if not path.is_absolute():
-        raise _bad_folder(f'{source} is "{text}", which is not an absolute path.', f"set {source} to an absolute path")
+        message = f'{source} is "{text}", which is not an absolute path.'
+        raise not_sent(ErrorCode.STATE_UNUSABLE, message, hint=f"set {source} to an absolute path")
     return path
-
-
-def _bad_folder(message: str, hint: str) -> EscrowctlError:
-    return not_sent(ErrorCode.STATE_UNUSABLE, message, hint=hint)

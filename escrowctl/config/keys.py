@@ -5,24 +5,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from escrowctl.config.file import parse_toml, read_text
 from escrowctl.config.folders import FOLDER_VARIABLES
 from escrowctl.config.origin import PROXY_VARIABLES
 from escrowctl.contract.identifiers import UUID_PATTERN
-from escrowctl.contract.redaction import Secret, hide_secrets, holds_key, star_possible_key
+from escrowctl.contract.json import JsonValue
+from escrowctl.contract.redaction import Secret, hide_secrets, holds_key, star_key_in_document, star_possible_key
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent
 from escrowctl.files import OTHERS_ACCESS, find_flaw, read_regular
 from escrowctl.runtime import forbid_core_dumps
 
-if TYPE_CHECKING:
-    from escrowctl.contract.json import JsonValue
-
 KEY_VARIABLES = ("ESCROWCTL_API_KEY", "ESCROWCTL_API_KEY_FILE")
 """The variables for a key, and for the path of a key file."""
 
-_KEY_PATTERN = re.compile(r"[\x21-\x7e]+", re.ASCII)
 MIN_KEY_CHARS = 8
 """A shorter key would also match ordinary text, so it could not be hidden."""
 
@@ -53,7 +50,7 @@ def read_key(text: str, *, source: str) -> Secret:
             f"{source} is empty: it should hold the API key.",
             hint="in CI, check that the secret is passed to this job",
         )
-    if not _KEY_PATTERN.fullmatch(key):
+    if not re.fullmatch(r"[\x21-\x7e]+", key):
         raise bad_config(
             f"the API key in {source} has spaces, line breaks or control characters: "
             "a key has only visible ASCII characters."
@@ -159,14 +156,11 @@ class KnownKeys:
                 )
             for name, value in self._environ.items():
                 if _forbids_key(name) and len(value) >= MIN_KEY_CHARS and holds_key(value, key):
-                    raise bad_config(
-                        f"{name} contains the API key, which belongs in {KEY_VARIABLES[0]} only.", hint=f"unset {name}"
-                    )
+                    message = f"{name} contains the API key, which belongs in {KEY_VARIABLES[0]} only."
+                    raise bad_config(message, hint=f"unset {name}")
 
-    def star(self, value: "JsonValue") -> "JsonValue":
+    def star(self, value: JsonValue) -> JsonValue:
         """Return the value with stars in place of each known key and each suspect."""
-        from escrowctl.contract.redaction import star_key_in_document  # noqa: PLC0415 - only errors and settings need it
-
         for key in self:
             value = star_key_in_document(value, key)
         return value
@@ -196,10 +190,8 @@ def _as_table(value: Any) -> dict[str, Any]:
 
 def _forbids_key(name: str) -> bool:
     """Whether a key in this variable is a mistake: escrowctl reads the variable, but not for an API key."""
-    return (name.startswith("ESCROWCTL_") and name != KEY_VARIABLES[0]) or name in (
-        *PROXY_VARIABLES,
-        *FOLDER_VARIABLES.values(),
-    )
+    is_own = name.startswith("ESCROWCTL_") and name != KEY_VARIABLES[0]
+    return is_own or name in (*PROXY_VARIABLES, *FOLDER_VARIABLES.values())
 
 
 def _is_suspect(name: str, value: str) -> bool:

@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
@@ -41,7 +41,10 @@ class Origin(NamedTuple):
     @property
     def is_loopback(self) -> bool:
         """Whether the host is `localhost` or a loopback address. Any other name counts as remote."""
-        return self.host == "localhost" or _is_loopback(self.host)
+        try:
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
 
 
 class Network(NamedTuple):
@@ -49,14 +52,6 @@ class Network(NamedTuple):
 
     ca_bundle: Path | None = None
     proxy: str | None = None
-
-
-@lru_cache(maxsize=16)
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def parse_base_url(text: str, *, source: str) -> Origin:
@@ -67,7 +62,9 @@ def parse_base_url(text: str, *, source: str) -> Origin:
     """
     if " " in text or not text.isascii() or not text.isprintable():
         raise bad_config(f"{source} has spaces, control or non-ASCII characters: remove them.")
-    not_a_base_url = f'{source} "{_quote_url(text)}" is not a base URL: write one such as https://escrow.example.com.'
+    head = re.split("[?#]", text, maxsplit=1)[0]
+    quoted = STARS if "@" in head else star_possible_key(head)
+    not_a_base_url = f'{source} "{quoted}" is not a base URL: write one such as https://escrow.example.com.'
     try:
         parts = urlsplit(text)
         host, port = _normalise_host(parts), parts.port
@@ -128,12 +125,6 @@ def hide_userinfo(proxy: str) -> str:
     return f"{parts.scheme}://{userinfo}{parts.netloc.rpartition('@')[2]}"
 
 
-def _quote_url(text: str) -> str:
-    """Return a URL without its query and fragment, as messages quote it; stars if the rest may hold a secret."""
-    head = text.partition("?")[0].partition("#")[0]
-    return STARS if "@" in head else star_possible_key(head)
-
-
 def _normalise_host(parts: SplitResult) -> str:
     """Return a URL's host: a name (RFC 1123 section 2.1) or an address. Raises ValueError for any other text."""
     host = (parts.hostname or "").removesuffix(".")
@@ -145,29 +136,20 @@ def _normalise_host(parts: SplitResult) -> str:
 def find_proxy(origin: Origin, environ: Mapping[str, str]) -> str | None:
     """Return the proxy's URL for an origin; None for no proxy. Raises `BAD_CONFIG` for an unusable URL."""
     name = find_proxy_variable(environ)
-    if name is None or origin.is_loopback or _is_in_no_proxy(origin, environ):
+    if name is None or origin.is_loopback:
         return None
-    proxy = environ[name]
-    if not _is_proxy_url(proxy):
-        # The value is not shown: it may contain a password.
-        raise bad_config(f"{name} is not an http or https proxy URL such as http://proxy.example.com:3128.")
-    return proxy
-
-
-def _is_proxy_url(proxy: str) -> bool:
-    if not proxy.isascii() or not proxy.isprintable() or " " in proxy:
-        return False
-    try:
-        parts = urlsplit(proxy)
-        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
-    return is_url and parts.path in ("", "/") and not parts.query and not parts.fragment
-
-
-def _is_in_no_proxy(origin: Origin, environ: Mapping[str, str]) -> bool:
     # Slow to import, and only needed behind a proxy. It reads only the mapping, not the environment.
     from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined] # noqa: PLC0415 - not in typeshed
 
     excluded = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
-    return bool(proxy_bypass_environment(f"{origin.host}:{origin.port}", {"no": excluded}))
+    if proxy_bypass_environment(f"{origin.host}:{origin.port}", {"no": excluded}):
+        return None
+    proxy = environ[name]
+    with suppress(ValueError):
+        parts = urlsplit(proxy)
+        is_plain = proxy.isascii() and proxy.isprintable() and " " not in proxy
+        is_host_only = parts.path in ("", "/") and not parts.query and not parts.fragment
+        if is_plain and is_host_only and parts.scheme in _DEFAULT_PORTS and parts.hostname and parts.port != 0:
+            return proxy
+    # The value is not shown: it may contain a password.
+    raise bad_config(f"{name} is not an http or https proxy URL such as http://proxy.example.com:3128.")

@@ -30,10 +30,6 @@ PENDING_STATUSES = ("pending", "processing", "releasing", "queued", "in_progress
 
 RELEASED_ENV = "ESCROWCTL_STATUS_RELEASED"
 
-_IN_PROCESS_HOST = "sandbox.localhost"
-"""The host in requests to the in-process sandbox. It is never resolved or connected to."""
-
-
 STANDARD, HMAC_SHA256, UNSIGNED = "standard", "hmac-sha256", "none"
 """How a service may sign events: by Standard Webhooks; by HMAC-SHA256 of the body, in one header; not at all."""
 
@@ -163,7 +159,8 @@ def make_sandbox_service(timeout: float | None, *, identity: str, key: str, serv
 
     `served_at` is the URL of the `sandbox serve` process that has the store open; None if this process has.
     """
-    origin = parse_base_url(served_at, source="sandbox.lock") if served_at else Origin("http", _IN_PROCESS_HOST, 80)
+    # The host of the in-process sandbox is never resolved or connected to.
+    origin = parse_base_url(served_at, source="sandbox.lock") if served_at else Origin("http", "sandbox.localhost", 80)
     return Service(
         name="sandbox",
         origin=origin,

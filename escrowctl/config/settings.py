@@ -124,7 +124,22 @@ class ServiceResolver:
             write_timeout=write_timeout,
             network=find_network(choice.origin, self._environ),
         )
-        service = _apply_profile(service, profile) if profile else service
+        if profile is not None:
+            service = service._replace(
+                api_prefix=profile.api_prefix,
+                read_only=profile.read_only,
+                caps={currency: Number(str(cap)) for currency, cap in profile.caps.items()},
+                account=profile.account,
+                currencies=frozenset(profile.currencies),
+                reference_field=profile.reference_field,
+                idempotency=profile.idempotency,
+                retry_throttled=profile.retry_throttled,
+                pointers=Pointers(**profile.reply.model_dump()),
+                released=_fold_all(profile.status.released),
+                failed=_fold_all(profile.status.failed),
+                pending=_fold_all(profile.status.pending),
+                webhooks=find_webhook_settings(profile),
+            )
         return service._replace(released=_fold_all(choice.environ_released)) if choice.environ_released else service
 
     def choose(self) -> ServiceChoice:
@@ -132,17 +147,14 @@ class ServiceResolver:
         choice = self._choose_by_precedence()
         if choice.level == COMMAND_LINE and choice.profile is not None:
             return choice
-        choice = choice._replace(environ_released=read_released(self._environ))
-        mode = self._environ.get("ESCROWCTL_MODE")
-        if not mode:
-            return choice
-        check_mode(mode, name="ESCROWCTL_MODE")
-        if choice.profile is not None and choice.profile.mode not in (None, mode):
-            raise bad_config(
-                f"ESCROWCTL_MODE is {mode}, but profile {choice.profile_name} has mode {choice.profile.mode}.",
-                hint="unset ESCROWCTL_MODE",
-            )
-        return choice._replace(environ_mode=mode)
+        released, mode = read_released(self._environ), self._environ.get("ESCROWCTL_MODE") or None
+        own_mode = choice.profile.mode if choice.profile else None
+        if mode is not None:
+            check_mode(mode, name="ESCROWCTL_MODE")
+            if own_mode not in (None, mode):
+                message = f"ESCROWCTL_MODE is {mode}, but profile {choice.profile_name} has mode {own_mode}."
+                raise bad_config(message, hint="unset ESCROWCTL_MODE")
+        return choice._replace(environ_mode=mode, environ_released=released)
 
     def choose_if_configured(self) -> ServiceChoice | None:
         """Return the service without its key, as `choose` does; None if nothing is configured."""
@@ -340,25 +352,6 @@ def refuse_sandbox_conflicts(options: ServiceOptions) -> None:
             raise bad_value(f"--sandbox and {name} contradict each other: leave one out.")
     if options.timeout is not None:
         check_timeout(options.timeout)
-
-
-def _apply_profile(service: Service, profile: "Profile") -> Service:
-    """Return the service with the fields that only a profile can set."""
-    return service._replace(
-        api_prefix=profile.api_prefix,
-        read_only=profile.read_only,
-        caps={currency: Number(str(cap)) for currency, cap in profile.caps.items()},
-        account=profile.account,
-        currencies=frozenset(profile.currencies),
-        reference_field=profile.reference_field,
-        idempotency=profile.idempotency,
-        retry_throttled=profile.retry_throttled,
-        pointers=Pointers(**profile.reply.model_dump()),
-        released=_fold_all(profile.status.released),
-        failed=_fold_all(profile.status.failed),
-        pending=_fold_all(profile.status.pending),
-        webhooks=find_webhook_settings(profile),
-    )
 
 
 def find_webhook_settings(profile: "Profile | None") -> WebhookSettings:

@@ -6,7 +6,7 @@ not matter. Separators matter only for `CODE_FIELD_NAMES`. A field with an unusu
 
 import re
 
-from escrowctl.contract.json import JsonValue, Number, fold_name
+from escrowctl.contract.json import JsonValue, Number, fold_name, list_children
 from escrowctl.contract.record import as_text, unwrap_text
 
 CODE_FIELD_NAMES = frozenset({"code", "errcode", "responsecode"})
@@ -15,7 +15,6 @@ STATUS_FIELD_NAMES = frozenset({"status", "statuscode"})
 _ERROR_WORDS = frozenset({"error", "fail", "failed", "failure", "rejected", "declined"})
 _OUTCOME_FIELD_NAMES = frozenset({"status", "state", "type", "object", "result", "outcome"})
 _ERROR_FIELD_NAMES = frozenset({"failure", "fault", "exception", "violations"})
-_SUCCESS_CODE = r"2[0-9]{2}"
 _HTTP_ERROR_STATUSES = frozenset(map(str, range(400, 600)))
 
 
@@ -28,11 +27,8 @@ def find_failure(
     reply: a code, a numeric status or a message in such a field is ignored too.
     """
     if isinstance(document, list):
-        found = (
-            find_failure(item, sent_document=sent_document, data_names=data_names)
-            for item in document
-            if not isinstance(item, bool)
-        )
+        items = (item for item in document if not isinstance(item, bool))
+        found = (find_failure(item, sent_document=sent_document, data_names=data_names) for item in items)
         return next(filter(None, found), None)
     if not isinstance(document, dict):
         says_error = isinstance(document, str) and _ERROR_WORDS & set(re.findall(r"[a-z]+", document.casefold()))
@@ -53,7 +49,7 @@ def _field_says_failure(field: str, value: JsonValue, data_names: frozenset[str]
     name = fold_name(field)
     # With its separators: a `response_code` is often the number of an approval.
     if field.casefold() in CODE_FIELD_NAMES:
-        is_success = re.fullmatch(_SUCCESS_CODE, (as_text(value) or "").strip())
+        is_success = re.fullmatch(r"2[0-9]{2}", (as_text(value) or "").strip())
         return name not in data_names and not _means_no_error(value) and not is_success
     if name in STATUS_FIELD_NAMES and name not in data_names and as_text(value) in _HTTP_ERROR_STATUSES:
         return True
@@ -73,7 +69,7 @@ def _is_false(value: JsonValue) -> bool:
 def _means_no_error(value: JsonValue) -> bool:
     """Whether the value of an error field says that there is no error: empty, zero, false, or a word like `ok`."""
     if isinstance(value, dict | list):
-        return all(map(_means_no_error, value.values() if isinstance(value, dict) else value))
+        return all(map(_means_no_error, list_children(value)))
     if isinstance(value, bool) or (isinstance(value, Number) and value == 0):
         return not value
     text = (as_text(value) or "").strip().casefold()

@@ -6,7 +6,7 @@ Python's own reader is less strict, and raises RecursionError or ValueError for 
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from functools import lru_cache
@@ -55,36 +55,29 @@ def encode(value: JsonValue, *, spaced: bool = False, indent: int | None = None)
     Without `spaced`, the text is compact, as sent (`{"amount":100}`); with `spaced`, as printed (`{"amount":
     100}`). Python's own encoder would convert a Decimal to float, or refuse it.
     """
-    colon = ": " if spaced else ":"
+    if isinstance(value, Number):
+        return value.text
+    if not isinstance(value, dict | list):
+        # DEL is the one control character that JSON and ASCII both let through.
+        return json.dumps(value).replace("\x7f", "\\u007f")
     deeper = None if indent is None else indent + 1
-    match value:
-        case Number():
-            return value.text
-        case dict():
-            members = [
-                f"{_encode_text(key)}{colon}{encode(item, spaced=spaced, indent=deeper)}" for key, item in value.items()
-            ]
-            return _join_in_brackets("{", members, "}", spaced=spaced, indent=indent)
-        case list():
-            items = [encode(item, spaced=spaced, indent=deeper) for item in value]
-            return _join_in_brackets("[", items, "]", spaced=spaced, indent=indent)
-        case str():
-            return _encode_text(value)
-        case _:
-            return json.dumps(value)
-
-
-def _join_in_brackets(opening: str, parts: list[str], closing: str, *, spaced: bool, indent: int | None) -> str:
-    if indent is None or not parts:
-        return opening + (", " if spaced else ",").join(parts) + closing
+    items = [encode(item, spaced=spaced, indent=deeper) for item in list_children(value)]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    if isinstance(value, dict):
+        colon = ": " if spaced else ":"
+        items = [f"{encode(key)}{colon}{item}" for key, item in zip(value, items, strict=True)]
+    if indent is None or not items:
+        return opening + (", " if spaced else ",").join(items) + closing
     margin = "  " * indent
-    lines = ",\n".join(f"{margin}  {part}" for part in parts)
+    lines = ",\n".join(f"{margin}  {item}" for item in items)
     return f"{opening}\n{lines}\n{margin}{closing}"
 
 
-def _encode_text(value: str) -> str:
-    # DEL is the one control character that JSON and ASCII both let through.
-    return json.dumps(value).replace("\x7f", "\\u007f")
+def list_children(value: JsonValue) -> Collection[JsonValue]:
+    """Return the values in an object or array; for any other value, nothing."""
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def as_json(value: object) -> JsonValue:
@@ -106,24 +99,19 @@ def normalise(value: JsonValue) -> JsonValue:
     """Return `value` with keys sorted and numbers in their shortest form: equal values give equal texts."""
     match value:
         case Number():
-            return _shorten_number(value)
+            # Decimal.normalize would round to the context's precision; the tuple keeps every digit.
+            sign, digits, exponent = value.as_tuple()
+            text = "".join(map(str, digits))
+            significant = text.rstrip("0")
+            assert isinstance(exponent, int), "the reader lets no NaN or Infinity in"
+            scale = exponent + len(text) - len(significant)
+            return Number(f"{'-' if sign else ''}{significant}E{scale}" if significant else "0")
         case dict():
             return {key: normalise(value[key]) for key in sorted(value)}
         case list():
             return [normalise(item) for item in value]
         case _:
             return value
-
-
-def _shorten_number(number: Number) -> Number:
-    # Decimal.normalize would round to the context's precision; the tuple keeps every digit.
-    sign, digits, exponent = number.as_tuple()
-    text = "".join(str(digit) for digit in digits)
-    significant = text.rstrip("0")
-    assert isinstance(exponent, int), "the reader lets no NaN or Infinity in"
-    if not significant:
-        return Number("0")
-    return Number(f"{'-' if sign else ''}{significant}E{exponent + len(text) - len(significant)}")
 
 
 MAX_DEPTH = 32
@@ -204,24 +192,12 @@ _JSON_WHITESPACE = " \t\r\n"
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def _check_depth(value: JsonValue) -> None:
-    waiting = [(value, 0)]
-    while waiting:
-        found, depth = waiting.pop()
-        if depth > MAX_DEPTH:
-            raise _DefectError(Defect.TOO_DEEP)
-        children = found.values() if isinstance(found, dict) else found if isinstance(found, list) else ()
-        waiting.extend((child, depth + 1) for child in children if isinstance(child, dict | list))
-
-
-def _check_surrogates(text: str, value: JsonValue) -> None:
-    """Raise `_DefectError` for a lone surrogate. Only a JSON escape can write one: UTF-8 cannot."""
-    if not _SURROGATE_ESCAPE.search(text):
-        return
-    try:
-        json.dumps(value, ensure_ascii=False, default=str).encode()
-    except UnicodeEncodeError:
-        raise _DefectError(Defect.LONE_SURROGATE) from None
+def _check_depth(value: JsonValue, depth: int = 0) -> None:
+    if depth > MAX_DEPTH:
+        raise _DefectError(Defect.TOO_DEEP)
+    for child in list_children(value):
+        if isinstance(child, dict | list):
+            _check_depth(child, depth + 1)
 
 
 def _find_syntax_defect(text: str, error: json.JSONDecodeError) -> Defect:
@@ -232,7 +208,15 @@ def _find_syntax_defect(text: str, error: json.JSONDecodeError) -> Defect:
     return Defect.CUT_SHORT if is_cut and start.startswith(("{", "[", '"')) else Defect.NOT_JSON
 
 
-def _parse_json(text: str) -> JsonValue:
+def _parse_json(body: bytes) -> JsonValue:
+    # Each value follows a comma or an opening bracket, and each key precedes a value: two counts bound everything.
+    # They include commas and brackets inside texts, which only makes the limit stricter.
+    if body.count(b",") >= MAX_VALUES or body.count(b"{") + body.count(b"[") > MAX_VALUES:
+        raise _DefectError(Defect.TOO_MANY)
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        raise _DefectError(Defect.NOT_UTF8) from None
     if not text.strip(_JSON_WHITESPACE):
         raise _DefectError(Defect.EMPTY)
     if text[0] == "\ufeff":
@@ -244,22 +228,19 @@ def _parse_json(text: str) -> JsonValue:
     except RecursionError:
         raise _DefectError(Defect.TOO_DEEP) from None
     _check_depth(value)
-    _check_surrogates(text, value)
+    # Only a JSON escape can write a lone surrogate: UTF-8 cannot.
+    if _SURROGATE_ESCAPE.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False, default=str).encode()
+        except UnicodeEncodeError:
+            raise _DefectError(Defect.LONE_SURROGATE) from None
     return value
 
 
 def read_reply(body: bytes) -> Reply:
     """Return the JSON document in a body, or an `UnreadableReply` with the defect. Never raises."""
-    # Each value follows a comma or an opening bracket, and each key precedes a value: two counts bound everything.
-    # They include commas and brackets inside texts, which only makes the limit stricter.
-    if body.count(b",") >= MAX_VALUES or body.count(b"{") + body.count(b"[") > MAX_VALUES:
-        return UnreadableReply(Defect.TOO_MANY, make_excerpt(body))
     try:
-        text = body.decode("utf-8")
-    except UnicodeDecodeError:
-        return UnreadableReply(Defect.NOT_UTF8, make_excerpt(body))
-    try:
-        return Document(_parse_json(text))
+        return Document(_parse_json(body))
     except _DefectError as found:
         return UnreadableReply(found.defect, make_excerpt(body))
 
@@ -272,15 +253,7 @@ def fold_name(name: str) -> str:
 
 def contains_text(value: JsonValue, text: str) -> bool:
     """Whether `text` is one of the values in a record, at any depth."""
-    match value:
-        case str():
-            return value == text
-        case dict():
-            return any(contains_text(item, text) for item in value.values())
-        case list():
-            return any(contains_text(item, text) for item in value)
-        case _:
-            return False
+    return value == text or any(contains_text(child, text) for child in list_children(value))
 
 
 def make_excerpt(body: bytes) -> str:

@@ -11,6 +11,7 @@ this table with the `iso4217` package, so that a revision is noticed.
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from decimal import Context, Decimal, InvalidOperation
 from typing import NamedTuple
 
@@ -32,9 +33,7 @@ _CODES_BY_MINOR_DIGITS = {
     4: ("CLF UYW"),
 }
 
-MINOR_DIGITS: dict[str, int] = {
-    code: digits for digits, codes in _CODES_BY_MINOR_DIGITS.items() for code in codes.split()
-}
+MINOR_DIGITS = {code: digits for digits, codes in _CODES_BY_MINOR_DIGITS.items() for code in codes.split()}
 """Currency code -> number of decimals of its minor unit (USD 2, JPY 0, KWD 3)."""
 
 _MAX_AMOUNT_CHARS = 40
@@ -55,8 +54,10 @@ _WRONG_SPELLINGS = (
     (r"[0-9]+\.", "ends in a point", None),
     (r"\.[0-9]+", "starts with a point", None),
     (r"[0-9]+(\.[0-9]+)?", "has a leading zero", None),
+    (r".*", "is not a number", _SPELLING_ADVICE),
 )
-"""Pattern of a wrong spelling, its problem, the advice. None: the advice is the amount in the right spelling."""
+"""Pattern of a wrong spelling, its problem, the advice. None: the advice is the amount in the right spelling. The first
+pattern that matches counts."""
 
 
 class Money(NamedTuple):
@@ -100,8 +101,8 @@ def parse_amount(text: str, *, name: str) -> Number:
     whole, point, decimals = text.partition(".")
     is_number = text.isascii() and whole.isdecimal() and (decimals.isdecimal() or not point)
     if not is_number or whole != (whole.lstrip("0") or "0"):
-        problem, fix = _diagnose_spelling(text)
-        raise bad_value(f'{name} "{text}" {problem}: {fix}.')
+        _, problem, advice = next(row for row in _WRONG_SPELLINGS if re.fullmatch(row[0], text, re.DOTALL))
+        raise bad_value(f'{name} "{text}" {problem}: {advice or _advise_spelling(text)}.')
     amount = Number(text)
     if amount == 0:
         raise bad_value(f'{name} "{text}" is zero: {_ABOVE_ZERO_ADVICE}.')
@@ -143,21 +144,11 @@ def make_money(amount: Number, currency: str, *, name: str) -> Money:
     return Money(amount, currency)
 
 
-def _diagnose_spelling(text: str) -> tuple[str, str]:
-    """Return what is wrong with the spelling of an amount, and the advice to correct it."""
-    for form, problem, advice in _WRONG_SPELLINGS:
-        if re.fullmatch(form, text, re.DOTALL):
-            return problem, advice or _advise_spelling(text)
-    return "is not a number", _SPELLING_ADVICE
-
-
 def _advise_spelling(text: str) -> str:
     """Return the advice `write N`, where N is the same amount spelled correctly; else general advice."""
-    try:
+    with suppress(InvalidOperation):
         amount = Decimal(re.sub(r"[ ,']", "", text))
-    except InvalidOperation:
-        return _SPELLING_ADVICE
-    if abs(amount.adjusted()) < _MAX_AMOUNT_CHARS and amount.is_finite() and amount > 0:
-        spelled = f"{amount:f}"
-        return f"write {spelled}" if len(spelled) <= _MAX_AMOUNT_CHARS else _SPELLING_ADVICE
+        if amount.is_finite() and amount > 0 and abs(amount.adjusted()) < _MAX_AMOUNT_CHARS:
+            spelled = f"{amount:f}"
+            return f"write {spelled}" if len(spelled) <= _MAX_AMOUNT_CHARS else _SPELLING_ADVICE
     return _SPELLING_ADVICE

@@ -55,11 +55,9 @@ class Operation(NamedTuple):
 
     def fill_path(self, resource_id: str | None = None) -> str:
         """Return the path with the id filled in. The id must have passed `contract.identifiers.parse_id`."""
-        if "{id}" not in self.path:
-            return self.path
-        if resource_id is None:
+        if resource_id is None and "{id}" in self.path:
             raise ValueError(f"{self.name} needs an id")
-        return self.path.replace("{id}", resource_id)
+        return self.path.replace("{id}", resource_id or "")
 
 
 CREATE_TRANSACTION = Operation("create_transaction", "create", "POST", "/transactions", "transaction", "created")

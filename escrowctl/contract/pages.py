@@ -28,7 +28,12 @@ def find_next_page(document: JsonValue, last_id: str | None) -> NextPage:
     has_more = fields.get("hasmore", fields.get("hasnextpage"))
     if has_more is False:
         return NextPage(has_more=False)
-    query = _find_next_query(fields.get("next"))
+    url = fields.get("next")
+    if isinstance(url, dict):
+        url = url.get("href")
+    # Host and path are ignored: no reply may redirect a read.
+    _, _, found = url.partition("?") if isinstance(url, str) else ("", "", "")
+    query = found if re.fullmatch(_SAFE_QUERY, found) else None
     cursor = fields.get("nextcursor")
     if query is None and isinstance(cursor, str) and cursor:
         query = f"cursor={quote(cursor, safe='')}"
@@ -44,11 +49,3 @@ def _list_page_fields(document: JsonValue) -> Iterator[tuple[str, JsonValue]]:
         for name in sorted(named.keys() & _ENVELOPE_NAMES):
             yield from _list_page_fields(named[name])
         yield from named.items()
-
-
-def _find_next_query(url: JsonValue) -> str | None:
-    """Return the query in the next page's URL, or None. Host and path are ignored: no reply may redirect a read."""
-    if isinstance(url, dict):
-        url = url.get("href")
-    _, _, query = url.partition("?") if isinstance(url, str) else ("", "", "")
-    return query if re.fullmatch(_SAFE_QUERY, query) else None

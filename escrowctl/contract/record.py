@@ -5,7 +5,7 @@ profile may name fields with JSON Pointers (RFC 6901). A field that is not found
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import InvalidOperation
@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from escrowctl.contract.identifiers import LOST_VALUE_WORDS, fold_reference
-from escrowctl.contract.json import JsonValue, Number, encode, fold_name
+from escrowctl.contract.json import JsonValue, Number, encode, fold_name, list_children
 
 # `re` compiles each pattern at its first use and caches it: most runs need none.
 _ARRAY_INDEX = r"0|[1-9][0-9]{0,8}"
@@ -38,6 +38,7 @@ _ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")
 
 
 _Value = TypeVar("_Value")
+_ReadText = Callable[[JsonValue], str | None]
 
 
 class Pointers(NamedTuple):
@@ -117,7 +118,7 @@ def has_other_id(resource_id: str, known: KnownFields) -> bool:
     return known.id is not None and known.id.casefold() != resource_id.casefold()
 
 
-def unwrap_record(document: JsonValue, *, noun: str, pointers: Pointers | None = None) -> JsonValue:
+def unwrap_record(document: JsonValue, *, noun: str, pointers: Pointers = NO_POINTERS) -> JsonValue:
     """Return the record in a reply. If the document has an id, the record is the document.
 
     Else the record is the object under a usual name (`{"data": {...}}`), or in the document's only field if that is
@@ -126,7 +127,7 @@ def unwrap_record(document: JsonValue, *, noun: str, pointers: Pointers | None =
     if not isinstance(document, dict):
         return document
     fields = _add_folded_names(document)
-    top = pointers.id if pointers and pointers.id and pointers.id.count("/") == 1 else None
+    top = pointers.id if pointers.id and pointers.id.count("/") == 1 else None
     if _first_text(fields, _id_names(noun), as_text) is not None or (top and as_text(resolve_pointer(document, top))):
         return document
     for name in (*_ENVELOPE_NAMES, *_name_stems(noun)):
@@ -139,12 +140,10 @@ def unwrap_record(document: JsonValue, *, noun: str, pointers: Pointers | None =
 
 def find_ids(value: JsonValue, *, noun: str) -> Iterator[str]:
     """Yield the value of every field with a usual name of an id, at any depth."""
-    children: Iterable[JsonValue] = value if isinstance(value, list) else ()
     if isinstance(value, dict):
         named = {name: text for name, text in _add_folded_names(value).items() if name in _id_names(noun)}
         yield from (text for text in map(as_text, named.values()) if text is not None)
-        children = value.values()
-    for child in children:
+    for child in list_children(value):
         yield from find_ids(child, noun=noun)
 
 
@@ -176,7 +175,7 @@ def _find_array(document: JsonValue, names: tuple[str, ...], *, envelopes: int) 
 
 
 def find_known_fields(
-    record: JsonValue, *, noun: str, pointers: Pointers | None = None, document: JsonValue = None, any_case: bool = True
+    record: JsonValue, *, noun: str, pointers: Pointers = NO_POINTERS, document: JsonValue = None, any_case: bool = True
 ) -> KnownFields:
     """Return the id, status, amount, currency and time of creation of a record; None for each field not found.
 
@@ -187,16 +186,13 @@ def find_known_fields(
     """
     if not isinstance(record, dict):
         return KnownFields()
-    paths = pointers or Pointers()
     fields = _add_folded_names(record) if any_case else record
 
     def resolve(pointer: str) -> JsonValue:
         found = resolve_pointer(record, pointer)
         return resolve_pointer(document, pointer) if found is None else found
 
-    def find_text_at(
-        pointer: str | None, usual: tuple[str, ...], read: Callable[[JsonValue], str | None]
-    ) -> str | None:
+    def find_text_at(pointer: str | None, usual: tuple[str, ...], read: _ReadText) -> str | None:
         pointed = read(resolve(pointer)) if pointer else None
         is_settled = pointed is not None or (pointer and noun == _TRANSACTION)
         return pointed if is_settled else _first_text(fields, usual, read)
@@ -206,14 +202,11 @@ def find_known_fields(
             return [resolve(pointer)]
         return [value for name, value in record.items() if (name.casefold() if any_case else name) == usual]
 
-    amount, currency, unreadable = _find_money(find_all(paths.amount, "amount"), find_all(paths.currency, "currency"))
-    return KnownFields(
-        id=find_text_at(paths.id, _id_names(noun), as_text),
-        status=find_text_at(paths.status, _status_names(noun), unwrap_text),
-        amount=amount,
-        currency=currency,
+    money = _find_money(find_all(pointers.amount, "amount"), find_all(pointers.currency, "currency"))
+    return money._replace(
+        id=find_text_at(pointers.id, _id_names(noun), as_text),
+        status=find_text_at(pointers.status, _status_names(noun), unwrap_text),
         created=_first_text(fields, _CREATED_NAMES, as_text),
-        unreadable=unreadable,
     )
 
 
@@ -299,9 +292,7 @@ def _add_folded_names(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return {name.casefold(): value for name, value in record.items()} | record
 
 
-def _first_text(
-    record: dict[str, JsonValue], names: tuple[str, ...], read: Callable[[JsonValue], str | None]
-) -> str | None:
+def _first_text(record: dict[str, JsonValue], names: tuple[str, ...], read: _ReadText) -> str | None:
     return next((text for name in names if (text := read(record.get(name))) is not None), None)
 
 
@@ -329,24 +320,20 @@ def fold_status(text: str) -> str:
     return visible if folded.isascii() and not visible.isascii() else folded
 
 
-def _find_money(
-    amounts: Sequence[JsonValue], currencies: Sequence[JsonValue]
-) -> tuple[Number | None, str | None, tuple[str, ...]]:
-    """Return the amount, the currency, and the reasons why one is unknown, such as fields that disagree."""
+def _find_money(amounts: Sequence[JsonValue], currencies: Sequence[JsonValue]) -> KnownFields:
+    """Return the amount and currency; in `unreadable`, why one is unknown, such as fields that disagree."""
     outer: list[JsonValue] = []
-    inner: list[tuple[str, JsonValue]] = []
+    inner: list[JsonValue] = []
+    currencies = [*currencies]
     for value in amounts:
         fields = [(name.casefold(), item) for name, item in value.items()] if isinstance(value, dict) else []
-        inner += fields
-        if not any(name in ("value", "amount") for name, _ in fields):
-            outer.append(value)
-    amount, bad_amount = _find_agreed_value(
-        "amount", [*outer, *(item for name, item in inner if name in ("value", "amount"))], as_amount
-    )
-    currency, bad_currency = _find_agreed_value(
-        "currency", [*currencies, *(item for name, item in inner if name == "currency")], as_text
-    )
-    return amount, currency, (*bad_amount, *bad_currency)
+        found = [item for name, item in fields if name in ("value", "amount")]
+        inner += found
+        outer += [] if found else [value]
+        currencies += [item for name, item in fields if name == "currency"]
+    amount, bad_amount = _find_agreed_value("amount", [*outer, *inner], as_amount)
+    currency, bad_currency = _find_agreed_value("currency", currencies, as_text)
+    return KnownFields(amount=amount, currency=currency, unreadable=(*bad_amount, *bad_currency))
 
 
 def _find_agreed_value(

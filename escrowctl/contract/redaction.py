@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from escrowctl.contract.json import JsonValue, Number, fold_name
+from escrowctl.contract.json import JsonValue, Number, fold_name, list_children
 
 STARS = "***"
 
@@ -24,10 +24,6 @@ _BLOCK = 6
 
 _PIECE_BYTES, _OVERLAP_BYTES = 1 << 20, 1 << 13
 """Bytes. No encoding of a key is longer than the overlap of two pieces."""
-
-
-_MAX_CACHED_CHARS = 64
-"""Results of `star` are cached for texts of at most this length."""
 
 _MAX_LAYERS = 12
 """A text that is still encoded after so many decodings counts as a text with the key."""
@@ -63,9 +59,6 @@ _HARMLESS_NAMES = frozenset(
     }
 )
 _SIGNING_NAMES = frozenset({"secret", "signingsecret", "webhooksecret", "signingkey", "whsec", "sharedsecret"})
-_WHSEC_PREFIX = "whsec_"
-"""Standard Webhooks, "Signature scheme": a symmetric secret is serialised with this prefix."""
-
 
 _PRIVATE_NAMES = (
     *("secret", "password", "passwd", "passphrase", "credential", "whsec", "api key", "private key", "signing key"),
@@ -130,16 +123,14 @@ def holds_key(text: str | bytes, key: str) -> bool:
 
 def star(text: str, key: str) -> str:
     """Return a text with stars in place of the API key; only stars if the text has the key in an encoded form."""
-    return _star_cached(text, key) if len(text) <= _MAX_CACHED_CHARS else _star_uncached(text, key)
+    # Results for short texts are cached: replies repeat the same names and values of headers.
+    return _star_cached(text, key) if len(text) <= 64 else _star_cached.__wrapped__(text, key)
 
 
-def _star_uncached(text: str, key: str) -> str:
+@lru_cache(maxsize=256)
+def _star_cached(text: str, key: str) -> str:
     text = text.replace(key, STARS)
     return STARS if holds_key(text, key) else text
-
-
-_star_cached = lru_cache(maxsize=256)(_star_uncached)
-"""Cached, because replies repeat the same names and values of headers."""
 
 
 def star_possible_key(value: str) -> str:
@@ -189,14 +180,11 @@ def _decode_fully(texts: list[str]) -> frozenset[bytes]:
 
 def _encode_key_start(start: bytes) -> frozenset[bytes]:
     """Return a key's beginning (`start`) in hexadecimal, and in base64 at each of the three possible offsets."""
-    from base64 import b64encode  # noqa: PLC0415 - not needed without a key
+    from base64 import b64encode, urlsafe_b64encode  # noqa: PLC0415 - not needed without a key
 
-    found = {start.hex().encode(), start.hex().upper().encode()}
-    for skipped in range(3):
-        shifted = start[skipped:]
-        coded = b64encode(shifted[: len(shifted) // 3 * 3])
-        found |= {coded, coded.replace(b"+", b"-").replace(b"/", b"_")}
-    return frozenset(found)
+    triples = [part[: len(part) // 3 * 3] for part in (start, start[1:], start[2:])]
+    in_base64 = (encode(part) for part in triples for encode in (b64encode, urlsafe_b64encode))
+    return frozenset((start.hex().encode(), start.hex().upper().encode(), *in_base64))
 
 
 def _decode_layers(data: bytes) -> Iterator[bytes]:
@@ -329,12 +317,12 @@ def may_hold_secret(value: JsonValue, *, harmless: frozenset[str] = frozenset())
 def find_signing_secret(value: JsonValue) -> str | None:
     """Return the signing secret in a webhook's record, by a usual name or by the prefix `whsec_`; else None."""
     if isinstance(value, dict):
+        # Standard Webhooks, "Signature scheme": a symmetric secret is serialised with the prefix `whsec_`.
         for name, item in value.items():
             is_named = fold_name(name) in _SIGNING_NAMES
-            if isinstance(item, str) and item and (is_named or item.startswith(_WHSEC_PREFIX)):
+            if isinstance(item, str) and item and (is_named or item.startswith("whsec_")):
                 return item
-    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return next((found for child in children if (found := find_signing_secret(child))), None)
+    return next(filter(None, map(find_signing_secret, list_children(value))), None)
 
 
 def _is_suspect(name: str, value: str | Number, harmless: frozenset[str]) -> bool:

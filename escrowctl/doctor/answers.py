@@ -16,7 +16,7 @@ from escrowctl.doctor.finding import Finding, Verdict
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
 
 _MAX_CLOCK_SKEW_SECONDS = 60
-_NO_API_STATUSES = frozenset({404, 405, 410})
+_NO_API_STATUSES = (404, 405, 410, *REDIRECT_STATUSES)
 _DENIED_CODES = (ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN)
 
 
@@ -34,16 +34,12 @@ class Probe(NamedTuple):
         return self.exchange.answer.status if self.exchange and self.exchange.answer else None
 
     @property
-    def has_no_api(self) -> bool:
-        """Whether the answer shows that the service has no API under this path."""
-        return self._is_not_json or self.status in _NO_API_STATUSES or self.status in REDIRECT_STATUSES
-
-    @property
-    def _is_not_json(self) -> bool:
+    def is_not_json(self) -> bool:
+        """Whether there is an answer that is not JSON."""
         return self.error is not None and self.error.code is ErrorCode.UNREADABLE_REPLY
 
     def __str__(self) -> str:
-        return f"GET {self.path} {self.status or 'without a reply'}{', but not JSON' if self._is_not_json else ''}"
+        return f"GET {self.path} {self.status or 'without a reply'}{', but not JSON' if self.is_not_json else ''}"
 
 
 SendProbe = Callable[[Service, Operation], Probe]
@@ -76,7 +72,8 @@ def check_access(service: Service, probe: Probe, send_probe: SendProbe) -> tuple
     error = probe.error
     if error is None:
         return Finding("access", Verdict.OK, str(probe)), None
-    if probe.has_no_api:
+    # The service has no API under this path.
+    if probe.is_not_json or probe.status in _NO_API_STATUSES:
         return _try_api_prefixes(service, probe, send_probe)
     if error.code is ErrorCode.FORBIDDEN:
         transactions = send_probe(service, LIST_TRANSACTIONS)

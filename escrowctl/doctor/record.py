@@ -102,10 +102,8 @@ class RecordCheck:
     def _compare(self, field: str, value: object) -> Finding:
         """Compare the value in a field with the expected value. Without an expected value, the finding is `OK`."""
         record, expected = self._read_record(), self._find_expected(field)
-        place = (
-            getattr(self._pointers, field) or find_usual_pointer(record.value, field, noun=_NOUN) or "in the amount:"
-        )
-        found = f"{place} {_shorten(str(value))}"
+        pointer = getattr(self._pointers, field) or find_usual_pointer(record.value, field, noun=_NOUN)
+        found = f"{pointer or 'in the amount:'} {_shorten(str(value))}"
         if field == "id":
             if not has_other_id(self._id, record.known):
                 return Finding(field, Verdict.OK, found)
@@ -131,11 +129,8 @@ class RecordCheck:
         """Return the JSON Pointers to possible values of the field in the record; if none, in the reply."""
         expected = self._find_expected(field)
         for place in (self._read_record().value, self._document):
-            found = [
-                pointer
-                for pointer, value in walk_values(place)
-                if pointer and self._may_hold_field(field, pointer, value)
-            ]
+            values = ((pointer, value) for pointer, value in walk_values(place) if pointer)
+            found = [pointer for pointer, value in values if self._may_hold_field(field, pointer, value)]
             if expected is not None:
                 # With this pointer stored, another part of the reply may be the record.
                 found = [one for one in found if getattr(self._read_record(**{field: one}).known, field) == expected]

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _MIN_WIDTH, _DEFAULT_WIDTH = 40, 80
 _DEFAULT_INVOCATION = Invocation("escrowctl")
-_MIN_DRAWN_SECONDS = 1.0
-"""A shorter wait is not drawn."""
 _RED, _RESET = "\x1b[1;31m", "\x1b[0m"
 
 
@@ -152,14 +150,12 @@ class Console:
         try:
             self._stdout.write(text + "\n")
             self._stdout.flush()
-        except BrokenPipeError as error:
-            self._redirect_to_devnull(self._stdout)
-            raise OutputClosedError from error
         except OSError as error:
             self._redirect_to_devnull(self._stdout)
-            raise EscrowctlError(
-                ErrorCode.OUTPUT_UNUSABLE, f"the output could not be written: {error.strerror or error}."
-            ) from error
+            if isinstance(error, BrokenPipeError):
+                raise OutputClosedError from error
+            message = f"the output could not be written: {error.strerror or error}."
+            raise EscrowctlError(ErrorCode.OUTPUT_UNUSABLE, message) from error
 
     def note(
         self,
@@ -176,7 +172,7 @@ class Console:
         if (self._options.quiet and not important) or message in self._written_notes:
             return
         self._written_notes.add(message)
-        self._write_note(code, message, word=label, hints=hints, invocation=invocation)
+        self._write_note(code, message, label, hints, invocation)
 
     def warn(self, code: str, message: str) -> None:
         """Write a warning on stderr, even under `-q`; each message once a run."""
@@ -190,7 +186,7 @@ class Console:
 
     def draw_wait(self, text: str, seconds: float) -> None:
         """Draw `text`, the reason of a wait, and the `seconds` waited so far. The first second is not drawn."""
-        if seconds >= _MIN_DRAWN_SECONDS and self.can_draw:
+        if seconds >= 1 and self.can_draw:
             self.draw(f"{text}  {seconds:.0f} s")
 
     def draw(self, text: str) -> None:
@@ -217,7 +213,7 @@ class Console:
     def trace(self, message: str) -> None:
         """Write a line about a request or reply, under `-v` and `--debug`."""
         if self._options.verbose or self._options.debug:
-            self._write_note("trace", self._star_keys(message))
+            self._write_note("trace", self._star_keys(message), "", (), _DEFAULT_INVOCATION)
 
     def error(self, error: EscrowctlError, invocation: Invocation) -> None:
         """Write an error and its hints. Commands in the hints start with `invocation`."""
@@ -267,9 +263,8 @@ class Console:
         else:
             from escrowctl.output.terminal import render_fields
 
-            self.write_data(
-                render_fields(view, now=self._now(), width=self._width, color=self._is_colored(self._stdout))
-            )
+            color = self._is_colored(self._stdout)
+            self.write_data(render_fields(view, now=self._now(), width=self._width, color=color))
 
     def _render_listing(self, listing: "Listing", *, color: bool) -> tuple[str, tuple[str, ...]]:
         from escrowctl.output.terminal import render_listing
@@ -295,14 +290,10 @@ class Console:
 
     def _show_ids_or_fields(self, views: "tuple[View, ...]") -> None:
         """Write the output of `-q`: the ids of the views; under `--fields`, a line with the fields of each view."""
-        fields = self._options.fields
-        rows = [
-            row
-            for view in views
-            for row in (
-                [view.select_fields(fields).row(fields)] if fields and view.named else [(each,) for each in view.ids]
-            )
-        ]
+        fields, rows = self._options.fields, list[tuple[str, ...]]()
+        for view in views:
+            has_fields = fields and view.named
+            rows += [view.select_fields(fields).row(fields)] if has_fields else [(each,) for each in view.ids]
         if rows:
             self.write_data(render_rows(rows))
 
@@ -313,27 +304,17 @@ class Console:
             text = star(text, key)
         return text
 
-    def _write_note(
-        self,
-        code: str,
-        message: str,
-        *,
-        word: str = "",
-        hints: tuple[Hint, ...] = (),
-        invocation: Invocation = _DEFAULT_INVOCATION,
-    ) -> None:
-        if not (self._options.json or hints):
-            self._write_stderr_lines(f"{word}: {safe(message)}" if word else safe(message))
-            return
-        from escrowctl.output.errors import format_hints, make_note_document
+    def _write_note(self, code: str, message: str, word: str, hints: tuple[Hint, ...], invocation: Invocation) -> None:
+        lines = [f"{word}: {safe(message)}" if word else safe(message)]
+        if self._options.json or hints:
+            from escrowctl.output.errors import format_hints, make_note_document
 
-        hints = tuple(hint._replace(text=self._star_keys(hint.text)) for hint in hints)
-        if self._options.json:
-            self._write_stderr_lines(_encode_json(make_note_document(code, message, hints, invocation)))
-        else:
-            self._write_stderr_lines(
-                "\n".join([f"{word}: {safe(message)}", *format_hints(hints, invocation, self._stderr_width)])
-            )
+            hints = tuple(hint._replace(text=self._star_keys(hint.text)) for hint in hints)
+            if self._options.json:
+                lines = [_encode_json(make_note_document(code, message, hints, invocation))]
+            else:
+                lines += format_hints(hints, invocation, self._stderr_width)
+        self._write_stderr_lines("\n".join(lines))
 
     @property
     def _stderr_width(self) -> int | None:

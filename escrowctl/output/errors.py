@@ -37,7 +37,10 @@ def align_hints(hints: tuple[Hint, ...], invocation: Invocation, *, width: int |
     If a line is too long for a terminal of this `width`, each text is on the line below its label. So the terminal
     does not break a command inside a word, and the command can be copied.
     """
-    pairs = [(hint.label, _expand_hint(hint, invocation)) for hint in hints]
+    pairs = []
+    for hint in hints:
+        start = invocation.program if hint.bare else invocation
+        pairs.append((hint.label, f"{start} {hint.text}" if hint.is_command else hint.text))
     gap = "  " if len(hints) > 1 else " "
     labels = max((len(label) for label, _ in pairs), default=0) + 1
     lines = [f"{label + ':':<{labels}}{gap}{text}" if label else text for label, text in pairs]
@@ -45,11 +48,6 @@ def align_hints(hints: tuple[Hint, ...], invocation: Invocation, *, width: int |
         return lines
     step = "  " if all(_INDENT + 2 + len(text) <= width for label, text in pairs if label) else ""
     return [line for label, text in pairs for line in ((f"{label}:", f"{step}{text}") if label else (text,))]
-
-
-def _expand_hint(hint: Hint, invocation: Invocation) -> str:
-    start = invocation.program if hint.bare else invocation
-    return f"{start} {hint.text}" if hint.is_command else hint.text
 
 
 def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
@@ -72,7 +70,7 @@ def make_error_document(error: EscrowctlError, invocation: Invocation) -> dict[s
     body: dict[str, object] = {
         "code": error.code.value,
         "message": _complete_message(error),
-        "hint": _join_hints(error.hints, invocation),
+        "hint": "\n".join(align_hints(error.hints, invocation)) or None,
         "http_status": None,
         "request_id": None,
         "outcome": error.outcome.value if error.outcome else None,
@@ -93,12 +91,8 @@ def _complete_message(error: EscrowctlError) -> str:
 
 def make_note_document(code: str, message: str, hints: tuple[Hint, ...], invocation: Invocation) -> JsonValue:
     """Return a note as `{"note": {...}}`: the code, the message and the hints."""
-    hint = _join_hints(hints, invocation)
+    hint = "\n".join(align_hints(hints, invocation))
     return {"note": {"code": code, "message": message, **({"hint": hint} if hint else {})}}
-
-
-def _join_hints(hints: tuple[Hint, ...], invocation: Invocation) -> str | None:
-    return "\n".join(align_hints(hints, invocation)) or None
 
 
 def _list_reply(error: EscrowctlError, *, raw: bool, short: bool) -> list[str]:

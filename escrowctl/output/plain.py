@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from escrowctl.characters import is_visible
 
@@ -46,15 +47,10 @@ def render_csv(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Ite
     A cell that a spreadsheet would run as a formula (OWASP ASVS 1.2.10, CWE-1236) begins with an apostrophe,
     which spreadsheets read as "text".
     """
-    yield _format_csv_line(columns)
-    for row in rows:
-        yield _format_csv_line(row)
-
-
-def _format_csv_line(cells: tuple[str, ...]) -> str:
     import csv  # noqa: PLC0415 - only CSV output needs it
 
-    written = io.StringIO()
-    harmless = (f"'{safe(cell)}" if cell.lstrip().startswith(_FORMULA_STARTS) else safe(cell) for cell in cells)
-    csv.writer(written, lineterminator="").writerow(harmless)
-    return written.getvalue()
+    for row in chain([columns], rows):
+        line = io.StringIO()
+        harmless = (f"'{safe(cell)}" if cell.lstrip().startswith(_FORMULA_STARTS) else safe(cell) for cell in row)
+        csv.writer(line, lineterminator="").writerow(harmless)
+        yield line.getvalue()

@@ -66,9 +66,8 @@ def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) 
         if name in listing.columns and name not in keys and _table_width(columns, _COMFORTABLE_WIDTH) > width:
             columns = [column for column in columns if column.name != name]
             hidden.append(name)
-    return _render_block(_make_table(columns), max(width, _table_width(columns, _MIN_WIDTH)), color=color), tuple(
-        hidden
-    )
+    table = _render_block(_make_table(columns), max(width, _table_width(columns, _MIN_WIDTH)), color=color)
+    return table, tuple(hidden)
 
 
 def render_row(view: View, widths: tuple[int, ...], now: datetime, *, color: bool) -> tuple[str, str, tuple[int, ...]]:

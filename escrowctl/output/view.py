@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from escrowctl.contract.json import JsonValue, Number, encode
+from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.record import KNOWN_FIELD_NAMES, Record, resolve_pointer
 from escrowctl.output.plain import safe
 
@@ -95,13 +95,8 @@ def view_record(record: Record, resource_id: str | None = None, *, raw: bool) ->
     """
     named = record.known._replace(id=record.known.id or resource_id)
     document = record.document if raw else record.value
-    return View(
-        document,
-        named.id,
-        document,
-        named={name: getattr(named, name) for name in KNOWN_FIELD_NAMES},
-        record=record.value,
-    )
+    fields = {name: getattr(named, name) for name in KNOWN_FIELD_NAMES}
+    return View(document, named.id, document, named=fields, record=record.value)
 
 
 def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:
@@ -115,15 +110,9 @@ def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:
 
 def format_cell(value: JsonValue) -> str:
     """Return a value as the text of a cell. Strings and numbers are unchanged, null is empty, others are JSON."""
-    match value:
-        case str():
-            return value
-        case Number():
-            return value.text
-        case None:
-            return ""
-        case _:
-            return encode(value)
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else encode(value)
 
 
 def _walk_fields(prefix: str, value: JsonValue) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,6 @@
 """The filters for lists of journal entries and of escrows: the options, and the code that applies the filters."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Literal, get_args
 
 import typer
@@ -56,32 +55,26 @@ def make_selection(
     end = timestamp(parse_moment(until, name="--until", now=now)) if until is not None else None
     if first is not None and end is not None and first >= end:
         raise bad_value(f"--since {since} must be before --until {until}.")
+    profile = session.options.profile
+    if not (
+        profile is None
+        or session.journal_to_read.select(Selection(1, profile=profile))
+        or profile in session.resolver.profiles
+    ):
+        raise bad_value(f'there is no profile "{profile}", and no journal entry has this profile.')
+    names = [one.name for one in OPERATIONS if operation in (one.verb, one.noun) and one.is_write]
+    if operation == "call":
+        names = [make_raw_operation(method, "").name for method in get_args(Method)]
     return Selection(
         page_size,
         states=states,
-        profile=_check_profile(session),
-        operations=_find_operation_names(operation) if operation is not None else (),
+        profile=profile,
+        operations=tuple(names),
         since=first,
         until=end,
         reference=reference,
         resource_id=resource_id,
     )
-
-
-def _find_operation_names(choice: OperationChoice) -> tuple[str, ...]:
-    if choice == "call":
-        return tuple(make_raw_operation(method, "").name for method in get_args(Method))
-    return tuple(one.name for one in OPERATIONS if choice in (one.verb, one.noun) and one.is_write)
-
-
-def _check_profile(session: Session) -> str | None:
-    """Return the name after `-p`, or None. Raises `BAD_VALUE` if neither a profile nor an entry has this name."""
-    name = session.options.profile
-    if name is None or session.journal_to_read.select(Selection(1, profile=name)):
-        return name
-    if name not in session.resolver.profiles:
-        raise bad_value(f'there is no profile "{name}", and no journal entry has this profile.')
-    return name
 
 
 class Filters:
@@ -90,9 +83,11 @@ class Filters:
     `undated` counts the escrows that `is_recent` rejects because their time of creation is unreadable.
     """
 
-    def __init__(self, statuses: frozenset[str], since: datetime | None, reference: str | None) -> None:
-        self.statuses = statuses
-        self.since = since
+    def __init__(self, session: Session, status: str | None, since: str | None, reference: str | None) -> None:
+        """Read the values of these options. Raises `ErrorCode.BAD_VALUE` for an invalid value."""
+        self.statuses = frozenset(parse_statuses(status, name="--status") if status is not None else ())
+        now = session.runtime.now()
+        self.since = parse_moment(since, name="--since", now=now) if since is not None else None
         self.reference = reference
         self.undated = 0
 
@@ -127,16 +122,6 @@ class Filters:
         if self.undated:
             why = f"--since left out the escrows without a readable time of creation: {self.undated}"
             session.console.note("undated", why, important=True)
-
-
-def make_filters(session: Session, status: str | None, since: str | None, reference: str | None) -> Filters:
-    """Return the filters for the values of these options. Raises `ErrorCode.BAD_VALUE` for an invalid value."""
-    now = session.runtime.now()
-    return Filters(
-        frozenset(parse_statuses(status, name="--status")) if status is not None else frozenset(),
-        parse_moment(since, name="--since", now=now) if since is not None else None,
-        reference,
-    )
 
 
 def parse_statuses(text: str, *, name: str) -> list[str]:

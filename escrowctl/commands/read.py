@@ -1,6 +1,6 @@
 """`escrowctl tx get` and `user get`: read one or several records by id, and show the records."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, TextIO
 
@@ -56,22 +56,19 @@ def read_ids(arguments: list[str] | None, stdin: TextIO, *, noun: str = "transac
         if "-" in arguments:
             raise bad_value('"-" reads all ids from standard input: leave the other ids out.')
         return [parse_id(text, noun=noun) for text in arguments], len(arguments) > 1
+    ids = []
     try:
-        ids = [parse_id(text, noun=noun) for text in _read_id_lines(stdin)]
+        # A line too long for an id is split: `parse_id` refuses its first part.
+        for number, line in enumerate(iter(partial(stdin.readline, _MAX_LINE_CHARS), ""), start=1):
+            if number > _MAX_LINES:
+                raise bad_value(f"standard input has more than {_MAX_LINES} lines: give fewer ids at once.")
+            if text := line.strip().strip(_BYTE_ORDER_MARK):
+                ids.append(parse_id(text, noun=noun))
     except UnicodeDecodeError as error:
         raise bad_value("standard input is not text: write one id per line.") from error
     if not ids:
         raise bad_value("standard input has no id: write one id per line.")
     return ids, True
-
-
-def _read_id_lines(stdin: TextIO) -> Iterator[str]:
-    """Yield each line that is not blank. A line too long for an id is split: `parse_id` refuses its first part."""
-    for number, line in enumerate(iter(partial(stdin.readline, _MAX_LINE_CHARS), ""), start=1):
-        if number > _MAX_LINES:
-            raise bad_value(f"standard input has more than {_MAX_LINES} lines: give fewer ids at once.")
-        if text := line.strip().strip(_BYTE_ORDER_MARK):
-            yield text
 
 
 def show_by_id(session: Session, operation: Operation, ids: list[str] | None) -> None:

@@ -34,9 +34,7 @@ _ID_PLACEHOLDER = "(created when sent)"
 
 def check_text(value: str | None, *, name: str) -> str | None:
     """Return `value` unchanged. Raises `BAD_VALUE` if it is text other than one line of 1 to 500 characters."""
-    if value is None:
-        return None
-    if not fold_reference(value) or not value.isprintable() or len(value) > _MAX_TEXT_CHARS:
+    if value is not None and not (fold_reference(value) and value.isprintable() and len(value) <= _MAX_TEXT_CHARS):
         raise bad_value(f"{name} must be one line of 1 to {_MAX_TEXT_CHARS} printable characters.")
     return value
 
@@ -69,7 +67,13 @@ def read_data(value: str | None, stdin: TextIO) -> dict[str, JsonValue]:
     body = read_input(value[1:], stdin, prefix="--data @") if is_file else value.encode("utf-8", "surrogateescape")
     reply = read_reply(body)
     if isinstance(reply, UnreadableReply):
-        defect, position = reply.defect.value, _describe_position(body, reply.defect)
+        defect, position = reply.defect.value, ""
+        if reply.defect in (Defect.NOT_JSON, Defect.CUT_SHORT):
+            try:
+                json.loads(body.decode(), parse_int=str, parse_float=str)
+            except json.JSONDecodeError as error:
+                # Only the position: the message must not quote the JSON.
+                position = f" at line {error.lineno}, column {error.colno}"
         raise bad_value(f'--data {defect}{position}: give a JSON object, such as \'{{"note": "x"}}\'.')
     if not isinstance(reply.value, dict):
         raise bad_value('--data is JSON, but not an object: give an object, such as \'{"note": "x"}\'.')
@@ -82,12 +86,8 @@ def read_input(path: str, stdin: TextIO, *, prefix: str = "") -> bytes:
     Raises EscrowctlError `ErrorCode.BAD_VALUE` if the file or `stdin` is unreadable or larger than 16 MiB.
     """
     if path == "-":
-        buffer = getattr(stdin, "buffer", None)
-        body = (
-            stdin.read(_MAX_DATA_BYTES + 1).encode("utf-8", "surrogateescape")
-            if buffer is None
-            else buffer.read(_MAX_DATA_BYTES + 1)
-        )
+        content: str | bytes = getattr(stdin, "buffer", stdin).read(_MAX_DATA_BYTES + 1)
+        body = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
         if len(body) > _MAX_DATA_BYTES:
             raise bad_value(f"{prefix}-: standard input is larger than {_MAX_DATA_BYTES} bytes.")
         return body
@@ -100,16 +100,6 @@ def read_input(path: str, stdin: TextIO, *, prefix: str = "") -> bytes:
         raise bad_value(f"{prefix}{path} {error.strerror}.") from error
     except OSError as error:
         raise bad_value(f"{prefix}{path}: {error.strerror or error}.") from error
-
-
-def _describe_position(body: bytes, defect: Defect) -> str:
-    """Return where the JSON is invalid, such as ` at line 1, column 2`, or `""`. The text quotes no JSON."""
-    if defect in (Defect.NOT_JSON, Defect.CUT_SHORT):
-        try:
-            json.loads(body.decode(), parse_int=str, parse_float=str)
-        except json.JSONDecodeError as error:
-            return f" at line {error.lineno}, column {error.colno}"
-    return ""
 
 
 def check_currency(session: Session, text: str, *, name: str = "--currency") -> str:
@@ -146,22 +136,21 @@ def view_dry_run(session: Session, request: "WriteRequest") -> View:
     if session.service.caps and request.is_capped and request.money is None:
         session.console.note("caps", "caps were not checked: a dry run does not read the amount from the service")
     condition = ", if read_only were off" if session.service.read_only else ""
-    message = (
-        f"dry run: every check on this machine passed, and nothing was sent. This request would be sent{condition}"
+    session.console.note(
+        "dry_run",
+        f"dry run: every check on this machine passed, and nothing was sent. This request would be sent{condition}",
     )
-    session.console.note("dry_run", message)
     outgoing = session.writer.preview(request, placeholder=_ID_PLACEHOLDER)
-    headers = (STARRED_KEY_HEADER, *redact_headers(outgoing.headers))
+    headers: dict[str, JsonValue] = dict((STARRED_KEY_HEADER, *redact_headers(outgoing.headers)))
     body = hide_in_text(outgoing.body.decode()) if outgoing.body is not None else None
-    document: JsonValue = {
-        "dry_run": True,
-        "method": outgoing.method,
-        "url": outgoing.url,
-        "headers": dict(headers),
-        "body": body,
-    }
-    shown: JsonValue = {"method": outgoing.method, "url": outgoing.url, **dict(headers), "body": body or ""}
-    return View(document, None, shown, named={"id": request.resource_id, "url": outgoing.url})
+    target: dict[str, JsonValue] = {"method": outgoing.method, "url": outgoing.url}
+    document: JsonValue = {"dry_run": True, **target, "headers": headers, "body": body}
+    return View(
+        document,
+        None,
+        {**target, **headers, "body": body or ""},
+        named={"id": request.resource_id, "url": outgoing.url},
+    )
 
 
 def make_confirm(session: Session, operation: Operation, body: str | None, *, yes: bool) -> "Confirm":
@@ -228,11 +217,26 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
     Raises `ID_UNKNOWN` if `-q` needs an id and the reply has none, `CHECK_FAILED` if record and request differ.
     """
     entry = result.sent_entry
-    done, status = entry.intent.past_participle, entry.settlement.http_status
+    intent, options, status = entry.intent, session.options, entry.settlement.http_status
     note_replayed(session, result)
     if view.id is None:
-        _note_missing_id(session, result)
-    session.show(view, done=f"{done} {view.id or entry.name} ({status})", facts=entry.facts)
+        hint = command(f"journal show {entry.name}", "to see the reply")
+        if options.quiet and (not options.fields or "id" in options.fields):
+            raise EscrowctlError(
+                ErrorCode.ID_UNKNOWN,
+                f"the {intent.verb} succeeded ({status}), but escrowctl found no id in the reply, so -q has "
+                "nothing to print. Do not repeat the command.",
+                hint=hint,
+                outcome=Outcome.DONE,
+                facts=entry.facts,
+            )
+        session.console.note(
+            "id_not_found",
+            f"the {intent.verb} succeeded ({status}), but escrowctl found no id in the reply. Do not repeat it.",
+            hints=(hint,),
+            invocation=session.invocation,
+        )
+    session.show(view, done=f"{intent.past_participle} {view.id or entry.name} ({status})", facts=entry.facts)
     if result.failure is not None:
         raise result.failure
 
@@ -256,25 +260,4 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
         "replayed",
         f"{entry.name} already used this idempotency key ({how} at {entry.settled_at}). This command sent nothing."
         f"{no_reply}",
-    )
-
-
-def _note_missing_id(session: Session, result: "WriteResult") -> None:
-    """Report that escrowctl found no id in the reply. Raises `ErrorCode.ID_UNKNOWN` if `-q` must print the id."""
-    entry, options = result.sent_entry, session.options
-    status = entry.settlement.http_status
-    if options.quiet and (not options.fields or "id" in options.fields):
-        raise EscrowctlError(
-            ErrorCode.ID_UNKNOWN,
-            f"the {entry.intent.verb} succeeded ({status}), but escrowctl found no id in the reply, so -q has "
-            "nothing to print. Do not repeat the command.",
-            hint=command(f"journal show {entry.name}", "to see the reply"),
-            outcome=Outcome.DONE,
-            facts=entry.facts,
-        )
-    session.console.note(
-        "id_not_found",
-        f"the {entry.intent.verb} succeeded ({status}), but escrowctl found no id in the reply. Do not repeat it.",
-        hints=(command(f"journal show {entry.name}", "to see the reply"),),
-        invocation=session.invocation,
     )

@@ -1,15 +1,10 @@
 """Calls that control the sandbox, for the `escrowctl sandbox` commands."""
 
-from typing import TYPE_CHECKING
-
 import typer
 
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.session import Session, session_of
-
-if TYPE_CHECKING:
-    from escrowctl.client.http import Answer
 
 
 def sandbox_session(context: typer.Context) -> Session:
@@ -29,6 +24,7 @@ def call_sandbox(session: Session, method: str, path: str, body: JsonValue = Non
     `ErrorCode.NO_CONNECTION` if there is no reply, else the code for a status other than 2xx.
     """
     from escrowctl.client.http import SUCCESS_STATUSES, Evidence, Request, make_headers  # noqa: PLC0415 - help does not need it
+    from escrowctl.client.problem import REFUSAL_CODES  # noqa: PLC0415
     from escrowctl.config.service import MAX_LIST_BYTES  # noqa: PLC0415
 
     session.options.sandbox = True
@@ -41,11 +37,13 @@ def call_sandbox(session: Session, method: str, path: str, body: JsonValue = Non
         exchange = connection.exchange(request, evidence=Evidence(), seconds=service.read_timeout, limit=MAX_LIST_BYTES)
     finally:
         connection.close()
-    if exchange.answer is None:
+    answer = exchange.answer
+    if answer is None:
         raise EscrowctlError(ErrorCode.NO_CONNECTION, f"the sandbox did not answer: {exchange.fault}.")
-    if exchange.answer.status not in SUCCESS_STATUSES:
-        raise _make_refusal(exchange.answer)
-    found = getattr(exchange.answer.reply, "value", None)
+    found = getattr(answer.reply, "value", None)
+    if answer.status not in SUCCESS_STATUSES:
+        detail = str((found or {}).get("detail") or f"the sandbox replied {answer.status}.")
+        raise EscrowctlError(REFUSAL_CODES.get(answer.status, ErrorCode.BAD_VALUE), detail[:1].lower() + detail[1:])
     assert isinstance(found, dict), "the sandbox's own document"
     return found
 
@@ -54,10 +52,3 @@ def list_items(value: JsonValue) -> list[dict[str, JsonValue]]:
     """Return the JSON objects in a list, which is a part of the sandbox's reply."""
     assert isinstance(value, list), "the sandbox's own document"
     return [item for item in value if isinstance(item, dict)]
-
-
-def _make_refusal(answer: "Answer") -> EscrowctlError:
-    from escrowctl.client.problem import REFUSAL_CODES  # noqa: PLC0415 - only refusals need it
-
-    detail = str(getattr(answer.reply, "value", {}).get("detail") or f"the sandbox replied {answer.status}.")
-    return EscrowctlError(REFUSAL_CODES.get(answer.status, ErrorCode.BAD_VALUE), detail[:1].lower() + detail[1:])

@@ -39,13 +39,30 @@ def deliveries(
     """
     session = sandbox_session(context)
     if event_id is not None:
-        _show_event(session, event_id, replay=replay)
+        from escrowctl.contract.identifiers import parse_id  # noqa: PLC0415 - a list does not need it
+
+        path = f"/sandbox/events/{parse_id(event_id, noun='event')}"
+        if replay:
+            _show_sent(session, call_sandbox(session, "POST", f"{path}/replay"))
+            return
+        found = call_sandbox(session, "GET", path)
+        session.show(View(found, event_id, found))
         return
     if replay:
         raise bad_value("--replay needs the id of an event.", hint=command("sandbox deliveries", bare=True))
     query = f"?limit={limit}" + ("&undelivered=true" if undelivered else "")
     found = call_sandbox(session, "GET", f"/sandbox/deliveries{query}")
-    _show_deliveries(session, found)
+    clock_lead = timedelta(seconds=float(str(getattr(found["ahead_seconds"], "text", 0))))
+    items, views = list_items(found["data"]), []
+    for item in items:
+        due, is_unanswered = item["next_attempt"], item["last_status"] is None and item["last_error"] is not None
+        next_attempt = timestamp(datetime.fromisoformat(due) - clock_lead) if isinstance(due, str) else None
+        last = "none" if is_unanswered else item["last_status"]
+        named = {**item, "tries": item["attempts"], "next": next_attempt, "last": last}
+        views.append(View(item, str(item["id"]), named=named))
+    session.console.show_listing(Listing(_COLUMNS, tuple(views), keys=("id", "endpoint")))
+    if ids := ", ".join(dict.fromkeys(str(item["id"]) for item in items if item["triggered"])):
+        session.console.note("triggered", f"sent by sandbox trigger, without a change of the escrow: {ids}")
     if found["has_more"]:
         session.console.note("more", f"only the newest {limit} are shown; a larger --limit shows older ones")
 
@@ -94,31 +111,16 @@ def clock(
             duration = parse_duration(text, name="advance")
             if duration > _MAX_ADVANCE:
                 raise bad_value(f"advance {text} is out of range: at most {_MAX_ADVANCE.days}d.")
-            found = _advance_clock(session, int(duration.total_seconds()))
+            seconds = Number(str(int(duration.total_seconds())))
+            found = call_sandbox(session, "POST", "/sandbox/clock", {"advance_seconds": seconds})
+            # Wait until everything due has happened.
+            while found["advancing_to"] is not None:
+                session.runtime.sleep(_POLL_SECONDS)
+                found = call_sandbox(session, "GET", "/sandbox/clock")
         case _:
             raise bad_value("sandbox clock takes no argument, or advance with a duration, such as advance 7d.")
     shown = {name: value for name, value in found.items() if name != "advancing_to"}
     session.show(View(as_json(shown), str(found["now"]), as_json(shown)))
-
-
-def _advance_clock(session: Session, seconds: int) -> dict[str, JsonValue]:
-    """Advance the sandbox's clock, and wait until everything due has happened. Return the state of the clock."""
-    found = call_sandbox(session, "POST", "/sandbox/clock", {"advance_seconds": Number(str(seconds))})
-    while found["advancing_to"] is not None:
-        session.runtime.sleep(_POLL_SECONDS)
-        found = call_sandbox(session, "GET", "/sandbox/clock")
-    return found
-
-
-def _show_event(session: Session, event_id: str, *, replay: bool) -> None:
-    from escrowctl.contract.identifiers import parse_id  # noqa: PLC0415 - a list does not need it
-
-    path = f"/sandbox/events/{parse_id(event_id, noun='event')}"
-    if replay:
-        _show_sent(session, call_sandbox(session, "POST", f"{path}/replay"))
-        return
-    found = call_sandbox(session, "GET", path)
-    session.show(View(found, event_id, found))
 
 
 def _show_sent(session: Session, event: dict[str, JsonValue]) -> None:
@@ -129,19 +131,4 @@ def _show_sent(session: Session, event: dict[str, JsonValue]) -> None:
     destination = f"being sent to {endpoints}" if sent else "no endpoint gets this event"
     session.show(View(event, event_id, event, line=f"{line}   {destination}"))
     if sent:
-        list_deliveries = f"{session.invocation.program} sandbox deliveries {event_id}"
-        session.console.note("next", list_deliveries, label="next")
-
-
-def _show_deliveries(session: Session, found: dict[str, JsonValue]) -> None:
-    clock_lead = timedelta(seconds=float(str(getattr(found["ahead_seconds"], "text", 0))))
-    items, views = list_items(found["data"]), []
-    for item in items:
-        due, is_unanswered = item["next_attempt"], item["last_status"] is None and item["last_error"] is not None
-        next_attempt = timestamp(datetime.fromisoformat(due) - clock_lead) if isinstance(due, str) else None
-        last = "none" if is_unanswered else item["last_status"]
-        named = {**item, "tries": item["attempts"], "next": next_attempt, "last": last}
-        views.append(View(item, str(item["id"]), named=named))
-    session.console.show_listing(Listing(_COLUMNS, tuple(views), keys=("id", "endpoint")))
-    if ids := ", ".join(dict.fromkeys(str(item["id"]) for item in items if item["triggered"])):
-        session.console.note("triggered", f"sent by sandbox trigger, without a change of the escrow: {ids}")
+        session.console.note("next", f"{session.invocation.program} sandbox deliveries {event_id}", label="next")

@@ -16,7 +16,6 @@ from escrowctl.session import Session
 
 if TYPE_CHECKING:
     from escrowctl.loopback import LoopbackServer
-    from escrowctl.sandbox.ownership import ServedSandbox
     from escrowctl.sandbox.service import Sandbox
 
 _READY_FILE_KEYS = frozenset({"base_url", "api_prefix", "key", "openapi", "pid"})
@@ -70,7 +69,10 @@ def serve(
         }
         if ready_file is not None:
             cleanup.enter_context(ready_file_written(ready_file, encode(document) + "\n"))
-        _show_server(session, served, document)
+        session.show(View(document, served.base_url, {**document, "store": str(session.journals.sandbox_folder)}))
+        session.console.note("sandbox", "built in, no real money; press Ctrl-C to stop it", label="sandbox")
+        export = f"export ESCROWCTL_BASE_URL={served.base_url} ESCROWCTL_API_KEY={served.key}"
+        session.console.note("next", f"{export}    or: {session.invocation.program} --sandbox ...", label="next")
         with sandbox.sender.working_in_background():
             interrupted = _serve_until_signal(session, server, sandbox)
     if interrupted:
@@ -86,8 +88,7 @@ def status(context: typer.Context) -> None:
       escrowctl sandbox status
       escrowctl sandbox status --json
     """
-    session = sandbox_session(context)
-    session.show(_view_status(session))
+    _show_status(sandbox_session(context))
 
 
 def reset(
@@ -119,7 +120,7 @@ def reset(
         session.console.note(
             "reset", "the sandbox is empty now and has a new identity and a new API key", label="sandbox"
         )
-        session.show(_view_status(session))
+        _show_status(session)
 
 
 def _serve_until_signal(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool:
@@ -140,20 +141,14 @@ def _serve_until_signal(session: Session, server: "LoopbackServer", sandbox: "Sa
     return ended is ErrorCode.INTERRUPTED
 
 
-def _show_server(session: Session, served: "ServedSandbox", document: dict[str, JsonValue]) -> None:
-    session.show(View(document, served.base_url, {**document, "store": str(session.journals.sandbox_folder)}))
-    session.console.note("sandbox", "built in, no real money; press Ctrl-C to stop it", label="sandbox")
-    export = f"export ESCROWCTL_BASE_URL={served.base_url} ESCROWCTL_API_KEY={served.key}"
-    session.console.note("next", f"{export}    or: {session.invocation.program} --sandbox ...", label="next")
-
-
-def _view_status(session: Session) -> View:
+def _show_status(session: Session) -> None:
     from escrowctl.sandbox.ownership import find_server  # noqa: PLC0415 - help does not need it
 
     found = call_sandbox(session, "GET", "/sandbox/status")
-    served = find_server(session.journals.sandbox_folder)
+    folder = session.journals.sandbox_folder
+    served = find_server(folder)
     base_url, pid = (served.base_url, served.pid) if served else (None, None)
-    document = {"store": str(session.journals.sandbox_folder), "served_at": base_url, "pid": pid, **found}
+    document = {"store": str(folder), "served_at": base_url, "pid": pid, **found}
     # The keys are the names of `sandbox set`: fault.create, variant.prefix.
     shown = {name: value for name, value in document.items() if name != "settings"}
     settings = found["settings"]
@@ -161,4 +156,4 @@ def _view_status(session: Session) -> View:
     for kind in ("fault", "variant"):
         if one := {name.partition(".")[2]: value for name, value in settings.items() if name.startswith(kind)}:
             shown[kind] = as_json(one)
-    return View(as_json(document), str(found["identity"]), as_json(shown))
+    session.show(View(as_json(document), str(found["identity"]), as_json(shown)))

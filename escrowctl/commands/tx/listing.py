@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.filters import PAGE_SIZE, Filters, ReferenceOption, SinceOption, StatusOption, make_filters
+from escrowctl.commands.filters import PAGE_SIZE, Filters, ReferenceOption, SinceOption, StatusOption
 from escrowctl.commands.tx.register import list_own_entries, show_register
 from escrowctl.contract.operations import CREATE_TRANSACTION, LIST_TRANSACTIONS
 from escrowctl.contract.pages import find_next_page
@@ -48,7 +48,7 @@ def list_transactions(
         raise bad_value("--refresh and --over need --local.")
     if all_pages and limit is not None:
         raise bad_value("use --limit or --all, not both.")
-    filters = make_filters(session, status, since, reference)
+    filters = Filters(session, status, since, reference)
     if local:
         show_register(session, filters, limit=limit, refresh=refresh, over=over)
         return

@@ -51,14 +51,14 @@ def create(
       escrowctl webhook create --url URL --event transaction.released
     """
     session = session_of(context)
-    body = make_webhook_body(session, url, event or [], read_data(data, session.runtime.stdin))
+    body = _make_webhook_body(session, url, event or [], read_data(data, session.runtime.stdin))
     request = make_webhook_request(body, session.service, check_options(idempotency_key, reason, allow_duplicate))
     if dry_run:
         show_dry_run(session, request)
         return
     with session.signals.held():
         result = _register_endpoint(session, request)
-        show_created(session, result, view_webhook(session, record_of(result)))
+        show_created(session, result, _view_webhook(session, record_of(result)))
 
 
 def list_webhooks(context: typer.Context) -> None:
@@ -73,26 +73,40 @@ def list_webhooks(context: typer.Context) -> None:
     """
     session = session_of(context)
     found = session.reader.read_list(LIST_WEBHOOKS)
-    views = tuple(view_webhook(session, record) for record in found.items)
+    views = tuple(_view_webhook(session, record) for record in found.items)
     session.console.show_listing(Listing(_COLUMNS, views, found.document if session.options.raw else None))
 
 
-def register_url(session: Session, url: str) -> View:
-    """Register an endpoint for all events, and return its view without showing it."""
-    body = make_webhook_body(session, url)
-    with session.signals.held():
-        return view_webhook(
-            session, record_of(_register_endpoint(session, make_webhook_request(body, session.service)))
-        )
-
-
-def find_endpoint(session: Session, url: str) -> View | None:
-    """Return the view of the endpoint that the service lists with this URL, or None."""
+def find_or_register_endpoint(session: Session, local_url: str, url: str | None, *, yes: bool) -> View:
+    """Return the endpoint at `url` (None: `local_url`), or register it; ask first, unless `yes` or sandbox."""
     from escrowctl.client.pages import read_pages  # noqa: PLC0415 - help does not need HTTP
 
-    pages = read_pages(session.reader, LIST_WEBHOOKS)
-    views = (view_webhook(session, record) for page in pages for record in page.items)
-    return next((view for view in views if view.named["url"] == url), None)
+    service = session.service
+    if url is None and not (service.sandbox or service.origin.is_loopback):
+        raise bad_value(f"--register needs --url: {service.origin} cannot reach {local_url}.")
+    url = url or f"{local_url}/"
+    for page in read_pages(session.reader, LIST_WEBHOOKS):
+        for record in page.items:
+            found = _view_webhook(session, record)
+            if found.named["url"] == url:
+                session.console.note("endpoint_exists", f"endpoint {found.id} already has the URL {url} and is used")
+                return found
+    if not (service.sandbox or yes):
+        session.prompt.confirm(
+            [
+                "GET /webhooks lists no endpoint with this URL:",
+                f"  {url}",
+                "An endpoint cannot be removed: the service has no call for that.",
+                "To register this endpoint, type yes:",
+            ],
+            "yes",
+            why="webhook listen --register needs confirmation",
+            declined="nothing was registered",
+            hint="without --register, webhook listen only shows the events that it receives",
+        )
+    request = make_webhook_request(_make_webhook_body(session, url, (), {}), service)
+    with session.signals.held():
+        return _view_webhook(session, record_of(_register_endpoint(session, request)))
 
 
 def _register_endpoint(session: Session, request: WriteRequest) -> "WriteResult":
@@ -101,20 +115,32 @@ def _register_endpoint(session: Session, request: WriteRequest) -> "WriteResult"
         when = describe_age(done.settled_at or done.sent_at, session.runtime.now())
         names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
         session.console.note("identical", f"an identical endpoint was registered {when} ({names})", important=True)
+    secrets = session.journal.secrets
     try:
         result = session.pipeline.run(request)
     except EscrowctlError as error:
-        entry, is_unknown = error.facts.get("entry"), error.code is ErrorCode.OUTCOME_UNKNOWN
-        secrets = session.journal.secrets
-        if entry and is_unknown and secrets.is_stored(str(entry)):
-            message = f"the reply, which may contain the signing secret, is stored in {secrets.path_of(str(entry))}."
+        entry = str(error.facts.get("entry") or "")
+        if entry and error.code is ErrorCode.OUTCOME_UNKNOWN and secrets.is_stored(entry):
+            message = f"the reply, which may contain the signing secret, is stored in {secrets.path_of(entry)}."
             session.console.note("secret", message, important=True)
         raise
-    _report_secret_file(session, result)
+    reply = record_of(result).document
+    secret = find_signing_secret(reply)
+    if not result.replayed and (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
+        name = result.sent_entry.name
+        path = secrets.path_of(name)
+        value = "the signing secret" if secret else "a value in the reply that may be a secret"
+        message = (
+            f"{value} is stored in {path}; the service shows it only once."
+            if secrets.is_stored(name)
+            else f"escrowctl could not store {value} in {path}: copy it from the output, or ask the service's support."
+        )
+        # Important: the service shows a secret only once, so `-q` must not hide where it is.
+        session.console.note("secret", message, important=True)
     return result
 
 
-def view_webhook(session: Session, record: Record) -> View:
+def _view_webhook(session: Session, record: Record) -> View:
     """Return the view of an endpoint. Find its URL and events by the profile's field names, else by usual names."""
     view = view_record(record, raw=session.options.raw)
     service, value = session.service, record.value
@@ -129,8 +155,8 @@ def _find_first_value(fields: dict[str, JsonValue], names: tuple[str, ...]) -> J
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
-def make_webhook_body(
-    session: Session, url: str | None, events: Sequence[str] = (), data: dict[str, JsonValue] | None = None
+def _make_webhook_body(
+    session: Session, url: str | None, events: Sequence[str], data: dict[str, JsonValue]
 ) -> JsonValue:
     """Return `data` with URL and events in the profile's fields. Raises `BAD_VALUE` for bad or repeated fields."""
     if url is None and not data:
@@ -146,7 +172,6 @@ def make_webhook_body(
             raise bad_value(f'--event "{event}" is not an event: write a name such as transaction.released.')
     if events:
         fields[session.service.webhooks.events_field] = list(events)
-    data = data or {}
     for name in sorted(data.keys() & fields):
         raise bad_value(f'--data has "{name}", which --url or --event sets: leave it out of --data.')
     return fields | data
@@ -164,18 +189,3 @@ def check_url(url: str) -> str:
     if parts.scheme not in ("http", "https") or not host:
         raise bad_value(f'--url "{url}" is not a webhook URL: write one such as https://hooks.example.net/x.')
     return url
-
-
-def _report_secret_file(session: Session, result: "WriteResult") -> None:
-    """Report which file stores the signing secret, even under `-q`: the service shows a secret only once."""
-    reply = record_of(result).document
-    secret = find_signing_secret(reply)
-    if result.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
-        return
-    secrets, name = session.journal.secrets, result.sent_entry.name
-    path = secrets.path_of(name)
-    value = "the signing secret" if secret else "a value in the reply that may be a secret"
-    message = f"{value} is stored in {path}; the service shows it only once."
-    if not secrets.is_stored(name):
-        message = f"escrowctl could not store {value} in {path}: copy it from the output, or ask the service's support."
-    session.console.note("secret", message, important=True)

@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 import typer
 
-from escrowctl.commands.webhook.endpoints import check_url, find_endpoint, register_url
+from escrowctl.commands.webhook.endpoints import check_url, find_or_register_endpoint
 from escrowctl.commands.webhook.lines import view_attempt, view_event
 from escrowctl.commands.webhook.sender import EventSource, SecretFileOption, UnverifiedOption
 from escrowctl.contract.json import JsonValue, Number, encode
-from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, bad_value, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, command, not_sent
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.options import PortOption, ReadyFileOption, YesOption
 from escrowctl.post_once import Target
@@ -79,7 +79,7 @@ def listen(
         host = urlsplit(url).hostname if url is not None else None
         server = LoopbackServer(port, hosts=frozenset({host} if host else ()))
         cleanup.callback(server.close)
-        endpoint = _find_or_register_endpoint(session, server.base_url, url, yes=yes) if register else None
+        endpoint = find_or_register_endpoint(session, server.base_url, url, yes=yes) if register else None
         # Free the sandbox for other commands, and for `sandbox serve`.
         session.connector.close()
         if count := spool.remove_old(timestamp(session.runtime.now() - _EVENT_RETENTION)):
@@ -198,31 +198,6 @@ class _ListenRun:
 
     def _now(self) -> str:
         return timestamp(self._session.runtime.now())
-
-
-def _find_or_register_endpoint(session: Session, local_url: str, url: str | None, *, yes: bool) -> "View":
-    """Return the endpoint at `url` (None: `local_url`), or register it; ask first, unless `yes` or sandbox."""
-    service = session.service
-    if url is None and not (service.sandbox or service.origin.is_loopback):
-        raise bad_value(f"--register needs --url: {service.origin} cannot reach {local_url}.")
-    url = url or f"{local_url}/"
-    if (found := find_endpoint(session, url)) is not None:
-        session.console.note("endpoint_exists", f"endpoint {found.id} already has the URL {url} and is used")
-        return found
-    if not (service.sandbox or yes):
-        session.prompt.confirm(
-            [
-                "GET /webhooks lists no endpoint with this URL:",
-                f"  {url}",
-                "An endpoint cannot be removed: the service has no call for that.",
-                "To register this endpoint, type yes:",
-            ],
-            "yes",
-            why="webhook listen --register needs confirmation",
-            declined="nothing was registered",
-            hint="without --register, webhook listen only shows the events that it receives",
-        )
-    return register_url(session, url)
 
 
 def _make_forwarder(session: Session, source: EventSource, target: Target, cleanup: contextlib.ExitStack) -> Forwarder:

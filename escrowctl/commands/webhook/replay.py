@@ -15,7 +15,7 @@ from escrowctl.post_once import Target
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 from escrowctl.webhooks.event import Event
-from escrowctl.webhooks.forward import Reply, read_target, send
+from escrowctl.webhooks.forward import read_target, send
 from escrowctl.webhooks.signing import TOLERANCE_SECONDS, Delivery, SignatureError, renew_signature
 from escrowctl.webhooks.spool import ForwardState, Spool, WaitingEvent
 
@@ -56,8 +56,16 @@ def replay(
         chosen = _choose_events(session, spool, target, events or [], moment, unverified=unverified)
         for event in chosen:
             delivery = _sign_again(event, source, secrets, now=session.runtime.now())
-            failures = _send_event(session, event, delivery, target, times=2 if duplicate else 1)
-            if failures:
+            replies = [
+                send(target, delivery, monotonic=session.runtime.monotonic) for _ in range(2 if duplicate else 1)
+            ]
+            result = describe_reply(replies[0])
+            if duplicate:
+                result = f"sent twice: {', '.join(reply.error or str(reply.status) for reply in replies)}"
+            documents: JsonValue = [make_reply_document(reply) for reply in replies]
+            at = timestamp(session.runtime.now())
+            session.console.show_line(view_event(event, at=at, result=result, forward=documents))
+            if failures := [reply for reply in replies if not reply.is_accepted]:
                 not_accepted.append(event.name)
                 age = session.runtime.now() - event.received_at
                 has_reply = any(reply.status is not None for reply in failures)
@@ -82,18 +90,6 @@ def _sign_again(event: Event, source: EventSource, secrets: list[Secret], *, now
             continue
         return renew_signature(event.delivery, secret.key, now=now)
     return event.delivery
-
-
-def _send_event(session: Session, event: Event, delivery: Delivery, target: Target, *, times: int) -> list[Reply]:
-    """Send an event's `delivery` this many times and show the replies. Return the replies that do not accept it."""
-    replies = [send(target, delivery, monotonic=session.runtime.monotonic) for _ in range(times)]
-    result = describe_reply(replies[0])
-    if times > 1:
-        result = f"sent twice: {', '.join(reply.error or str(reply.status) for reply in replies)}"
-    documents: JsonValue = [make_reply_document(reply) for reply in replies]
-    at = timestamp(session.runtime.now())
-    session.console.show_line(view_event(event, at=at, result=result, forward=documents))
-    return [reply for reply in replies if not reply.is_accepted]
 
 
 def _choose_events(

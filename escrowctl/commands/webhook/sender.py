@@ -1,6 +1,5 @@
 """The service that sends events: its signing scheme, its secrets and its stored events. No API key is needed."""
 
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -34,7 +33,10 @@ class Secret(NamedTuple):
 
 
 class EventSource:
-    """The service that sends the events, with its stored events and its known secrets."""
+    """The service that sends the events, with its stored events and its known secrets.
+
+    `identity` is empty if there is no service. `profile` is None if no profile is used.
+    """
 
     def __init__(self, session: Session, secret_file: Path | None) -> None:
         """Find the service by the options, the environment or the default profile. There may be no service.
@@ -43,7 +45,14 @@ class EventSource:
         """
         self._session = session
         self._secret_file = secret_file
-        self.identity, self.profile, self.webhooks = _find_service(session)
+        self.identity = ""
+        self.profile: str | None = None
+        self.webhooks = WebhookSettings()
+        if session.options.sandbox:
+            self.identity, self.webhooks = session.service.identity, session.service.webhooks
+        elif choice := session.resolver.choose_if_configured():
+            self.identity, self.profile = choice.identity, choice.profile_name
+            self.webhooks = find_webhook_settings(choice.profile)
 
     @property
     def spool_path(self) -> Path:
@@ -57,9 +66,28 @@ class EventSource:
     def find_secrets(self) -> list[Secret]:
         """Return the secrets in `--secret-file`, else in ESCROWCTL_WEBHOOK_SECRET, else in stored replies.
 
-        Raises EscrowctlError for the file or the variable: `KEY_MISSING` if it is empty, `BAD_CONFIG` if invalid.
+        `--sandbox` ignores the variable. Raises EscrowctlError for the file or the variable: `KEY_MISSING` if it is
+        empty, `BAD_CONFIG` if it is invalid.
         """
-        return self._read_given_secrets() or list(self._read_stored_secrets())
+        text, source = None, "--secret-file"
+        if self._secret_file is not None:
+            text = read_private_text(self._secret_file, source=source)
+        elif not self._session.options.sandbox:
+            text, source = self._session.runtime.environ.get(_VARIABLE_NAME), _VARIABLE_NAME
+        if text is not None:
+            if not text.strip():
+                message = f"{source} is empty: it should hold the signing secret."
+                hint = "in CI, check that the secret is passed to this job"
+                raise not_sent(ErrorCode.KEY_MISSING, message, hint=hint)
+            return [self.parse_secret(one, source=source) for one in text.split()]
+        stored = []
+        for text in SigningSecrets(self._session.journals.folder).list_secrets(self.identity):
+            try:
+                stored.append(self.parse_secret(text, source="a stored reply"))
+            except EscrowctlError as error:
+                # A value that the scheme cannot use may be no secret.
+                self._session.console.warn("secret", f"{error.message} This value is not used")
+        return stored
 
     def require_secrets(self) -> list[Secret]:
         """Return the secrets of `find_secrets`. Raises `ErrorCode.KEY_MISSING` if there are none."""
@@ -77,28 +105,6 @@ class EventSource:
         self._session.keys.learn([text])
         return Secret(text, read_secret(text, self.webhooks.scheme, source=source))
 
-    def _read_stored_secrets(self) -> Iterator[Secret]:
-        """Yield the secrets in stored replies. Warn of a value that the scheme cannot use: it may be no secret."""
-        for text in SigningSecrets(self._session.journals.folder).list_secrets(self.identity):
-            try:
-                yield self.parse_secret(text, source="a stored reply")
-            except EscrowctlError as error:
-                self._session.console.warn("secret", f"{error.message} This value is not used")
-
-    def _read_given_secrets(self) -> list[Secret]:
-        """Return the secrets in `--secret-file`, else in the variable (not for `--sandbox`). Empty without both."""
-        text, source = None, "--secret-file"
-        if self._secret_file is not None:
-            text = read_private_text(self._secret_file, source=source)
-        elif not self._session.options.sandbox:
-            text, source = self._session.runtime.environ.get(_VARIABLE_NAME), _VARIABLE_NAME
-        if text is None:
-            return []
-        if not text.strip():
-            message = f"{source} is empty: it should hold the signing secret."
-            raise not_sent(ErrorCode.KEY_MISSING, message, hint="in CI, check that the secret is passed to this job")
-        return [self.parse_secret(one, source=source) for one in text.split()]
-
 
 def find_event(spool: Spool, name: str) -> Event:
     """Return the event with this id or local name. Raises `NOT_FOUND` if there is none, `BAD_VALUE` for several."""
@@ -113,15 +119,3 @@ def find_event(spool: Spool, name: str) -> Event:
         )
         raise not_sent(ErrorCode.BAD_VALUE, message, facts={"events": names})
     return found[0]
-
-
-def _find_service(session: Session) -> tuple[str, str | None, WebhookSettings]:
-    """Return the service's identity (empty without a service), profile name (or None) and webhook settings."""
-    if session.options.sandbox:
-        return session.service.identity, None, session.service.webhooks
-    choice = session.resolver.choose_if_configured()
-    return (
-        (choice.identity, choice.profile_name, find_webhook_settings(choice.profile))
-        if choice
-        else ("", None, WebhookSettings())
-    )

@@ -13,8 +13,6 @@ from escrowctl.session import session_of
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import TOLERANCE_SECONDS, Delivery, SignatureError
 
-_STDIN = "-"
-
 
 def verify(
     context: typer.Context,
@@ -45,15 +43,20 @@ def verify(
         raise bad_value("--header cannot be combined with --event: a stored event has its own headers.")
     if not tolerance >= 0:
         raise bad_value(f"--tolerance {tolerance:g} is out of range: it must be 0 or more seconds.")
-    headers = tuple(_read_header(line) for line in header or [])
+    headers = []
+    for line in header or []:
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip():
+            raise bad_value(f'--header "{line}" lacks a name and a colon: write one such as "webhook-id: msg_1".')
+        headers.append((name.strip(), value.strip()))
     source = EventSource(session, secret_file)
     if event is not None:
         with source.open_spool() as spool:
             found = find_event(spool, event)
     else:
-        delivery = Delivery(headers, read_input(str(body), session.runtime.stdin))
+        delivery = Delivery(tuple(headers), read_input(str(body), session.runtime.stdin))
         found = Event(0, delivery.id, delivery, verified=False, received_at=session.runtime.now())
-    can_ask = body != _STDIN and session.prompt.obstacle is None
+    can_ask = body != "-" and session.prompt.obstacle is None
     secrets = source.find_secrets() if can_ask else source.require_secrets()
     if not secrets:
         typed = session.prompt.ask_secret("Type the signing secret (it is not shown):").strip()
@@ -64,10 +67,3 @@ def verify(
         message = f"the event is not verified: {error}."
         raise EscrowctlError(ErrorCode.BAD_SIGNATURE, message, facts={"id": found.sent_id}) from error
     session.show(view_event(found._replace(verified=True), at=timestamp(found.received_at)))
-
-
-def _read_header(line: str) -> tuple[str, str]:
-    name, colon, value = line.partition(":")
-    if not colon or not name.strip():
-        raise bad_value(f'--header "{line}" lacks a name and a colon: write one such as "webhook-id: msg_1".')
-    return name.strip(), value.strip()

@@ -51,11 +51,8 @@ def run_checks(session: Session, resource_id: str | None, *, save: bool) -> None
     findings = {one.name: one for one in checkup.run()}
     expected = _CHECKS_ALWAYS_SHOWN | ({*FIELDS} if resource_id is not None else set())
     why = "does not apply to the sandbox" if session.options.sandbox else "a check above failed"
-    shown = [
-        findings.get(name, Finding(name, Verdict.SKIPPED, why))
-        for name in _CHECKS
-        if name in findings or name in expected
-    ]
+    skipped = {name: Finding(name, Verdict.SKIPPED, why) for name in expected}
+    shown = [(skipped | findings)[name] for name in _CHECKS if name in skipped | findings]
     profile = checkup.service.profile if checkup.service else None
     if save and profile and checkup.new_settings:
         editor = open_editor(session)
@@ -215,22 +212,19 @@ def _check_config(resolver: ServiceResolver) -> Finding:
 def _show_findings(session: Session, findings: Sequence[Finding]) -> None:
     """Show the findings. Without `--json`, also print each hint on its own line, so that it can be copied."""
     shown = [one for one in findings if not (session.options.quiet and one.verdict in _GOOD_VERDICTS)]
-    views = tuple(_view_finding(session, one) for one in shown)
+    star, views = session.keys.star, []
+    for one in shown:
+        document: dict[str, JsonValue] = {
+            "name": one.name,
+            "verdict": one.verdict.value,
+            "finding": star(one.description),
+            "hint": star("\n".join(align_hints(one.hints, session.invocation)) or None),
+        }
+        views.append(View(document, one.name, named={"check": one.name, **document}, record=document))
     ok = all(one.verdict is not Verdict.FAILED for one in findings)
-    document: JsonValue = {"checks": [view.document for view in views], "ok": ok}
-    session.console.show_listing(Listing(_COLUMNS, views, document))
+    checks: list[JsonValue] = [view.document for view in views]
+    session.console.show_listing(Listing(_COLUMNS, tuple(views), {"checks": checks, "ok": ok}))
     if not session.options.json:
         for one in shown:
             for hint in align_hints(one.hints, session.invocation):
                 session.console.note("hint", f"{one.name}: {hint}", label="hint")
-
-
-def _view_finding(session: Session, finding: Finding) -> View:
-    star = session.keys.star
-    document: dict[str, JsonValue] = {
-        "name": finding.name,
-        "verdict": finding.verdict.value,
-        "finding": star(finding.description),
-        "hint": star("\n".join(align_hints(finding.hints, session.invocation)) or None),
-    }
-    return View(document, finding.name, named={"check": finding.name, **document}, record=document)

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,7 +18,6 @@ from escrowctl.output.view import Listing, View, format_cell
 from escrowctl.session import Session, session_of
 
 _KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="A setting, such as mode or profiles.NAME.mode.")]
-_NOT_SET = "-"
 
 
 def path(context: typer.Context) -> None:
@@ -32,7 +30,14 @@ def path(context: typer.Context) -> None:
     """
     session = session_of(context)
     paths = find_paths(session)
-    shown = {**paths, "journal_id": _read_journal_id(session, Path(paths["journal"]))}
+    journal_id = None
+    if not session.options.sandbox and os.path.lexists(paths["journal"]):
+        try:
+            with closing(session.journals.open(reading=True, check_required_ids=False)) as opened:
+                journal_id = opened.storage.journal_id
+        except EscrowctlError as error:
+            session.console.note("journal_unusable", error.message, important=True)
+    shown = {**paths, "journal_id": journal_id}
     texts: JsonValue = {name: _as_text(value) for name, value in shown.items()}
     session.show(View(dict(shown), paths["config"], texts))
 
@@ -87,7 +92,7 @@ def get(context: typer.Context, key: _KeyArgument) -> None:
         raise bad_value(
             "escrowctl never prints an API key.", hint=command("config list", "to see where the key comes from")
         )
-    setting = _read_profile_setting(session, key) if key.startswith("profiles.") else _read_effective(session, key)
+    setting = _find_setting(session, key)
     if setting.value in (None, [], {}):
         raise EscrowctlError(ErrorCode.NOT_FOUND, f"{key} is not set.", hint=command("config list"))
     if session.options.json:
@@ -138,7 +143,7 @@ def unset(context: typer.Context, key: _KeyArgument) -> None:
         path = _parse_key(session, key)
     editor.unset(path)
     name = ".".join(path)
-    _report_change(session, f"{name} is no longer set in {session.resolver.config_path}")
+    session.console.note("saved", f"{name} is no longer set in {session.resolver.config_path}", label="saved")
     if len(path) == len(("profiles", "NAME")) and session.resolver.credentials.find(path[1]) is not None:
         session.console.note(
             "key_left",
@@ -146,18 +151,6 @@ def unset(context: typer.Context, key: _KeyArgument) -> None:
             hints=(command(f"auth logout -p {path[1]}", "to remove it", bare=True),),
             invocation=session.invocation,
         )
-
-
-def _read_journal_id(session: Session, journal: Path) -> str | None:
-    """Return the journal's id; None for the sandbox, for no journal, and, after a note, for an unreadable one."""
-    if session.options.sandbox or not os.path.lexists(journal):
-        return None
-    try:
-        with closing(session.journals.open(reading=True, check_required_ids=False)) as opened:
-            return opened.storage.journal_id
-    except EscrowctlError as error:
-        session.console.note("journal_unusable", error.message, important=True)
-        return None
 
 
 def _list_effective_settings(session: Session) -> list[Setting]:
@@ -173,26 +166,25 @@ def _star_keys(session: Session, setting: Setting) -> Setting:
     return Setting(setting.setting, session.keys.star(setting.value), format_cell(session.keys.star(setting.origin)))
 
 
-def _read_effective(session: Session, key: str) -> Setting:
-    settings = {one.setting: one for one in _list_effective_settings(session)}
-    if key in settings and key != "api_key":
-        return settings[key]
-    parse_setting_name(key, profile="any")
-    table, _, name = key.rpartition(".")
-    if (found := settings.get(table)) is not None and isinstance(found.value, dict):
-        return Setting(key, found.value.get(name), found.origin)
+def _find_setting(session: Session, key: str) -> Setting:
+    """Return the setting of a profile for a full name, else the setting that is in effect."""
+    if key.startswith("profiles."):
+        _refuse_sandbox(session)
+        path = parse_setting_name(key, profile=None)
+        name = ".".join(path[2:])
+        if is_setting(path[2:]) or name == "caps":
+            value, is_set = read_setting(session.resolver.choose_profile(path[1]).profile, name)
+            session.learn_stored_keys()
+            return _star_keys(session, Setting(key, value, str(session.resolver.config_path) if is_set else BUILT_IN))
+    else:
+        settings = {one.setting: one for one in _list_effective_settings(session)}
+        if key in settings:
+            return settings[key]
+        parse_setting_name(key, profile="any")
+        table, _, name = key.rpartition(".")
+        if (found := settings.get(table)) is not None and isinstance(found.value, dict):
+            return Setting(key, found.value.get(name), found.origin)
     raise bad_value(f'"{key}" is a table of settings: name one setting in it.', hint=command("config list"))
-
-
-def _read_profile_setting(session: Session, key: str) -> Setting:
-    _refuse_sandbox(session)
-    path = parse_setting_name(key, profile=None)
-    name = ".".join(path[2:])
-    if not is_setting(path[2:]) and name != "caps":
-        raise bad_value(f'"{key}" is a table of settings: name one setting in it.', hint=command("config list"))
-    value, is_set = read_setting(session.resolver.choose_profile(path[1]).profile, name)
-    session.learn_stored_keys()
-    return _star_keys(session, Setting(key, value, str(session.resolver.config_path) if is_set else BUILT_IN))
 
 
 def _parse_key(session: Session, key: str) -> tuple[str, ...]:
@@ -217,17 +209,13 @@ def open_editor(session: Session) -> ConfigEditor:
 def report_saved(session: Session, path: Sequence[str], value: SettingValue) -> None:
     """Report the new value of the setting at `path`, such as `("profiles", "acme", "mode")`."""
     name, saved = ".".join(path), encode(as_json(value), spaced=True)
-    _report_change(session, f"{name} = {saved} in {session.resolver.config_path}")
-
-
-def _report_change(session: Session, message: str) -> None:
-    session.console.note("saved", message, label="saved")
+    session.console.note("saved", f"{name} = {saved} in {session.resolver.config_path}", label="saved")
 
 
 def _as_text(value: JsonValue) -> str:
     """Return a value as text: `-` if it is not set, a list with commas, a table as names and values."""
     if value in (None, [], {}):
-        return _NOT_SET
+        return "-"
     if isinstance(value, list):
         return ",".join(format_cell(item) for item in value)
     if isinstance(value, dict):

@@ -18,8 +18,8 @@ ENTRY_COLUMNS = ("entry", "sent", "operation", "state", "amount", "currency", "i
 ESCROW_COLUMNS = ("id", "amount", "currency", "status", "created", "released", "reference", "entry")
 """Columns of a list of escrows."""
 
-_OPERATOR_COLUMNS = ("operator", "reason")
-"""More columns of a list of journal entries, only for CSV and `--fields`."""
+_CELL_NAMES = (*ENTRY_COLUMNS, "operator", "reason")
+"""Columns of a list of journal entries for CSV and `--fields`."""
 
 CSV_COLUMNS = (
     *("entry", "sent_at", "operation", "state", "detail", "amount", "currency", "id", "reference", "reason"),
@@ -35,7 +35,7 @@ _DECISION_TEXTS = ("applied", "not applied")
 
 def show_entries(session: Session, entries: list[Entry]) -> None:
     """Show a list of entries."""
-    columns = (*ENTRY_COLUMNS, *_OPERATOR_COLUMNS) if session.options.csv else ENTRY_COLUMNS
+    columns = _CELL_NAMES if session.options.csv else ENTRY_COLUMNS
     views = tuple(
         View(view(one, is_complete=False), one.name, named=make_cells(one), record=_as_json(one)) for one in entries
     )
@@ -67,7 +67,7 @@ def view_resolved(entry: Entry) -> View:
     """Return the view of a resolved entry. Its line: `j197   create   2500 EUR   tx_88F2   applied, ...`."""
     document, money = _as_json(entry), entry.intent.money
     parts = (entry.name, entry.intent.verb, str(money or ""), entry.record_id or "", describe_state(entry))
-    line = "   ".join(part for part in parts if part)
+    line = "   ".join(filter(None, parts))
     return View(document, entry.name, document, line=line, named=make_cells(entry), record=document)
 
 
@@ -98,7 +98,7 @@ def make_cells(entry: Entry) -> dict[str, JsonValue]:
         intent.operator,
         intent.reason,
     )
-    return dict(zip((*ENTRY_COLUMNS, *_OPERATOR_COLUMNS), values, strict=True))
+    return dict(zip(_CELL_NAMES, values, strict=True))
 
 
 def _as_json(entry: Entry) -> dict[str, JsonValue]:
@@ -109,11 +109,13 @@ def _as_json(entry: Entry) -> dict[str, JsonValue]:
 
 def check_fields(session: Session) -> None:
     """Raise `ErrorCode.BAD_VALUE` if `--fields` names a field that no entry has."""
-    names, pointers = [*ENTRY_COLUMNS, *_OPERATOR_COLUMNS], [f"/{name}" for name in VIEW_MEMBERS]
+    pointers = [f"/{name}" for name in VIEW_MEMBERS]
     for name in session.options.fields:
-        if name not in names + pointers and not re.fullmatch(_HISTORY_POINTER_PATTERN, name):
-            other_pointers = (one for one in pointers if one[1:] not in names)
-            raise bad_value(f'--fields "{name}" is not one of {", ".join((*names, *other_pointers, "/history"))}.')
+        if name not in (*_CELL_NAMES, *pointers) and not re.fullmatch(_HISTORY_POINTER_PATTERN, name):
+            other_pointers = (one for one in pointers if one[1:] not in _CELL_NAMES)
+            raise bad_value(
+                f'--fields "{name}" is not one of {", ".join((*_CELL_NAMES, *other_pointers, "/history"))}.'
+            )
 
 
 def open_journal_to_read(session: Session) -> Journal:

@@ -34,7 +34,25 @@ def confirm_all(
                 raise
             refused[requested_id] = error
     if records:
-        _ask(session, records, refused)
+        count, service = len(records), session.service
+        target = "" if service.sandbox else f"   profile {service.name}   host {service.origin}"
+        rows = tuple(
+            View(None, one, named={name: getattr(found, name, None) for name in _COLUMNS} | {"id": one})
+            for one, found in records.items()
+        )
+        warning = kind_of(RELEASE_TRANSACTION.name).warning
+        session.prompt.confirm(
+            [
+                *(f"  {line}" for line in session.console.render_table_lines(Listing(_COLUMNS, rows))),
+                *(f"  left out: {error.message}" for error in refused.values()),
+                f"  release {describe_escrow_count(count)}{target}",
+                *format_sums(add_up(map(find_money, records.values())), describe_escrow_count),
+                f"{warning} To release {'it' if count == 1 else 'them'}, type {count}:",
+            ],
+            str(count),
+            why=f"the release of {describe_escrow_count(count)} needs confirmation",
+            declined="nothing was released",
+        )
 
     def confirm(resource_id: str, found: KnownFields | None) -> bool:
         if resource_id not in records:
@@ -47,25 +65,3 @@ def confirm_all(
     # With skip_done, an escrow that is already released is no failure: the release itself reports it.
     skipped = ErrorCode.ALREADY_DONE if options.skip_done else None
     return confirm, {one: error for one, error in refused.items() if error.code is not skipped}
-
-
-def _ask(session: Session, records: Mapping[str, KnownFields | None], refused: Mapping[str, EscrowctlError]) -> None:
-    count = len(records)
-    service, warning = session.service, kind_of(RELEASE_TRANSACTION.name).warning
-    target = "" if service.sandbox else f"   profile {service.name}   host {service.origin}"
-    rows = tuple(
-        View(None, one, named={name: getattr(found, name, None) for name in _COLUMNS} | {"id": one})
-        for one, found in records.items()
-    )
-    session.prompt.confirm(
-        [
-            *(f"  {line}" for line in session.console.render_table_lines(Listing(_COLUMNS, rows))),
-            *(f"  left out: {error.message}" for error in refused.values()),
-            f"  release {describe_escrow_count(count)}{target}",
-            *format_sums(add_up(map(find_money, records.values())), describe_escrow_count),
-            f"{warning} To release {'it' if count == 1 else 'them'}, type {count}:",
-        ],
-        str(count),
-        why=f"the release of {describe_escrow_count(count)} needs confirmation",
-        declined="nothing was released",
-    )

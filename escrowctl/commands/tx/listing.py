@@ -1,6 +1,5 @@
 """`escrowctl tx list`: the escrows of the service (an undocumented call), or with --local those in the journal."""
 
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -72,7 +71,19 @@ def _read_filtered(session: Session, filters: Filters, limit: int | None, *, all
     """
     from escrowctl.client.pages import read_pages  # noqa: PLC0415 - help does not pay for HTTP
 
-    passes = _make_filter(session, filters)
+    field = session.service.reference_field
+    created_ids = frozenset[str]()
+    if filters.reference is not None:
+        selection = Selection(PAGE_SIZE, operations=(CREATE_TRANSACTION.name,), reference=filters.reference)
+        created_ids = frozenset(one.settlement.result_id or "" for one in list_own_entries(session, selection))
+
+    def passes(record: Record) -> bool:
+        # The reference may be in the record or in the journal.
+        located, value = record.known, record.value
+        reference = value.get(field) if field is not None and isinstance(value, dict) else None
+        has_reference = filters.reference is None or reference == filters.reference or located.id in created_ids
+        return has_reference and filters.has_status(located.status) and filters.is_recent(located.created)
+
     listed: list[Record] = []
     items: list[Record] = []
     has_more = False
@@ -109,20 +120,3 @@ def _note_undocumented(session: Session, *, is_partial: bool, is_filtered: bool 
     )
     # Important: a script must not take an incomplete list of ids, or its sum, for complete.
     session.console.note("observed", f"GET /transactions is an undocumented call: {completeness}", important=is_partial)
-
-
-def _make_filter(session: Session, filters: Filters) -> Callable[[Record], bool]:
-    """Return a function: whether a record passes the filters. Its reference may be in the record or the journal."""
-    field = session.service.reference_field
-    created_ids = frozenset[str]()
-    if filters.reference is not None:
-        selection = Selection(PAGE_SIZE, operations=(CREATE_TRANSACTION.name,), reference=filters.reference)
-        created_ids = frozenset(one.settlement.result_id or "" for one in list_own_entries(session, selection))
-
-    def passes(record: Record) -> bool:
-        located, value = record.known, record.value
-        reference = value.get(field) if field is not None and isinstance(value, dict) else None
-        has_reference = filters.reference is None or reference == filters.reference or located.id in created_ids
-        return has_reference and filters.has_status(located.status) and filters.is_recent(located.created)
-
-    return passes

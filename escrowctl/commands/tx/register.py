@@ -38,21 +38,8 @@ class Escrow(NamedTuple):
     may_hold_money: bool
     amount: Number | None
     currency: str | None
-    released_at: str | None = None
-    is_own: bool = True
-
-    def view(self) -> View:
-        """Return the escrow as a row: its own values, and for the other cells those of the `first` entry."""
-        row = make_cells(self.first) | {
-            "id": self.id,
-            "amount": self.amount,
-            "currency": self.currency,
-            "status": self.status,
-            "created": self.first.sent_at if self.first.intent.operation == CREATE_TRANSACTION.name else None,
-            "released": self.released_at,
-        }
-        document = {name: row[name] for name in ESCROW_COLUMNS}
-        return View(document, self.id, named=row, record=document)
+    released_at: str | None
+    is_own: bool
 
 
 def list_own_entries(session: Session, selection: Selection) -> Iterator[Entry]:
@@ -85,8 +72,19 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, refr
         found, unread = _refresh_all(session, found)
     filters.note_left_out(session, [one.status for one in found])
     found = [one for one in found if filters.has_status(one.status) and (age is None or one.may_hold_money)]
-    views = tuple(one.view() for one in found[:limit])
-    session.console.show_listing(Listing(ESCROW_COLUMNS, views))
+    views = []
+    for one in found[:limit]:
+        row = make_cells(one.first) | {
+            "id": one.id,
+            "amount": one.amount,
+            "currency": one.currency,
+            "status": one.status,
+            "created": one.first.sent_at if one.first.intent.operation == CREATE_TRANSACTION.name else None,
+            "released": one.released_at,
+        }
+        document = {name: row[name] for name in ESCROW_COLUMNS}
+        views.append(View(document, one.id, named=row, record=document))
+    session.console.show_listing(Listing(ESCROW_COLUMNS, tuple(views)))
     session.remember_ids("transaction", {view.id: view.named["status"] for view in views})
     if over is not None and found:
         hints = []
@@ -108,12 +106,19 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, refr
 def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow], int]:
     """Read each escrow. Return all escrows, and the number of unreadable ones, which are returned unchanged.
 
-    Raises `NO_CONNECTION` or `NOT_AUTHENTICATED` at once, because every later read would fail.
+    An escrow without an id, or that is not surely of this account, is not read. Raises `NO_CONNECTION` or
+    `NOT_AUTHENTICATED` at once, because every later read would fail.
     """
     found, unread = [], 0
     for escrow in escrows:
+        if escrow.id is None or not escrow.is_own:
+            found.append(escrow)
+            continue
         try:
-            found.append(_refresh_one(session, escrow))
+            located = session.reader.read_escrow(escrow.id).known
+            if located.status is None:
+                message = f"escrowctl finds no status in the record of {escrow.id}."
+                raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, message)
         except EscrowctlError as error:
             if error.code in _FAILURES_OF_EVERY_READ:
                 raise
@@ -125,6 +130,16 @@ def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow],
             )
             found.append(escrow)
             unread += 1
+            continue
+        may_hold = _may_hold_money(session.service, escrow.last, located.status)
+        updated = escrow._replace(
+            status=located.status,
+            may_hold_money=may_hold,
+            released_at=None if may_hold else escrow.released_at,
+            amount=escrow.amount if located.amount is None else located.amount,
+            currency=located.currency or escrow.currency,
+        )
+        found.append(updated)
     return found, unread
 
 
@@ -136,49 +151,30 @@ def _list_escrows(session: Session) -> list[Escrow]:
         resource_id = entry.intent.resource_id or entry.settlement.result_id
         key = resource_id if resource_id is not None else f" {entry.name}"
         writes.setdefault(key, {}).setdefault(entry.intent.operation, entry)
-    escrows = (_make_escrow(session.service, *(found.get(kind) for kind in kinds)) for found in writes.values())
-    return sorted(escrows, key=lambda one: one.first.number, reverse=True)
-
-
-def _refresh_one(session: Session, escrow: Escrow) -> Escrow:
-    """Read an escrow and return it updated; unread if it has no id or `is_own` is False. Raises EscrowctlError."""
-    if escrow.id is None or not escrow.is_own:
-        return escrow
-    located = session.reader.read_escrow(escrow.id).known
-    if located.status is None:
-        raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, f"escrowctl finds no status in the record of {escrow.id}.")
-    may_hold = _may_hold_money(session.service, escrow.last, located.status)
-    return escrow._replace(
-        status=located.status,
-        may_hold_money=may_hold,
-        released_at=None if may_hold else escrow.released_at,
-        amount=escrow.amount if located.amount is None else located.amount,
-        currency=located.currency or escrow.currency,
-    )
-
-
-def _make_escrow(service: Service, create: Entry | None, release: Entry | None) -> Escrow:
-    first = create or release
-    assert first is not None, "a group has a write"
-    last = release or first
-    # Entries of another API key may be about escrows of another account.
+    service, escrows = session.service, []
     account = account_of(service)
-    is_own = account.is_same(first.intent.account) and account.is_same(last.intent.account)
-    is_open = first.is_open or last.is_open or not is_own
-    status = _UNKNOWN if is_open else _find_status(service, last)
-    is_proven = last.intent.is_once_only and last.settlement.verified and not is_open
-    may_hold, money = not is_proven and _may_hold_money(service, last, status), first.intent.money
-    return Escrow(
-        last.intent.resource_id or first.settlement.result_id,
-        first,
-        last,
-        status,
-        may_hold,
-        amount=money.amount if money else None,
-        currency=money.currency if money else None,
-        released_at=last.settled_at if is_proven else None,
-        is_own=is_own,
-    )
+    for found in writes.values():
+        in_order = [found[kind] for kind in kinds if kind in found]
+        first, last = in_order[0], in_order[-1]
+        # Entries of another API key may be about escrows of another account.
+        is_own = account.is_same(first.intent.account) and account.is_same(last.intent.account)
+        is_open = first.is_open or last.is_open or not is_own
+        status = _UNKNOWN if is_open else _find_status(service, last)
+        is_proven = last.intent.is_once_only and last.settlement.verified and not is_open
+        money = first.intent.money
+        escrow = Escrow(
+            last.intent.resource_id or first.settlement.result_id,
+            first,
+            last,
+            status,
+            may_hold_money=not is_proven and _may_hold_money(service, last, status),
+            amount=money.amount if money else None,
+            currency=money.currency if money else None,
+            released_at=last.settled_at if is_proven else None,
+            is_own=is_own,
+        )
+        escrows.append(escrow)
+    return sorted(escrows, key=lambda one: one.first.number, reverse=True)
 
 
 def _find_status(service: Service, last: Entry) -> str | None:

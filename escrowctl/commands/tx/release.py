@@ -89,10 +89,12 @@ def release(
     )
     write_options = writing.check_options(idempotency_key, reason, allow_duplicate)
     releases = Releases(session, resource_ids, several, record_options, write_options)
-    if dry_run:
-        releases.show_requests()
-    else:
+    if not dry_run:
         releases.send(yes=yes)
+    elif several:
+        run_several(session, resource_ids, releases.view_request)
+    else:
+        session.show(releases.view_request(resource_ids[0]))
 
 
 class Releases(NamedTuple):
@@ -109,13 +111,6 @@ class Releases(NamedTuple):
         return make_once_only_request(
             RELEASE_TRANSACTION, resource_id, self.record_options.body, self.write_options, found=found
         )
-
-    def show_requests(self) -> None:
-        """Check each request on this machine, and show it. Caps are compared with the money in `--expect-*`."""
-        if self.several:
-            run_several(self.session, self.ids, self._view_request)
-        else:
-            self.session.show(self._view_request(self.ids[0]))
 
     def send(self, *, yes: bool) -> None:
         """Release each escrow, and show its result. One question confirms all releases."""
@@ -145,7 +140,8 @@ class Releases(NamedTuple):
             status = view.document["http_status"]
             session.show(view, done=f"the service accepted the release of {self.ids[0]} ({status})")
 
-    def _view_request(self, resource_id: str) -> View:
+    def view_request(self, resource_id: str) -> View:
+        """Check a request on this machine, and return its view. Caps are compared with the money in `--expect-*`."""
         amount, currency = self.record_options.expected_amount, self.record_options.expected_currency
         money = Money(amount, currency) if amount is not None and currency is not None else None
         try:
@@ -178,7 +174,13 @@ class Releases(NamedTuple):
             **statuses,
         }
         before, after = result.status_before or "?", result.status_after or "?"
-        line = f"{resource_id}   {before} -> {after}   {_describe_verification(result)}"
+        if result.verified:
+            outcome = "confirmed by reading the escrow"
+        else:
+            outcome = (
+                f"accepted, but {result.why_no_status}" if result.status_after is None else "accepted, not confirmed"
+            )
+        line = f"{resource_id}   {before} -> {after}   {outcome}"
         return View(document, resource_id, document, line=line, named={"id": resource_id, **statuses}, record=document)
 
 
@@ -192,17 +194,17 @@ def require_released_statuses(session: Session, *, needed_by: str) -> frozenset[
     return service.released
 
 
-def _describe_verification(result: "WriteResult") -> str:
-    if result.verified is True:
-        return "confirmed by reading the escrow"
-    return f"accepted, but {result.why_no_status}" if result.status_after is None else "accepted, not confirmed"
-
-
 def note_release_result(session: Session, resource_id: str, result: "WriteResult") -> None:
     """Write a note if the release was skipped, is not confirmed, or is done although the reply was an error."""
     note, entry, status = session.console.note, result.entry, result.status_after
     if entry is None:
-        reason = _why_skipped(resource_id, result)
+        if result.verified is None:
+            accepted = f"the release of {resource_id} was done or accepted earlier, but is not confirmed"
+            reason = f"{accepted}: the status is {status}, and status.released is not set"
+        elif result.verified:
+            reason = f"{resource_id} was already released"
+        else:
+            reason = f"the service reports {resource_id} as {status}: a release may be in progress"
         note("already_released", f"{reason}. This command sent nothing for {resource_id}")
         return
     writing.note_replayed(session, result)
@@ -218,17 +220,6 @@ def note_release_result(session: Session, resource_id: str, result: "WriteResult
     elif result.verified is None and not entry.settlement.verified:
         why, hints = _why_unconfirmed(session, resource_id, result)
         note("not_confirmed", f"{accepted}: {why}", hints=hints, invocation=session.invocation)
-
-
-def _why_skipped(resource_id: str, result: "WriteResult") -> str:
-    """Return why a release was skipped: a clause without full stop."""
-    status = result.status_after
-    if result.verified is None:
-        accepted = f"the release of {resource_id} was done or accepted earlier, but is not confirmed"
-        return f"{accepted}: the status is {status}, and status.released is not set"
-    if not result.verified:
-        return f"the service reports {resource_id} as {status}: a release may be in progress"
-    return f"{resource_id} was already released"
 
 
 def _why_unconfirmed(session: Session, resource_id: str, result: "WriteResult") -> tuple[str, tuple[Hint, ...]]:

@@ -1,6 +1,6 @@
 """`escrowctl tx update` (undocumented)."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,13 +12,10 @@ from escrowctl.contract.record import KnownFields
 from escrowctl.errors import adding_id
 from escrowctl.options import AllowDuplicateOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.output.view import View, view_record
-from escrowctl.session import Session, session_of
+from escrowctl.session import session_of
 from escrowctl.writes.inspection import RecordOptions
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import WriteRequest, make_update_request
-
-if TYPE_CHECKING:
-    from escrowctl.writes.result import WriteResult
 
 
 def update(
@@ -84,12 +81,7 @@ def update(
                 f"after this update, {resource_id} has the status {status_now}. "
                 f"To check it: {session.invocation} tx get {resource_id}",
             )
-        session.show(_view(session, resource_id, result), done=f"the service accepted the update of {resource_id}")
-
-
-def _view(session: Session, resource_id: str, result: "WriteResult") -> View:
-    """Return the view of the record in the reply. Without one, use the record that was read after the update."""
-    record = result.record or result.after
-    if record is None:
-        return View({"id": resource_id}, resource_id, {"id": resource_id})
-    return view_record(record, resource_id, raw=session.options.raw)
+        view = View({"id": resource_id}, resource_id, {"id": resource_id})
+        if (shown := result.record or result.after) is not None:
+            view = view_record(shown, resource_id, raw=session.options.raw)
+        session.show(view, done=f"the service accepted the update of {resource_id}")

@@ -67,7 +67,7 @@ def wait(
                 facts={"id": change.id, "status": change.status},
             )
         if is_reached:
-            poller.stop_reading(change.id)
+            poller.left.remove(change.id)
             if several:
                 session.console.show_line(view_one_of_several(session, change.record, change.id))
             else:
@@ -102,9 +102,17 @@ def watch(
     session.remember_ids("transaction", dict.fromkeys(resource_ids))
     poller = _StatusPoller(session, resource_ids, "watching", seconds, every=every)
     for change in poller.read_changes():
-        session.console.show_line(change.view(timestamp(session.runtime.now())))
+        at = timestamp(session.runtime.now())
+        named: dict[str, JsonValue] = {
+            "at": at,
+            "id": change.id,
+            "status_before": change.before,
+            "status_after": change.status,
+        }
+        line = f"{at[11:19]}Z  {change.id}  {change}"
+        session.console.show_line(View(named, change.id, named, line=line, named=named, record=change.record.value))
         if change.is_one_of(final_statuses):
-            poller.stop_reading(change.id)
+            poller.left.remove(change.id)
     if poller.left:
         raise _deadline_error(session, poller, deadline or "", None)
 
@@ -124,22 +132,12 @@ class _StatusChange(NamedTuple):
     def __str__(self) -> str:
         return f"{self.before} -> {self.status}" if self.before is not None else self.status
 
-    def view(self, at: str) -> View:
-        """Return the view of the change as one line. `at`: the time of the read."""
-        named: dict[str, JsonValue] = {
-            "at": at,
-            "id": self.id,
-            "status_before": self.before,
-            "status_after": self.status,
-        }
-        line = f"{at[11:19]}Z  {self.id}  {self}"
-        return View(named, self.id, named, line=line, named=named, record=self.record.value)
-
 
 class _StatusPoller:
-    """Reads escrows every `every` seconds, until all were stopped or `seconds` have passed (None: no limit).
+    """Reads escrows every `every` seconds, until none is left or `seconds` have passed (None: no limit).
 
-    `activity`: what the command does, for the progress line. `left`: the ids that are still read.
+    `activity`: what the command does, for the progress line. `left`: the ids that are still read. The caller removes
+    an id to stop reading its escrow.
     """
 
     def __init__(self, session: Session, ids: list[str], activity: str, seconds: float | None, *, every: float) -> None:
@@ -161,10 +159,6 @@ class _StatusPoller:
                     yield _StatusChange(resource_id, before, status, record)
             if not self.left or not self._pace.wait_for_next_read():
                 return
-
-    def stop_reading(self, resource_id: str) -> None:
-        """Stop reading this escrow."""
-        self.left.remove(resource_id)
 
     def describe(self, change: _StatusChange) -> str:
         """Return a change as text: the id, the statuses, and the time since the start (not for a first status)."""

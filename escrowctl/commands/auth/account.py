@@ -56,7 +56,11 @@ class AccountFinder:
         mode = self._pick_mode(profile)
         if name is not None:
             return self._make_account(name, origin, source, mode)
-        suggestion = suggest_profile_name(origin, mode)
+        suggestion = f"local-{mode}"
+        if not origin.is_loopback:
+            # Such as `acme-test` for https://api.acme.com.
+            long = [label for label in origin.host.split(".")[:-1] if len(label) > _MAX_SHORT_LABEL_CHARS]
+            suggestion = f"{long[-1][:_MAX_LABEL_CHARS] if long else 'service'}-{mode}"
         if self._session.prompt.obstacle:
             return self._make_account(suggestion, origin, source, mode)
         return self._ask_for(
@@ -160,14 +164,6 @@ def check_profile_name(name: str) -> None:
             f'"{star_possible_key(name)}" cannot be a profile name: '
             "write 1 to 64 letters, digits, hyphens and underscores."
         )
-
-
-def suggest_profile_name(origin: Origin, mode: str) -> str:
-    """Return a profile name made from the host and the mode, such as `acme-test` for https://api.acme.com."""
-    if origin.is_loopback:
-        return f"local-{mode}"
-    long = [label for label in origin.host.split(".")[:-1] if len(label) > _MAX_SHORT_LABEL_CHARS]
-    return f"{long[-1][:_MAX_LABEL_CHARS] if long else 'service'}-{mode}"
 
 
 def note_environment_overrides(session: Session) -> None:

@@ -22,7 +22,7 @@ from escrowctl.config.editing import Change, ConfigEditor, find_value
 from escrowctl.config.file import locked, require_trusted, validate_config
 from escrowctl.config.keys import MAX_KEY_CHARS, FoundKey, read_key, refuse_key_in_url
 from escrowctl.config.settings import COMMAND_LINE, ServiceChoice
-from escrowctl.contract.json import JsonValue
+from escrowctl.contract.json import as_json
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, LIST_WEBHOOKS
 from escrowctl.contract.redaction import Secret, holds_key
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, bad_value
@@ -67,7 +67,15 @@ def login(
             # Not `NOTHING_SENT`: the check may have sent a request.
             error.effect = Effect.NOTHING_STORED
             raise
-    _show_login(session, account, key_store=key_store, checked=not no_check, made_default=made_default)
+    shown = {"profile": account.name, "base_url": account.origin.base_url, "mode": account.mode}
+    key_state = f"stored in {key_store}, {'not checked' if no_check else 'accepted by the service'}"
+    document = as_json({**shown, "key_store": key_store, "checked": not no_check})
+    session.show(View(document, account.name, as_json({**shown, "key": key_state})))
+    if made_default:
+        session.console.note("default", f"{account.name} is now the default profile: commands without -p use it")
+    note_environment_overrides(session)
+    example = f"-p {account.name} tx create --amount 100 --currency USD --dry-run"
+    session.console.note("next", f"{session.invocation.program} {example}", label="next")
 
 
 def _obtain_key(session: Session, account: LoginAccount, *, check: bool) -> Secret:
@@ -164,21 +172,3 @@ def _plan_config_changes(session: Session, account: LoginAccount, tables: dict[s
     if "default_profile" not in tables:
         changes.append((_DEFAULT_PROFILE, account.name))
     return changes
-
-
-def _show_login(session: Session, account: LoginAccount, *, key_store: str, checked: bool, made_default: bool) -> None:
-    document: dict[str, JsonValue] = {
-        "profile": account.name,
-        "base_url": account.origin.base_url,
-        "mode": account.mode,
-        "key_store": key_store,
-        "checked": checked,
-    }
-    key = f"stored in {key_store}, {'accepted by the service' if checked else 'not checked'}"
-    shown = {name: document[name] for name in ("profile", "base_url", "mode")}
-    session.show(View(document, account.name, {**shown, "key": key}))
-    if made_default:
-        session.console.note("default", f"{account.name} is now the default profile: commands without -p use it")
-    note_environment_overrides(session)
-    example = f"-p {account.name} tx create --amount 100 --currency USD --dry-run"
-    session.console.note("next", f"{session.invocation.program} {example}", label="next")

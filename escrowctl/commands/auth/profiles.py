@@ -16,7 +16,6 @@ from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
 
 _ACCEPTED = "accepted by the service"
-_EMPTY_CELL = "-"
 _COLUMNS = ("profile", "default", "base_url", "mode", "key", "state")
 
 
@@ -58,7 +57,23 @@ def status(
     if check:
         rows = [_check_row(session, row) for row in rows]
     session.learn_stored_keys()
-    session.console.show_listing(Listing(_COLUMNS, tuple(_view_row(session, row) for row in rows)))
+    star, views = session.keys.star, []
+    for row in rows:
+        # Each value may contain a key by mistake.
+        document: dict[str, JsonValue] = {
+            "profile": star(row.name),
+            "default": row.default,
+            "base_url": star(row.base_url),
+            "mode": row.mode,
+            "key_source": star(row.key_source),
+            "key_end": row.found.key.last_four if row.found else None,
+            "state": star(row.state),
+        }
+        key = f"...{document['key_end']} in {document['key_source']}" if document["key_end"] else document["key_source"]
+        cells = {name: document.get(name) or "-" for name in _COLUMNS}
+        named: dict[str, JsonValue] = {**cells, "default": "*" if row.default else "", "key": key or "-"}
+        views.append(View(document, row.name, named=named))
+    session.console.show_listing(Listing(_COLUMNS, tuple(views)))
     failed = [row.name for row in rows if row.state != _ACCEPTED]
     if check and failed:
         raise EscrowctlError(
@@ -123,7 +138,14 @@ def switch(
     session = auth_session(context)
     resolver = session.resolver
     wanted = name if name is not None else session.options.profile
-    choice = resolver.choose_profile(wanted if wanted is not None else _ask_profile_name(session))
+    if wanted is None:
+        if not resolver.profiles:
+            raise bad_value("there is no profile to switch to.", hint=command("auth login", bare=True))
+        require_prompt(session, "the name of a profile")
+        choices = [resolver.choose_profile(name) for name in resolver.profiles]
+        lines = [f"  {choice.profile_name}   {choice.mode}   {choice.origin}" for choice in choices]
+        wanted = session.prompt.ask(*lines, "Type the name of the profile to use:")
+    choice = resolver.choose_profile(wanted)
     assert choice.profile_name is not None, "it was chosen by name"
     ConfigEditor(resolver.config_path, session.runtime).set(("default_profile",), choice.profile_name)
     session.remember_profiles(default=choice.profile_name)
@@ -131,15 +153,6 @@ def switch(
         "saved", f"the default profile is now {choice.profile_name} ({choice.mode}, {choice.origin})", label="saved"
     )
     note_environment_overrides(session)
-
-
-def _ask_profile_name(session: Session) -> str:
-    if not session.resolver.profiles:
-        raise bad_value("there is no profile to switch to.", hint=command("auth login", bare=True))
-    require_prompt(session, "the name of a profile")
-    choices = [session.resolver.choose_profile(name) for name in session.resolver.profiles]
-    lines = [f"  {choice.profile_name}   {choice.mode}   {choice.origin}" for choice in choices]
-    return session.prompt.ask(*lines, "Type the name of the profile to use:")
 
 
 def _list_rows(session: Session) -> Iterator[_AccountRow]:
@@ -214,21 +227,3 @@ def _check_row(session: Session, row: _AccountRow) -> _AccountRow:
     except EscrowctlError as error:
         return row._replace(state=error.message)
     return row._replace(state=_ACCEPTED)
-
-
-def _view_row(session: Session, row: _AccountRow) -> View:
-    # Each value may contain a key by mistake.
-    star = session.keys.star
-    document: dict[str, JsonValue] = {
-        "profile": star(row.name),
-        "default": row.default,
-        "base_url": star(row.base_url),
-        "mode": row.mode,
-        "key_source": star(row.key_source),
-        "key_end": row.found.key.last_four if row.found else None,
-        "state": star(row.state),
-    }
-    key = f"...{document['key_end']} in {document['key_source']}" if document["key_end"] else document["key_source"]
-    cells = {name: document.get(name) or _EMPTY_CELL for name in _COLUMNS}
-    named: dict[str, JsonValue] = {**cells, "default": "*" if row.default else "", "key": key or _EMPTY_CELL}
-    return View(document, row.name, named=named)

@@ -72,10 +72,6 @@ def _sum_entries(pairs: Sequence[DuplicatePair]) -> dict[str, Sum]:
 
 
 def _describe_entry(entry: Entry) -> str:
-    parts = (
-        entry.intent.verb,
-        str(entry.intent.money or ""),
-        entry.record_id or "",
-        "imported" if entry.origin else "",
-    )
-    return f"{entry.name} ({', '.join(part for part in parts if part)})"
+    origin = "imported" if entry.origin else ""
+    parts = (entry.intent.verb, str(entry.intent.money or ""), entry.record_id, origin)
+    return f"{entry.name} ({', '.join(filter(None, parts))})"

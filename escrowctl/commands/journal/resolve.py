@@ -54,16 +54,6 @@ class _Options(NamedTuple):
         if (self.reason is not None or self.allow_unreadable) and not self.has_decision:
             raise bad_value("use --reason and --allow-unreadable only with --applied, --not-applied or --resend.")
 
-    def check_id(self, entry: Entry) -> None:
-        """Raise `ErrorCode.BAD_VALUE` if --id is missing for a create, or differs from the id of the entry."""
-        intent = entry.intent
-        if self.applied and intent.operation == CREATE_TRANSACTION.name and self.resource_id is None:
-            raise bad_value(f"{entry.name} is a create: --applied needs --id, the id of the escrow that it created.")
-        if intent.resource_id is not None and self.resource_id not in (None, intent.resource_id):
-            raise bad_value(
-                f"{entry.name} is a {intent.verb} of {intent.resource_id}, not of {self.resource_id}: leave --id out."
-            )
-
 
 def resolve(
     context: typer.Context,
@@ -112,8 +102,7 @@ def resolve(
             )
         session.show(view_resolved(found))
         return
-    options.check_id(found)
-    _require_same_service(session, found, options)
+    _check_entry(session, found, options)
     session.service.refuse_key(options.reason, created_id)
     from escrowctl.writes.create import find_difference_error
 
@@ -167,11 +156,20 @@ def _settle_entry(session: Session, entry: Entry, options: _Options) -> Entry:
         return resolution.entry
     resolution = resolution or Resolution(entry, "nothing was read.")
     if entry.state is State.DONE:
-        raise _unconfirmed_error(session, entry, resolution.why_unsettled)
+        hints: Sequence[Hint] = _advise_support(entry)
+        if not session.service.released:
+            hints = (*advise_proving_status(session.service, entry.intent.past_participle), *hints)
+        raise EscrowctlError(
+            kind_of(entry.intent.operation).unconfirmed_code,
+            f"the service accepted the {entry.intent.verb} ({entry.name}), but no reading has confirmed it: "
+            f"{resolution.why_unsettled}",
+            hint=tuple(hints[:2]),
+            outcome=Outcome.DONE,
+            facts=entry.facts,
+        )
     if not options.resend:
         raise _unknown_error(session, resolution)
-    asked = _confirm_resend(session, entry, options)
-    return _resend(session, resolver, entry, options, asked=asked)
+    return _resend(session, resolver, entry, options)
 
 
 def _may_settle(entry: Entry, options: _Options) -> bool:
@@ -204,32 +202,34 @@ def _has_misread_id(session: Session, entry: Entry, options: _Options) -> bool:
     return False
 
 
-def _unconfirmed_error(session: Session, entry: Entry, reason: str) -> EscrowctlError:
-    hints: Sequence[Hint] = _advise_support(entry)
-    if not session.service.released:
-        hints = (*advise_proving_status(session.service, entry.intent.past_participle), *hints)
-    return EscrowctlError(
-        kind_of(entry.intent.operation).unconfirmed_code,
-        f"the service accepted the {entry.intent.verb} ({entry.name}), but no reading has confirmed it: {reason}",
-        hint=tuple(hints[:2]),
-        outcome=Outcome.DONE,
-        facts=entry.facts,
-    )
-
-
-def _resend(session: Session, resolver: "EntryResolver", entry: Entry, options: _Options, *, asked: bool) -> Entry:
+def _resend(session: Session, resolver: "EntryResolver", entry: Entry, options: _Options) -> Entry:
+    """Ask for confirmation unless --yes is given, then send the write again."""
     from escrowctl.writes.result import write_failure
 
+    kind = kind_of(entry.intent.operation)
+    if not options.yes:
+        money = entry.intent.money
+        answer = str(money.amount) if session.service.live and money else entry.name
+        session.prompt.confirm(
+            [
+                f"  {entry.name}   {entry.intent.verb}   {money or entry.intent.resource_id or entry.intent.url}"
+                f"   sent {entry.sent_at}",
+                f"If {entry.name} is sent again, the service may {kind.repeat_risk}.",
+                f"To send it again, type {answer}:",
+            ],
+            answer,
+            why=f"sending {entry.name} again needs confirmation",
+            declined=f"the outcome of {entry.name} is still unknown",
+        )
     request = resolver.restore_sendable_request(entry)
     result = resolver.send_again(
-        entry, _make_decision(options), has_asked=asked, allow_unreadable=options.allow_unreadable
+        entry, _make_decision(options), has_asked=not options.yes, allow_unreadable=options.allow_unreadable
     )
     if request.operation.is_once_only and not result.sent_entry.settlement.verified:
         result = session.pipeline.read_back(request, result)
         note_release_result(session, request.resource_id or "", result)
     if result.sent_entry.state is not State.DONE:
         raise write_failure(session.service, result)
-    kind = kind_of(request.operation.name)
     if kind.needs_id and len(result.sent_entry.request_ids) > 1 and not session.service.deduplicates:
         warning = f"an earlier attempt of {entry.name} may have arrived too: the service may {kind.repeat_risk}"
         session.console.note("sent_before", warning, important=True)
@@ -259,31 +259,21 @@ def _confirm_not_applied(session: Session, entry: Entry, doubts: list[str], *, y
     )
 
 
-def _confirm_resend(session: Session, entry: Entry, options: _Options) -> bool:
-    """Ask for confirmation unless --yes is given. Return whether the question was asked."""
-    if options.yes:
-        return False
-    money = entry.intent.money
-    answer = str(money.amount) if session.service.live and money else entry.name
-    session.prompt.confirm(
-        [
-            f"  {entry.name}   {entry.intent.verb}   {money or entry.intent.resource_id or entry.intent.url}"
-            f"   sent {entry.sent_at}",
-            f"If {entry.name} is sent again, the service may {kind_of(entry.intent.operation).repeat_risk}.",
-            f"To send it again, type {answer}:",
-        ],
-        answer,
-        why=f"sending {entry.name} again needs confirmation",
-        declined=f"the outcome of {entry.name} is still unknown",
-    )
-    return True
+def _check_entry(session: Session, entry: Entry, options: _Options) -> None:
+    """Raise `ErrorCode.BAD_VALUE` if the entry is not of the chosen service, or may be of another account.
 
-
-def _require_same_service(session: Session, entry: Entry, options: _Options) -> None:
-    """Raise `ErrorCode.BAD_VALUE` if the entry is not of the chosen service, or may be of another account."""
+    Also raise it if --id is missing for a create, or differs from the id of the entry.
+    """
     from escrowctl.writes.requests import account_of
 
-    service, intent = session.service, entry.intent
+    intent = entry.intent
+    if options.applied and intent.operation == CREATE_TRANSACTION.name and options.resource_id is None:
+        raise bad_value(f"{entry.name} is a create: --applied needs --id, the id of the escrow that it created.")
+    if intent.resource_id is not None and options.resource_id not in (None, intent.resource_id):
+        raise bad_value(
+            f"{entry.name} is a {intent.verb} of {intent.resource_id}, not of {options.resource_id}: leave --id out."
+        )
+    service = session.service
     if not intent.goes_to_service(service.journal_names) or (options.resend and not service.covers_url(intent.url)):
         raise bad_value(
             f"{entry.name} was sent to {intent.url} (profile {intent.profile}), "

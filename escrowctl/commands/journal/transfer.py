@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -19,7 +20,7 @@ from escrowctl.journal.model import Selection
 from escrowctl.journal.opening import JOURNAL_FILE_NAME
 from escrowctl.journal.sqlite.succession import replace_from_export
 from escrowctl.journal.storage import head_of
-from escrowctl.journal.transfer import import_archive, read_archive, write_archive
+from escrowctl.journal.transfer import Archive, import_archive, read_archive, write_archive
 from escrowctl.journal.verification import verify
 from escrowctl.options import YesOption
 from escrowctl.output.plain import render_csv
@@ -66,8 +67,7 @@ def init(
 
 def _init_from(session: Session, file: str, *, yes: bool) -> None:
     """Replace the current journal with a new journal, which is made from an export."""
-    with _open_text(session, file) as stream:
-        archive = read_archive(_read_lines(stream), source=_describe_source(file))
+    archive = _read_export(session, file)
 
     def confirm(missing: int | None) -> None:
         if not yes:
@@ -191,8 +191,7 @@ def import_file(
       ssh build1 escrowctl journal export | escrowctl journal import -
     """
     session = session_of(context)
-    with _open_text(session, file) as stream:
-        archive = read_archive(_read_lines(stream), source=_describe_source(file))
+    archive = _read_export(session, file)
     with closing(session.journals.open(reading=False, check_required_ids=False)) as journal:
         imported = import_archive(journal.storage, archive)
     counts = f"{imported.added} added, {imported.updated} updated, {imported.known} already known"
@@ -244,10 +243,12 @@ def _open_text(session: Session, file: str) -> Iterator[TextIO]:
         raise bad_value(f"{_describe_source(file)} is not UTF-8 text.") from error
 
 
-def _read_lines(stream: TextIO) -> Iterator[str]:
-    # The first line of an export is short. A longer first line is cut, and refused as no export.
-    yield stream.readline(_MAX_HEAD_CHARS)
-    yield from iter(partial(stream.readline, _MAX_LINE_CHARS), "")
+def _read_export(session: Session, file: str) -> Archive:
+    with _open_text(session, file) as stream:
+        # The first line of an export is short. A longer first line is cut, and refused as no export.
+        first_line = stream.readline(_MAX_HEAD_CHARS)
+        other_lines = iter(partial(stream.readline, _MAX_LINE_CHARS), "")
+        return read_archive(chain([first_line], other_lines), source=_describe_source(file))
 
 
 def _describe_source(file: str) -> str:

@@ -8,7 +8,6 @@ from escrowctl.commands.advice import advise
 from escrowctl.commands.config import open_editor, report_saved
 from escrowctl.config.file import require_trusted
 from escrowctl.config.service import Service
-from escrowctl.config.settings import ServiceResolver
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import GET_TRANSACTION, LIST_WEBHOOKS
@@ -108,14 +107,25 @@ class _Checkup:
     def _check_settings(self) -> Iterator[Finding]:
         """Check config file, service and key. Stop at the first error: each needs the result of the one before."""
         resolver, environ, name = self._session.resolver, self._session.runtime.environ, "config"
+        path = resolver.config_path
         try:
-            yield _check_config(resolver)
+            config = resolver.config
+            # No other user may change the file or read the stored keys.
+            require_trusted(path)
+            resolver.credentials.read()
+            if config is None:
+                yield Finding(name, Verdict.SKIPPED, f"there is no {path}")
+            else:
+                profiles = ", ".join(config.profiles) or "none"
+                yield Finding(name, Verdict.OK, f"{path} is valid; profiles: {profiles}")
             name = "base_url"
             choice = resolver.choose()
             yield Finding(name, Verdict.OK, f"{choice.origin.base_url}, {choice.mode} (from {choice.source})")
             name = "key"
             key = resolver.find_key(choice)
         except EscrowctlError as error:
+            if name == "config":
+                error.hints = error.hints or (Hint(f"vi {shlex.quote(str(path))}", "to correct it"),)
             if error.code is ErrorCode.NOT_CONFIGURED:
                 error.hints = _NOT_CONFIGURED_HINTS
             yield make_failure(name, error)
@@ -191,22 +201,6 @@ class _Checkup:
         self.new_settings |= {
             field: (f"reply.{field}", pointer) for field, pointer in examination.found_pointers.items()
         }
-
-
-def _check_config(resolver: ServiceResolver) -> Finding:
-    """Check that config.toml is valid, and that no other user can change it or read the stored keys."""
-    path = resolver.config_path
-    try:
-        config = resolver.config
-        require_trusted(path)
-        resolver.credentials.read()
-    except EscrowctlError as error:
-        error.hints = error.hints or (Hint(f"vi {shlex.quote(str(path))}", "to correct it"),)
-        raise
-    if config is None:
-        return Finding("config", Verdict.SKIPPED, f"there is no {path}")
-    profiles = ", ".join(config.profiles) or "none"
-    return Finding("config", Verdict.OK, f"{path} is valid; profiles: {profiles}")
 
 
 def _show_findings(session: Session, findings: Sequence[Finding]) -> None:

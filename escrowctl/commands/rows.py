@@ -2,13 +2,11 @@
 
 import re
 
-from escrowctl.contract.json import JsonValue, Number
-from escrowctl.contract.operations import OPERATIONS_BY_NAME
+from escrowctl.contract.json import JsonValue
 from escrowctl.errors import bad_value
 from escrowctl.journal.fields import VIEW_MEMBERS, view
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, State
-from escrowctl.journal.totals import GroupSum, SumGroup
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
 
@@ -40,21 +38,6 @@ def show_entries(session: Session, entries: list[Entry]) -> None:
         View(view(one, is_complete=False), one.name, named=make_cells(one), record=_as_json(one)) for one in entries
     )
     session.console.show_listing(Listing(columns, views))
-
-
-def show_totals(session: Session, sums: dict[SumGroup, GroupSum]) -> None:
-    """Show a line for each group: its number of writes, and the sum of their amounts."""
-    views = []
-    for group, total in sums.items():
-        known = OPERATIONS_BY_NAME.get(group.operation)
-        named: dict[str, JsonValue] = {
-            **group._asdict(),
-            "operation": known.verb if known else group.operation.replace("_", " "),
-            "writes": Number(str(total.writes)),
-            "amount": Number(f"{total.amount:f}") if group.currency else None,
-        }
-        views.append(View(named, group.month, named=named, record=named))
-    session.console.show_listing(Listing((*SumGroup._fields, "writes", "amount"), tuple(views), keys=SumGroup._fields))
 
 
 def view_entry(entry: Entry) -> View:

@@ -7,11 +7,14 @@ import typer
 
 from escrowctl.commands import filters
 from escrowctl.commands.journal.duplicates import find_pairs_with, report_duplicates
-from escrowctl.commands.rows import check_fields, open_journal_to_read, show_entries, show_totals, view_entry
+from escrowctl.commands.rows import check_fields, open_journal_to_read, show_entries, view_entry
+from escrowctl.contract.json import JsonValue, Number
+from escrowctl.contract.operations import OPERATIONS_BY_NAME
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.model import OPEN_STATES, UNCONFIRMED, Entry, State, parse_entry_name
-from escrowctl.journal.totals import sum_by_group
+from escrowctl.journal.totals import SumGroup, sum_by_group
+from escrowctl.output.view import Listing, View
 from escrowctl.session import Session, session_of
 
 
@@ -102,7 +105,17 @@ def totals(context: typer.Context, since: filters.SinceOption = None, until: fil
     journal = open_journal_to_read(session)
     selection = filters.make_selection(session, since=since, until=until)
     sums = sum_by_group(journal.select_all(selection))
-    show_totals(session, sums)
+    views = []
+    for group, total in sums.items():
+        known = OPERATIONS_BY_NAME.get(group.operation)
+        named: dict[str, JsonValue] = {
+            **group._asdict(),
+            "operation": known.verb if known else group.operation.replace("_", " "),
+            "writes": Number(str(total.writes)),
+            "amount": Number(f"{total.amount:f}") if group.currency else None,
+        }
+        views.append(View(named, group.month, named=named, record=named))
+    session.console.show_listing(Listing((*SumGroup._fields, "writes", "amount"), tuple(views), keys=SumGroup._fields))
     count = sum(found.writes for found in sums.values())
     noun = "write" if count == 1 else "writes"
     span = f"from {selection.since or 'the start'} until {selection.until or 'now'}"

@@ -129,7 +129,20 @@ def verify_journal(
     session = session_of(context)
     session.journal_to_read.require_exists()
     storage = session.journal_to_read.storage
-    found = verify(storage, expected=_read_head(session, head, journal_id=storage.journal_id))
+    expected = None
+    if head is not None:
+        source = _describe_source(head)
+        with _open_text(session, head) as stream:
+            text = stream.read(_MAX_HEAD_CHARS)
+        try:
+            saved = json.loads(text)
+            expected = Head(int(saved["sequence"]), str(saved["digest"]))
+            saved_id = str(saved["journal_id"])
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            raise bad_value(f"{source} is not the output of journal export --head.") from None
+        if saved_id != storage.journal_id:
+            raise bad_value(f"{source} belongs to journal {saved_id}, but this journal is {storage.journal_id}.")
+    found = verify(storage, expected=expected)
     if found.problem is not None:
         raise EscrowctlError(
             ErrorCode.CHECK_FAILED,
@@ -206,23 +219,6 @@ def import_file(
     session.show(view, done=f"{archive.journal_id} was imported ({counts})")
     if imported.duplicates:
         raise make_duplicates_error(session, imported.duplicates, "the import", "The journal was imported.")
-
-
-def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head | None:
-    """Return the head from a file of `journal export --head`. Raises `BAD_VALUE` if it is not of `journal_id`."""
-    if file is None:
-        return None
-    with _open_text(session, file) as stream:
-        text = stream.read(_MAX_HEAD_CHARS)
-    try:
-        document = json.loads(text)
-        head = Head(int(document["sequence"]), str(document["digest"]))
-        found_id = str(document["journal_id"])
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        raise bad_value(f"{_describe_source(file)} is not the output of journal export --head.") from None
-    if found_id != journal_id:
-        raise bad_value(f"{_describe_source(file)} belongs to journal {found_id}, but this journal is {journal_id}.")
-    return head
 
 
 @contextmanager

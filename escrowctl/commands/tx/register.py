@@ -185,11 +185,8 @@ def _find_status(service: Service, last: Entry) -> str | None:
     status = None
     if isinstance(reply, Document):
         located = make_record(reply.value, pointers=service.pointers, noun=CREATE_TRANSACTION.noun).known
-        status = (
-            None
-            if has_other_id(last.intent.resource_id or last.settlement.result_id or "", located)
-            else located.status
-        )
+        if not has_other_id(last.intent.resource_id or last.settlement.result_id or "", located):
+            status = located.status
     if not last.intent.is_once_only:
         return status
     # The reply to a release is no proof: only a read is.

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from escrowctl import options
 from escrowctl.client.http import SUCCESS_STATUSES
 from escrowctl.commands import writing
 from escrowctl.commands.read import read_ids
@@ -13,38 +14,29 @@ from escrowctl.commands.times import parse_duration
 from escrowctl.config.advice import advise_add_pending, advise_proving_status
 from escrowctl.contract.identifiers import refuse_repeated_ids
 from escrowctl.contract.json import JsonValue, Number, encode
-from escrowctl.contract.money import Money, parse_amount
+from escrowctl.contract.money import Money, find_money, parse_amount
 from escrowctl.contract.operations import RELEASE_TRANSACTION
 from escrowctl.contract.record import KnownFields
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, adding_id, bad_value, command
-from escrowctl.options import (
-    AllowDuplicateOption,
-    DataOption,
-    DeadlineOption,
-    DryRunOption,
-    ExpectAmountOption,
-    ExpectCurrencyOption,
-    IdsArgument,
-    KeyOption,
-    ReasonOption,
-    YesOption,
-)
-from escrowctl.output.view import View
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, adding_id, bad_value, command, not_sent
+from escrowctl.output.view import Listing, View
 from escrowctl.prompt import confirmation_needed
 from escrowctl.session import Session, session_of
-from escrowctl.writes.inspection import Confirm, RecordOptions
+from escrowctl.writes.inspection import Confirm, RecordOptions, require_unchanged
+from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import WriteOptions, WriteRequest, make_once_only_request
 
 if TYPE_CHECKING:
     from escrowctl.writes.result import WriteResult
 
+_COLUMNS = ("id", "amount", "currency", "status")
+
 
 def release(
     context: typer.Context,
-    ids: IdsArgument = None,
-    yes: YesOption = False,
-    expect_amount: ExpectAmountOption = None,
-    expect_currency: ExpectCurrencyOption = None,
+    ids: options.IdsArgument = None,
+    yes: options.YesOption = False,
+    expect_amount: options.ExpectAmountOption = None,
+    expect_currency: options.ExpectCurrencyOption = None,
     skip_released: Annotated[
         bool, typer.Option("--skip-released", help="Succeed if the escrow is already released.")
     ] = False,
@@ -52,12 +44,12 @@ def release(
         bool, typer.Option("--allow-unreadable", help="Release even if the escrow cannot be read.")
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the service reports the release.")] = False,
-    deadline: DeadlineOption = "10m",
-    reason: ReasonOption = None,
-    data: DataOption = None,
-    idempotency_key: KeyOption = None,
-    allow_duplicate: AllowDuplicateOption = None,
-    dry_run: DryRunOption = False,
+    deadline: options.DeadlineOption = "10m",
+    reason: options.ReasonOption = None,
+    data: options.DataOption = None,
+    idempotency_key: options.KeyOption = None,
+    allow_duplicate: options.AllowDuplicateOption = None,
+    dry_run: options.DryRunOption = False,
 ) -> None:
     """Release escrowed money for good. You confirm by typing the id (live: the amount).
 
@@ -119,9 +111,7 @@ class Releases(NamedTuple):
         confirm = writing.make_confirm(session, RELEASE_TRANSACTION, self.record_options.body, yes=yes)
         refused: Mapping[str, EscrowctlError] = {}
         if self.several and not yes:
-            from escrowctl.commands.tx.confirmation import confirm_all  # noqa: PLC0415 - only several ids need it
-
-            confirm, refused = confirm_all(session, {one: self.request(one) for one in self.ids}, self.record_options)
+            confirm, refused = _confirm_all(session, {one: self.request(one) for one in self.ids}, self.record_options)
 
         def release_one(resource_id: str) -> View:
             if resource_id in refused:
@@ -182,6 +172,59 @@ class Releases(NamedTuple):
             )
         line = f"{resource_id}   {before} -> {after}   {outcome}"
         return View(document, resource_id, document, line=line, named={"id": resource_id, **statuses}, record=document)
+
+
+def _confirm_all(
+    session: Session, requests: Mapping[str, WriteRequest], options: RecordOptions
+) -> tuple[Confirm, Mapping[str, EscrowctlError]]:
+    """Read the escrow of each request, show all escrows, and ask one question for all releases.
+
+    `requests`: id -> request. Return a function that checks before each release that the escrow is still as shown,
+    and the errors of the refused ids. Raises `DECLINED`, `CONFIRMATION_NEEDED` or `JOURNAL_UNUSABLE`.
+    """
+    from escrowctl.commands.sums import add_up, describe_escrow_count, format_sums  # noqa: PLC0415 - one id needs none
+
+    records: dict[str, KnownFields | None] = {}
+    refused: dict[str, EscrowctlError] = {}
+    for requested_id, request in requests.items():
+        try:
+            records[requested_id] = session.pipeline.inspect(request, options)
+        except EscrowctlError as error:
+            if error.code is ErrorCode.JOURNAL_UNUSABLE:
+                raise
+            refused[requested_id] = error
+    if records:
+        count, service = len(records), session.service
+        target = "" if service.sandbox else f"   profile {service.name}   host {service.origin}"
+        rows = tuple(
+            View(None, one, named={name: getattr(found, name, None) for name in _COLUMNS} | {"id": one})
+            for one, found in records.items()
+        )
+        warning = kind_of(RELEASE_TRANSACTION.name).warning
+        session.prompt.confirm(
+            [
+                *(f"  {line}" for line in session.console.render_table_lines(Listing(_COLUMNS, rows))),
+                *(f"  left out: {error.message}" for error in refused.values()),
+                f"  release {describe_escrow_count(count)}{target}",
+                *format_sums(add_up(map(find_money, records.values())), describe_escrow_count),
+                f"{warning} To release {'it' if count == 1 else 'them'}, type {count}:",
+            ],
+            str(count),
+            why=f"the release of {describe_escrow_count(count)} needs confirmation",
+            declined="nothing was released",
+        )
+
+    def confirm(resource_id: str, found: KnownFields | None) -> bool:
+        if resource_id not in records:
+            message = f"{resource_id} changed after the question: it was not among the escrows to confirm."
+            raise not_sent(ErrorCode.EXPECTATION_FAILED, message)
+        require_unchanged(resource_id, records[resource_id], found)
+        # False: `found` was read after the question, so it need not be read again.
+        return False
+
+    # With skip_done, an escrow that is already released is no failure: the release itself reports it.
+    skipped = ErrorCode.ALREADY_DONE if options.skip_done else None
+    return confirm, {one: error for one, error in refused.items() if error.code is not skipped}
 
 
 def require_released_statuses(session: Session, *, needed_by: str) -> frozenset[str]:

@@ -17,11 +17,7 @@ _MAX_HINTS = 2
 INIT_FROM_EXPORT = command("journal init --from NEWEST_EXPORT --yes", "to create a new journal from an export")
 """The hint if escrowctl refuses to use a journal. `journal export` can still read such a journal."""
 
-_VERIFY = command("journal verify", "to see what is wrong")
-_RESOLVE = command("journal resolve {entry}", "to resolve {entry}")
 _RESOLVE_FIRST = command("journal resolve {entry}", "resolve {entry} before you repeat the command")
-_RESOLVE_AGAIN = command("journal resolve {entry}", "to check the escrow again and record the result")
-_GET_ESCROW = command("tx get {id}", "to see what the service reports")
 _GET_WITH_KEY = command("tx get {id}", "to read the escrow with the current API key")
 _FIND_FIELD = command("doctor --tx {id}", "to find the right field of the record")
 _NEW_IDEMPOTENCY_KEY = Hint("use another --idempotency-key", "if this is a different request")
@@ -29,7 +25,7 @@ _ALLOW_UNREADABLE = Hint("repeat the command with --allow-unreadable", "to send 
 
 _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.CLOSED: (INIT_FROM_EXPORT._replace(label="if the new journal is missing"),),
-    Reason.DAMAGED: (_VERIFY, INIT_FROM_EXPORT),
+    Reason.DAMAGED: (command("journal verify", "to see what is wrong"), INIT_FROM_EXPORT),
     Reason.DISK_FAILED: (command("journal verify", "once the disk works again, to check the journal"),),
     Reason.DISK_FULL: (Hint("make space in {folder}, then repeat the command"),),
     Reason.EXPORT_OF_ANOTHER: (command("journal import EXPORT", "to add the writes of the export to this journal"),),
@@ -59,14 +55,14 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
         ),
     ),
     Reason.ID_SPELLED_DIFFERENTLY: (
-        _GET_ESCROW,
+        command("tx get {id}", "to see what the service reports"),
         Hint("repeat the command with --allow-duplicate {entry}", "if the two ids are separate escrows"),
     ),
     Reason.KEY_OF_ANOTHER_ACCOUNT: (_GET_WITH_KEY, _NEW_IDEMPOTENCY_KEY),
     Reason.KEY_OF_ANOTHER_REQUEST: (_NEW_IDEMPOTENCY_KEY,),
     Reason.KEY_OF_BATCH: (command("batch resume {batch}", "to send the row with this key"), _NEW_IDEMPOTENCY_KEY),
     Reason.KEY_OF_REFERENCE: (Hint("repeat the command with --reference {reference}", "to send that write again"),),
-    Reason.NOT_VERIFIED: (_RESOLVE_AGAIN,),
+    Reason.NOT_VERIFIED: (command("journal resolve {entry}", "to check the escrow again and record the result"),),
     Reason.REFERENCE_REUSED: (command("tx get {id}", "to see the earlier escrow"), command("journal show {entry}")),
     Reason.TAKEN_OVER: (
         command("journal list", "to see both attempts"),
@@ -136,12 +132,12 @@ def _fill_in(hints: tuple[Hint, ...], facts: Facts) -> tuple[Hint, ...]:
 
 
 def _advise_earlier_unknown(_service: Service, facts: Facts) -> tuple[Hint, ...]:
-    resolve, duplicates = _fill_in((_RESOLVE,), facts), facts.get("duplicates")
+    resolve = _fill_in((command("journal resolve {entry}", "to resolve {entry}"),), facts)
+    duplicates = facts.get("duplicates")
     if not isinstance(duplicates, list) or not duplicates:
         return resolve
-    goal = (
-        "to create a second one anyway" if facts.get("verb") == CREATE_TRANSACTION.verb else "to send it again anyway"
-    )
+    is_create = facts.get("verb") == CREATE_TRANSACTION.verb
+    goal = "to create a second one anyway" if is_create else "to send it again anyway"
     allowed = " ".join(f"--allow-duplicate {name}" for name in duplicates)
     return (*resolve, Hint(f"repeat the command with {allowed}", goal))
 

@@ -194,13 +194,11 @@ class _Checkup:
         except EscrowctlError as error:
             yield make_failure("record", error)
             return
-        examination = RecordCheck(
-            record, resource_id, service.pointers, find_sent_money(entries, service.journal_names)
-        )
+        sent_money = find_sent_money(entries, service.journal_names)
+        examination = RecordCheck(record, resource_id, service.pointers, sent_money)
         yield from map(examination.check, FIELDS)
-        self.new_settings |= {
-            field: (f"reply.{field}", pointer) for field, pointer in examination.found_pointers.items()
-        }
+        for field, pointer in examination.found_pointers.items():
+            self.new_settings[field] = (f"reply.{field}", pointer)
 
 
 def _show_findings(session: Session, findings: Sequence[Finding]) -> None:

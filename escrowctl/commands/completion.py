@@ -77,16 +77,13 @@ def install(
     path, how_to_use = _locate_script(name, environ)
     try:
         if path.exists() and not force and not _is_own_script(path):
-            raise bad_value(
-                f"{path} exists and was not written by escrowctl.",
-                hint="to replace the file: repeat the command with --force",
-            )
+            hint = "to replace the file: repeat the command with --force"
+            raise bad_value(f"{path} exists and was not written by escrowctl.", hint=hint)
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_quickly(path, _render_script(context, name).encode(), _SCRIPT_MODE)
     except OSError as error:
-        raise EscrowctlError(
-            ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}."
-        ) from error
+        message = f"{path} cannot be written: {error.strerror or error}."
+        raise EscrowctlError(ErrorCode.STATE_UNUSABLE, message) from error
     session.console.write_page(str(path))
     session.console.note("installed", how_to_use)
 

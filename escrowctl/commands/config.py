@@ -89,9 +89,8 @@ def get(context: typer.Context, key: _KeyArgument) -> None:
     """
     session = session_of(context)
     if key.rpartition(".")[2] == "api_key":
-        raise bad_value(
-            "escrowctl never prints an API key.", hint=command("config list", "to see where the key comes from")
-        )
+        hint = command("config list", "to see where the key comes from")
+        raise bad_value("escrowctl never prints an API key.", hint=hint)
     setting = _find_setting(session, key)
     if setting.value in (None, [], {}):
         raise EscrowctlError(ErrorCode.NOT_FOUND, f"{key} is not set.", hint=command("config list"))
@@ -134,9 +133,8 @@ def unset(context: typer.Context, key: _KeyArgument) -> None:
     session = session_of(context)
     _refuse_sandbox(session)
     if key == "profiles":
-        raise bad_value(
-            '"profiles" is the table of all profiles: name one, such as profiles.NAME.', hint=command("auth status")
-        )
+        message = '"profiles" is the table of all profiles: name one, such as profiles.NAME.'
+        raise bad_value(message, hint=command("auth status"))
     editor, path = open_editor(session), tuple(key.split("."))
     # Any full name in the file can be removed, even an unknown one: it may be a typo.
     if find_value(editor.read(), path) is None:
@@ -145,12 +143,9 @@ def unset(context: typer.Context, key: _KeyArgument) -> None:
     name = ".".join(path)
     session.console.note("saved", f"{name} is no longer set in {session.resolver.config_path}", label="saved")
     if len(path) == len(("profiles", "NAME")) and session.resolver.credentials.find(path[1]) is not None:
-        session.console.note(
-            "key_left",
-            f"the API key of profile {path[1]} is still stored",
-            hints=(command(f"auth logout -p {path[1]}", "to remove it", bare=True),),
-            invocation=session.invocation,
-        )
+        message = f"the API key of profile {path[1]} is still stored"
+        remove = command(f"auth logout -p {path[1]}", "to remove it", bare=True)
+        session.console.note("key_left", message, hints=(remove,), invocation=session.invocation)
 
 
 def _list_effective_settings(session: Session) -> list[Setting]:

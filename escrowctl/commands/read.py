@@ -1,6 +1,5 @@
 """`escrowctl tx get` and `user get`: read one or several records by id, and show the records."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Annotated, TextIO
 
@@ -78,45 +77,32 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
     if several:
         from escrowctl.commands.several import run_several  # noqa: PLC0415 - one id does not need it
 
-        run_several(session, wanted, lambda resource_id: _read_one_of_several(session, operation, resource_id))
+        run_several(session, wanted, lambda one: _read_view(session, operation, one, several=True))
         session.remember_ids(operation.noun, dict.fromkeys(wanted))
         return
-    record = _read_record(session, operation, wanted[0])
-    view = view_record(record, wanted[0] if operation is GET_USER else None, raw=session.options.raw)
-    _require_requested_record(session, operation, wanted[0], record, show=lambda: session.show(view))
+    view = _read_view(session, operation, wanted[0], several=False)
     session.show(view)
     session.remember_ids(operation.noun, {wanted[0]: view.named["status"]})
 
 
-def _read_record(session: Session, operation: Operation, resource_id: str) -> Record:
-    with adding_id(resource_id):
-        record = session.reader.read(operation, resource_id)
-    if operation is GET_USER and has_other_id(resource_id, record.known):
-        found = record.known.id
-        session.console.warn("another_id", f"the service answered for {resource_id} with the id {found}")
-    return record
+def _read_view(session: Session, operation: Operation, resource_id: str, *, several: bool) -> View:
+    """Read a record and return its view. Raises the errors of a read, and `CHECK_FAILED`.
 
-
-def _read_one_of_several(session: Session, operation: Operation, resource_id: str) -> View:
-    """Read one of several records and return its view. Raises the errors of a read, and `CHECK_FAILED`."""
-    record, options = _read_record(session, operation, resource_id), session.options
-    view = view_one_of_several(session, record, resource_id)
-    # Under --json and --raw, `run_several` prints the record with the error.
-    show = (lambda: None) if options.json or options.raw else lambda: session.console.show_line(view)
-    _require_requested_record(session, operation, resource_id, record, show=show)
-    return view
-
-
-def _require_requested_record(
-    session: Session, operation: Operation, resource_id: str, record: Record, *, show: Callable[[], None]
-) -> None:
-    """Raise `ErrorCode.CHECK_FAILED` if a record cannot be the requested one, or if it has no id for `-q` to print.
-
-    Call `show` before raising. Skip `show` if `-q` prints ids: a script would use the output as the requested id.
+    `CHECK_FAILED` means that the record cannot be the requested one, or has no id for `-q` to print. Show the view
+    before raising it, unless `-q` prints ids: a script would use the output as the requested id.
     """
     options = session.options
+    with adding_id(resource_id):
+        record = session.reader.read(operation, resource_id)
+    if several:
+        view = view_one_of_several(session, record, resource_id)
+    else:
+        view = view_record(record, resource_id if operation is GET_USER else None, raw=options.raw)
     prints_ids = options.quiet and (not options.fields or "id" in options.fields)
     if operation is GET_USER:
+        if has_other_id(resource_id, record.known):
+            found = record.known.id
+            session.console.warn("another_id", f"the service answered for {resource_id} with the id {found}")
         is_object = isinstance(record.value, dict)
         why = None if is_object else f"the reply for {resource_id} is JSON, but not an object"
     else:
@@ -124,13 +110,14 @@ def _require_requested_record(
         if why is None and prints_ids and record.known.id is None:
             why = f"the record of {resource_id} has no id, so -q has nothing to print"
     if why is None:
-        return
-    if not prints_ids:
-        show()
+        return view
+    # For several ids under --json and --raw, `run_several` prints the record with the error.
+    if not (prints_ids or (several and (options.json or options.raw))):
+        show = session.console.show_line if several else session.show
+        show(view)
     look = command(f"api GET {operation.fill_path(resource_id)}", "to see the complete reply")
-    raise EscrowctlError(
-        ErrorCode.CHECK_FAILED, f"{why}.", hint=look, facts={"id": resource_id, "body": record.document}
-    )
+    facts = {"id": resource_id, "body": record.document}
+    raise EscrowctlError(ErrorCode.CHECK_FAILED, f"{why}.", hint=look, facts=facts)
 
 
 def view_one_of_several(session: Session, record: Record, resource_id: str) -> View:

@@ -96,9 +96,8 @@ def check_fields(session: Session) -> None:
     for name in session.options.fields:
         if name not in (*_CELL_NAMES, *pointers) and not re.fullmatch(_HISTORY_POINTER_PATTERN, name):
             other_pointers = (one for one in pointers if one[1:] not in _CELL_NAMES)
-            raise bad_value(
-                f'--fields "{name}" is not one of {", ".join((*_CELL_NAMES, *other_pointers, "/history"))}.'
-            )
+            known = ", ".join((*_CELL_NAMES, *other_pointers, "/history"))
+            raise bad_value(f'--fields "{name}" is not one of {known}.')
 
 
 def open_journal_to_read(session: Session) -> Journal:
@@ -106,7 +105,6 @@ def open_journal_to_read(session: Session) -> Journal:
     journal = session.journal_to_read
     journal.require_complete()
     if not journal.storage.exists:
-        session.console.note(
-            "no_journal", f"there is no journal yet: the first write creates {journal.storage.location}"
-        )
+        message = f"there is no journal yet: the first write creates {journal.storage.location}"
+        session.console.note("no_journal", message)
     return journal

@@ -145,12 +145,8 @@ def view_dry_run(session: Session, request: "WriteRequest") -> View:
     body = hide_in_text(outgoing.body.decode()) if outgoing.body is not None else None
     target: dict[str, JsonValue] = {"method": outgoing.method, "url": outgoing.url}
     document: JsonValue = {"dry_run": True, **target, "headers": headers, "body": body}
-    return View(
-        document,
-        None,
-        {**target, **headers, "body": body or ""},
-        named={"id": request.resource_id, "url": outgoing.url},
-    )
+    shown: JsonValue = {**target, **headers, "body": body or ""}
+    return View(document, None, shown, named={"id": request.resource_id, "url": outgoing.url})
 
 
 def make_confirm(session: Session, operation: Operation, body: str | None, *, yes: bool) -> "Confirm":
@@ -230,12 +226,8 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
                 outcome=Outcome.DONE,
                 facts=entry.facts,
             )
-        session.console.note(
-            "id_not_found",
-            f"the {intent.verb} succeeded ({status}), but escrowctl found no id in the reply. Do not repeat it.",
-            hints=(hint,),
-            invocation=session.invocation,
-        )
+        message = f"the {intent.verb} succeeded ({status}), but escrowctl found no id in the reply. Do not repeat it."
+        session.console.note("id_not_found", message, hints=(hint,), invocation=session.invocation)
     session.show(view, done=f"{intent.past_participle} {view.id or entry.name} ({status})", facts=entry.facts)
     if result.failure is not None:
         raise result.failure

@@ -17,6 +17,9 @@ from escrowctl.session import Session, session_of
 
 _T = TypeVar("_T")
 
+OVERRIDING_VARIABLES = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEY_VARIABLES)
+"""These environment variables override the default profile or its key."""
+
 _MAX_ANSWERS = 3
 _CORRECTABLE_CODES = (ErrorCode.BAD_VALUE, ErrorCode.BAD_CONFIG, ErrorCode.KEY_MISSING, ErrorCode.NOT_AUTHENTICATED)
 _MAX_SHORT_LABEL_CHARS = 3
@@ -167,7 +170,6 @@ def check_profile_name(name: str) -> None:
 
 
 def note_environment_overrides(session: Session) -> None:
-    """Write a note that names the environment variables that override the default profile or its key."""
-    names = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEY_VARIABLES)
-    if found := [name for name in names if session.runtime.environ.get(name)]:
+    """Write a note that names the `OVERRIDING_VARIABLES` that are set."""
+    if found := [name for name in OVERRIDING_VARIABLES if session.runtime.environ.get(name)]:
         session.console.note("outranked", f"the environment overrides the default profile: {', '.join(found)}")

@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from escrowctl.commands.auth.account import auth_session, note_environment_overrides, require_prompt
+from escrowctl.commands.auth import account
 from escrowctl.config.editing import ConfigEditor
 from escrowctl.config.keys import KEY_VARIABLES, FoundKey
 from escrowctl.config.settings import ENVIRONMENT, ServiceChoice, ServiceOptions, ServiceResolver
@@ -46,14 +46,11 @@ def status(
       escrowctl auth status
       escrowctl -p acme-test auth status --check
     """
-    session = auth_session(context)
+    session = account.auth_session(context)
     rows = list(_list_rows(session))
     if not rows:
-        raise not_sent(
-            ErrorCode.NOT_CONFIGURED,
-            "nothing is configured: no profile, no API key, no base URL.",
-            hint=command("auth login", bare=True),
-        )
+        message = "nothing is configured: no profile, no API key, no base URL."
+        raise not_sent(ErrorCode.NOT_CONFIGURED, message, hint=command("auth login", bare=True))
     if check:
         rows = [_check_row(session, row) for row in rows]
     session.learn_stored_keys()
@@ -76,9 +73,8 @@ def status(
     session.console.show_listing(Listing(_COLUMNS, tuple(views)))
     failed = [row.name for row in rows if row.state != _ACCEPTED]
     if check and failed:
-        raise EscrowctlError(
-            ErrorCode.CHECK_FAILED, f"profiles with problems: {', '.join(failed)}. The column state says why."
-        )
+        message = f"profiles with problems: {', '.join(failed)}. The column state says why."
+        raise EscrowctlError(ErrorCode.CHECK_FAILED, message)
 
 
 def logout(
@@ -92,7 +88,7 @@ def logout(
       escrowctl auth logout -p acme-test
       escrowctl auth logout --all
     """
-    session = auth_session(context)
+    session = account.auth_session(context)
     resolver = session.resolver
     if all_profiles:
         names = resolver.credentials.list_profiles()
@@ -135,13 +131,13 @@ def switch(
       escrowctl auth switch acme-test
       escrowctl auth switch
     """
-    session = auth_session(context)
+    session = account.auth_session(context)
     resolver = session.resolver
     wanted = name if name is not None else session.options.profile
     if wanted is None:
         if not resolver.profiles:
             raise bad_value("there is no profile to switch to.", hint=command("auth login", bare=True))
-        require_prompt(session, "the name of a profile")
+        account.require_prompt(session, "the name of a profile")
         choices = [resolver.choose_profile(name) for name in resolver.profiles]
         lines = [f"  {choice.profile_name}   {choice.mode}   {choice.origin}" for choice in choices]
         wanted = session.prompt.ask(*lines, "Type the name of the profile to use:")
@@ -149,10 +145,9 @@ def switch(
     assert choice.profile_name is not None, "it was chosen by name"
     ConfigEditor(resolver.config_path, session.runtime).set(("default_profile",), choice.profile_name)
     session.remember_profiles(default=choice.profile_name)
-    session.console.note(
-        "saved", f"the default profile is now {choice.profile_name} ({choice.mode}, {choice.origin})", label="saved"
-    )
-    note_environment_overrides(session)
+    message = f"the default profile is now {choice.profile_name} ({choice.mode}, {choice.origin})"
+    session.console.note("saved", message, label="saved")
+    account.note_environment_overrides(session)
 
 
 def _list_rows(session: Session) -> Iterator[_AccountRow]:
@@ -161,10 +156,7 @@ def _list_rows(session: Session) -> Iterator[_AccountRow]:
     if chosen is not None:
         yield _make_row(session, chosen)
         return
-    if any(
-        session.runtime.environ.get(variable)
-        for variable in ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEY_VARIABLES)
-    ):
+    if any(session.runtime.environ.get(name) for name in account.OVERRIDING_VARIABLES):
         yield _make_environment_row(session)
     for name in profiles:
         yield _make_row(session, name)
@@ -197,9 +189,8 @@ def _make_row(session: Session, name: str) -> _AccountRow:
     except EscrowctlError as error:
         # A problem with one account must not hide the others.
         return row._replace(state=error.message)
-    return row._replace(
-        state=f"the stored key is for {stored.origin}, not for this profile's base URL" if stored else "no key"
-    )
+    state = f"the stored key is for {stored.origin}, not for this profile's base URL" if stored else "no key"
+    return row._replace(state=state)
 
 
 def _make_environment_row(session: Session) -> _AccountRow:
@@ -213,9 +204,8 @@ def _make_environment_row(session: Session) -> _AccountRow:
         found = resolver.find_key(choice)
     except EscrowctlError as error:
         return row._replace(state=error.message)
-    return row._replace(
-        state="set" if found.source in KEY_VARIABLES else "stored", key_source=found.source, found=found
-    )
+    state = "set" if found.source in KEY_VARIABLES else "stored"
+    return row._replace(state=state, key_source=found.source, found=found)
 
 
 def _check_row(session: Session, row: _AccountRow) -> _AccountRow:

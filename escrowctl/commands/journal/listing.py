@@ -70,9 +70,8 @@ def list_entries(
     if pairs := find_pairs_with(pairs, entries):
         session.console.note("duplicates", report_duplicates(session, pairs), important=True)
     if len(entries) == limit:
-        session.console.note(
-            "more", f"only the newest {limit} writes are shown; a larger --limit shows older writes, if there are any"
-        )
+        message = f"only the newest {limit} writes are shown; a larger --limit shows older writes, if there are any"
+        session.console.note("more", message)
 
 
 def show(
@@ -119,9 +118,8 @@ def totals(context: typer.Context, since: filters.SinceOption = None, until: fil
     count = sum(found.writes for found in sums.values())
     noun = "write" if count == 1 else "writes"
     span = f"from {selection.since or 'the start'} until {selection.until or 'now'}"
-    session.console.note(
-        "coverage", f"{count} {noun} in this journal, {span}. Writes from other machines count only if imported."
-    )
+    message = f"{count} {noun} in this journal, {span}. Writes from other machines count only if imported."
+    session.console.note("coverage", message)
 
 
 def require_entry(session: Session, number: int, *, read_only: bool = False) -> Entry:
@@ -130,7 +128,6 @@ def require_entry(session: Session, number: int, *, read_only: bool = False) -> 
     found = journal.find(number)
     if found is None:
         journal.require_complete()
-        raise EscrowctlError(
-            ErrorCode.NOT_FOUND, f"there is no entry j{number} in this journal.", hint=command("journal list")
-        )
+        message = f"there is no entry j{number} in this journal."
+        raise EscrowctlError(ErrorCode.NOT_FOUND, message, hint=command("journal list"))
     return found

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -94,12 +95,9 @@ def resolve(
         if found.state is State.IN_FLIGHT:
             raise identical_in_flight(found)
         if options.has_decision:
-            raise not_sent(
-                ErrorCode.ALREADY_DONE,
-                f"{found.name} already has an outcome: {describe_state(found)}.",
-                effect=Effect.NOTHING_RECORDED,
-                hint=command(f"journal show {found.name}"),
-            )
+            message = f"{found.name} already has an outcome: {describe_state(found)}."
+            look = command(f"journal show {found.name}")
+            raise not_sent(ErrorCode.ALREADY_DONE, message, effect=Effect.NOTHING_RECORDED, hint=look)
         session.show(view_resolved(found))
         return
     _check_entry(session, found, options)
@@ -145,16 +143,13 @@ def _settle_entry(session: Session, entry: Entry, options: _Options) -> Entry:
         decision, unread = _make_decision(options), options.allow_unreadable
         if options.applied:
             return resolver.record_applied(entry, decision, resource_id=options.resource_id, allow_unreadable=unread)
-        return resolver.record_not_applied(
-            entry,
-            decision,
-            allow_unreadable=unread,
-            confirm=lambda doubts: _confirm_not_applied(session, entry, doubts, yes=options.yes),
-        )
-    resolution = None if options.allow_unreadable else resolver.read_and_settle(entry, resend=options.resend)
-    if resolution is not None and resolution.is_settled:
+        confirm = partial(_confirm_not_applied, session, entry, yes=options.yes)
+        return resolver.record_not_applied(entry, decision, allow_unreadable=unread, confirm=confirm)
+    resolution = Resolution(entry, "nothing was read.")
+    if not options.allow_unreadable:
+        resolution = resolver.read_and_settle(entry, resend=options.resend)
+    if resolution.is_settled:
         return resolution.entry
-    resolution = resolution or Resolution(entry, "nothing was read.")
     if entry.state is State.DONE:
         hints: Sequence[Hint] = _advise_support(entry)
         if not session.service.released:
@@ -195,10 +190,8 @@ def _has_misread_id(session: Session, entry: Entry, options: _Options) -> bool:
     from escrowctl.writes.create import find_misread_id
 
     with suppress(EscrowctlError):
-        return (
-            entry.intent.goes_to_service(session.service.journal_names)
-            and find_misread_id(entry, session.service) is not None
-        )
+        service = session.service
+        return entry.intent.goes_to_service(service.journal_names) and find_misread_id(entry, service) is not None
     return False
 
 

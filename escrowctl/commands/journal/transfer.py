@@ -143,14 +143,11 @@ def verify_journal(
         if saved_id != storage.journal_id:
             raise bad_value(f"{source} belongs to journal {saved_id}, but this journal is {storage.journal_id}.")
     found = verify(storage, expected=expected)
-    if found.problem is not None:
-        raise EscrowctlError(
-            ErrorCode.CHECK_FAILED,
-            f"the journal failed its check: {found.problem}.",
-            hint=(command("journal export > EXPORT", "to save the readable records"), INIT_FROM_EXPORT),
-            facts={"records": found.records, "entries": found.entries},
-        )
     counts = {"records": found.records, "entries": found.entries}
+    if found.problem is not None:
+        message = f"the journal failed its check: {found.problem}."
+        hints = (command("journal export > EXPORT", "to save the readable records"), INIT_FROM_EXPORT)
+        raise EscrowctlError(ErrorCode.CHECK_FAILED, message, hint=hints, facts=counts)
     document = as_json({"journal_id": storage.journal_id, "valid": True, **counts, "head": found.head.digest})
     if head is not None:
         session.console.note("head", f"the journal matches the head in {_describe_source(head)}")

@@ -104,13 +104,9 @@ def ledger(
     if check:
         session.console.show_listing(Listing(_SUM_COLUMNS, tuple(View(one, None, named=one) for one in sums)))
         if wrong := [str(one["currency"]) for one in sums if one["balanced"] is not True]:
-            currencies = ", ".join(wrong)
-            raise EscrowctlError(
-                ErrorCode.CHECK_FAILED,
-                f"the ledger does not add up in {currencies}: money was created or lost.",
-                hint=command("sandbox ledger", "to see the entries", bare=True),
-                facts={"currencies": wrong},
-            )
+            message = f"the ledger does not add up in {', '.join(wrong)}: money was created or lost."
+            hint = command("sandbox ledger", "to see the entries", bare=True)
+            raise EscrowctlError(ErrorCode.CHECK_FAILED, message, hint=hint, facts={"currencies": wrong})
         return
     views = tuple(View(one, str(one["transaction"]), named=one) for one in list_items(found["entries"]))
     session.console.show_listing(Listing(_ENTRY_COLUMNS, views, document=found, keys=("entry", "account")))

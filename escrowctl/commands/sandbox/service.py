@@ -117,9 +117,8 @@ def reset(
         session.prompt.confirm(lines, "reset", why="sandbox reset needs confirmation", declined="nothing was deleted")
     with session.signals.held():
         reset_sandbox(session.journals.sandbox_folder, now=session.runtime.now, seed=seed)
-        session.console.note(
-            "reset", "the sandbox is empty now and has a new identity and a new API key", label="sandbox"
-        )
+        message = "the sandbox is empty now and has a new identity and a new API key"
+        session.console.note("reset", message, label="sandbox")
         _show_status(session)
 
 

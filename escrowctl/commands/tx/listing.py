@@ -92,12 +92,11 @@ def _read_filtered(session: Session, filters: Filters, limit: int | None, *, all
         items += filter(passes, page.items)
         has_more = page.has_more
         if all_pages and has_more and not page.has_readable_next:
-            raise EscrowctlError(
-                ErrorCode.UNREADABLE_REPLY,
-                f"the service has more than these {len(items)} escrows, but its reply does not name the next page.",
-                effect=Effect.ONLY_READ,
-                hint=command("tx list", "to list the first page"),
+            message = (
+                f"the service has more than these {len(items)} escrows, but its reply does not name the next page."
             )
+            hint = command("tx list", "to list the first page")
+            raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, message, effect=Effect.ONLY_READ, hint=hint)
         if not all_pages and len(items) >= (limit or 0):
             break
     is_partial = has_more or (limit is not None and len(items) > limit)

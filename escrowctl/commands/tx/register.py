@@ -98,9 +98,8 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, refr
         message = f"{escrows} may hold money for longer than {over}."
         raise EscrowctlError(ErrorCode.CHECK_FAILED, message, hint=tuple(hints))
     if unread:
-        raise EscrowctlError(
-            ErrorCode.SOME_FAILED, f"{unread} of the escrows could not be read.", effect=Effect.ONLY_READ
-        )
+        message = f"{unread} of the escrows could not be read."
+        raise EscrowctlError(ErrorCode.SOME_FAILED, message, effect=Effect.ONLY_READ)
 
 
 def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow], int]:
@@ -122,12 +121,8 @@ def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow],
         except EscrowctlError as error:
             if error.code in _FAILURES_OF_EVERY_READ:
                 raise
-            session.console.note(
-                "not_read",
-                f"{error.message} The status shown for {escrow.id} is the last one that the journal has",
-                label="warning",
-                important=True,
-            )
+            message = f"{error.message} The status shown for {escrow.id} is the last one that the journal has"
+            session.console.note("not_read", message, label="warning", important=True)
             found.append(escrow)
             unread += 1
             continue

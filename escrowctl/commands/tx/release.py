@@ -100,9 +100,8 @@ class Releases(NamedTuple):
 
     def request(self, resource_id: str, found: KnownFields | None = None) -> WriteRequest:
         """Return the request to release an escrow. `found`: the escrow's record (None: not read)."""
-        return make_once_only_request(
-            RELEASE_TRANSACTION, resource_id, self.record_options.body, self.write_options, found=found
-        )
+        body = self.record_options.body
+        return make_once_only_request(RELEASE_TRANSACTION, resource_id, body, self.write_options, found=found)
 
     def send(self, *, yes: bool) -> None:
         """Release each escrow, and show its result. One question confirms all releases."""
@@ -257,9 +256,8 @@ def note_release_result(session: Session, resource_id: str, result: "WriteResult
         note("released_despite_refusal", f"{replied}, but now reports the escrow as {status}")
     elif result.verified is False:
         hint = command(f"journal resolve {entry.name}", "to check again and record the result")
-        note(
-            "not_yet_released", f"{accepted} yet: the status is {status}", hints=(hint,), invocation=session.invocation
-        )
+        message = f"{accepted} yet: the status is {status}"
+        note("not_yet_released", message, hints=(hint,), invocation=session.invocation)
     elif result.verified is None and not entry.settlement.verified:
         why, hints = _why_unconfirmed(session, resource_id, result)
         note("not_confirmed", f"{accepted}: {why}", hints=hints, invocation=session.invocation)

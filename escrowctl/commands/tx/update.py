@@ -63,13 +63,11 @@ def update(
         note_replayed(session, result)
         if result.record is None:
             status = result.sent_entry.settlement.http_status
-            session.console.note(
-                "empty_reply", f"the service accepted the update of {resource_id} ({status}); the reply has no body"
-            )
+            message = f"the service accepted the update of {resource_id} ({status}); the reply has no body"
+            session.console.note("empty_reply", message)
         if result.why_unread is not None:
-            session.console.note(
-                "not_read_back", f"escrowctl could not read {resource_id} after the update: {result.why_unread}"
-            )
+            message = f"escrowctl could not read {resource_id} after the update: {result.why_unread}"
+            session.console.note("not_read_back", message)
         record, kind = result.after or result.record, kind_of(RELEASE_TRANSACTION.name)
         status_now = record.known.status if record else None
         was_released, is_released = (

@@ -60,12 +60,9 @@ def wait(
         if change.before is not None or not is_reached:
             session.console.note("status", poller.describe(change))
         if change.is_one_of(failure_statuses):
-            raise EscrowctlError(
-                ErrorCode.CHECK_FAILED,
-                f"the status of {change.id} is {change.status}, which --fail-on names.",
-                hint=command(f"tx get {change.id}", "to see it"),
-                facts={"id": change.id, "status": change.status},
-            )
+            message = f"the status of {change.id} is {change.status}, which --fail-on names."
+            hint, facts = command(f"tx get {change.id}", "to see it"), {"id": change.id, "status": change.status}
+            raise EscrowctlError(ErrorCode.CHECK_FAILED, message, hint=hint, facts=facts)
         if is_reached:
             poller.left.remove(change.id)
             if several:
@@ -211,9 +208,6 @@ def _deadline_error(session: Session, poller: _StatusPoller, deadline: str, goal
             # Never suggest a status that means released: a wrong one would report a false release.
             purpose = f"to change which statuses mean released (now {', '.join(sorted(session.service.released))})"
             hints += advise_setting(session.service, "status.released", "STATUS,...", purpose)
-    return EscrowctlError(
-        ErrorCode.WAIT_EXPIRED,
-        f"the deadline ({deadline}) passed: {', '.join(known)}{more}.",
-        hint=tuple(hints[:2]),
-        facts={"statuses": {one: statuses.get(one) for one in left}},
-    )
+    message = f"the deadline ({deadline}) passed: {', '.join(known)}{more}."
+    facts = {"statuses": {one: statuses.get(one) for one in left}}
+    return EscrowctlError(ErrorCode.WAIT_EXPIRED, message, hint=tuple(hints[:2]), facts=facts)

@@ -132,9 +132,8 @@ class _ListenRun:
             target = forwarder.target
             session.console.note("forwarding", f"to {target}, body and headers unchanged", label="forwarding")
             if waiting := spool.count_events(str(target), ForwardState.WAITING):
-                session.console.note(
-                    "waiting", f"events from earlier runs, which are sent first: {waiting}", label="waiting"
-                )
+                message = f"events from earlier runs, which are sent first: {waiting}"
+                session.console.note("waiting", message, label="waiting")
 
     def show_new_events(self) -> bool:
         """Show new events and attempts. Return whether a signal came. Raises the error that ended forwarding."""

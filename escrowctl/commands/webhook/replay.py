@@ -73,12 +73,9 @@ def replay(
             else:
                 spool.record_attempt(WaitingEvent(event, attempts=1, refusals=0), str(target), ForwardState.DONE)
     if not_accepted:
-        raise EscrowctlError(
-            ErrorCode.NOT_FORWARDED,
-            f"{target} did not accept {len(not_accepted)} of {len(chosen)} events.",
-            hint="if your application refuses events as too old: add --sign" if may_be_too_old and not sign else (),
-            facts={"events": not_accepted},
-        )
+        message = f"{target} did not accept {len(not_accepted)} of {len(chosen)} events."
+        hint = "if your application refuses events as too old: add --sign" if may_be_too_old and not sign else ""
+        raise EscrowctlError(ErrorCode.NOT_FORWARDED, message, hint=hint, facts={"events": not_accepted})
 
 
 def _sign_again(event: Event, source: EventSource, secrets: list[Secret], *, now: datetime) -> Delivery:

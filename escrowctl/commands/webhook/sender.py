@@ -114,8 +114,7 @@ def find_event(spool: Spool, name: str) -> Event:
         raise EscrowctlError(ErrorCode.NOT_FOUND, message)
     if len(found) > 1:
         names = [event.local_name for event in found]
-        message = (
-            f"{len(found)} stored events with different bodies have the id {name}: name one of {', '.join(names)}."
-        )
+        listed = ", ".join(names)
+        message = f"{len(found)} stored events with different bodies have the id {name}: name one of {listed}."
         raise not_sent(ErrorCode.BAD_VALUE, message, facts={"events": names})
     return found[0]

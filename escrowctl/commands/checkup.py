@@ -47,11 +47,11 @@ def run_checks(session: Session, resource_id: str | None, *, save: bool) -> None
         parse_id(resource_id)
     session.learn_stored_keys()
     checkup = _Checkup(session, resource_id)
-    findings = {one.name: one for one in checkup.run()}
     expected = _CHECKS_ALWAYS_SHOWN | ({*FIELDS} if resource_id is not None else set())
     why = "does not apply to the sandbox" if session.options.sandbox else "a check above failed"
-    skipped = {name: Finding(name, Verdict.SKIPPED, why) for name in expected}
-    shown = [(skipped | findings)[name] for name in _CHECKS if name in skipped | findings]
+    findings = {name: Finding(name, Verdict.SKIPPED, why) for name in expected}
+    findings |= {one.name: one for one in checkup.run()}
+    shown = [findings[name] for name in _CHECKS if name in findings]
     profile = checkup.service.profile if checkup.service else None
     if save and profile and checkup.new_settings:
         editor = open_editor(session)

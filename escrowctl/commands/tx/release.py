@@ -165,10 +165,10 @@ class Releases(NamedTuple):
         before, after = result.status_before or "?", result.status_after or "?"
         if result.verified:
             outcome = "confirmed by reading the escrow"
+        elif result.status_after is None:
+            outcome = f"accepted, but {result.why_no_status}"
         else:
-            outcome = (
-                f"accepted, but {result.why_no_status}" if result.status_after is None else "accepted, not confirmed"
-            )
+            outcome = "accepted, not confirmed"
         line = f"{resource_id}   {before} -> {after}   {outcome}"
         return View(document, resource_id, document, line=line, named={"id": resource_id, **statuses}, record=document)
 

@@ -4,7 +4,6 @@ import json
 import signal
 import socket
 import threading
-from pathlib import Path
 
 import pytest
 from conftest import Run, ServiceAndRun
@@ -203,9 +202,10 @@ def test_second_create_with_the_id_of_the_first_ends_with_16(service_and_run: Se
         (json_reply(b'{"success":false}'), 12),
         (json_reply(b'{"message":"no such event"}'), 12),
         (json_reply(b"<html>"), 12),
+        (json_reply(b"", "409 Conflict"), 12),
         (answering(http_reply("200 OK", b'{"id":"wh_1"}')[:-4]), 12),
     ],
-    ids=["204", "201 empty", "{}", "202", "code", "success false", "message alone", "HTML", "cut short"],
+    ids=["204", "201 empty", "{}", "202", "code", "success false", "message alone", "HTML", "409", "cut short"],
 )
 def test_webhook_is_registered_by_any_2xx_that_is_no_error(
     reply: Behave, code: int, service_and_run: ServiceAndRun
@@ -215,16 +215,7 @@ def test_webhook_is_registered_by_any_2xx_that_is_no_error(
     assert run(*WEBHOOK, "--timeout", "0.5").code == code
 
 
-def test_webhook_without_a_reply_body_is_registered_without_an_id(service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(json_reply(b"", "204 No Content"))
-
-    shown, quiet = run(*WEBHOOK), run(*WEBHOOK, "-q", "--json")
-
-    assert shown.code == 0
-    assert (quiet.code, quiet.out, quiet.error["code"]) == (12, "", "id_unknown")
-
-
-def test_stored_reply_of_a_webhook_is_not_judged_again(profile: Profile, run: Run, tmp_path: Path) -> None:
+def test_stored_reply_of_a_webhook_is_not_judged_again(profile: Profile, run: Run) -> None:
     profile(behave=by_method(POST=json_reply(b'{"id":"wh_1","code":"W1"}'), GET=json_reply(b"[]")))
     run(*WEBHOOK)
     run("config", "set", "reply.id", "/id")

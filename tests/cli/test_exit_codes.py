@@ -11,7 +11,7 @@ import pytest
 from conftest import Run, Serve, ServiceAndRun, Terminal
 from wire_server import Behave, Seen, hang_up, http_reply
 
-from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, create, in_turn, json_reply, writes_meet
 from escrowctl.errors import ExitCode
 from escrowctl.main import main
 from escrowctl.runtime import Runtime
@@ -78,7 +78,7 @@ ROWS = (
     Row(ExitCode.NO_CONNECTION, (*GET, "--base-url", "CLOSED"), hang_up, word="no_connection"),
     Row(ExitCode.NO_CONNECTION, (*CREATE, "--base-url", "CLOSED"), hang_up, word="no_connection"),
     Row(ExitCode.UNKNOWN, CREATE, hang_up, 1, word="outcome_unknown"),
-    Row(ExitCode.UNKNOWN, CREATE, hang_up, 1, before=CREATE, word="earlier_unknown"),
+    Row(ExitCode.UNKNOWN, CREATE, hang_up, 1, before=create("100.00"), word="earlier_unknown"),
     Row(ExitCode.UNKNOWN, CREATE, json_reply(b'{"ref":"A"}'), 1, word="outcome_unknown"),
     Row(ExitCode.UNKNOWN, (*WEBHOOK, "-q"), json_reply(b'{"ref":"A"}'), 1, word="id_unknown"),
     Row(ExitCode.CHECK_FAILED, CREATE, json_reply(b'{"id":"A","status":"declined"}'), 1, word="check_failed"),

@@ -9,44 +9,7 @@ from conftest import KEY, Run, Serve, ServiceAndRun
 from wire_server import hang_up
 
 from cli.conftest import Journal
-from cli.replies import CREATE, HELD, RELEASE, holding, in_turn, json_reply, writes_meet
-
-ABOUT_IT = (*CREATE, "--reason", "order 8841")
-
-
-def test_identical_create_is_refused_while_the_first_is_unknown(
-    service_and_run: ServiceAndRun, journal: Journal
-) -> None:
-    server, run = service_and_run(in_turn(hang_up, json_reply(HELD)))
-
-    first, second = run(*ABOUT_IT), run(*ABOUT_IT, "--json")
-
-    assert (first.code, second.code, second.out) == (12, 12, "")
-    assert second.error["code"] == "earlier_unknown"
-    assert second.error["entry"] == "j1"
-    assert len(server.writes) == 1
-    assert journal() == [("create_transaction", "unknown")]
-
-
-@pytest.mark.parametrize("amount", ["100.00", "100.0"])
-def test_an_equal_amount_in_another_spelling_is_the_same_create(amount: str, service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(hang_up)
-
-    run(*CREATE)
-    again = run("tx", "create", "--amount", amount, "--currency", "USD")
-
-    assert (again.code, len(server.writes)) == (12, 1)
-
-
-def test_create_is_sent_with_allow_duplicate_of_the_entry(service_and_run: ServiceAndRun, journal: Journal) -> None:
-    server, run = service_and_run(in_turn(hang_up, json_reply(HELD)))
-
-    run(*CREATE)
-    missing, right = run(*CREATE, "--allow-duplicate", "j9", "--json"), run(*CREATE, "--allow-duplicate", "j1")
-
-    assert (missing.code, right.code, len(server.writes)) == (2, 0, 2)
-    assert "no entry j9" in missing.error["message"]
-    assert journal() == [("create_transaction", "unknown"), ("create_transaction", "done")]
+from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply, writes_meet
 
 
 def test_reference_of_an_unknown_create_is_refused_with_allow_duplicate_too(service_and_run: ServiceAndRun) -> None:
@@ -59,43 +22,6 @@ def test_reference_of_an_unknown_create_is_refused_with_allow_duplicate_too(serv
     assert [result.code for result in (refused, allowed)] == [12, 12]
     assert {result.error["code"] for result in (refused, allowed)} == {"earlier_unknown"}
     assert ("--allow-duplicate" in str(refused.error["hint"]), len(server.writes)) == (False, 1)
-
-
-def test_done_create_may_be_repeated_but_not_its_reference(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(holding())
-
-    codes = [
-        run(*CREATE).code,
-        run(*CREATE).code,
-        run(*CREATE, "--reference", "A-1").code,
-        run(*CREATE, "--reference", "A-1").code,
-        run("tx", "create", "--amount", "7", "--currency", "USD", "--reference", "A-1").code,
-    ]
-
-    assert codes == [0, 0, 0, 7, 7]
-    assert len(server.writes) == 3
-
-
-def test_same_key_and_body_prints_the_stored_result(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(json_reply(HELD))
-    keyed = (*CREATE, "--idempotency-key", "order-1", "--json")
-
-    first, second = run(*keyed), run(*keyed)
-
-    assert (first.code, second.code) == (0, 0)
-    assert first.out == second.out
-    assert '"code": "replayed"' in second.err
-    assert len(server.writes) == 1
-    assert server.writes[0].header("Idempotency-Key") == "order-1"
-
-
-def test_the_same_key_with_another_body_is_a_conflict(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(json_reply(HELD))
-
-    run(*CREATE, "--idempotency-key", "order-1")
-    other = run("tx", "create", "--amount", "7", "--currency", "USD", "--idempotency-key", "order-1", "--json")
-
-    assert (other.code, other.error["code"], len(server.writes)) == (7, "key_reused", 1)
 
 
 def test_throttled_create_is_not_repeated_under_its_key_by_default(
@@ -123,30 +49,6 @@ def test_create_is_sent_again_after_its_api_key_was_refused(service_and_run: Ser
     assert (refused.code, again.code, repeated.code) == (5, 0, 0)
     assert [seen.header("Idempotency-Key") for seen in server.writes] == ["order-1"] * 2
     assert journal() == [("create_transaction", "done")]
-
-
-def test_resend_that_was_refused_leaves_an_unknown_create_unknown(
-    service_and_run: ServiceAndRun, journal: Journal
-) -> None:
-    server, run = service_and_run(in_turn(hang_up, json_reply(b"", "401 Unauthorized"), json_reply(HELD)))
-    keyed = (*CREATE, "--idempotency-key", "order-1")
-    resend = ("journal", "resolve", "j1", "--resend", "--yes", "--allow-unreadable", "--reason", "x")
-
-    codes = [run(*keyed).code, run(*resend).code, run(*keyed).code]
-
-    assert (codes, len(server.writes)) == ([12, 12, 12], 2)
-    assert journal() == [("create_transaction", "unknown")]
-
-
-@pytest.mark.parametrize("line", [CREATE, ("webhook", "create", "--url", "https://hooks.example.net/x")])
-def test_conflict_to_a_create_with_a_fresh_key_is_unknown(
-    service_and_run: ServiceAndRun, line: tuple[str, ...]
-) -> None:
-    server, run = service_and_run(json_reply(b"", "409 Conflict"))
-
-    codes = [run(*line).code, run(*line).code]
-
-    assert (codes, len(server.writes)) == ([12, 12], 1)
 
 
 def test_a_conflict_on_a_later_attempt_proves_nothing(

@@ -38,7 +38,6 @@ def flood_of_early_hints(_seen: Seen, connection: socket.socket) -> None:
     connection.sendall(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 200)
 
 
-HTML = b"<!doctype html><title>Maintenance</title>"
 SQUEEZED = gzip.compress(HELD)
 
 UNKNOWN_EITHER_WAY: dict[str, Behave] = {
@@ -70,6 +69,7 @@ UNKNOWN_CREATES = {
     "an empty record": json_reply(b"{}"),
     "a list": json_reply(b"[]"),
     "null": json_reply(b"null"),
+    "409": json_reply(b"", "409 Conflict"),
 }
 
 

@@ -68,13 +68,15 @@ def test_resend_that_is_declined_or_cannot_be_asked_about_needs_yes(
     assert (run(*resend, "--yes").code, len(server.writes)) == (0, 1)
 
 
-@pytest.mark.parametrize("second", [json_reply(b"", "400 No"), json_reply(b"", "409 No"), hang_up])
+@pytest.mark.parametrize(
+    "second", [json_reply(b"", "400 No"), json_reply(b"", "401 No"), json_reply(b"", "409 No"), hang_up]
+)
 def test_resend_that_is_not_done_settles_nothing(unknown_write: UnknownWrite, journal: Journal, second: Behave) -> None:
     """The first may have been applied, with any result of the second."""
-    write = in_turn(hang_up, second)
-    server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
+    write, keyed = in_turn(hang_up, second, json_reply(HELD)), (*CREATE, "--idempotency-key", "order-1")
+    server, run = unknown_write(keyed, by_path(listed=listing(), one=json_reply(HELD), write=write))
 
-    assert run(*RESEND).code == 12
+    assert [run(*RESEND).code, run(*keyed).code] == [12, 12]
     assert (len(server.writes), journal()) == (1, [("create_transaction", "unknown")])
 
 

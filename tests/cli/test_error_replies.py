@@ -86,12 +86,10 @@ def test_error_has_the_request_id_of_the_service(
     [
         (json_reply(b'{"error":"no such user"}', "404 Not Found"), None),
         (json_reply(b'{"error":"Not Found"}', "404 Not Found"), "API prefix (/api/v1)"),
-        (
-            answering(http_reply("404 Not Found", b"<h1>Not Found</h1>", content_type="text/html")),
-            "API prefix (/api/v1)",
-        ),
+        (answering(http_reply("404 No", b"<h1>Not Found</h1>", content_type="text/html")), "API prefix (/api/v1)"),
+        (json_reply(b"", "404 Not Found"), "API prefix (/api/v1)"),
     ],
-    ids=["no such user", "two words", "HTML"],
+    ids=["no such user", "two words", "HTML", "empty"],
 )
 @pytest.mark.parametrize("line", [GET, CREATE], ids=["read", "write"])
 def test_prefix_is_doubted_only_where_a_404_does_not_say_what_is_missing(

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from conftest import Run, ServiceAndRun
+from conftest import ServiceAndRun
 
-from cli.conftest import Journal, Profile
+from cli.conftest import Journal
 from cli.replies import json_reply
 
 GET = ("tx", "get", "tx_1")
@@ -15,12 +15,15 @@ GET = ("tx", "get", "tx_1")
     ("status", "code", "exit_code", "outcome"),
     [
         ("301 Moved", "redirected", 8, "refused"),
+        ("302 Found", "refused", 8, "refused"),
         ("304 Not Modified", "refused", 8, "refused"),
         ("400 Bad Request", "refused", 8, "refused"),
         ("401 Unauthorized", "not_authenticated", 4, "refused"),
         ("403 Forbidden", "forbidden", 5, "refused"),
         ("404 Not Found", "not_found", 6, "refused"),
         ("409 Conflict", "conflict", 7, "refused"),
+        ("422 Unprocessable", "refused", 8, "refused"),
+        ("501 Not Implemented", "read_failed", 10, None),
         ("429 Too Many Requests", "rate_limited", 9, "refused"),
         ("408 Request Timeout", "read_failed", 10, None),
         ("503 Busy", "read_failed", 10, None),
@@ -39,14 +42,6 @@ def test_a_read_that_was_refused_ends_by_its_status(
     assert result.error["request_id"] == "a-uuid"
     assert len(server.seen) == (3 if number in (408, 429, 503) else 1)
     assert journal() == []
-
-
-def test_not_found_that_says_nothing_leads_to_the_check_of_the_api_prefix(profile: Profile, run: Run) -> None:
-    profile(behave=json_reply(b"", "404 Not Found"))
-
-    hint = run(*GET, "--json").error["hint"]
-    assert "(/api/v1)" in hint
-    assert hint.endswith("escrowctl doctor")
 
 
 @pytest.mark.parametrize(

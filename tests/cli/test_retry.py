@@ -2,15 +2,15 @@
 
 import json
 import re
-from collections.abc import Callable
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NOW, Run, Serve, ServiceAndRun
+from conftest import NOW, Run, ServiceAndRun
 from wire_server import Behave, WireServer, hang_up, say_nothing
 
-from cli.conftest import Journal
+from cli.conftest import Journal, Profile
 from cli.replies import CREATE, HELD, RELEASE, break_off, in_turn, json_reply, writes_meet
 
 GET = ("tx", "get", "tx_1")
@@ -47,16 +47,6 @@ def test_the_wait_grows_is_never_short_and_differs_by_chance(
     run(*GET, **clock.injected)
 
     assert clock.slept == pytest.approx(waits, abs=0.001)
-
-
-@pytest.mark.parametrize("status", ["400 No", "401 No", "403 No", "404 No", "409 No", "422 No", "501 No", "302 Found"])
-def test_read_that_a_retry_cannot_help_is_sent_once(service_and_run: ServiceAndRun, status: str) -> None:
-    server, run = service_and_run(json_reply(b"", status))
-    clock = Clock()
-
-    run(*GET, **clock.injected)
-
-    assert (len(server.seen), clock.slept) == (1, [])
 
 
 def test_read_that_used_up_its_timeout_is_not_retried(service_and_run: ServiceAndRun) -> None:
@@ -124,9 +114,7 @@ def test_write_refused_before_processing_is_retried_with_the_same_key(
     assert [event["state"] for event in history] == ["in_flight", "refused", "in_flight", "done"]
 
 
-def test_write_that_was_not_sent_is_retried_until_connected(run: Run, serve: Serve, journal: Journal) -> None:
-    import socket
-
+def test_write_that_was_not_sent_is_retried_until_connected(run: Run, journal: Journal) -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         port = bound.getsockname()[1]
@@ -146,30 +134,12 @@ def test_write_that_was_not_sent_is_retried_until_connected(run: Run, serve: Ser
     assert journal() == [("create_transaction", "done")]
 
 
-@pytest.mark.parametrize("behave", [hang_up, break_off, json_reply(b"", "503 Busy"), json_reply(b"", "408 Slow")])
-@pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
-def test_write_that_may_have_happened_is_not_retried(
-    service_and_run: ServiceAndRun, line: tuple[str, ...], behave: Behave
-) -> None:
-    server, run = service_and_run(writes_meet(behave))
-    clock = Clock()
-
-    assert run(*line, **clock.injected).code == 12
-    assert (len(server.writes), clock.slept) == (1, [])
-
-
 # Where the profile says that the service deduplicates
 
 
 @pytest.fixture
-def deduplicating_service_and_run(serve: Serve, run: Run, write_config: Callable[[str], Path]) -> ServiceAndRun:
-    def start(behave: Behave) -> tuple[WireServer, Run]:
-        server = serve(behave)
-        write_config(f'[profiles.p]\nbase_url = "{server.base_url}"\nidempotency = "header"\n')
-        environ = {"ESCROWCTL_PROFILE": "p", "ESCROWCTL_API_KEY": "sk_test_1", "ESCROWCTL_BASE_URL": server.base_url}
-        return server, lambda *words, **keywords: run(*words, environ=environ, **keywords)
-
-    return start
+def deduplicating_service_and_run(profile: Profile, run: Run) -> ServiceAndRun:
+    return lambda behave: (profile('idempotency = "header"', behave=behave), run)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from conftest import KEY, Run, ServiceAndRun
-from wire_server import answering, hang_up, http_reply
+from wire_server import answering, http_reply
 
 from cli.conftest import Profile
 from cli.replies import HELD, json_reply
@@ -135,26 +135,20 @@ def test_write_that_a_command_knows_is_refused(method: str, path: str, service_a
     assert result.error["code"] == "bad_value"
 
 
-def test_other_writes_need_yes_and_are_sent(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(json_reply(b"{}"))
-
-    codes = [run("api", "POST", "/escrows/tx_1/release", *words).code for words in ((), ("--yes",))]
-
-    assert (codes, [seen.target for seen in server.seen]) == ([3, 0], ["/api/v1/escrows/tx_1/release"])
-
-
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-def test_raw_write_is_confirmed_and_sent_once(method: str, service_and_run: ServiceAndRun) -> None:
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("PATCH", "/hooks/wh_1/rotate"), ("DELETE", "/hooks/wh_1/rotate"), ("POST", "/escrows/tx_1/release")],
+)
+def test_raw_write_is_confirmed_and_sent_once(method: str, path: str, service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(lambda _seen, connection: connection.sendall(http_reply("204 No Content")))
 
-    refused = run("api", method, "/hooks/wh_1/rotate", "--json")
-    typed = run("api", method, "/hooks/wh_1/rotate", terminal=True, stdin="yes\n", environ={"NO_COLOR": "1"})
-    declined = run("api", method, "/hooks/wh_1/rotate", terminal=True, stdin="y\n")
+    refused = run("api", method, path, "--json")
+    typed = run("api", method, path, terminal=True, stdin="yes\n", environ={"NO_COLOR": "1"})
+    declined = run("api", method, path, terminal=True, stdin="y\n")
 
-    assert (refused.code, refused.error["code"]) == (3, "confirmation_needed")
+    assert (refused.code, refused.error["code"], declined.code) == (3, "confirmation_needed", 3)
     assert (typed.code, typed.out) == (0, "null\n")
-    assert f"{method} {server.base_url}/api/v1/hooks/wh_1/rotate" in typed.err
-    assert declined.code == 3
+    assert f"{method} {server.base_url}/api/v1{path}" in typed.err
     assert [(seen.method, seen.body, seen.header("content-type")) for seen in server.seen] == [(method, b"", None)]
 
 
@@ -168,16 +162,3 @@ def test_raw_write_is_recorded_without_texts_that_may_be_secret(service_and_run:
     assert (entry["operation"], entry["id"], entry["state"]) == ("call_post", "k_1", "done")
     assert [word in json.dumps(entry) for word in ("hunter2", "not-for-logs")] == [False, False]
     assert json.loads(entry["reply"])["count"] == 3
-
-
-def test_raw_write_without_a_reply_blocks_identical_ones(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(hang_up)
-
-    first = run("api", "DELETE", "/hooks/wh_1", "--yes", "--json")
-    again = run("api", "DELETE", "/hooks/wh_1", "--yes", "--json")
-    other = run("api", "DELETE", "/hooks/wh_2", "--yes", "--json")
-
-    assert [result.code for result in (first, again, other)] == [12, 12, 12]
-    codes = [result.error["code"] for result in (first, again, other)]
-    assert codes == ["outcome_unknown", "earlier_unknown", "outcome_unknown"]
-    assert len(server.writes) == 2

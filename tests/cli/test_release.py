@@ -1,16 +1,14 @@
 """`tx release`: reads before and after, expectations, confirmation, and what is known as released."""
 
 import socket
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from batch.conftest import Clock
-from conftest import KEY, Run, Serve, ServiceAndRun
-from wire_server import Behave, Seen, WireServer, by_method, say_nothing
+from conftest import KEY, Run, ServiceAndRun
+from wire_server import Behave, Seen, by_method, say_nothing
 
-from cli.conftest import Journal
-from cli.replies import HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+from cli.conftest import Journal, Profile
+from cli.replies import HELD, RELEASE, RELEASED, STATUS_RELEASED, in_turn, json_reply, writes_meet
 
 
 def service() -> Behave:
@@ -27,27 +25,8 @@ def service() -> Behave:
     return by_method(GET=get, POST=json_reply(HELD), PUT=put)
 
 
-WithProfile = Callable[..., tuple[WireServer, Run]]
-PROFILE = '[profiles.here]\nbase_url = "{url}"\napi_key_file = "key"\nstatus.released = ["Released"]\n{more}'
-
-
-@pytest.fixture
-def service_with_profile(serve: Serve, run: Run, write_config: Callable[[str], Path], home: Path) -> WithProfile:
-    """Start a server behind the profile `here`, which knows the word for released."""
-
-    def start(behave: Behave, more: str = "") -> tuple[WireServer, Run]:
-        server = serve(behave)
-        write_config(PROFILE.format(url=server.base_url, more=more))
-        key = home / "key"
-        key.write_text("sk_test_1\n")
-        key.chmod(0o600)
-        return server, lambda *words, **keywords: run("-p", "here", *words, **keywords)
-
-    return start
-
-
-def test_a_release_that_reads_back_as_released_is_verified(service_with_profile: WithProfile) -> None:
-    server, run = service_with_profile(service())
+def test_a_release_that_reads_back_as_released_is_verified(profile: Profile, run: Run) -> None:
+    server = profile(STATUS_RELEASED, behave=service())
 
     result = run(*RELEASE, "--json")
 
@@ -57,8 +36,8 @@ def test_a_release_that_reads_back_as_released_is_verified(service_with_profile:
     assert [seen.method for seen in server.seen] == ["GET", "PUT", "GET"]
 
 
-def test_a_release_known_as_done_is_refused_without_a_request(service_with_profile: WithProfile) -> None:
-    server, run = service_with_profile(service())
+def test_a_release_known_as_done_is_refused_without_a_request(profile: Profile, run: Run) -> None:
+    server = profile(STATUS_RELEASED, behave=service())
     run(*RELEASE)
     before = len(server.seen)
 
@@ -70,8 +49,8 @@ def test_a_release_known_as_done_is_refused_without_a_request(service_with_profi
     assert len(server.seen) == before + 1, "only --skip-released read it again"
 
 
-def test_the_same_key_again_prints_the_stored_release(service_with_profile: WithProfile) -> None:
-    server, run = service_with_profile(service())
+def test_the_same_key_again_prints_the_stored_release(profile: Profile, run: Run) -> None:
+    server = profile(STATUS_RELEASED, behave=service())
     keyed = (*RELEASE, "--idempotency-key", "release-1", "--json")
 
     first, second = run(*keyed), run(*keyed)
@@ -83,8 +62,8 @@ def test_the_same_key_again_prints_the_stored_release(service_with_profile: With
     assert len(server.writes) == 1
 
 
-def test_release_of_a_released_escrow_is_refused_after_one_read(service_with_profile: WithProfile) -> None:
-    server, run = service_with_profile(json_reply(RELEASED))
+def test_release_of_a_released_escrow_is_refused_after_one_read(profile: Profile, run: Run) -> None:
+    server = profile(STATUS_RELEASED, behave=json_reply(RELEASED))
 
     codes = [run(*line).code for line in (RELEASE, (*RELEASE, "--skip-released"))]
     # No profile says so; but that word is no reason to send it.
@@ -94,9 +73,9 @@ def test_release_of_a_released_escrow_is_refused_after_one_read(service_with_pro
     assert (codes, server.writes) == ([7, 0] * 2, [])
 
 
-def test_an_answered_unknown_that_reads_back_as_released_is_done(service_with_profile: WithProfile) -> None:
+def test_an_answered_unknown_that_reads_back_as_released_is_done(profile: Profile, run: Run) -> None:
     reads = in_turn(json_reply(HELD), json_reply(RELEASED))
-    server, run = service_with_profile(writes_meet(json_reply(b"<html>", "502 Bad Gateway"), reads=reads))
+    server = profile(STATUS_RELEASED, behave=writes_meet(json_reply(b"<html>", "502 Bad Gateway"), reads=reads))
 
     result = run(*RELEASE, "--json")
 
@@ -106,11 +85,11 @@ def test_an_answered_unknown_that_reads_back_as_released_is_done(service_with_pr
     assert len(server.writes) == 1
 
 
-def test_a_release_can_wait_until_it_reads_as_released(service_with_profile: WithProfile) -> None:
+def test_a_release_can_wait_until_it_reads_as_released(profile: Profile, run: Run) -> None:
     clock = Clock()
     queued = json_reply(HELD.replace(b"held", b"PAYOUT_QUEUED"))
     reads = in_turn(json_reply(HELD), queued, json_reply(b"oops", "503 Busy"), json_reply(RELEASED))
-    server, run = service_with_profile(writes_meet(json_reply(b"", "204 No Content"), reads=reads))
+    server = profile(STATUS_RELEASED, behave=writes_meet(json_reply(b"", "204 No Content"), reads=reads))
 
     reached = run(*RELEASE, "--wait", "--json", **clock.injected, random_fraction=lambda: 0.0)
 
@@ -119,9 +98,9 @@ def test_a_release_can_wait_until_it_reads_as_released(service_with_profile: Wit
     assert (clock.now, len(server.writes)) == (2.5, 1)
 
 
-def test_wait_ends_at_its_deadline_and_reports_the_accepted_release(service_with_profile: WithProfile) -> None:
+def test_wait_ends_at_its_deadline_and_reports_the_accepted_release(profile: Profile, run: Run) -> None:
     clock = Clock()
-    server, run = service_with_profile(json_reply(HELD))
+    server = profile(STATUS_RELEASED, behave=json_reply(HELD))
 
     expired = run(*RELEASE, "--wait", "--deadline", "10s", "--json", **clock.injected)
 
@@ -160,9 +139,9 @@ def test_expectations_compare_decimals_and_a_mismatch_sends_nothing(
 @pytest.mark.parametrize("expect", [("--expect-amount", "5000"), ("--expect-currency", "EUR")], ids=str)
 @pytest.mark.parametrize("line", [RELEASE, (*RELEASE, "--skip-released")], ids=["plain", "skip"])
 def test_expectation_fails_on_an_escrow_that_reads_as_released(
-    line: tuple[str, ...], expect: tuple[str, ...], service_with_profile: WithProfile
+    line: tuple[str, ...], expect: tuple[str, ...], profile: Profile, run: Run
 ) -> None:
-    server, run = service_with_profile(json_reply(RELEASED))
+    server = profile(STATUS_RELEASED, behave=json_reply(RELEASED))
 
     result = run(*line, *expect, "--json")
 
@@ -172,9 +151,9 @@ def test_expectation_fails_on_an_escrow_that_reads_as_released(
 @pytest.mark.parametrize(("expect", "code"), [("100", 0), ("5000", 3)])
 @pytest.mark.parametrize("option", ["--skip-released", "--idempotency-key=K1"])
 def test_expectation_fails_on_an_escrow_released_from_here(
-    option: str, expect: str, code: int, service_with_profile: WithProfile
+    option: str, expect: str, code: int, profile: Profile, run: Run
 ) -> None:
-    server, run = service_with_profile(service())
+    server = profile(STATUS_RELEASED, behave=service())
     assert run(*RELEASE, option).code == 0
 
     result = run(*RELEASE, option, "--expect-amount", expect, "--json")
@@ -225,13 +204,13 @@ def test_a_release_asks_for_the_id(answer: str, code: int, service_and_run: Serv
 
 
 @pytest.mark.parametrize(("answer", "code"), [("100\n", 16), ("tx_1\n", 3), ("100.00\n", 3)])
-def test_a_live_release_asks_for_the_amount(answer: str, code: int, service_with_profile: WithProfile) -> None:
-    server, run = service_with_profile(json_reply(HELD), 'mode = "live"')
+def test_a_live_release_asks_for_the_amount(answer: str, code: int, profile: Profile, run: Run) -> None:
+    server = profile(STATUS_RELEASED, 'mode = "live"', behave=json_reply(HELD))
 
     result = run("tx", "release", "tx_1", terminal=True, stdin=answer)
 
     assert (result.code, len(server.writes)) == (code, 1 if code == 16 else 0)
-    assert result.err.startswith("live: here, http://127.0.0.1")
+    assert result.err.startswith("live: a, http://127.0.0.1")
 
 
 @pytest.mark.parametrize(
@@ -250,16 +229,23 @@ def test_release_without_a_terminal_is_not_sent(
     assert "--yes" in result.err
 
 
-def test_release_is_not_sent_when_the_record_changed_during_confirmation(service_and_run: ServiceAndRun) -> None:
-    changed = HELD.replace(b'"amount":100', b'"amount":900')
-    server, run = service_and_run(
-        by_method(GET=in_turn(json_reply(HELD), json_reply(changed)), PUT=json_reply(RELEASED))
-    )
+@pytest.mark.parametrize(
+    ("line", "now"),
+    [
+        (RELEASE[:3], HELD.replace(b'"amount":100', b'"amount":900')),
+        (("tx", "update", "tx_1", "--data", "{}"), HELD.replace(b"held", b"disputed")),
+    ],
+    ids=["release", "update"],
+)
+def test_record_that_changed_during_the_confirmation_is_not_written(
+    line: tuple[str, ...], now: bytes, service_and_run: ServiceAndRun
+) -> None:
+    server, run = service_and_run(writes_meet(json_reply(RELEASED), reads=in_turn(json_reply(HELD), json_reply(now))))
 
-    result = run("tx", "release", "tx_1", terminal=True, stdin="tx_1\n")
+    result = run(*line, terminal=True, stdin="tx_1\n")
 
     assert (result.code, server.writes) == (3, [])
-    assert "it was held 100 USD, it is held 900 USD" in result.err
+    assert "it was held 100 USD, it is " in result.err
 
 
 def test_release_shows_its_body_before_the_confirmation(service_and_run: ServiceAndRun) -> None:

@@ -1,7 +1,5 @@
 """Bad input and lines that cannot be carried out are refused before anything is sent."""
 
-import errno
-import io
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +7,6 @@ from typing import NamedTuple
 
 import pytest
 from conftest import KEY, Run, ServiceAndRun
-from wire_server import by_method, hang_up
 
 from cli.conftest import Profile
 from cli.replies import HELD, RELEASE, json_reply
@@ -215,30 +212,3 @@ def test_file_that_is_no_text_is_refused(name: str, run: Run, home: Path) -> Non
     (home / name).chmod(0o600)
 
     assert run("-p", "a", "tx", "get", "tx_1").code == 2
-
-
-def test_decision_about_another_escrow_is_refused(service_and_run: ServiceAndRun) -> None:
-    _, run = service_and_run(by_method(GET=json_reply(HELD), PUT=hang_up))
-    assert run(*RELEASE).code == 12
-
-    result = run("journal", "resolve", "j1", "--applied", "--id", "tx_2", "--reason", "x")
-
-    assert result.code == 2
-
-
-class FullDisk(io.StringIO):
-    """A stream that takes nothing."""
-
-    def write(self, _text: str, /) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-
-def test_result_that_cannot_be_printed_is_in_the_error(service_and_run: ServiceAndRun) -> None:
-    _, run = service_and_run(by_method(GET=json_reply(HELD), PUT=hang_up, DELETE=json_reply(b"{}")))
-    assert run(*RELEASE).code == 12
-    decision = ("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", "--reason", "x")
-    lines = (("api", "DELETE", "/x/1", "--yes"), decision)
-
-    results = [run(*line, "--json", stdout=FullDisk()) for line in lines]
-
-    assert [(result.code, result.error["code"]) for result in results] == [(12, "result_not_printed")] * 2

@@ -35,17 +35,16 @@ def test_hint_of_a_job_runs_where_its_variables_are_not_set(run: Run, serve: Ser
     assert (failed.code, given["ESCROWCTL_JOURNAL_ID"], pasted.error["code"]) == (12, journal_id, "outcome_unknown")
 
 
-def test_a_release_that_reads_as_released_is_settled(run: Run, serve: Any, write_config: Any) -> None:
-    server = serve(writes_meet(hang_up, reads=in_turn(json_reply(HELD), json_reply(RELEASED))))
-    write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nstatus.released = ["Released"]\n')
-    around = {"ESCROWCTL_API_KEY": "sk_test_1", "ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_PROFILE": "a"}
-    assert run(*RELEASE, environ=around).code == 12
+def test_a_release_that_reads_as_released_is_settled(profile: Profile, run: Run) -> None:
+    server = profile(
+        STATUS_RELEASED, behave=writes_meet(hang_up, reads=in_turn(json_reply(HELD), json_reply(RELEASED)))
+    )
+    assert run(*RELEASE).code == 12
 
-    result = run("journal", "resolve", "j1", environ=around, terminal=True)
+    assert run("journal", "resolve", "j1", terminal=True).code == 0
 
-    assert result.code == 0
     assert [seen.method for seen in server.seen] == ["GET", "PUT", "GET"]
-    assert run(*RELEASE, environ=around).code == 7
+    assert run(*RELEASE).code == 7
 
 
 @pytest.mark.parametrize(
@@ -77,7 +76,7 @@ def test_status_of_another_escrow_settles_no_release(
     assert journal() == [("release_transaction", "unknown")]
 
 
-def test_a_webhook_and_a_raw_call_stay_unknown(service_and_run: ServiceAndRun, journal: Journal) -> None:
+def test_a_webhook_and_a_raw_call_stay_unknown(service_and_run: ServiceAndRun) -> None:
     endpoint = {"id": "wh_1", "url": "https://hooks.example.net/x"}
     server, run = service_and_run(by_path(listed=listing(endpoint), one=json_reply(HELD)))
     run("webhook", "create", "--url", "https://hooks.example.net/x")
@@ -90,29 +89,30 @@ def test_a_webhook_and_a_raw_call_stay_unknown(service_and_run: ServiceAndRun, j
 
 
 @pytest.mark.parametrize(
-    ("line", "code"),
+    ("line", "options", "code"),
     [
-        (("j1", "--applied", *WHY), 2),
-        (("j1", "--applied", "--id", "tx_1"), 2),
-        (("j1", "--not-applied"), 2),
-        (("j1", "--resend"), 2),
-        (("j1", "--applied", "--resend", *WHY), 2),
-        (("j1", "--not-applied", "--id", "tx_1", *WHY), 2),
-        (("j1", "--applied", "--id", "tx_1", "--reason", " "), 2),
-        (("j1", "--allow-unreadable"), 2),
-        (("1",), 2),
-        (("j9",), 6),
+        (CREATE, ("j1", "--applied", *WHY), 2),
+        (CREATE, ("j1", "--applied", "--id", "tx_1"), 2),
+        (CREATE, ("j1", "--not-applied"), 2),
+        (CREATE, ("j1", "--resend"), 2),
+        (CREATE, ("j1", "--applied", "--resend", *WHY), 2),
+        (CREATE, ("j1", "--not-applied", "--id", "tx_1", *WHY), 2),
+        (CREATE, ("j1", "--applied", "--id", "tx_1", "--reason", " "), 2),
+        (CREATE, ("j1", "--allow-unreadable"), 2),
+        (CREATE, ("1",), 2),
+        (CREATE, ("j9",), 6),
+        (RELEASE, ("j1", "--applied", "--id", "tx_2", *WHY), 2),
     ],
 )
 def test_contradictory_resolve_options_read_and_record_nothing(
-    unknown_write: UnknownWrite, journal: Journal, line: tuple[str, ...], code: int
+    unknown_write: UnknownWrite, journal: Journal, line: tuple[str, ...], options: tuple[str, ...], code: int
 ) -> None:
-    server, run = unknown_write(CREATE, hang_up)
+    server, run = unknown_write(line, writes_meet(hang_up))
 
-    result = run("journal", "resolve", *line, "--json")
+    result = run("journal", "resolve", *options, "--json")
 
     assert (result.code, result.out, server.seen) == (code, "", [])
-    assert journal() == [("create_transaction", "unknown")]
+    assert journal() == [(f"{line[1]}_transaction", "unknown")]
 
 
 def test_settled_entry_is_shown_and_takes_no_other_decision(service_and_run: ServiceAndRun) -> None:
@@ -137,7 +137,7 @@ def test_entry_is_settled_only_at_its_own_service(unknown_write: UnknownWrite, s
         assert "j1 was sent to http://127.0.0.1:" in result.error["message"]
 
 
-def test_read_does_not_overwrite_a_newer_record(unknown_write: UnknownWrite, home: Path, journal: Journal) -> None:
+def test_read_does_not_overwrite_a_newer_record(unknown_write: UnknownWrite) -> None:
     word = (*APPLIED, "--id", "tx_9", "--allow-unreadable")
 
     def list_late(seen: Any, connection: Any) -> None:
@@ -166,9 +166,7 @@ def test_signal_during_a_resolve_reports_the_state_of_the_entry(unknown_write: U
     assert (result.code, "j1" in result.error["message"]) == (130, True)
 
 
-def test_entry_is_resolved_only_with_the_profile_that_sent_it(
-    serve: Any, run: Run, write_config: Any, journal: Journal
-) -> None:
+def test_entry_is_resolved_only_with_the_profile_that_sent_it(serve: Any, run: Run, write_config: Any) -> None:
     server = serve(by_path(listed=listing(), one=json_reply(HELD)))
     write_config(
         f'[profiles.a]\nbase_url = "{server.base_url}"\n[profiles.b]\nbase_url = "{server.base_url}"\n'

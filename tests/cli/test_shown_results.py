@@ -1,10 +1,11 @@
 """Results of several ids, and results that cannot be shown: the write is still reported."""
 
+import io
 import socket
 
 import pytest
 from conftest import KEY, Run, ServiceAndRun
-from wire_server import Seen, by_method, http_reply
+from wire_server import Seen, by_method, hang_up, http_reply
 
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply
@@ -44,28 +45,22 @@ def test_reading_of_a_user_warns_of_another_id_than_asked(profile: Profile, run:
 def test_write_result_that_cannot_be_printed_is_reported_with_id(
     service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
-    class Full:
-        def write(self, _text: str) -> int:
+    class Full(io.StringIO):
+        def write(self, _text: str, /) -> int:
             raise OSError(28, "No space left on device")
 
-        def flush(self) -> None:
-            """Nothing is kept back."""
+    writes = in_turn(json_reply(HELD), hang_up)
+    server, run = service_and_run(by_method(GET=json_reply(HELD), POST=writes, DELETE=json_reply(b"{}")))
+    decision = ("journal", "resolve", "j2", "--not-applied", "--allow-unreadable", "--reason", "x")
 
-        def isatty(self) -> bool:
-            return False
+    first, read = (run(*line, "--json", stdout=Full()) for line in (CREATE, ("tx", "get", "tx_1")))
+    assert run(*CREATE).code == 12
+    others = [run(*line, "--json", stdout=Full()) for line in (("api", "DELETE", "/x/1", "--yes"), decision)]
 
-        def fileno(self) -> int:
-            raise OSError
-
-    server, run = service_and_run(json_reply(HELD))
-
-    write, read = run(*CREATE, "--json", stdout=Full()), run("tx", "get", "tx_1", "--json", stdout=Full())
-
-    assert (write.code, write.error["code"]) == (12, "result_not_printed")
-    assert "created tx_1 (200)" in write.error["message"]
-    assert (read.code, read.error["code"]) == (17, "output_unusable")
-    assert len(server.writes) == 1
-    assert journal() == [("create_transaction", "done")]
+    assert [(one.code, one.error["code"]) for one in (first, *others)] == [(12, "result_not_printed")] * 3
+    assert "created tx_1 (200)" in first.error["message"]
+    assert (read.code, read.error["code"], len(server.writes)) == (17, "output_unusable", 3)
+    assert [state for _, state in journal()] == ["done", "not_applied", "done"]
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,11 @@ from conftest import Run, Serve
 from keyring_stub import KeyringStub
 from wire_server import Seen, WireServer, http_reply
 
+from cli.conftest import Profile
 from cli.replies import CREATE, HELD, json_reply
 
-KEY_A, KEY_B, KEY_ENV, KEY_RING = (
-    "sk_a_77c3e09d15ab",
-    "sk_b_1f60b8a2c4de",
-    "sk_env_4b1d9c70e2fa",
-    "sk_ring_8e5a01f7c39b",
-)
+KEY_A, KEY_B = "sk_a_77c3e09d15ab", "sk_b_1f60b8a2c4de"
+KEY_ENV, KEY_RING = "sk_env_4b1d9c70e2fa", "sk_ring_8e5a01f7c39b"
 
 
 @dataclass(frozen=True)
@@ -147,13 +144,6 @@ def _configure(home: Path, servers: dict[str, WireServer], default: str | None) 
         (home / name).chmod(0o644 if name == "loose.key" else 0o600)
 
 
-def test_missing_key_hint_names_the_unused_key_of_the_environment(run: Run) -> None:
-    result = run("--base-url", "https://b.example.com", "tx", "get", "tx_1", environ={E_KEY: KEY_ENV})
-
-    assert (result.code, result.out) == (4, "")
-    assert "export ESCROWCTL_BASE_URL=https://b.example.com" in result.err
-
-
 @pytest.mark.parametrize("proxy", ["http://u:hunter2@[bad", "socks5://u:hunter2@h:1080"])
 def test_unusable_proxy_is_reported_without_its_password(run: Run, proxy: str) -> None:
     environ = {E_URL: "https://escrow.example.com", E_KEY: KEY_ENV, "HTTPS_PROXY": proxy}
@@ -179,18 +169,10 @@ def test_special_config_file_is_refused_without_waiting(run: Run, home: Path, ki
     assert [run(*words).code for words in lines] == [2, 2]
 
 
-def test_the_prefix_of_the_profile_is_the_only_one_tried(run: Run, serve: Serve, home: Path) -> None:
-    server = serve(json_reply(b"{}", "404 Not Found"))
-    home.mkdir(mode=0o700, parents=True)
-    (home / "config.toml").write_text(
-        f'[profiles.a]\nbase_url = "{server.base_url}/base"\napi_prefix = "/v1"\napi_key_file = "a.key"\n'
-    )
-    (home / "a.key").write_text(KEY_A)
-    (home / "a.key").chmod(0o600)
+def test_the_prefix_of_the_profile_is_the_only_one_tried(profile: Profile, run: Run) -> None:
+    server = profile('api_prefix = "/v1"', behave=json_reply(b"{}", "404 Not Found"))
 
-    result = run("-p", "a", *CREATE)
-
-    assert (result.code, [seen.target for seen in server.seen]) == (6, ["/base/v1/transactions"])
+    assert (run(*CREATE).code, [seen.target for seen in server.seen]) == (6, ["/v1/transactions"])
 
 
 MODES = """\
@@ -253,11 +235,3 @@ def test_release_is_confirmed_by_a_status_of_the_environment(run: Run, serve: Se
     result = run("tx", "release", "tx_1", "--yes", "--json", environ=environ)
 
     assert (result.code, result.json["verified"]) == (0, True), result.err
-
-
-def test_live_mode_of_the_environment_is_announced(run: Run, serve: Serve) -> None:
-    environ = {E_URL: serve(json_reply(HELD)).base_url, E_KEY: KEY_ENV}
-
-    said = [run("tx", "get", "tx_1", environ=environ | {"ESCROWCTL_MODE": mode}).err for mode in ("live", "")]
-
-    assert ["live: " in text for text in said] == [True, False]

@@ -159,13 +159,3 @@ def test_each_release_of_several_has_its_own_outcome(
     result = run("tx", "release", "tx_1", "tx_2", "--yes", "--json")
 
     assert (result.code, [json.loads(line)["outcome"] for line in result.out.splitlines()]) == (code, outcomes)
-
-
-def test_failure_of_one_of_several_says_that_nothing_was_sent_for_this_id_only(profile: Profile, run: Run) -> None:
-    profile(behave=by_method(GET=escrows(), PUT=json_reply(b"")))
-    assert run("tx", "release", "tx_2", "--yes").code == 0
-
-    result = run("tx", "release", "tx_1", "tx_2", "--yes")
-
-    (error,) = [line for line in result.err.splitlines() if "tx_2" in line]
-    assert error.endswith("nothing for tx_2.")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import internals
 import pytest
-from conftest import KEY, Run, Serve, ServiceAndRun
+from conftest import KEY, Run, Serve, ServiceAndRun, Terminal
 
 from cli.replies import CREATE, HELD, json_reply
 from escrowctl.main import main
@@ -42,11 +42,6 @@ class Endless(io.TextIOBase):
         return (self.text * size)[:size]
 
 
-class EndlessTerminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 RunWithEndlessInput = Callable[..., tuple[int, str]]
 
 
@@ -56,7 +51,7 @@ def run_with_endless_input(home: Path, serve: Serve) -> RunWithEndlessInput:
     server = serve(json_reply(HELD))
 
     def run_line(*words: str, text: str = "\0", terminal: bool = False) -> tuple[int, str]:
-        err = EndlessTerminal() if terminal else io.StringIO()
+        err = Terminal() if terminal else io.StringIO()
         environ = dict(os.environ)
         if "login" not in words:
             environ |= {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY}

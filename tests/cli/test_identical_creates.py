@@ -6,15 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from batch.conftest import rows
 from conftest import NOW, Run
 from wire_server import hang_up
 
 from cli.conftest import Profile
 from cli.replies import CREATE, HELD, holding, in_turn, json_reply
 from escrowctl.journal.journal import Journal
-
-__all__ = ["rows"]
 
 LATER = NOW + timedelta(minutes=14)
 TOO_LATE = NOW + timedelta(minutes=16)

@@ -228,6 +228,3 @@ def test_money_held_too_long_is_not_looked_for_without_a_journal(profile: Profil
     refused = run("tx", "list", "--local", "--over", "7d", "--json")
 
     assert (refused.code, refused.out, refused.error["code"]) == (6, "", "not_found")
-
-
-# Limits and refusals

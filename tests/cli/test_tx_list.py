@@ -60,26 +60,20 @@ def test_all_follows_pages_to_the_last(form: str, service_and_run: ServiceAndRun
     assert [seen.target.partition("?")[0] for seen in server.seen] == ["/api/v1/transactions"] * 3
 
 
-def test_one_page_is_read_and_the_note_names_the_way_to_more(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(paged("has_more"))
-
-    result = run("tx", "list")
-
-    assert (result.code, result.out.count("\n"), len(server.seen)) == (0, 2, 1)
-    assert "--all" in result.err
-
-
-@pytest.mark.parametrize(("limit", "pages", "is_cut"), [(2, 1, True), (3, 2, True), (5, 3, False)])
+@pytest.mark.parametrize(
+    ("limit", "found", "pages"),
+    [((), 2, 1), (("--limit", "2"), 2, 1), (("--limit", "3"), 3, 2), (("--limit", "5"), 5, 3)],
+    ids=["one page", "2", "3", "5"],
+)
 def test_limit_reads_as_many_pages_as_it_takes(
-    limit: int, pages: int, service_and_run: ServiceAndRun, *, is_cut: bool
+    limit: tuple[str, ...], found: int, pages: int, service_and_run: ServiceAndRun
 ) -> None:
     server, run = service_and_run(paged("has_more"))
 
-    result = run("tx", "list", "--limit", str(limit), "-q")
-    noted = run("tx", "list", "--limit", str(limit))
+    result, noted = run("tx", "list", *limit, "-q"), run("tx", "list", *limit)
 
-    assert (result.out.split(), len(server.seen)) == ([f"tx_{5 - n}" for n in range(limit)], 2 * pages)
-    assert ("--all" in noted.err) == is_cut
+    assert (result.out.split(), len(server.seen)) == ([f"tx_{5 - n}" for n in range(found)], 2 * pages)
+    assert ("--all" in noted.err) == (found < 5)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +139,7 @@ def test_reference_is_found_in_the_journal_and_in_the_field_of_the_profile(profi
     assert found == {"order-7": "tx_7\n", "order-9": "tx_9\n", "order-0": ""}
 
 
-def test_reference_of_another_service_is_not_found(serve: Serve, service_and_run: ServiceAndRun, run: Run) -> None:
+def test_reference_of_another_service_is_not_found(serve: Serve, service_and_run: ServiceAndRun) -> None:
     _server, create = service_and_run(json_reply(b'{"id":"tx_7","amount":100,"currency":"USD"}', "201 Created"))
     create(*CREATE, "--reference", "order-7")
     other: WireServer = serve(json_reply(b'[{"id":"tx_7"}]'))

@@ -109,8 +109,6 @@ def test_config_mistake_is_reported_with_its_setting(profile: Profile, run: Run,
     assert re.findall(r"\w+", line)[0] in result.err
 
 
-# The journal that belongs to the profile
-
 LOST = "00000000-0000-4000-8000-000000000000"
 
 
@@ -149,7 +147,7 @@ def test_live_write_is_sent_with_the_expected_journal(profile: Profile, run: Run
 def test_test_write_is_not_bound_to_a_journal(profile: Profile, run: Run) -> None:
     profile('mode = "test"', f'journal_id = "{LOST}"')
 
-    assert [run(*line).code for line in (CREATE, ("--sandbox", *CREATE))] == [0, 0]
+    assert [run(*line, environ={"CI": "true"}).code for line in (CREATE, ("--sandbox", *CREATE))] == [0, 0]
 
 
 DECISION = ("journal", "resolve", "j1", "--not-applied", "--reason", "x", "--allow-unreadable", "--yes")

@@ -57,9 +57,6 @@ VALUES = {
 BUILT_IN: dict[str, tuple[Any, str]] = {name: (value, "built in") for name, value in VALUES.items()}
 
 
-# Listing
-
-
 def test_default_profile_is_listed_with_its_file(run: Run, write_config: WriteConfig) -> None:
     path = write_config(ACME)
     here = f"profile acme-test in {path}"
@@ -147,9 +144,6 @@ def test_paths_are_printed_although_the_journal_cannot_be_read(run: Run, home: P
     assert "journal_unusable" in result.err
 
 
-# Getting
-
-
 def test_one_value_is_printed_bare(run: Run, write_config: WriteConfig) -> None:
     write_config(ACME)
     keys = ("base_url", "status.released", "read_only", "profiles.acme-live.timeout", "profiles.acme-live.api_prefix")
@@ -169,9 +163,6 @@ def test_setting_that_cannot_be_printed_is_reported(run: Run, write_config: Writ
     result = run("config", "get", key)
 
     assert (result.code, result.out) == (code, "")
-
-
-# Setting
 
 
 @pytest.mark.parametrize(
@@ -289,9 +280,6 @@ def test_the_sandbox_has_no_settings_to_change(run: Run, write_config: WriteConf
 
     assert [(result.code, result.out) for result in results] == [(2, "")] * 3
     assert path.read_text() == ACME
-
-
-# The file
 
 
 def test_a_symbolic_link_stays_one_and_the_mode_stays(run: Run, home: Path, tmp_path: Path) -> None:

@@ -16,9 +16,6 @@ KEYED = (*CREATE, "--idempotency-key", "order-8841-key")
 UPDATE = ("tx", "update", "tx_1", "--data", '{"note":"x"}', "--yes")
 
 
-# No id
-
-
 def test_unknown_create_is_settled_once_the_profile_names_the_id(profile: Profile, run: Run) -> None:
     reads = json_reply(b'{"escrowNo":"A-10977","amount":100,"currency":"USD"}')
     server = profile(behave=writes_meet(json_reply(UNNAMED), reads=reads))
@@ -180,9 +177,6 @@ def test_stored_reply_with_the_id_of_another_create_settles_nothing(profile: Pro
     assert (first.code, second.code) == (0, 12)
 
 
-# Ids that are none of the service's
-
-
 @pytest.mark.parametrize(
     ("body", "line"),
     [
@@ -244,9 +238,6 @@ def test_id_is_found_in_any_case_and_one_envelope(name: str, envelope: str, serv
     _server, run = service_and_run(json_reply((envelope % f'{{"{name}":"A-1"}}').encode()))
 
     assert (run(*CREATE, "-q").out) == "A-1\n"
-
-
-# 201 and Location
 
 
 def located(place: str, body: bytes = b"", status: str = "201 Created") -> Behave:

@@ -58,9 +58,6 @@ def state(home: Path) -> Path:
     return folder
 
 
-# What escrowctl creates, and what it does not change
-
-
 def test_folder_created_first_by_another_process_keeps_its_mode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,9 +138,6 @@ def test_state_folder_of_another_user_is_refused(
     assert (run(*CREATE).code, server.seen) == (17, [])
 
 
-# Where the folders are
-
-
 @pytest.mark.parametrize(
     ("variable", "value"), [("ESCROWCTL_HOME", "~/escrowctl"), ("HOME", "."), ("XDG_STATE_HOME", "state")]
 )
@@ -214,9 +208,6 @@ def test_an_empty_home_is_refused() -> None:
     # Not by a command: it would write into the root folder if this failed.
     with pytest.raises(EscrowctlError, match="HOME"):
         _ = Folders({"HOME": ""}).state
-
-
-# Who says where a key goes
 
 
 @pytest.mark.parametrize("loose", [0o664, 0o602])

@@ -63,9 +63,6 @@ def test_a_conflict_on_a_later_attempt_proves_nothing(
     assert journal() == [("create_transaction", "unknown")]
 
 
-# One escrow, and one service, under several names
-
-
 def test_second_release_of_a_typed_id_is_refused(service_and_run: ServiceAndRun) -> None:
     """The echo changes its case, and then cannot be read at all."""
     echo = json_reply(HELD.replace(b"tx_1", b"TX_1"))

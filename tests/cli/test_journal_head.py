@@ -86,9 +86,6 @@ def test_older_copy_without_its_head_is_refused(journal_of_one: Served, state: P
     assert (run(*release).code, run(*OTHER).code, len(server.writes)) == (17, 17, 2)
 
 
-# The beginning
-
-
 def test_head_exists_before_the_first_record(service_and_run: ServiceAndRun, state: Path, tmp_path: Path) -> None:
     assert _import_nothing(service_and_run(holding())[1], tmp_path).code == 0
 
@@ -190,9 +187,6 @@ def test_head_that_cannot_be_updated_only_lags(
 
     assert (sequence(state), records(state)) == (before, before + 2)
     assert (run(*VERIFY).code, run(*CREATE).code) == (0, 0)
-
-
-# A lost journal
 
 
 BY_REFERENCE = ("tx", "list", "--reference", "r-1")

@@ -81,8 +81,6 @@ def test_unknown_release_is_not_settled_by_a_cached_reading(profile: Profile, ru
     assert journal() == [("release_transaction", "unknown")]
 
 
-# What is not the escrow
-
 NO_ESCROW = {
     "list": b"[%s]" % HELD,
     "list in an envelope": b'{"data":[%s]}' % HELD,

@@ -188,9 +188,6 @@ def test_release_of_a_missing_escrow_is_not_sent(service_and_run: ServiceAndRun)
     assert (result.code, server.writes) == (6, [])
 
 
-# Asking
-
-
 @pytest.mark.parametrize(
     ("answer", "code"), [("tx_1\n", 0), (" TX_1 \n", 3), ("\n", 3), ("", 3), ("yes\n", 3), (f"{KEY}\n", 3)]
 )

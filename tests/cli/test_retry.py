@@ -94,9 +94,6 @@ def test_wait_follows_retry_after_within_bounds(
     assert (clock.slept, len(server.seen)) == (waits, len(waits) + 1)
 
 
-# Writes: on proof only
-
-
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 @pytest.mark.parametrize("status", ["425 Too Early", "429 Later"])
 def test_write_refused_before_processing_is_retried_with_the_same_key(
@@ -132,9 +129,6 @@ def test_write_that_was_not_sent_is_retried_until_connected(run: Run, journal: J
         for server in servers:
             server.close()
     assert journal() == [("create_transaction", "done")]
-
-
-# Where the profile says that the service deduplicates
 
 
 @pytest.fixture
@@ -178,9 +172,6 @@ def test_unknown_write_stays_unknown_after_any_last_attempt(
 
     assert (result.code, result.error["code"]) == (12, "outcome_unknown")
     assert journal() == [("create_transaction", "unknown")]
-
-
-# The budget
 
 
 def test_retries_of_many_reads_are_limited_in_an_outage(service_and_run: ServiceAndRun) -> None:

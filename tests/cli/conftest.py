@@ -89,6 +89,11 @@ def retrying_service_and_run(profile: Profile, run: Run) -> ServiceAndRun:
 
 
 @pytest.fixture
+def state(home: Path) -> Path:
+    return home / "state"
+
+
+@pytest.fixture
 def journal_of_six(service_and_run: ServiceAndRun) -> Served:
     """A journal of six: two creates and a release done, a create refused, a create and an update unknown."""
     writes = in_turn(

@@ -94,9 +94,8 @@ def test_status_warns_of_stored_keys_that_others_can_read(
     assert [len(server.seen) for server in accounts] == [0, 0]
 
 
-def test_logout_removes_one_key_and_lists_the_rest(
-    run: Run, accounts: tuple[WireServer, WireServer], home: Path
-) -> None:
+@pytest.mark.usefixtures("accounts")
+def test_logout_removes_one_key_and_lists_the_rest(run: Run, home: Path) -> None:
     gone = run("auth", "logout", "-p", "b", environ={"ESCROWCTL_API_KEY": KEY})
     again = run("auth", "logout", "-p", "b")
     file = run("auth", "logout", "-p", "file")
@@ -143,7 +142,8 @@ def test_switch_lists_profiles_in_the_order_of_the_file(run: Run, write_config: 
     assert (switched.code, run("config", "get", "default_profile").out) == (0, "b\n")
 
 
-def test_no_output_has_the_key(run: Run, accounts: tuple[WireServer, WireServer], home: Path) -> None:
+@pytest.mark.usefixtures("accounts")
+def test_no_output_has_the_key(run: Run, home: Path) -> None:
     results = [
         run(*line, "--debug", stdin=KEY)
         for line in (

@@ -15,8 +15,6 @@ from wire_server import Seen, WireServer, say_nothing
 
 from cli.replies import OTHER_KEY, json_reply, takes
 
-UNCHECKED = ("auth", "login", "--base-url", "https://a.example.com", "--mode", "test", "-p", "a", "--no-check")
-
 
 def files_of(home: Path) -> dict[str, str]:
     """Return every file of the home, with its text."""
@@ -290,7 +288,8 @@ def test_keys_are_written_to_a_plain_file_only(run: Run, home: Path, tmp_path: P
     path = home / "credentials.toml"
     path.symlink_to(precious) if kind == "link" else os.mkfifo(path, 0o600)
 
-    result = run(*UNCHECKED, stdin=KEY)
+    line = ("auth", "login", "--base-url", "https://a.example.com", "--mode", "test", "-p", "a", "--no-check")
+    result = run(*line, stdin=KEY)
 
     assert (result.code, result.out) == (17, ""), result.err
     assert precious.read_text() == "# do not overwrite\n"

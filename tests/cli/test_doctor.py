@@ -86,9 +86,7 @@ def test_nothing_configured_names_both_ways_on(run: Run, home: Path) -> None:
     assert not home.exists()
 
 
-def test_broken_config_file_is_named_and_the_rest_is_checked(
-    write_config: Callable[[str], Path], run: Run, home: Path
-) -> None:
+def test_broken_config_file_is_named_and_the_rest_is_checked(write_config: Callable[[str], Path], run: Run) -> None:
     path = write_config("default_profile = [\n")
 
     result = run("doctor")
@@ -279,19 +277,11 @@ def test_service_that_accepts_and_does_not_answer_fails_access(behave: Behave, p
     assert (result.code, failed(result), checks(result)["tcp"]) == (16, ["access"], "ok")
 
 
-@pytest.fixture
-def proxy(serve: Serve) -> dict[str, str]:
-    """Environment of a service behind a proxy that refuses every connection."""
-    server = serve(answering(http_reply("403 Forbidden")))
-    return {
-        "ESCROWCTL_BASE_URL": "https://escrow.example.com",
-        "ESCROWCTL_API_KEY": KEY,
-        "HTTPS_PROXY": f"http://robot:s3cr3t@127.0.0.1:{server.port}",
-    }
+def test_refusing_proxy_is_named_without_its_password(serve: Serve, run: Run) -> None:
+    proxy = f"http://robot:s3cr3t@127.0.0.1:{serve(refusing('403 Forbidden')).port}"
+    environ = {"ESCROWCTL_BASE_URL": "https://escrow.example.com", "ESCROWCTL_API_KEY": KEY, "HTTPS_PROXY": proxy}
 
-
-def test_refusing_proxy_is_named_without_its_password(proxy: dict[str, str], run: Run) -> None:
-    result = run("doctor", environ=proxy)
+    result = run("doctor", environ=environ)
 
     assert (result.code, failed(result)) == (16, ["tcp"])
     assert "HTTPS_PROXY" in check(result, "proxy")["finding"]

@@ -1,7 +1,6 @@
 """`doctor --tx`: which fields hold id, status, amount and currency, and what `--save` stores."""
 
 import socket
-from pathlib import Path
 
 import pytest
 from conftest import Run
@@ -40,7 +39,7 @@ def pointers(run: Run) -> dict[str, str | None]:
     return {name: found for name in FIELDS if (found := settings[f"reply.{name}"])}
 
 
-def test_unknown_names_are_found_saved_and_then_used(profile: Profile, run: Run, home: Path) -> None:
+def test_unknown_names_are_found_saved_and_then_used(profile: Profile, run: Run) -> None:
     server = profile(behave=always(ODD, released=ODD.replace(b"AWAITING_DEPOSIT", b"PAID")))
     assert run(*CREATE).code == 12
 

@@ -117,7 +117,7 @@ def test_anything_but_a_regular_journal_file_is_refused(
     ("name", "loose"), [("", 0o702), ("state", 0o775), ("state/journal.db", 0o666), ("state/journal.head", 0o666)]
 )
 def test_state_that_others_can_change_is_refused(
-    service_and_run: ServiceAndRun, home: Path, state: Path, name: str, loose: int
+    service_and_run: ServiceAndRun, home: Path, name: str, loose: int
 ) -> None:
     server, run = service_and_run(json_reply(HELD))
     assert run(*CREATE).code == 0
@@ -142,12 +142,7 @@ def test_state_folder_of_another_user_is_refused(
     ("variable", "value"), [("ESCROWCTL_HOME", "~/escrowctl"), ("HOME", "."), ("XDG_STATE_HOME", "state")]
 )
 def test_relative_state_folder_refuses_only_what_needs_it(
-    service_and_run: ServiceAndRun,
-    home: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    variable: str,
-    value: str,
+    service_and_run: ServiceAndRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
     server, run = service_and_run(json_reply(HELD))
     monkeypatch.chdir(tmp_path)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import KEY, Run, Serve, ServiceAndRun
@@ -100,19 +99,15 @@ def test_duplicate_is_refused_under_another_name_of_the_service(
 
 
 UUID = "9b2f8a1c-6d4e-4f0a-8f3e-5b7c9d0e1f2a"
+UNNAMED = json_reply(b'{"status":"held","amount":100,"currency":"USD"}')
 
 
 def release(resource_id: str, *words: str) -> tuple[str, ...]:
     return ("tx", "release", resource_id, "--yes", *words)
 
 
-def unnamed(_seen: Any, connection: Any) -> None:
-    """Answer with a record that does not say which escrow it is."""
-    json_reply(b'{"status":"held","amount":100,"currency":"USD"}')(_seen, connection)
-
-
 def test_ids_that_differ_in_case_are_refused_in_one_command(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(writes_meet(json_reply(b""), reads=unnamed))
+    server, run = service_and_run(writes_meet(json_reply(b""), reads=UNNAMED))
 
     result = run(*release("tx_ab", "TX_AB"), "--json")
 
@@ -121,7 +116,7 @@ def test_ids_that_differ_in_case_are_refused_in_one_command(service_and_run: Ser
 
 
 def test_release_of_an_id_in_another_case_is_refused(service_and_run: ServiceAndRun, journal: Journal) -> None:
-    server, run = service_and_run(writes_meet(in_turn(hang_up, json_reply(b"")), reads=unnamed))
+    server, run = service_and_run(writes_meet(in_turn(hang_up, json_reply(b"")), reads=UNNAMED))
     run(*release(UUID))
 
     refused = run(*release(UUID.upper()), "--json")

@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 from conftest import Run, ServiceAndRun
-from wire_server import Seen, hang_up
+from wire_server import Behave, Seen, hang_up
 
 from cli.conftest import DAY, Served
 from cli.replies import HELD, RELEASE, create, json_reply, writes_meet
@@ -34,9 +34,9 @@ from escrowctl.journal.model import UNCONFIRMED, State
     ],
     ids=" ".join,
 )
-def test_list_shows_the_selected_entries(
-    journal_of_six: Served, run: Run, options: tuple[str, ...], entries: list[str]
-) -> None:
+def test_list_shows_the_selected_entries(journal_of_six: Served, options: tuple[str, ...], entries: list[str]) -> None:
+    _, run = journal_of_six
+
     result = run("journal", "list", *options, "--json", now=lambda: DAY + timedelta(minutes=30))
 
     assert (result.code, [entry["entry"] for entry in result.json]) == (0, entries)
@@ -64,6 +64,16 @@ def test_reading_the_journal_creates_no_files(run: Run, home: Path) -> None:
     assert not home.exists()
 
 
+def crash(home: Path, folder: Path) -> Behave:
+    """Copy the journal with the write in flight, as a crash leaves it, and give no reply."""
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        shutil.copytree(home / "state", folder / "state")
+        hang_up(seen, connection)
+
+    return behave
+
+
 @pytest.mark.parametrize(
     ("options", "entries"),
     [(("--state", "unknown"), ["j1"]), (("--unknown",), ["j1"]), (("--state", "in_flight"), []), ((), ["j1"])],
@@ -71,11 +81,7 @@ def test_reading_the_journal_creates_no_files(run: Run, home: Path) -> None:
 def test_an_unknown_that_a_crash_left_is_listed_as_unknown(
     service_and_run: ServiceAndRun, home: Path, tmp_path: Path, options: tuple[str, ...], entries: list[str]
 ) -> None:
-    def keep_as_in_flight(seen: Seen, connection: socket.socket) -> None:
-        shutil.copytree(home / "state", tmp_path / "crashed" / "state")
-        hang_up(seen, connection)
-
-    _, run = service_and_run(writes_meet(keep_as_in_flight))
+    _, run = service_and_run(writes_meet(crash(home, tmp_path / "crashed")))
     run(*create("9"))
 
     listed = run("journal", "list", *options, "--json", environ={"ESCROWCTL_HOME": str(tmp_path / "crashed")})
@@ -85,12 +91,7 @@ def test_an_unknown_that_a_crash_left_is_listed_as_unknown(
 
 def test_write_lost_in_a_crash_is_not_called_sent(service_and_run: ServiceAndRun, home: Path) -> None:
     crashed = home.parent / "crashed"
-
-    def keep_as_in_flight(seen: Seen, connection: socket.socket) -> None:
-        shutil.copytree(home / "state", crashed / "state")
-        hang_up(seen, connection)
-
-    server, run = service_and_run(writes_meet(keep_as_in_flight))
+    server, run = service_and_run(writes_meet(crash(home, crashed)))
     line = (*create("9"), "--idempotency-key", "k")
     run(*line)
     shutil.rmtree(home / "state")

@@ -115,13 +115,13 @@ def test_export_of_an_earlier_version_is_imported_and_blocks_duplicates(
     assert ([run(*line).code for line in lines], server.writes) == ([7, 7, 12, 12, 12, 7, 7], [])
 
 
-def test_a_journal_of_an_earlier_format_is_refused(run: Run, service_and_run: ServiceAndRun, home: Path) -> None:
-    server, there = service_and_run(json_reply(HELD))
-    there(*CREATE)
+def test_a_journal_of_an_earlier_format_is_refused(service_and_run: ServiceAndRun, home: Path) -> None:
+    server, run = service_and_run(json_reply(HELD))
+    run(*CREATE)
     with sqlite3.connect(home / "state" / "journal.db") as database:
         database.execute("PRAGMA user_version = 13")
 
-    results = [there(*line, "--json") for line in (CREATE, ("journal", "list"), ("journal", "export"))]
+    results = [run(*line, "--json") for line in (CREATE, ("journal", "list"), ("journal", "export"))]
 
     assert [result.code for result in results] == [17, 17, 17]
     assert len(server.writes) == 1

@@ -8,21 +8,15 @@ from pathlib import Path
 
 import pytest
 from conftest import Result, Run, ServiceAndRun
-from wire_server import WireServer
 
-from cli.replies import CREATE, RELEASE, holding, writes_meet
+from cli.conftest import Served
+from cli.replies import CREATE, RELEASE, create, holding, writes_meet
 from escrowctl import files
 from escrowctl.journal.chain import Head
 from escrowctl.journal.sqlite.files import HeadFile
 
-Served = tuple[WireServer, Run]
-OTHER = ("tx", "create", "--amount", "101", "--currency", "USD")
+OTHER = create("101")
 VERIFY = ("journal", "verify")
-
-
-@pytest.fixture
-def state(home: Path) -> Path:
-    return home / "state"
 
 
 @pytest.fixture
@@ -78,12 +72,11 @@ def test_older_copy_without_its_head_is_refused(journal_of_one: Served, state: P
     """It would have forgotten the release that was sent since."""
     server, run = journal_of_one
     shutil.copy(state / "journal.db", tmp_path / "older.db")
-    release = ("tx", "release", "tx_1", "--yes")
-    assert run("tx", "create", "--amount", "1", "--currency", "USD").code == 0
+    assert run(*create("1")).code == 0
     shutil.copy(tmp_path / "older.db", state / "journal.db")
     (state / "journal.head").unlink()
 
-    assert (run(*release).code, run(*OTHER).code, len(server.writes)) == (17, 17, 2)
+    assert (run(*RELEASE).code, run(*OTHER).code, len(server.writes)) == (17, 17, 2)
 
 
 def test_head_exists_before_the_first_record(service_and_run: ServiceAndRun, state: Path, tmp_path: Path) -> None:
@@ -92,17 +85,18 @@ def test_head_exists_before_the_first_record(service_and_run: ServiceAndRun, sta
     assert (records(state), sequence(state)) == (0, 0)
 
 
+def fail_on_a_full_disk(*_words: object, **_more: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
 @pytest.mark.parametrize("step", ["unlink", "write_durably", "replace"])
 def test_first_write_without_a_head_file_is_not_sent(
     service_and_run: ServiceAndRun, state: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     server, run = service_and_run(holding())
 
-    def fail(*_words: object, **_more: object) -> None:
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as full:
-        full.setattr(files if step == "write_durably" else Path, step, fail)
+        full.setattr(files if step == "write_durably" else Path, step, fail_on_a_full_disk)
         result = run(*CREATE, "--json")
 
     assert (result.code, server.writes, records(state)) == (17, [], 0)
@@ -178,11 +172,8 @@ def test_head_that_cannot_be_updated_only_lags(
     _, run = journal_of_one
     before = sequence(state)
 
-    def fail(*_words: object) -> None:
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as full:
-        full.setattr(os, "pwrite", fail)
+        full.setattr(os, "pwrite", fail_on_a_full_disk)
         assert run(*OTHER).code == 0
 
     assert (sequence(state), records(state)) == (before, before + 2)

@@ -4,7 +4,7 @@ import json
 import socket
 
 import pytest
-from conftest import KEY, Run, Serve, ServiceAndRun
+from conftest import Run, ServiceAndRun
 from wire_server import Seen, http_reply
 
 from cli.conftest import Journal, Profile
@@ -80,7 +80,9 @@ def test_key_in_the_body_that_was_sent_is_no_other(service_and_run: ServiceAndRu
     assert run(*CREATE, "--data", '{"idempotency_key":"order-9"}').code == 0
 
 
-def test_reply_with_the_request_id_of_another_release_proves_nothing(serve: Serve, run: Run, journal: Journal) -> None:
+def test_reply_with_the_request_id_of_another_release_proves_nothing(
+    service_and_run: ServiceAndRun, journal: Journal
+) -> None:
     sent: list[str] = []
 
     def behave(seen: Seen, connection: socket.socket) -> None:
@@ -90,10 +92,9 @@ def test_reply_with_the_request_id_of_another_release_proves_nothing(serve: Serv
         echoed = f"X-Request-Id: {sent[0]}" if seen.is_write else "Via: 1.1 proxy"
         connection.sendall(http_reply("200 OK", held(id=resource_id), echoed))
 
-    server = serve(behave)
-    around = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY}
+    server, run = service_and_run(behave)
 
-    result = run("tx", "release", "tx_1", "tx_2", "--yes", "--json", environ=around)
+    result = run("tx", "release", "tx_1", "tx_2", "--yes", "--json")
 
     assert (result.code, len(server.writes)) == (12, 2)
     assert journal() == [("release_transaction", "unconfirmed"), ("release_transaction", "unknown")]

@@ -13,9 +13,8 @@ from conftest import NOW, Result, Run
 from wire_server import Seen, WireServer, by_method, hang_up, http_reply
 
 from cli.conftest import Profile
-from cli.replies import CREATE, HELD, STATUS_RELEASED, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASED, STATUS_RELEASED, in_turn, json_reply, writes_meet
 
-DONE = b'{"id":"tx_1","status":"released","amount":100,"currency":"USD"}'
 COLUMNS = ["id", "amount", "currency", "status", "created", "released", "reference", "entry"]
 
 
@@ -164,7 +163,7 @@ def test_register_leaves_out_other_accounts(profile: Profile, run: Run, home: Pa
 
 
 def test_release_reply_that_claims_it_is_no_proof(profile: Profile, run: Run) -> None:
-    profile(STATUS_RELEASED, behave=writes_meet(json_reply(DONE)))
+    profile(STATUS_RELEASED, behave=writes_meet(json_reply(RELEASED)))
 
     assert run("tx", "release", "tx_1", "--yes").code == 16
     (row,) = run("tx", "list", "--local", "--json").json
@@ -174,8 +173,8 @@ def test_release_reply_that_claims_it_is_no_proof(profile: Profile, run: Run) ->
 
 
 def test_ids_that_differ_in_case_are_two_rows(profile: Profile, run: Run) -> None:
-    reads = in_turn(json_reply(HELD), json_reply(DONE))
-    behave = by_method(GET=reads, POST=json_reply(HELD.replace(b"tx_1", b"TX_1")), PUT=json_reply(DONE))
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
+    behave = by_method(GET=reads, POST=json_reply(HELD.replace(b"tx_1", b"TX_1")), PUT=json_reply(RELEASED))
     profile(STATUS_RELEASED, behave=behave)
     run(*CREATE)
     run("tx", "release", "tx_1", "--yes", "--allow-duplicate", "j1")
@@ -186,8 +185,8 @@ def test_ids_that_differ_in_case_are_two_rows(profile: Profile, run: Run) -> Non
 
 
 def test_writes_of_another_api_key_are_no_claim(profile: Profile, run: Run, home: Path) -> None:
-    reads = in_turn(json_reply(HELD), json_reply(DONE))
-    profile(STATUS_RELEASED, behave=writes_meet(json_reply(DONE), reads=reads))
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
+    profile(STATUS_RELEASED, behave=writes_meet(json_reply(RELEASED), reads=reads))
     assert run("tx", "release", "tx_1", "--yes").code == 0
     for path in home.glob("*.key"):
         path.write_text("sk_test_of_another_account")

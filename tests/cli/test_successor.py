@@ -7,20 +7,14 @@ from pathlib import Path
 
 import pytest
 from conftest import Result, Run, ServiceAndRun
-from wire_server import WireServer, hang_up
+from wire_server import hang_up
 
-from cli.conftest import Profile
+from cli.conftest import Profile, Served
 from cli.older_export import write_older_export
-from cli.replies import CREATE, RELEASE, holding, in_turn, writes_meet
+from cli.replies import CREATE, RELEASE, create, holding, in_turn, writes_meet
 
-Served = tuple[WireServer, Run]
-OTHER = ("tx", "create", "--amount", "101", "--currency", "USD")
-UNKNOWN = ("tx", "create", "--amount", "7", "--currency", "EUR")
-
-
-@pytest.fixture
-def state(home: Path) -> Path:
-    return home / "state"
+Spoil = Callable[[Path], object]
+OTHER, UNKNOWN = create("101"), create("7", "EUR")
 
 
 @pytest.fixture
@@ -42,10 +36,6 @@ def replaced(run: Run, exported: Path, **more: object) -> Result:
     return run("journal", "init", "--from", str(exported), "--yes", "--json", **more)
 
 
-def remove_head(state: Path) -> None:
-    (state / "journal.head").unlink()
-
-
 def cut_short(state: Path) -> None:
     with sqlite3.connect(state / "journal.db") as database:
         database.executescript(
@@ -58,8 +48,8 @@ def change_record(state: Path) -> None:
         database.execute("UPDATE records SET at = '2020-01-01T00:00:00.000Z' WHERE sequence = 4")
 
 
-REFUSED: dict[str, tuple[Callable[[Path], None], int]] = {
-    "head missing": (remove_head, 0),
+REFUSED: dict[str, tuple[Spoil, int]] = {
+    "head missing": (lambda state: (state / "journal.head").unlink(), 0),
     "older copy": (cut_short, 1),
     "record changed": (change_record, 1),
 }
@@ -67,7 +57,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], int]] = {
 
 @pytest.mark.parametrize(("spoil", "missing"), REFUSED.values(), ids=REFUSED)
 def test_refused_journal_is_exported_closed_and_replaced(
-    journal_of_two: Served, state: Path, tmp_path: Path, spoil: Callable[[Path], None], missing: int
+    journal_of_two: Served, state: Path, tmp_path: Path, spoil: Spoil, missing: int
 ) -> None:
     server, run = journal_of_two
     old_id = run("config", "path", "--json").json["journal_id"]
@@ -107,25 +97,21 @@ def test_closed_journal_refuses_every_write_and_names_its_successor(
     assert len(server.writes) == 2
 
 
-def put_garbage(state: Path) -> None:
-    (state / "journal.db").write_bytes(b"no database " * 1000)
-
-
 def make_older(state: Path) -> None:
     with sqlite3.connect(state / "journal.db") as database:
         database.execute("PRAGMA user_version = 13")
 
 
-def lose(state: Path) -> None:
-    (state / "journal.db").unlink()
-
-
-UNREADABLE = {"garbage": (put_garbage, 2), "earlier format": (make_older, 0), "lost": (lose, 2)}
+UNREADABLE: dict[str, tuple[Spoil, int]] = {
+    "garbage": (lambda state: (state / "journal.db").write_bytes(b"no database " * 1000), 2),
+    "earlier format": (make_older, 0),
+    "lost": (lambda state: (state / "journal.db").unlink(), 2),
+}
 
 
 @pytest.mark.parametrize(("spoil", "missing"), UNREADABLE.values(), ids=UNREADABLE)
 def test_journal_that_cannot_be_read_is_replaced_by_its_export(
-    journal_of_two: Served, state: Path, tmp_path: Path, spoil: Callable[[Path], None], missing: int
+    journal_of_two: Served, state: Path, tmp_path: Path, spoil: Spoil, missing: int
 ) -> None:
     server, run = journal_of_two
     exported = export(run, tmp_path / "e.jsonl")

@@ -12,7 +12,7 @@ from escrowctl import __version__
 NAMES = ["version", "python", "platform", "config", "journal", "cache", "journal_format"]
 
 
-def test_version_reports_the_paths_and_format_that_are_used(home: Path, service_and_run: ServiceAndRun) -> None:
+def test_version_reports_the_paths_and_format_that_are_used(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(HELD))
     assert run(*CREATE).code == 0
 

@@ -214,9 +214,8 @@ def test_the_journal_names_a_webhook_creation(service_and_run: ServiceAndRun) ->
 
 def test_second_identical_endpoint_is_noted(service_and_run: ServiceAndRun) -> None:
     _, run = service_and_run(json_reply(b'{"id":"wh_1"}'))
-    line = ("webhook", "create", "--url", "https://hooks.example.net/x", "-q")
 
-    first, second = run(*line), run(*line)
+    first, second = run(*CREATE, "-q"), run(*CREATE, "-q")
 
     assert [first.err.count("identical endpoint"), second.err.count("identical endpoint")] == [0, 1]
     assert "(j1, wh_1)" in second.err

@@ -14,6 +14,7 @@ RELEASED = b'{"id":"tx_1","status":"released","amount":100,"currency":"USD"}'
 
 CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
 RELEASE = ("tx", "release", "tx_1", "--yes")
+WEBHOOK = ("webhook", "create", "--url", "https://hooks.example.net/x")
 STATUS_RELEASED = 'status.released = ["released"]'
 OTHER_KEY = "sk_live_fedcba9876543210"
 

@@ -9,7 +9,7 @@ from conftest import Run
 from wire_server import hang_up
 
 from cli.conftest import Profile
-from cli.replies import HELD, create, holding, in_turn, json_reply
+from cli.replies import HELD, WEBHOOK, create, holding, in_turn, json_reply
 
 DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
 EVE = datetime(2026, 11, 20, 23, 59, 59, tzinfo=UTC)
@@ -25,12 +25,11 @@ def test_creates_are_sent_up_to_the_cap_and_no_further(profile: Profile, run: Ru
 
 def test_operations_and_currencies_are_counted_apart(profile: Profile, run: Run) -> None:
     profile('caps.USD = "100"', 'caps.EUR = "100"')
-    webhook = ("webhook", "create", "--url", "https://hooks.example.net/x")
 
     lines = (create("100"), create("100", "EUR"), ("tx", "release", "tx_1", "--yes"), create("1"), create("1", "EUR"))
 
     # A webhook moves no money.
-    assert [run(*line).code for line in (*lines, webhook)] == [0, 0, 0, 5, 5, 0]
+    assert [run(*line).code for line in (*lines, WEBHOOK)] == [0, 0, 0, 5, 5, 0]
 
 
 def test_a_release_counts_with_the_amount_that_its_record_has(profile: Profile, run: Run) -> None:

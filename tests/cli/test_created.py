@@ -10,10 +10,9 @@ from conftest import Run, ServiceAndRun
 from wire_server import Behave, Seen, answering, by_method, http_reply
 
 from cli.conftest import Journal, Profile
-from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply
+from cli.replies import CREATE, HELD, RELEASE, WEBHOOK, in_turn, json_reply
 
 KEYED = (*CREATE, "--idempotency-key", "order-8841-key")
-WEBHOOK = ("webhook", "create", "--url", "https://hooks.example.net/x")
 
 
 def accepted(reads: Behave) -> Behave:

@@ -6,18 +6,16 @@ from pathlib import Path
 import pytest
 from conftest import ServiceAndRun
 
-from cli.replies import HELD, json_reply
-
-CREATE = ("webhook", "create", "--url", "https://hooks.example.net/x")
+from cli.replies import CREATE, HELD, RELEASE, WEBHOOK, json_reply
 
 
 @pytest.mark.parametrize(
     ("line", "body"),
     [
-        (("tx", "create", "--amount", "100", "--currency", "USD"), b'{"amount":100,"currency":"USD","note":"x"}'),
-        (CREATE, b'{"url":"https://hooks.example.net/x","note":"x"}'),
+        (CREATE, b'{"amount":100,"currency":"USD","note":"x"}'),
+        (WEBHOOK, b'{"url":"https://hooks.example.net/x","note":"x"}'),
         (("tx", "update", "tx_1", "--yes"), b'{"note":"x"}'),
-        (("tx", "release", "tx_1", "--yes"), b'{"note":"x"}'),
+        (RELEASE, b'{"note":"x"}'),
         (("api", "POST", "/payouts", "--yes"), b'{"note":"x"}'),
     ],
 )
@@ -43,7 +41,7 @@ def test_ids_and_data_cannot_both_come_from_stdin(service_and_run: ServiceAndRun
 def test_data_that_is_no_json_object_is_refused(data: str, service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(b"{}"))
 
-    results = [run(*CREATE, "--data", data), run(*CREATE, "--data", "@-", stdin=data)]
+    results = [run(*WEBHOOK, "--data", data), run(*WEBHOOK, "--data", "@-", stdin=data)]
 
     assert ([result.code for result in results], server.seen) == ([2, 2], [])
 
@@ -52,7 +50,7 @@ def test_data_from_a_special_file_is_refused_without_waiting(tmp_path: Path, ser
     os.mkfifo(tmp_path / "fifo")
     server, run = service_and_run(json_reply(b"{}"))
 
-    results = [run(*CREATE, "--data", f"@{path}") for path in (tmp_path / "fifo", tmp_path)]
+    results = [run(*WEBHOOK, "--data", f"@{path}") for path in (tmp_path / "fifo", tmp_path)]
 
     assert [result.code for result in results] == [2, 2]
     assert server.seen == []
@@ -62,5 +60,5 @@ def test_data_from_a_file_is_read(tmp_path: Path, service_and_run: ServiceAndRun
     (tmp_path / "body.json").write_text('{"n": 1.50}')
     server, run = service_and_run(json_reply(b'{"id":"wh_1"}'))
 
-    assert run(*CREATE, "--data", f"@{tmp_path / 'body.json'}").code == 0
+    assert run(*WEBHOOK, "--data", f"@{tmp_path / 'body.json'}").code == 0
     assert [seen.body for seen in server.writes] == [b'{"url":"https://hooks.example.net/x","n":1.50}']

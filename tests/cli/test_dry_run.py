@@ -7,10 +7,9 @@ from conftest import Run, ServiceAndRun
 from wire_server import Behave, hang_up
 
 from cli.conftest import Journal, Profile
-from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, WEBHOOK, in_turn, json_reply, writes_meet
 
 UPDATE = ("tx", "update", "tx_1", "--data", '{"amount":7,"currency":"USD"}', "--yes")
-WEBHOOK = ("webhook", "create", "--url", "https://hooks.example.net/x")
 RAW = ("api", "POST", "/notes", "--data", "{}", "--yes")
 LINES = (CREATE, RELEASE, UPDATE, WEBHOOK, RAW)
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import Run, Serve, ServiceAndRun, Terminal
 from wire_server import Behave, Seen, hang_up, http_reply
 
-from cli.replies import CREATE, HELD, RELEASE, RELEASED, create, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, WEBHOOK, create, in_turn, json_reply, writes_meet
 from escrowctl.errors import ExitCode
 from escrowctl.main import main
 from escrowctl.runtime import Runtime
@@ -53,7 +53,6 @@ def _answered(status: str) -> Behave:
     return writes_meet(json_reply(b"", status))
 
 
-WEBHOOK = ("webhook", "create", "--url", "https://hooks.example.net/x")
 NAMELESS = writes_meet(hang_up, reads=json_reply(b'{"status":"held"}'))
 """Each id is printed as typed: the record echoes none."""
 

@@ -11,8 +11,8 @@ from conftest import KEY, Run
 from wire_server import hang_up
 
 from cli.conftest import Journal, Profile
-from cli.replies import CREATE, RELEASE
-from cli.test_dry_run import UPDATE, WEBHOOK
+from cli.replies import CREATE, RELEASE, WEBHOOK
+from cli.test_dry_run import UPDATE
 from escrowctl.config.folders import Folders
 from escrowctl.config.origin import Network, Origin
 from escrowctl.config.service import Service, WebhookSettings

@@ -13,7 +13,18 @@ from conftest import KEY, NOW, Run, Serve, ServiceAndRun
 from wire_server import Behave, hang_up
 
 from cli.conftest import Journal, Profile, UnknownWrite, start_elsewhere
-from cli.replies import CREATE, HELD, RELEASE, RELEASED, STATUS_RELEASED, holding, in_turn, json_reply, writes_meet
+from cli.replies import (
+    CREATE,
+    HELD,
+    RELEASE,
+    RELEASED,
+    STATUS_RELEASED,
+    WEBHOOK,
+    holding,
+    in_turn,
+    json_reply,
+    writes_meet,
+)
 from cli.unknown_writes import APPLIED, NOT_APPLIED, UUID, WHY, by_path, item, listing
 from escrowctl.journal.model import Intent
 from escrowctl.journal.opening import open_journal
@@ -79,7 +90,7 @@ def test_status_of_another_escrow_settles_no_release(
 def test_a_webhook_and_a_raw_call_stay_unknown(service_and_run: ServiceAndRun) -> None:
     endpoint = {"id": "wh_1", "url": "https://hooks.example.net/x"}
     server, run = service_and_run(by_path(listed=listing(endpoint), one=json_reply(HELD)))
-    run("webhook", "create", "--url", "https://hooks.example.net/x")
+    run(*WEBHOOK)
     run("api", "DELETE", "/hooks/wh_9", "--yes")
     sent = len(server.writes)
 

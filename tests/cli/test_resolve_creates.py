@@ -9,7 +9,7 @@ from conftest import NOW, Run, ServiceAndRun
 from wire_server import Behave, Seen, by_method, hang_up
 
 from cli.conftest import Journal, Profile, UnknownWrite
-from cli.replies import CREATE, HELD, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, WEBHOOK, in_turn, json_reply, writes_meet
 from cli.unknown_writes import APPLIED, NOT_APPLIED, UUID, WHY, by_path, item, listing
 
 
@@ -38,11 +38,8 @@ def test_a_create_whose_key_a_record_carries_is_settled(
     result = run("journal", "resolve", "j1", "--json")
 
     assert (result.code, result.json["state"], result.json["id"]) == (0, "done", "tx_88F2")
-    assert (result.json["detail"], server.writes) == (
-        "tx_88F2 contains the idempotency key of this create (found in the list)",
-        [],
-    )
-    assert journal() == [("create_transaction", "done")]
+    assert "contains the idempotency key of this create" in result.json["detail"]
+    assert (journal(), server.writes) == ([("create_transaction", "done")], [])
     # Done is done: the same line is another escrow now, and asked for on purpose.
     assert run("journal", "resolve", "j1").code == 0
 
@@ -226,11 +223,7 @@ def with_integer_ids(create: str) -> Behave:
 
 
 @pytest.mark.parametrize("status", ["201 Created", "202 Accepted"])
-@pytest.mark.parametrize(
-    "before",
-    [("webhook", "create", "--url", "https://hooks.example.net/x"), ("api", "POST", "/invoices", "--yes")],
-    ids=["webhook", "raw call"],
-)
+@pytest.mark.parametrize("before", [WEBHOOK, ("api", "POST", "/invoices", "--yes")], ids=["webhook", "raw call"])
 def test_create_is_settled_although_another_table_has_its_id(
     service_and_run: ServiceAndRun, journal: Journal, before: tuple[str, ...], status: str
 ) -> None:

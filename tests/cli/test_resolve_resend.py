@@ -7,7 +7,7 @@ from conftest import Run, ServiceAndRun
 from wire_server import Behave, hang_up
 
 from cli.conftest import Journal, Profile, UnknownWrite
-from cli.replies import CREATE, HELD, RELEASE, RELEASED, STATUS_RELEASED, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, STATUS_RELEASED, WEBHOOK, in_turn, json_reply, writes_meet
 from cli.unknown_writes import NOT_APPLIED, RESEND, UUID, WHY, by_path, listing
 
 
@@ -148,7 +148,7 @@ def test_read_only_profile_refuses_a_resend_without_asking(profile: Profile, run
 
 
 def test_write_stored_as_hashes_cannot_be_resent(unknown_write: UnknownWrite) -> None:
-    server, run = unknown_write(("webhook", "create", "--url", "https://hooks.example.net/x"), hang_up)
+    server, run = unknown_write(WEBHOOK, hang_up)
 
     result = run(*RESEND, "--json")
 

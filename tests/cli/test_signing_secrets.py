@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from conftest import ServiceAndRun
 
-from cli.replies import CREATE, HELD, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, WEBHOOK, in_turn, json_reply, writes_meet
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 TOKEN = "vt_5f0c7e2d91ab"
-ENDPOINT = ("webhook", "create", "--url", "https://hooks.example.net/x")
 UNUSUAL = b'{"id":"wh_3","url":"https://hooks.example.net/x","verification_token":"%s"}' % TOKEN.encode()
 
 
@@ -31,7 +30,7 @@ def test_secret_under_an_unusual_name_is_stored_and_reported(
 ) -> None:
     _server, run = service_and_run(json_reply(body, "201 Created"))
 
-    result = run(*ENDPOINT, "-q")
+    result = run(*WEBHOOK, "-q")
 
     stored = home / "state" / "signing-secrets" / "j1.json"
     assert (result.code, TOKEN in result.out, result.err.count(str(stored))) == (0, False, 1)
@@ -46,7 +45,7 @@ def test_reply_without_any_unknown_text_is_stored_in_no_file(home: Path, service
         json_reply(b'{"id":"wh_3","url":"https://hooks.example.net/x","events":["a"]}', "201 Created")
     )
 
-    result = run(*ENDPOINT, "-q")
+    result = run(*WEBHOOK, "-q")
 
     assert (result.code, result.err) == (0, "")
     assert not (home / "state" / "signing-secrets").exists()
@@ -62,7 +61,7 @@ def test_secret_in_an_unreadable_reply_is_stored_and_not_traced(
 ) -> None:
     _server, run = service_and_run(json_reply(body, "201 Created"))
 
-    result = run(*ENDPOINT, "--debug")
+    result = run(*WEBHOOK, "--debug")
 
     stored = home / "state" / "signing-secrets" / "j1.json"
     assert (TOKEN in result.out + result.err, result.err.count(str(stored))) == (False, 1)
@@ -79,7 +78,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("body", REFUSALS.values(), ids=REFUSALS)
-@pytest.mark.parametrize("line", [ENDPOINT, ("tx", "get", "tx_1")], ids=["webhook", "get"])
+@pytest.mark.parametrize("line", [WEBHOOK, ("tx", "get", "tx_1")], ids=["webhook", "get"])
 def test_signing_secret_in_a_refusal_is_neither_shown_nor_stored(
     line: tuple[str, ...], body: str, home: Path, service_and_run: ServiceAndRun
 ) -> None:
@@ -110,7 +109,7 @@ def test_values_in_queries_are_not_traced(service_and_run: ServiceAndRun) -> Non
     moved = json_reply(b"", "308 Moved", "Location: https://elsewhere.example/?session=abc123&next=xyz789")
     _server, run = service_and_run(moved)
 
-    for line in (("api", "GET", "/users/usr_1?page=p4ge"), (*ENDPOINT[:3], "https://hooks.example.net/x?token=t0ken")):
+    for line in (("api", "GET", "/users/usr_1?page=p4ge"), (*WEBHOOK[:3], "https://hooks.example.net/x?token=t0ken")):
         result = run(*line, "--debug")
         told = [word for word in ("abc123", "xyz789", "p4ge", "t0ken") if word in result.err]
         assert (result.code, told, "?session=***&next=***" in result.err) == (8, [], True)
@@ -138,11 +137,11 @@ def test_secret_of_an_older_copy_does_not_replace_an_earlier_one(
     for file in files:
         shutil.copy(file, tmp_path)
 
-    reports = [run(*ENDPOINT, "-q").err]
+    reports = [run(*WEBHOOK, "-q").err]
     for _ in range(2):
         for file in files:
             shutil.copy(tmp_path / file.name, file)
-        reports.append(run(*ENDPOINT, "-q").err)
+        reports.append(run(*WEBHOOK, "-q").err)
 
     folder = home / "state" / "signing-secrets"
     stored = {path: json.loads(path.read_text())["reply"]["verification_token"] for path in folder.iterdir()}

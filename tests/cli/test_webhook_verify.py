@@ -14,7 +14,7 @@ from conftest import NOW, Result, Run
 from webhook_sender import KEY, OTHER_SECRET, SECRET, body_of, headers_of, sign
 
 from cli.conftest import Profile
-from cli.replies import json_reply
+from cli.replies import WEBHOOK, json_reply
 
 BODY = body_of(1)
 AT = int(NOW.timestamp())
@@ -159,7 +159,7 @@ def test_secret_comes_from_file_then_variable(verify: Verify, tmp_path: Path) ->
 def test_secret_of_a_registered_endpoint_is_used_for_its_service(profile: Profile, verify: Verify, run: Run) -> None:
     made = b'{"id":"wh_3","url":"https://hooks.example.net/x","secret":"%s"}' % SECRET.encode()
     profile("", behave=json_reply(made, "201 Created"))
-    run("-p", "a", "webhook", "create", "--url", "https://hooks.example.net/x")
+    run("-p", "a", *WEBHOOK)
 
     codes = [verify(BODY, HEADERS, *words, secret=None).code for words in (("-p", "a"), ("--sandbox",))]
 
@@ -168,7 +168,7 @@ def test_secret_of_a_registered_endpoint_is_used_for_its_service(profile: Profil
 
 def test_stored_value_that_is_no_secret_is_not_used(profile: Profile, verify: Verify, run: Run) -> None:
     profile("", behave=json_reply(b'{"id":"wh_3","secret":"too short"}', "201 Created"))
-    run("-p", "a", "webhook", "create", "--url", "https://hooks.example.net/x")
+    run("-p", "a", *WEBHOOK)
 
     result = verify(BODY, HEADERS, "-p", "a", secret=None)
 

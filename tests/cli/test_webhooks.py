@@ -10,12 +10,11 @@ from conftest import KEY, Result, Run, ServiceAndRun
 from wire_server import WireServer, by_method, hang_up
 
 from cli.conftest import Profile
-from cli.replies import json_reply
+from cli.replies import WEBHOOK, json_reply
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 MADE = b'{"id":"wh_3","url":"https://hooks.example.net/x","events":["a.b"],"status":"enabled","secret":"%s"}'
 MODES = ("live", "test")
-CREATE = ("webhook", "create", "--url", "https://hooks.example.net/x")
 
 
 def bodies(server: WireServer) -> list[object]:
@@ -25,9 +24,9 @@ def bodies(server: WireServer) -> list[object]:
 @pytest.mark.parametrize(
     ("options", "body"),
     [
-        (CREATE[2:], {"url": "https://hooks.example.net/x"}),
+        (WEBHOOK[2:], {"url": "https://hooks.example.net/x"}),
         (
-            (*CREATE[2:], "--event", "a.b", "--event", "c"),
+            (*WEBHOOK[2:], "--event", "a.b", "--event", "c"),
             {"url": "https://hooks.example.net/x", "events": ["a.b", "c"]},
         ),
         (("--data", '{"target":"https://x.example","n":1.50}'), {"target": "https://x.example", "n": 1.5}),
@@ -71,7 +70,7 @@ def test_signing_secret_is_shown_once_and_not_in_the_journal(home: Path, service
     _server, run = service_and_run(json_reply(b'{"data":%s}' % (MADE % SECRET.encode()), "201 Created"))
     once = ("--idempotency-key", "k1", "--json")
 
-    first, again = run(*CREATE, *once), run(*CREATE, *once)
+    first, again = run(*WEBHOOK, *once), run(*WEBHOOK, *once)
     shown: list[Result] = [run("journal", "show", "j1", "--json"), run("journal", "list", "--json"), again]
 
     assert (first.code, first.json["secret"]) == (0, SECRET)
@@ -93,8 +92,8 @@ def test_a_secret_of_ones_own_is_sent_and_not_journalled(home: Path, service_and
     server, run = service_and_run(by_method(POST=hang_up))
     own = ("--data", '{"signing_secret":"correct horse battery staple"}', "--json")
 
-    first, again = run(*CREATE, *own), run(*CREATE, *own)
-    other = run(*CREATE, "--data", '{"signing_secret":"another"}', "--json")
+    first, again = run(*WEBHOOK, *own), run(*WEBHOOK, *own)
+    other = run(*WEBHOOK, "--data", '{"signing_secret":"another"}', "--json")
 
     assert [result.code for result in (first, again, other)] == [12, 12, 12]
     assert [json.loads(seen.body)["signing_secret"][:7] for seen in server.writes] == ["correct", "another"]
@@ -107,7 +106,7 @@ def test_a_secret_of_ones_own_is_sent_and_not_journalled(home: Path, service_and
 def test_debug_shows_no_secret(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(MADE % SECRET.encode(), "201 Created"))
 
-    result = run(*CREATE, "--data", '{"token":"not-for-logs"}', "--debug")
+    result = run(*WEBHOOK, "--data", '{"token":"not-for-logs"}', "--debug")
 
     assert (SECRET in result.err, "not-for-logs" in result.err, "wh_3" in result.err) == (False, False, True)
 
@@ -121,7 +120,7 @@ def test_signing_secret_is_stored_whether_it_is_shown_or_not(
 ) -> None:
     _server, run = service_and_run(json_reply(MADE % SECRET.encode(), "201 Created"))
 
-    result = run(*CREATE, *options)
+    result = run(*WEBHOOK, *options)
 
     kept = home / "state" / "signing-secrets" / "j1.json"
     assert (result.code, result.out, str(kept) in result.err) == (0, out, True)
@@ -133,7 +132,7 @@ def test_signing_secret_that_cannot_be_stored_is_reported(home: Path, service_an
     (home / "state").mkdir(parents=True, mode=0o700)
     (home / "state" / "signing-secrets").write_text("in the way")
 
-    result = run(*CREATE)
+    result = run(*WEBHOOK)
 
     assert (result.code, SECRET in result.out, "could not store the signing secret" in result.err) == (0, True, True)
 
@@ -151,7 +150,7 @@ def test_signing_secret_is_stored_next_to_what_is_in_its_place(
     os.mkfifo(path) if instead == "pipe" else path.symlink_to(target)
     before = path.lstat()
 
-    result = run(*CREATE)
+    result = run(*WEBHOOK)
 
     assert (result.code, target.read_text()) == (0, "precious")
     assert SECRET in path.with_name("j1-2.json").read_text()
@@ -176,7 +175,7 @@ def test_endpoint_without_the_pointed_fields_of_escrows_has_the_usual_names(prof
     answers = by_method(POST=json_reply(MADE % b"s", "201 Created"), GET=json_reply(b"[%s]" % (MADE % b"s")))
     server = profile('reply.id = "/escrowNo"', 'reply.status = "/escrowState"', behave=answers)
 
-    assert [run(*CREATE, "-q").out, run("webhook", "list", "-q").out] == ["wh_3\n", "wh_3\n"]
+    assert [run(*WEBHOOK, "-q").out, run("webhook", "list", "-q").out] == ["wh_3\n", "wh_3\n"]
     assert run("webhook", "list").out == 'wh_3\tenabled\thttps://hooks.example.net/x\t["a.b"]\t\n'
     assert len(server.writes) == 1
 
@@ -184,7 +183,7 @@ def test_endpoint_without_the_pointed_fields_of_escrows_has_the_usual_names(prof
 def test_code_of_an_endpoint_is_an_error_although_escrows_have_a_pointer(profile: Profile, run: Run) -> None:
     profile('reply.id = "/escrowNo"', behave=json_reply(b'{"id":"wh_1","code":"W1"}'))
 
-    assert run(*CREATE).code == 12
+    assert run(*WEBHOOK).code == 12
 
 
 def test_live_http_endpoint_warns_and_test_endpoint_does_not(
@@ -203,7 +202,7 @@ def test_live_http_endpoint_warns_and_test_endpoint_does_not(
 
 def test_the_journal_names_a_webhook_creation(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(MADE % b"s", "201 Created"))
-    assert run(*CREATE, "--reason", "go live").code == 0
+    assert run(*WEBHOOK, "--reason", "go live").code == 0
 
     row = run("journal", "list", "--fields", "entry,operation,state,id")
 
@@ -215,7 +214,7 @@ def test_the_journal_names_a_webhook_creation(service_and_run: ServiceAndRun) ->
 def test_second_identical_endpoint_is_noted(service_and_run: ServiceAndRun) -> None:
     _, run = service_and_run(json_reply(b'{"id":"wh_1"}'))
 
-    first, second = run(*CREATE, "-q"), run(*CREATE, "-q")
+    first, second = run(*WEBHOOK, "-q"), run(*WEBHOOK, "-q")
 
     assert [first.err.count("identical endpoint"), second.err.count("identical endpoint")] == [0, 1]
     assert "(j1, wh_1)" in second.err

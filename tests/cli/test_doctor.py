@@ -1,10 +1,8 @@
 """`escrowctl doctor`: what is wrong with a set-up is named with its correction, and the rest is still checked."""
 
 import socket
-import sqlite3
 import ssl
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from wire_server import Behave, Seen, answering, http_reply, say_nothing
 
 from cli.conftest import Profile
 from cli.doctor_checks import check, checks, failed, read_checks
+from cli.events import rows_of
 from cli.replies import CREATE, break_off, holding, writes_meet
 from cli.test_tls import TlsServer
 
@@ -213,8 +212,7 @@ def test_damaged_or_older_journal_fails(profile: Profile, run: Run, home: Path) 
 def test_changed_record_in_the_middle_fails(profile: Profile, run: Run, home: Path) -> None:
     profile(behave=writes_meet(holding(), reads=service()))
     assert [run(*CREATE).code for _ in range(2)] == [0, 0]
-    with closing(sqlite3.connect(home / "state" / "journal.db")) as database, database:
-        database.execute("UPDATE records SET facts = replace(facts, 'USD', 'EUR') WHERE sequence = 1")
+    rows_of(home / "state" / "journal.db", "UPDATE records SET facts = replace(facts, 'USD', 'EUR') WHERE sequence = 1")
 
     result = run("doctor")
 

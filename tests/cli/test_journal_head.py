@@ -3,13 +3,14 @@
 import os
 import re
 import shutil
-import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from conftest import Result, Run, ServiceAndRun
 
 from cli.conftest import Served
+from cli.events import rows_of
 from cli.replies import CREATE, RELEASE, create, holding, writes_meet
 from escrowctl import files
 from escrowctl.journal.chain import Head
@@ -28,38 +29,30 @@ def journal_of_one(service_and_run: ServiceAndRun) -> Served:
 
 
 def records(state: Path) -> int:
-    with sqlite3.connect(state / "journal.db") as database:
-        return int(database.execute("SELECT count(*) FROM records").fetchone()[0])
+    return len(rows_of(state / "journal.db", "SELECT 1 FROM records"))
 
 
 def sequence(state: Path) -> int:
     return int((state / "journal.head").read_text().split()[2])
 
 
-LOST = ("missing", "empty", "garbage", "too long", "another journal's", "ahead")
+LOST: dict[str, Callable[[str], str] | None] = {
+    "missing": None,
+    "empty": lambda _text: "",
+    "garbage": lambda text: "x" * len(text),
+    "too long": lambda text: text + "\n",
+    "another journal's": lambda text: re.sub(r" [0-9a-f]{8}-", " 00000000-", text),
+    "ahead": lambda text: text.replace(f"{2:020d}", f"{5:020d}"),
+}
 
 
-def spoil(head: Path, how: str) -> None:
-    text = head.read_text()
-    match how:
-        case "missing":
-            head.unlink()
-        case "empty":
-            head.write_text("")
-        case "garbage":
-            head.write_text("x" * len(text))
-        case "too long":
-            head.write_text(text + "\n")
-        case "another journal's":
-            head.write_text(re.sub(r" [0-9a-f]{8}-", " 00000000-", text))
-        case _:
-            head.write_text(text.replace(f"{2:020d}", f"{5:020d}"))
-
-
-@pytest.mark.parametrize("how", LOST)
-def test_write_with_a_wrong_or_missing_head_is_refused(journal_of_one: Served, state: Path, how: str) -> None:
+@pytest.mark.parametrize("change", LOST.values(), ids=LOST)
+def test_write_with_a_wrong_or_missing_head_is_refused(
+    journal_of_one: Served, state: Path, change: Callable[[str], str] | None
+) -> None:
     server, run = journal_of_one
-    spoil(state / "journal.head", how)
+    head = state / "journal.head"
+    head.write_text(change(head.read_text())) if change else head.unlink()
 
     write, listed, verified = (run(*words, "--json") for words in (OTHER, ("journal", "list"), VERIFY))
 

@@ -1,11 +1,11 @@
 """`sandbox set|magic|move|ledger`, and `sandbox reset --seed`: what an operator rehearses with."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from conftest import Run
+
+from cli.events import rows_of
 
 CREATE = ("--sandbox", "tx", "create", "--currency", "USD", "--amount")
 
@@ -17,24 +17,20 @@ def create(run: Run, amount: str = "100") -> str:
 
 
 def test_set_counts_down_is_listed_and_is_cleared(run: Run) -> None:
-    assert run("sandbox", "set", "fault.create=drop-reply,2x", "variant.fields=camel").out == (
-        "fault.create\tdrop-reply,2x\nvariant.fields\tcamel\n"
-    )
+    made = run("sandbox", "set", "fault.create=drop-reply,2x", "variant.fields=camel")
     run(*CREATE, "1")
 
-    assert run("sandbox", "status", "--json").json["settings"] == {
-        "fault.create": "drop-reply,1x",
-        "variant.fields": "camel",
-    }
-    assert "fault.create\tdrop-reply,1x\n" in run("sandbox", "status").out
+    listed, shown = run("sandbox", "status", "--json").json["settings"], run("sandbox", "status").out
+
+    assert made.out == "fault.create\tdrop-reply,2x\nvariant.fields\tcamel\n"
+    assert listed == {"fault.create": "drop-reply,1x", "variant.fields": "camel"}
+    assert "fault.create\tdrop-reply,1x\n" in shown
+    run("sandbox", "set", "variant.created=201")
+    # The first value of a variant removes it, as does `off`.
+    left = run("sandbox", "set", "fault.create=off", "variant.created=200", "--json")
+    assert left.json == {"variant.fields": "camel"}
     assert run("sandbox", "set", "--clear", "--json").json == {}
     assert run("sandbox", "status", "--json").json["settings"] == {}
-
-
-def test_off_and_the_first_value_remove_a_setting(run: Run) -> None:
-    run("sandbox", "set", "fault.create=500", "variant.created=201")
-
-    assert run("sandbox", "set", "fault.create=off", "variant.created=200", "--json").json == {}
 
 
 def test_bad_setting_among_good_ones_sets_nothing(run: Run) -> None:
@@ -112,8 +108,7 @@ def test_move_follows_the_states_and_moves_the_money(run: Run) -> None:
 def test_ledger_check_ends_with_16_where_money_was_created(run: Run, home: Path) -> None:
     create(run)
     assert run("sandbox", "ledger", "--check").out == "USD\t2\t0\t100\ttrue\n"
-    with closing(sqlite3.connect(home / "state" / "sandbox" / "sandbox.db")) as store, store:
-        store.execute("UPDATE transactions SET amount = '1'")
+    rows_of(home / "state" / "sandbox" / "sandbox.db", "UPDATE transactions SET amount = '1'")
 
     checked = run("sandbox", "ledger", "--check", "--json")
 

@@ -1,7 +1,6 @@
 """`journal init --from`: a new journal in the place of one that is refused, lost, or of an earlier format."""
 
 import json
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from conftest import Result, Run, ServiceAndRun
 from wire_server import hang_up
 
 from cli.conftest import Profile, Served
+from cli.events import rows_of
 from cli.older_export import write_older_export
 from cli.replies import CREATE, RELEASE, create, holding, in_turn, writes_meet
 
@@ -37,15 +37,12 @@ def replaced(run: Run, exported: Path, **more: object) -> Result:
 
 
 def cut_short(state: Path) -> None:
-    with sqlite3.connect(state / "journal.db") as database:
-        database.executescript(
-            "DELETE FROM records WHERE sequence = 4; UPDATE entries SET records = 1 WHERE number = 2"
-        )
+    rows_of(state / "journal.db", "DELETE FROM records WHERE sequence = 4")
+    rows_of(state / "journal.db", "UPDATE entries SET records = 1 WHERE number = 2")
 
 
 def change_record(state: Path) -> None:
-    with sqlite3.connect(state / "journal.db") as database:
-        database.execute("UPDATE records SET at = '2020-01-01T00:00:00.000Z' WHERE sequence = 4")
+    rows_of(state / "journal.db", "UPDATE records SET at = '2020-01-01T00:00:00.000Z' WHERE sequence = 4")
 
 
 REFUSED: dict[str, tuple[Spoil, int]] = {
@@ -97,14 +94,9 @@ def test_closed_journal_refuses_every_write_and_names_its_successor(
     assert len(server.writes) == 2
 
 
-def make_older(state: Path) -> None:
-    with sqlite3.connect(state / "journal.db") as database:
-        database.execute("PRAGMA user_version = 13")
-
-
 UNREADABLE: dict[str, tuple[Spoil, int]] = {
     "garbage": (lambda state: (state / "journal.db").write_bytes(b"no database " * 1000), 2),
-    "earlier format": (make_older, 0),
+    "earlier format": (lambda state: rows_of(state / "journal.db", "PRAGMA user_version = 13"), 0),
     "lost": (lambda state: (state / "journal.db").unlink(), 2),
 }
 
@@ -239,8 +231,8 @@ def test_journal_written_to_while_it_is_replaced_stays(
 
 def test_broken_chain_is_exported_up_to_the_break(journal_of_two: Served, state: Path, tmp_path: Path) -> None:
     _, run = journal_of_two
-    with sqlite3.connect(state / "journal.db") as database:
-        database.execute("UPDATE records SET facts = replace(facts, '\"method\"', '\"methods\"') WHERE sequence = 3")
+    change = "UPDATE records SET facts = replace(facts, '\"method\"', '\"methods\"') WHERE sequence = 3"
+    rows_of(state / "journal.db", change)
 
     exported = run("journal", "export", "--json")
 

@@ -77,10 +77,9 @@ def test_a_reply_that_is_text_is_text(service_and_run: ServiceAndRun) -> None:
 def test_the_prefix_may_be_typed_and_is_not_doubled(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
 
-    assert run("api", "get", "/api/v1/transactions/tx_1", "--fields", "id,amount", "--json").json == {
-        "id": "tx_1",
-        "amount": 100,
-    }
+    found = run("api", "get", "/api/v1/transactions/tx_1", "--fields", "id,amount", "--json")
+
+    assert found.json == {"id": "tx_1", "amount": 100}
     assert [(seen.method, seen.target) for seen in server.seen] == [("GET", "/api/v1/transactions/tx_1")]
 
 

@@ -76,18 +76,8 @@ CASES = (
     Case("keyring, never in CI", ("-p", "ring"), {"CI": "true"}, 4),
     Case("another config file, its own key file", ("--config", "other.toml", "-p", "a"), {}, ("B", KEY_B)),
     Case("another config file, a name with a key for elsewhere", ("--config", "other.toml", "-p", "b"), {}, 4),
-    Case(
-        "the environment's key and profile, another config file on the line",
-        ("--config", "other.toml"),
-        {E_PROFILE: "b", E_KEY: KEY_ENV},
-        4,
-    ),
-    Case(
-        "the environment's key file and profile, another config file with a key file on the line",
-        ("--config", "other.toml"),
-        {E_PROFILE: "a", E_FILE: "env.key"},
-        4,
-    ),
+    Case("another config file, the environment's key", ("--config", "other.toml"), {E_PROFILE: "b", E_KEY: KEY_ENV}, 4),
+    Case("another config file, two key files", ("--config", "other.toml"), {E_PROFILE: "a", E_FILE: "env.key"}, 4),
 )
 
 

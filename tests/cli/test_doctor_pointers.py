@@ -72,10 +72,8 @@ def test_pointers_are_those_that_the_next_reading_follows(profile: Profile, run:
     result = run(*DOCTOR, "--save")
 
     assert (result.code, pointers(run)["amount"]) == (0, "/data/amt")
-    assert run("tx", "get", "A-10977", "--fields", "amount,currency", "--json").json == {
-        "amount": 100,
-        "currency": "USD",
-    }
+    found = run("tx", "get", "A-10977", "--fields", "amount,currency", "--json")
+    assert found.json == {"amount": 100, "currency": "USD"}
 
 
 def test_pointer_that_a_reading_would_follow_elsewhere_is_not_saved(profile: Profile, run: Run) -> None:

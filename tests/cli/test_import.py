@@ -14,32 +14,30 @@ from cli.replies import CREATE, HELD, RELEASE, holding, in_turn, json_reply, wri
 from cli.unknown_writes import APPLIED, NOT_APPLIED, RESEND, WHY
 
 Machine = Callable[..., Result]
+StartMachine = Callable[[WireServer, str], Machine]
+Machines = Callable[[Behave], tuple[WireServer, Machine, Machine]]
+ImportOf = Callable[[Machine, Machine], Result]
+JournalTransfer = Callable[[Machine, Machine], tuple[int, int, int]]
 LATER = json_reply(b"", "429 Later", "Retry-After: 999")
 
 
 @pytest.fixture
-def start_machine(run: Run, tmp_path: Path) -> Callable[[WireServer, str], Machine]:
+def start_machine(run: Run, tmp_path: Path) -> StartMachine:
     """Return a machine, by its name, that writes to a service with its own journal."""
 
     def start(server: WireServer, home: str) -> Machine:
         (tmp_path / home).mkdir(mode=0o700, exist_ok=True)
         config = f'[profiles.p]\nbase_url = "{server.base_url}"\nretry_throttled = true\n'
         (tmp_path / home / "config.toml").write_text(config)
-        environ = {
-            "ESCROWCTL_PROFILE": "p",
-            "ESCROWCTL_HOME": str(tmp_path / home),
-            "ESCROWCTL_BASE_URL": server.base_url,
-            "ESCROWCTL_API_KEY": KEY,
-        }
+        environ = {"ESCROWCTL_PROFILE": "p", "ESCROWCTL_HOME": str(tmp_path / home)}
+        environ |= {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY}
         return lambda *line: run(*line, environ=environ)
 
     return start
 
 
 @pytest.fixture
-def machines(
-    serve: Serve, start_machine: Callable[[WireServer, str], Machine]
-) -> Callable[[Behave], tuple[WireServer, Machine, Machine]]:
+def machines(serve: Serve, start_machine: StartMachine) -> Machines:
     """Start a service that two machines write to."""
 
     def start(write: Behave) -> tuple[WireServer, Machine, Machine]:
@@ -50,7 +48,7 @@ def machines(
 
 
 @pytest.fixture
-def import_of(tmp_path: Path) -> "ImportOf":
+def import_of(tmp_path: Path) -> ImportOf:
     """Import one machine's journal on the other."""
 
     def move(source: Machine, target: Machine) -> Result:
@@ -62,7 +60,7 @@ def import_of(tmp_path: Path) -> "ImportOf":
 
 
 @pytest.fixture
-def journal_transfer(import_of: "ImportOf") -> Callable[[Machine, Machine], tuple[int, int, int]]:
+def journal_transfer(import_of: ImportOf) -> JournalTransfer:
     """Import one machine's journal on the other; returns how many were added, updated and known."""
 
     def move(source: Machine, target: Machine) -> tuple[int, int, int]:
@@ -71,11 +69,6 @@ def journal_transfer(import_of: "ImportOf") -> Callable[[Machine, Machine], tupl
         return result.json["added"], result.json["updated"], result.json["known"]
 
     return move
-
-
-Machines = Callable[[Behave], tuple[WireServer, Machine, Machine]]
-JournalTransfer = Callable[[Machine, Machine], tuple[int, int, int]]
-ImportOf = Callable[[Machine, Machine], Result]
 
 
 def test_same_key_on_two_machines_is_two_writes(machines: Machines, import_of: ImportOf) -> None:
@@ -238,7 +231,7 @@ def test_row_that_was_resolved_elsewhere_stays_in_its_batch(
 
 
 def test_imported_rows_without_references_block_their_file_alone(
-    machines: Machines, journal_transfer: JournalTransfer, start_machine: Callable[..., Machine], tmp_path: Path
+    machines: Machines, journal_transfer: JournalTransfer, start_machine: StartMachine, tmp_path: Path
 ) -> None:
     server, one, other = machines(holding())
     third = start_machine(server, "third")
@@ -262,7 +255,7 @@ def test_imported_rows_without_references_block_their_file_alone(
 
 
 def test_write_imported_through_two_journals_is_one_entry(
-    machines: Machines, journal_transfer: JournalTransfer, start_machine: Callable[[WireServer, str], Machine]
+    machines: Machines, journal_transfer: JournalTransfer, start_machine: StartMachine
 ) -> None:
     server, one, other = machines(hang_up)
     third = start_machine(server, "third")

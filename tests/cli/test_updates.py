@@ -39,9 +39,6 @@ def test_update_is_confirmed_by_id_and_the_record_read_again(service_and_run: Se
     assert [seen.method for seen in server.seen] == ["GET", "GET", "PUT", "GET", "GET"]
 
 
-WARNING = "warning: after this update, tx_1 has the status released."
-
-
 @pytest.mark.parametrize(
     ("readings", "words", "warnings"),
     [
@@ -63,7 +60,7 @@ def test_update_after_which_the_record_reads_as_released_warns(
     result = run(*UPDATE, "--yes", "--allow-unreadable", "-q")
 
     assert (result.code, result.out, len(server.writes)) == (0, "tx_1\n", 1)
-    assert result.err.count(WARNING) == warnings
+    assert result.err.count("warning: after this update, tx_1 has the status released.") == warnings
 
 
 def test_update_whose_read_back_fails_is_done_with_a_warning(profile: Profile, run: Run) -> None:

@@ -16,17 +16,28 @@ KEYED = (*CREATE, "--idempotency-key", "order-8841-key")
 UPDATE = ("tx", "update", "tx_1", "--data", '{"note":"x"}', "--yes")
 
 
-def test_unknown_create_is_settled_once_the_profile_names_the_id(profile: Profile, run: Run) -> None:
-    reads = json_reply(b'{"escrowNo":"A-10977","amount":100,"currency":"USD"}')
-    server = profile(behave=writes_meet(json_reply(UNNAMED), reads=reads))
+@pytest.mark.parametrize(
+    ("reply", "pointer", "name"),
+    [
+        (UNNAMED, "/escrowNo", "A-10977"),
+        # A code is data once the profile finds the id.
+        (b'{"id":"tx_1","code":"ESC-1","status":"held"}', "/id", "tx_1"),
+    ],
+    ids=["no id", "code"],
+)
+def test_unknown_create_is_settled_once_the_profile_names_the_id(
+    reply: bytes, pointer: str, name: str, profile: Profile, run: Run
+) -> None:
+    reads = json_reply(b'{"%s":"%s","amount":100,"currency":"USD"}' % (pointer[1:].encode(), name.encode()))
+    server = profile(behave=writes_meet(json_reply(reply), reads=reads))
     first = run(*KEYED, "--json")
 
-    saved = run("config", "set", "reply.id", "/escrowNo")
+    saved = run("config", "set", "reply.id", pointer)
     settled = run("journal", "resolve", "j1", "-q")
     replayed = run(*KEYED, "-q")
 
     assert [first.code, saved.code, settled.code, replayed.code] == [12, 0, 0, 0]
-    assert (first.out, first.error["body"], replayed.out) == ("", json.loads(UNNAMED), "A-10977\n")
+    assert (first.out, first.error["body"], replayed.out) == ("", json.loads(reply), f"{name}\n")
     # The stored reply was judged, and what it names was read; nothing was sent again.
     assert [seen.method for seen in server.seen] == ["POST", "GET"]
 
@@ -105,18 +116,14 @@ def test_id_pointer_counts_from_the_record_or_from_the_reply(pointer: str, profi
         (b'{"first":"A-1","second":"B-2"}', "/FIELD"),
     ],
 )
-def test_hint_names_the_one_field_that_would_prove_the_create(
-    body: bytes, pointer: str, profile: Profile, run: Run
-) -> None:
+def test_hint_names_the_field_that_proves_the_create(body: bytes, pointer: str, profile: Profile, run: Run) -> None:
     profile(behave=json_reply(body))
 
     assert f"config set reply.id {pointer}\n" in run(*CREATE, "--json").error["hint"]
 
 
 @pytest.mark.parametrize("said", ['"error_code":"NO_FUNDS"', '"type":"error"', '"title":"No","detail":"no funds"'])
-def test_reply_that_looks_like_an_error_outranks_its_id(
-    said: str, service_and_run: ServiceAndRun, journal: Journal
-) -> None:
+def test_reply_like_an_error_outranks_its_id(said: str, service_and_run: ServiceAndRun, journal: Journal) -> None:
     """Which replies look so: unit/test_contract.py."""
     reply = json_reply(b'{"id":"tx_1",%s}' % said.encode())
     server, run = service_and_run(writes_meet(reply))
@@ -154,14 +161,6 @@ def test_echoed_field_is_not_an_error(run: Run) -> None:
     data = '{"code":"SUMMER","status_code":404,"errors":["x"],"success":false}'
 
     assert run("--sandbox", *CREATE, "--data", data).code == 0
-
-
-def test_code_field_is_data_when_the_profile_finds_the_id(profile: Profile, run: Run) -> None:
-    profile(behave=json_reply(b'{"id":"tx_1","code":"ESC-1","status":"held"}'))
-    first = run(*CREATE)
-
-    run("config", "set", "reply.id", "/id")
-    assert (first.code, run("journal", "resolve", "j1").code) == (12, 0)
 
 
 def test_stored_reply_with_the_id_of_another_create_settles_nothing(profile: Profile, run: Run) -> None:

@@ -9,6 +9,7 @@ from wire_server import Behave, answering, http_reply
 from cli.replies import CREATE, json_reply, writes_meet
 
 GET = ("user", "get", "usr_1")
+SERVICE = {"ESCROWCTL_BASE_URL": "https://escrow.example.com", "ESCROWCTL_API_KEY": KEY}
 TWO = "amount: too low; currency: unsupported"
 SHAPES = {
     "fields in a list": (
@@ -102,13 +103,9 @@ def test_prefix_is_doubted_only_where_a_404_does_not_say_what_is_missing(
 
 @pytest.mark.parametrize("line", [GET, CREATE], ids=["read", "write"])
 def test_refusing_proxy_is_named_as_the_proxy(line: tuple[str, ...], run: Run) -> None:
-    environ = {
-        "ESCROWCTL_BASE_URL": "https://escrow.example.com",
-        "ESCROWCTL_API_KEY": KEY,
-        "HTTPS_PROXY": "http://user:pass@127.0.0.1:9",
-    }
-
-    error = run(*line, "--json", environ=environ, sleep=lambda _: None).error
+    error = run(
+        *line, "--json", environ=SERVICE | {"HTTPS_PROXY": "http://user:pass@127.0.0.1:9"}, sleep=lambda _: None
+    ).error
 
     assert error["code"] == "no_connection"
     assert "the proxy refused the connection or failed (http://127.0.0.1:9" in error["message"]
@@ -137,11 +134,7 @@ def test_debug_shows_requests_and_replies_as_they_are(service_and_run: ServiceAn
 def test_debug_names_the_proxy(run: Run, serve: Serve) -> None:
     proxy = serve(answering(http_reply("407 Proxy Authentication Required", b"")))
     address = proxy.base_url.removeprefix("http://")
-    environ = {
-        "ESCROWCTL_BASE_URL": "https://escrow.example.com",
-        "ESCROWCTL_API_KEY": KEY,
-        "HTTPS_PROXY": f"http://user:s3cr3t@{address}",
-    }
+    environ = SERVICE | {"HTTPS_PROXY": f"http://user:s3cr3t@{address}"}
 
     told = run(*GET, "--debug", environ=environ, sleep=lambda _: None).err
 

@@ -7,9 +7,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from conftest import NOW, Run, ServiceAndRun
+from conftest import Run
 from wire_server import Behave, Seen, WireServer, hang_up, http_reply
 
+from cli.conftest import UnknownWrite
 from cli.replies import CREATE, writes_meet
 from cli.unknown_writes import NOT_APPLIED, UUID
 
@@ -35,16 +36,9 @@ def pages(*rows: dict[str, Any], known: bool = True) -> Behave:
 
 
 @pytest.fixture
-def unknown_create(service_and_run: ServiceAndRun) -> Resolve:
+def unknown_create(unknown_write: UnknownWrite) -> Resolve:
     """Return what starts a server with this list, on which a create of 100 USD has become unknown, as j1."""
-
-    def start(listed: Behave) -> tuple[WireServer, Run]:
-        server, run = service_and_run(writes_meet(hang_up, reads=listed))
-        assert run(*CREATE, now=lambda: NOW, new_uuid=lambda: UUID).code == 12
-        server.seen.clear()
-        return server, run
-
-    return start
+    return lambda listed: unknown_write(CREATE, writes_meet(hang_up, reads=listed), new_uuid=lambda: UUID)
 
 
 def test_create_may_have_made_what_is_on_a_later_page(unknown_create: Resolve) -> None:

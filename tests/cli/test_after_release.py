@@ -12,7 +12,7 @@ from cli.test_waiting import Clock
 
 
 @pytest.mark.parametrize("status", ["400 No", "409 No", "422 No"])
-def test_release_refused_but_read_as_released_is_done(
+def test_refused_release_that_reads_as_released_is_done(
     profile: Profile, run: Run, journal: Journal, status: str
 ) -> None:
     reads = in_turn(json_reply(HELD), json_reply(RELEASED))
@@ -68,9 +68,7 @@ def test_release_conflict_is_refused_only_if_nothing_changed(
 
 
 @pytest.mark.parametrize("status", ["400 No", "403 No", "404 No", "422 No"])
-def test_refused_release_that_changed_the_record_is_unknown(
-    profile: Profile, run: Run, journal: Journal, status: str
-) -> None:
+def test_refusal_that_changed_the_record_is_unknown(profile: Profile, run: Run, journal: Journal, status: str) -> None:
     reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", b"paid_out")))
     server = profile(behave=writes_meet(json_reply(b"", status), reads=reads))
 
@@ -167,9 +165,7 @@ def test_release_needs_the_status_that_the_profile_goes_by(profile: Profile, run
 
 
 @pytest.mark.parametrize("status", ["held", "failed", "settled_elsewhere"])
-def test_release_whose_record_does_not_show_it_ends_with_16(
-    profile: Profile, run: Run, journal: Journal, status: str
-) -> None:
+def test_release_that_its_record_lacks_ends_with_16(profile: Profile, run: Run, journal: Journal, status: str) -> None:
     after = HELD.replace(b"held", status.encode())
     reads = in_turn(json_reply(HELD), json_reply(after))
     server = profile(STATUS_RELEASED, behave=writes_meet(json_reply(b"", "202 Accepted"), reads=reads))

@@ -52,9 +52,7 @@ def test_key_from_a_pipe_is_checked_stored_and_used(run: Run, serve: Serve, home
     [("", 4), (f"{KEY}\n{KEY}\n", 2), (f" {KEY}", 2), (f"{KEY}\x1b[2J", 2), ("k" * 4097, 2), ("1234567", 2)],
     ids=["empty", "two lines", "before", "escape", "long", "short"],
 )
-def test_malformed_key_is_neither_sent_nor_stored_nor_shown(
-    run: Run, serve: Serve, home: Path, key: str, code: int
-) -> None:
+def test_malformed_key_is_not_sent_stored_or_shown(run: Run, serve: Serve, home: Path, key: str, code: int) -> None:
     server = serve(takes(KEY))
 
     result = login(run, server, "--mode", "test", "-p", "a", "--debug", key=key)
@@ -74,17 +72,13 @@ def test_malformed_key_is_neither_sent_nor_stored_nor_shown(
     ],
     ids=["401", "404", "500", "HTML"],
 )
-def test_a_key_that_is_not_taken_is_not_stored(
-    run: Run, serve: Serve, home: Path, status: str, body: bytes, code: int
-) -> None:
+def test_refused_key_is_not_stored(run: Run, serve: Serve, home: Path, status: str, body: bytes, code: int) -> None:
     result = login(run, serve(json_reply(body, status)), "--mode", "test", "-p", "a")
 
     assert (result.code, result.out, files_of(home)) == (code, "", {}), result.err
 
 
-def test_login_stores_nothing_when_the_service_is_unreachable_unless_unchecked(
-    run: Run, serve: Serve, home: Path
-) -> None:
+def test_unreachable_service_stores_no_key_unless_unchecked(run: Run, serve: Serve, home: Path) -> None:
     server = serve(say_nothing)
     server.close()
 

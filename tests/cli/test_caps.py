@@ -8,10 +8,9 @@ import pytest
 from conftest import Run
 from wire_server import hang_up
 
-from cli.conftest import Profile
+from cli.conftest import DAY, Profile
 from cli.replies import HELD, WEBHOOK, create, holding, in_turn, json_reply
 
-DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
 EVE = datetime(2026, 11, 20, 23, 59, 59, tzinfo=UTC)
 
 

@@ -8,7 +8,7 @@ from conftest import Run, ServiceAndRun
 from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
 
 from cli.conftest import Profile
-from cli.replies import in_turn, json_reply
+from cli.replies import STATUS_RELEASED, in_turn, json_reply
 
 ASK = ("tx", "release", "tx_1", "tx_2", "tx_3")
 MONEY = {"tx_1": (b"100", b"USD"), "tx_2": (b"2000.50", b"USD"), "tx_3": (b"7", b"EUR")}
@@ -70,7 +70,7 @@ def test_number_is_typed_on_a_live_service_too(profile: Profile, run: Run) -> No
     [("2\n", True), ("\n", True), ("", True), ("3\n", False)],
     ids=["another number", "nothing", "end of input", "no terminal"],
 )
-def test_several_releases_that_are_not_confirmed_send_nothing(
+def test_releases_that_are_not_confirmed_send_nothing(
     answer: str, service_and_run: ServiceAndRun, *, terminal: bool
 ) -> None:
     server, run = service_and_run(escrows())
@@ -109,14 +109,8 @@ def then(resource_id: str, *statuses: bytes) -> Behave:
 
 
 def test_released_escrow_is_left_out_of_the_question_and_no_failure(profile: Profile, run: Run) -> None:
-    server = profile(
-        'status.released = ["released"]',
-        behave=escrows(
-            tx_1=then("tx_1", b"held", b"held", b"released"),
-            tx_2=then("tx_2", b"released"),
-            tx_3=then("tx_3", b"held", b"held", b"released"),
-        ),
-    )
+    first, third = (then(name, b"held", b"held", b"released") for name in ("tx_1", "tx_3"))
+    server = profile(STATUS_RELEASED, behave=escrows(tx_1=first, tx_2=then("tx_2", b"released"), tx_3=third))
 
     result = run(*ASK, "--skip-released", stdin="2\n", terminal=True)
 
@@ -125,7 +119,7 @@ def test_released_escrow_is_left_out_of_the_question_and_no_failure(profile: Pro
 
 
 def test_escrow_that_becomes_held_after_the_question_is_not_released(profile: Profile, run: Run) -> None:
-    server = profile('status.released = ["released"]', behave=escrows(tx_2=then("tx_2", b"released", b"held")))
+    server = profile(STATUS_RELEASED, behave=escrows(tx_2=then("tx_2", b"released", b"held")))
 
     result = run(*ASK, "--skip-released", stdin="2\n", terminal=True)
 

@@ -55,9 +55,7 @@ def test_accepted_create_is_settled_later_by_its_id(service_and_run: ServiceAndR
     assert (replayed.code, replayed.json, len(server.writes)) == (0, json.loads(HELD), 1)
 
 
-def test_signal_while_an_accepted_create_is_read_leaves_it_unknown(
-    service_and_run: ServiceAndRun, journal: Journal
-) -> None:
+def test_accepted_create_interrupted_at_its_read_is_unknown(service_and_run: ServiceAndRun, journal: Journal) -> None:
     main = threading.main_thread().ident
     assert main is not None
 
@@ -187,9 +185,7 @@ def test_second_create_with_the_id_of_the_first_ends_with_16(service_and_run: Se
     ],
     ids=["204", "201 empty", "{}", "202", "code", "success false", "message alone", "HTML", "409", "cut short"],
 )
-def test_webhook_is_registered_by_any_2xx_that_is_no_error(
-    reply: Behave, code: int, service_and_run: ServiceAndRun
-) -> None:
+def test_webhook_is_registered_by_any_valid_2xx(reply: Behave, code: int, service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(reply)
 
     assert run(*WEBHOOK, "--timeout", "0.5").code == code

@@ -19,9 +19,7 @@ from cli.replies import CREATE, HELD, RELEASE, WEBHOOK, json_reply
         (("api", "POST", "/payouts", "--yes"), b'{"note":"x"}'),
     ],
 )
-def test_every_write_takes_its_data_from_stdin(
-    line: tuple[str, ...], body: bytes, service_and_run: ServiceAndRun
-) -> None:
+def test_every_write_takes_data_from_stdin(line: tuple[str, ...], body: bytes, service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
 
     result = run(*line, "--data", "@-", stdin='{"note": "x"}')

@@ -34,9 +34,7 @@ def test_read_only_profile_allows_the_dry_run(line: tuple[str, ...], profile: Pr
 
 
 @pytest.mark.parametrize("line", LINES, ids=names)
-def test_another_journal_than_required_refuses_the_dry_run_too(
-    line: tuple[str, ...], profile: Profile, run: Run
-) -> None:
+def test_another_journal_than_required_refuses_the_dry_run(line: tuple[str, ...], profile: Profile, run: Run) -> None:
     profile('mode = "live"', behave=json_reply(HELD))
 
     rehearsed = run(*line, "--dry-run", "--json", environ={"ESCROWCTL_JOURNAL_ID": "another"})

@@ -143,9 +143,7 @@ def test_signal_at_the_confirmation_exits_with_its_code(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_that_is_ignored_at_the_start_stays_ignored(
-    number: signal.Signals, service_and_run: ServiceAndRun
-) -> None:
+def test_signal_ignored_at_the_start_stays_ignored(number: signal.Signals, service_and_run: ServiceAndRun) -> None:
     def answer(_seen: Seen, connection: socket.socket) -> None:
         os.kill(os.getpid(), number)
         connection.sendall(http_reply("200 OK", b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'))

@@ -76,9 +76,7 @@ def test_folder_created_first_by_another_process_keeps_its_mode(
     assert (mode(shared), mode(shared / "escrowctl") & 0o777) == (0o2755, 0o700)
 
 
-def test_linked_state_folder_is_used_and_keeps_its_mode(
-    service_and_run: ServiceAndRun, home: Path, tmp_path: Path
-) -> None:
+def test_linked_state_folder_keeps_its_mode(service_and_run: ServiceAndRun, home: Path, tmp_path: Path) -> None:
     _, run = service_and_run(json_reply(HELD))
     (tmp_path / "disk").mkdir()
     (tmp_path / "disk").chmod(0o755)

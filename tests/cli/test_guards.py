@@ -23,9 +23,7 @@ def test_reference_of_an_unknown_create_is_refused_with_allow_duplicate_too(serv
     assert ("--allow-duplicate" in str(refused.error["hint"]), len(server.writes)) == (False, 1)
 
 
-def test_throttled_create_is_not_repeated_under_its_key_by_default(
-    service_and_run: ServiceAndRun, journal: Journal
-) -> None:
+def test_throttled_create_is_not_repeated_by_default(service_and_run: ServiceAndRun, journal: Journal) -> None:
     """A proxy that sent it twice may have had the first one applied."""
     server, run = service_and_run(in_turn(json_reply(b"", "429 Later"), json_reply(HELD)))
     keyed = (*CREATE, "--idempotency-key", "order-1")
@@ -50,9 +48,7 @@ def test_create_is_sent_again_after_its_api_key_was_refused(service_and_run: Ser
     assert journal() == [("create_transaction", "done")]
 
 
-def test_a_conflict_on_a_later_attempt_proves_nothing(
-    retrying_service_and_run: ServiceAndRun, journal: Journal
-) -> None:
+def test_conflict_on_a_later_attempt_proves_nothing(retrying_service_and_run: ServiceAndRun, journal: Journal) -> None:
     server, run = retrying_service_and_run(in_turn(json_reply(b"", "429 Later"), json_reply(b"", "409 Conflict")))
     keyed = (*CREATE, "--idempotency-key", "order-1")
 

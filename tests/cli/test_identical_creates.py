@@ -14,6 +14,7 @@ from cli.replies import CREATE, HELD, holding, in_turn, json_reply
 from escrowctl.journal.journal import Journal
 
 LATER = NOW + timedelta(minutes=14)
+SAID = "an identical create (100 USD) was done 14 min ago (j1, tx_1)"
 TOO_LATE = NOW + timedelta(minutes=16)
 
 
@@ -31,7 +32,7 @@ def test_identical_create_on_a_live_service_is_asked_about(live: Run) -> None:
     confirmed = live(*CREATE, terminal=True, stdin="yes\n", now=lambda: LATER)
 
     assert (declined.code, confirmed.code) == (3, 0)
-    assert "an identical create (100 USD) was done 14 min ago (j1, tx_1)" in declined.err
+    assert SAID in declined.err
     assert "--reference" in declined.err
     assert len(live("journal", "list", "--json").json) == 2
 
@@ -41,26 +42,25 @@ def test_identical_create_on_a_live_service_is_asked_about(live: Run) -> None:
     [(("--json",), {"terminal": True}), ((), {}), (("--dry-run",), {})],
     ids=["--json", "a pipe", "rehearsed"],
 )
-def test_identical_create_that_cannot_be_asked_about_is_refused(
+def test_identical_create_without_an_answer_is_refused(
     words: tuple[str, ...], how: dict[str, object], live: Run
 ) -> None:
     result = live(*CREATE, *words, **how, now=lambda: LATER)
 
     assert (result.code, result.out) == (3, "")
-    assert "an identical create (100 USD) was done 14 min ago (j1, tx_1)" in result.err
+    assert SAID in result.err
     assert ("--yes" in result.err, "--reference" in result.err) == (True, True)
     assert len(live("journal", "list", "--json").json) == 1
 
 
 def test_create_that_adds_a_reference_is_asked_about_once(live: Run) -> None:
     """The first may be the same escrow, whose reference was forgotten."""
-    said = "an identical create (100 USD) was done 14 min ago (j1, tx_1)"
     declined = live(*CREATE, "--reference", "r-1", terminal=True, stdin="no\n", now=lambda: LATER)
     noted = live(*CREATE, "--reference", "r-1", now=lambda: LATER)
     other = live(*CREATE, "--reference", "r-2", "--allow-duplicate", "j1", terminal=True, now=lambda: LATER)
 
-    assert (declined.code, said in declined.err) == (3, True)
-    assert (noted.code, said in noted.err) == (0, True)
+    assert (declined.code, SAID in declined.err) == (3, True)
+    assert (noted.code, SAID in noted.err) == (0, True)
     assert (other.code, "identical" in other.err) == (0, False)
 
 
@@ -95,7 +95,7 @@ def test_identical_create_on_a_test_service_is_noted_at_a_terminal(profile: Prof
 
     result = run(*CREATE, terminal=True, now=lambda: LATER)
 
-    assert (result.code, "an identical create (100 USD) was done 14 min ago (j1, tx_1)" in result.err) == (0, True)
+    assert (result.code, SAID in result.err) == (0, True)
 
 
 def test_question_is_asked_after_the_wait_for_an_identical_create(

@@ -109,9 +109,7 @@ def test_import_updates_entries_that_changed_since_the_last_one(
     assert (other(*RELEASE).code in (7, 12), len(server.writes)) == (True, 2)
 
 
-def test_imported_outcome_does_not_settle_a_local_attempt(
-    machines: Machines, journal_transfer: JournalTransfer
-) -> None:
+def test_imported_outcome_settles_no_local_attempt(machines: Machines, journal_transfer: JournalTransfer) -> None:
     server, one, other = machines(hang_up)
     assert one(*RELEASE).code == 12
     journal_transfer(one, other)
@@ -196,9 +194,7 @@ def test_rows_of_two_run_keys_are_no_duplicates(
     assert import_of(one, other).code == code
 
 
-def test_local_decision_yields_to_a_later_imported_done_only(
-    machines: Machines, journal_transfer: JournalTransfer
-) -> None:
+def test_local_decision_yields_only_to_a_later_done(machines: Machines, journal_transfer: JournalTransfer) -> None:
     _, one, other = machines(hang_up)
     one(*RELEASE)
     journal_transfer(one, other)

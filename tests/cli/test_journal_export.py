@@ -94,9 +94,7 @@ def test_incomplete_export_is_refused(other_machine: OtherMachine, change: Calla
     assert not Path(other_home["ESCROWCTL_HOME"]).exists()
 
 
-def test_export_of_an_earlier_version_is_imported_and_blocks_duplicates(
-    service_and_run: ServiceAndRun, tmp_path: Path
-) -> None:
+def test_export_of_an_earlier_version_blocks_duplicates(service_and_run: ServiceAndRun, tmp_path: Path) -> None:
     server, run = service_and_run(writes_meet(holding()))
     export = write_older_export(tmp_path / "older.jsonl", base_url=server.base_url)
 

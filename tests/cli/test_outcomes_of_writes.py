@@ -75,18 +75,12 @@ UNKNOWN_CREATES = {
 
 def facts_of(server: WireServer, verb: str) -> dict[str, Any]:
     """Return what the error of a write has, whatever its outcome: all that a log needs to settle it."""
-    path = "/api/v1/transactions" + ("" if verb == "create" else "/tx_1/release")
-    return {
-        "request_id": "a-uuid",
-        "entry": "j1",
-        "idempotency_key": "a-uuid",
-        "sent_at": "2026-11-21T03:12:44.000Z",
-        "request": {
-            "method": "POST" if verb == "create" else "PUT",
-            "url": f"{server.base_url}{path}",
-            "body": '{"amount":100,"currency":"USD"}' if verb == "create" else None,
-        },
-    }
+    url = f"{server.base_url}/api/v1/transactions"
+    request: dict[str, Any] = {"method": "PUT", "url": f"{url}/tx_1/release", "body": None}
+    if verb == "create":
+        request = {"method": "POST", "url": url, "body": '{"amount":100,"currency":"USD"}'}
+    ids = {"request_id": "a-uuid", "entry": "j1", "idempotency_key": "a-uuid"}
+    return ids | {"sent_at": "2026-11-21T03:12:44.000Z", "request": request}
 
 
 @pytest.mark.representative(

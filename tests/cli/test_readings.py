@@ -127,9 +127,7 @@ def test_release_is_not_confirmed_by_a_reading_of_no_escrow(
 
 
 @no_escrow
-def test_wait_doctor_and_register_take_no_other_reply_for_the_escrow(
-    service_and_run: ServiceAndRun, reading: bytes
-) -> None:
+def test_wait_doctor_and_register_take_no_other_reply_for_it(service_and_run: ServiceAndRun, reading: bytes) -> None:
     _, run = service_and_run(by_method(GET=json_reply(reading), POST=json_reply(HELD)))
     assert run(*CREATE).code == 0
 

@@ -55,9 +55,7 @@ def test_a_read_that_was_refused_ends_by_its_status(
         (b"null", "null"),
     ],
 )
-def test_json_that_is_not_the_escrow_is_shown_unchanged(
-    body: bytes, shown: str, service_and_run: ServiceAndRun
-) -> None:
+def test_json_that_is_no_escrow_is_shown_unchanged(body: bytes, shown: str, service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(body))
 
     result = run(*GET, "--json")

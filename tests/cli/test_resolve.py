@@ -61,9 +61,7 @@ def test_a_release_that_reads_as_released_is_settled(profile: Profile, run: Run)
 @pytest.mark.parametrize(
     "behave", [json_reply(HELD), json_reply(b"", "404 No"), json_reply(b"", "500 Oh"), hang_up, json_reply(b"<html>")]
 )
-def test_any_other_reading_of_a_release_proves_nothing(
-    unknown_write: UnknownWrite, journal: Journal, behave: Behave
-) -> None:
+def test_other_readings_prove_no_release(unknown_write: UnknownWrite, journal: Journal, behave: Behave) -> None:
     server, run = unknown_write(RELEASE, writes_meet(hang_up, reads=in_turn(json_reply(HELD), behave)))
 
     result = run("journal", "resolve", "j1")
@@ -73,9 +71,7 @@ def test_any_other_reading_of_a_release_proves_nothing(
 
 
 @pytest.mark.parametrize("answer", [hang_up, json_reply(b"", "500 Oh"), json_reply(b"<html>")])
-def test_status_of_another_escrow_settles_no_release(
-    profile: Profile, run: Run, journal: Journal, answer: Behave
-) -> None:
+def test_status_of_another_escrow_settles_nothing(profile: Profile, run: Run, journal: Journal, answer: Behave) -> None:
     another = json_reply(RELEASED.replace(b"tx_1", b"tx_2"))
     server = profile(STATUS_RELEASED, behave=writes_meet(answer, reads=in_turn(json_reply(HELD), another)))
 
@@ -201,7 +197,7 @@ def test_entry_is_resolved_only_with_the_profile_that_sent_it(serve: Any, run: R
     ['[profiles.new]\nbase_url = "{url}"\n', '[profiles.a]\nbase_url = "{local}"\n'],
     ids=["the profile has another name", "its host is spelled otherwise"],
 )
-def test_entry_is_settled_after_its_profile_changed(
+def test_entry_of_a_changed_profile_is_settled(
     serve: Any, run: Run, write_config: Any, journal: Journal, now: str
 ) -> None:
     server = serve(by_path(listed=listing(), one=json_reply(HELD)))

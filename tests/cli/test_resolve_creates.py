@@ -69,9 +69,7 @@ BEFORE, AFTER = "2026-11-21T03:00:00Z", "2026-11-21T03:12:45Z"
 """A quarter of an hour before NOW, and a second after it."""
 
 
-def test_escrow_that_was_there_before_is_not_the_result_of_a_create(
-    unknown_write: UnknownWrite, journal: Journal
-) -> None:
+def test_older_escrow_is_not_the_result_of_a_create(unknown_write: UnknownWrite, journal: Journal) -> None:
     earlier = item("tx_7", created_at=BEFORE)
     one = json_reply(json.dumps(earlier).encode())
     _, run = unknown_write(CREATE, by_path(listed=listing(earlier), one=one))
@@ -101,9 +99,7 @@ def test_escrow_that_was_not_certainly_there_before_is_offered(created: str | in
     assert (looked.code, "--id tx_7" in looked.error["hint"]) == (12, True)
 
 
-def test_escrow_created_shortly_before_is_shown_as_older_and_not_filled_in(
-    unknown_write: UnknownWrite, journal: Journal
-) -> None:
+def test_escrow_created_shortly_before_is_shown_as_older(unknown_write: UnknownWrite, journal: Journal) -> None:
     older = item("tx_7", created_at="2026-11-21T03:08:30Z")
     server, run = unknown_write(CREATE, by_path(listed=listing(older), one=json_reply(json.dumps(older).encode())))
 

@@ -16,9 +16,7 @@ from cli.unknown_writes import APPLIED, NOT_APPLIED, UUID, WHY, by_path, item, l
 from escrowctl.journal.model import DECIDED_APPLIED
 
 
-def test_operator_decision_applied_is_recorded_after_reading_the_id(
-    unknown_write: UnknownWrite, journal: Journal
-) -> None:
+def test_decision_applied_is_recorded_after_reading_the_id(unknown_write: UnknownWrite, journal: Journal) -> None:
     one = json_reply(HELD.replace(b"tx_1", b"tx_88F2"))
     server, run = unknown_write(CREATE, by_path(listed=listing(), one=one))
 
@@ -165,9 +163,7 @@ def test_release_recorded_as_applied_on_a_proving_reading_is_verified(profile: P
 
 
 @pytest.mark.parametrize("options", [("--allow-unreadable",), ()], ids=["not read", "no proving status"])
-def test_release_recorded_as_applied_without_proof_may_be_overturned(
-    profile: Profile, run: Run, options: tuple[str, ...]
-) -> None:
+def test_release_applied_without_proof_may_be_overturned(profile: Profile, run: Run, options: tuple[str, ...]) -> None:
     profile(behave=writes_meet(hang_up))
     assert run(*RELEASE).code == 12
 

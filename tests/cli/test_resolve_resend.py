@@ -54,9 +54,7 @@ def test_resent_release_is_confirmed_by_a_reading(
     assert ("not confirmed" in result.out + result.err) == (state == "unconfirmed" and code == 0)
 
 
-def test_resend_that_is_declined_or_cannot_be_asked_about_needs_yes(
-    unknown_write: UnknownWrite, journal: Journal
-) -> None:
+def test_resend_that_is_not_confirmed_needs_yes(unknown_write: UnknownWrite, journal: Journal) -> None:
     write = in_turn(hang_up, json_reply(HELD))
     server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
     resend = ("journal", "resolve", "j1", "--resend", *WHY)
@@ -98,9 +96,7 @@ def test_release_is_resent_only_while_it_is_as_confirmed(
     assert (run(*RESEND, "--allow-unreadable").code, len(server.writes)) == (0, 1)
 
 
-def test_release_that_may_be_in_progress_is_not_sent_again_unasked(
-    unknown_write: UnknownWrite, journal: Journal
-) -> None:
+def test_release_that_may_be_in_progress_is_not_resent_unasked(unknown_write: UnknownWrite, journal: Journal) -> None:
     reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", b"processing")))
     server, run = unknown_write(RELEASE, writes_meet(in_turn(hang_up, json_reply(b"")), reads=reads))
 
@@ -157,9 +153,7 @@ def test_write_stored_as_hashes_cannot_be_resent(unknown_write: UnknownWrite) ->
 
 
 @pytest.mark.parametrize("word", [b"released", b"RELEASED"])
-def test_release_that_reads_released_is_not_sent_again_nor_denied_unasked(
-    word: bytes, service_and_run: ServiceAndRun
-) -> None:
+def test_release_that_reads_released_is_not_resent_unasked(word: bytes, service_and_run: ServiceAndRun) -> None:
     reads = in_turn(json_reply(HELD), json_reply(RELEASED.replace(b"released", word)))
     server, run = service_and_run(writes_meet(hang_up, reads=reads))
     assert run(*RELEASE).code == 12

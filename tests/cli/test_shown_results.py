@@ -39,9 +39,7 @@ def test_reading_of_a_user_warns_of_another_id_than_asked(profile: Profile, run:
     assert [result.err.count("the service answered for usr_1 with the id usr_2") for result in (one, several)] == [1, 1]
 
 
-def test_write_result_that_cannot_be_printed_is_reported_with_id(
-    service_and_run: ServiceAndRun, journal: Journal
-) -> None:
+def test_write_result_that_cannot_be_printed_is_reported(service_and_run: ServiceAndRun, journal: Journal) -> None:
     class Full(io.StringIO):
         def write(self, _text: str, /) -> int:
             raise OSError(28, "No space left on device")

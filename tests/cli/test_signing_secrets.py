@@ -56,7 +56,7 @@ UNREADABLE = {"cut short": MADE[:-6], "no JSON": b"id=wh_3&hmac=" + TOKEN.encode
 
 
 @pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
-def test_secret_in_an_unreadable_reply_is_stored_and_not_traced(
+def test_secret_in_an_unreadable_reply_is_stored_not_traced(
     body: bytes, home: Path, service_and_run: ServiceAndRun
 ) -> None:
     _server, run = service_and_run(json_reply(body, "201 Created"))

@@ -83,9 +83,7 @@ def test_limit_reads_as_many_pages_as_it_takes(
         *(b'{"id":"tx_1"}', b'{"a":[],"b":[]}', b'"none"', b"[1,"),
     ],
 )
-def test_pages_that_lead_nowhere_and_replies_without_a_list_are_unreadable(
-    body: bytes, service_and_run: ServiceAndRun
-) -> None:
+def test_pages_without_an_end_or_a_list_are_unreadable(body: bytes, service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(body))
 
     result = run("tx", "list", "--all", "--json")

@@ -90,8 +90,8 @@ def notes_in(err: str) -> set[str]:
 @pytest.mark.parametrize(
     ("now", "code", "notes"),
     [
-        *((status, 0, {"not_yet_released"}) for status in ("pending", "PROCESSING", "in_progress")),
         *(("released", 0, set[str]()), ("held", 16, set[str]())),
+        *((status, 0, {"not_yet_released"}) for status in ("pending", "PROCESSING", "in_progress")),
     ],
 )
 def test_release_and_its_repetition_report_what_the_record_shows(

@@ -174,6 +174,7 @@ def test_stored_reply_with_the_id_of_another_create_settles_nothing(profile: Pro
     assert (first.code, second.code) == (0, 12)
 
 
+@pytest.mark.representative("key", "request id", "reference", "*in the body")
 @pytest.mark.parametrize(
     ("body", "line"),
     [

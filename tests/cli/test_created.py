@@ -169,6 +169,7 @@ def test_second_create_with_the_id_of_the_first_ends_with_16(service_and_run: Se
     assert run(*CREATE, "--idempotency-key", "order-1").code == 0
 
 
+@pytest.mark.representative("204", "202", "code", "409")
 @pytest.mark.parametrize(
     ("reply", "code"),
     [

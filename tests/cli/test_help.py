@@ -65,12 +65,12 @@ def test_commands_are_listed_in_the_order_of_use() -> None:
     [
         ("create tx", "escrowctl tx create"),
         ("-p acme transactions", "escrowctl -p acme tx list"),
+        ("frobnicate", "escrowctl --help"),
         ("tx show tx_1 tx_2", "escrowctl tx get tx_1 tx_2"),
         ("tx creat", "escrowctl tx create"),
         ("release tx_1", "escrowctl tx release tx_1"),
         ("hlep", "escrowctl help"),
         ("tx list --output json", "escrowctl tx list --json"),
-        ("frobnicate", "escrowctl --help"),
         ("tx frobnicate", "escrowctl tx --help"),
     ],
 )

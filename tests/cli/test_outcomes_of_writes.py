@@ -84,7 +84,7 @@ def facts_of(server: WireServer, verb: str) -> dict[str, Any]:
 
 
 @pytest.mark.representative(
-    "create-r*", "create-h*", "create-HTML", "create-20*", "create-503", "release-s*", "release-a*"
+    "create-r*", "create-h*", "create-HTML", "create-20*", "create-409", "create-503", "release-s*", "release-a*"
 )
 @pytest.mark.parametrize(
     ("line", "behave"),

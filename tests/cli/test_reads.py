@@ -11,6 +11,7 @@ from cli.replies import json_reply
 GET = ("tx", "get", "tx_1")
 
 
+@pytest.mark.representative("302*", "401*", "404*", "503*")
 @pytest.mark.parametrize(
     ("status", "code", "exit_code", "outcome"),
     [

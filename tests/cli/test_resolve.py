@@ -98,6 +98,7 @@ def test_a_webhook_and_a_raw_call_stay_unknown(service_and_run: ServiceAndRun) -
 @pytest.mark.parametrize(
     ("line", "options", "code"),
     [
+        (RELEASE, ("j1", "--applied", "--id", "tx_2", *WHY), 2),
         (CREATE, ("j1", "--applied", *WHY), 2),
         (CREATE, ("j1", "--applied", "--id", "tx_1"), 2),
         (CREATE, ("j1", "--not-applied"), 2),
@@ -108,7 +109,6 @@ def test_a_webhook_and_a_raw_call_stay_unknown(service_and_run: ServiceAndRun) -
         (CREATE, ("j1", "--allow-unreadable"), 2),
         (CREATE, ("1",), 2),
         (CREATE, ("j9",), 6),
-        (RELEASE, ("j1", "--applied", "--id", "tx_2", *WHY), 2),
     ],
 )
 def test_contradictory_resolve_options_read_and_record_nothing(

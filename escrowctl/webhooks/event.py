@@ -13,7 +13,6 @@ from escrowctl.webhooks.signing import Delivery
 
 _KIND_NAMES = ("type", "event", "event_type", "eventtype", "topic")
 _RECORD_NAMES = ("data", "object", "resource", "payload", "transaction", "escrow")
-_RECORD_NOUN = "transaction"
 
 
 class Event(NamedTuple):
@@ -52,7 +51,7 @@ class Event(NamedTuple):
         kind = next((text for name in _KIND_NAMES if (text := as_text(fields.get(name)))), None)
         # At the top, `id` may be the id of the event.
         record = _find_record(fields) or {name: value for name, value in fields.items() if name != "id"}
-        found = find_known_fields(record, noun=_RECORD_NOUN)
+        found = find_known_fields(record, noun="transaction")
         return kind, found.id, found.status
 
 

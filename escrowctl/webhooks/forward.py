@@ -23,7 +23,6 @@ MAX_REFUSALS = 10
 """After this number of answers other than 2xx an event has failed, and the next event is sent."""
 _FIRST_DELAY, _LONGEST_DELAY = 5.0, 60.0
 _SLEEP_SECONDS = 0.1
-_SUCCESS = range(200, 300)
 _CONNECTION_HEADERS = (
     *("host", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer"),
     *("transfer-encoding", "upgrade", "proxy-authenticate", "proxy-authorization", "expect"),
@@ -41,7 +40,7 @@ class Reply(NamedTuple):
     @property
     def is_accepted(self) -> bool:
         """Whether the target has accepted the event."""
-        return self.status in _SUCCESS
+        return self.status in range(200, 300)
 
 
 class Attempt(NamedTuple):
@@ -117,29 +116,27 @@ class Forwarder:
     def _run(self) -> None:
         try:
             with open_spool(self._path, self._service) as spool:
-                self._forward_all(spool)
+                while not self._stopping.is_set():
+                    self._wake.clear()
+                    waiting = spool.find_next_waiting(str(self.target))
+                    if waiting is None:
+                        self._wake.wait()
+                        continue
+                    attempt = self._forward_once(spool, waiting)
+                    self._attempts.append(attempt)
+                    for _ in range(round((attempt.delay or 0.0) / _SLEEP_SECONDS)):
+                        if not self._stopping.is_set():
+                            self._runtime.sleep(_SLEEP_SECONDS)
         except Exception as error:  # noqa: BLE001 - `take_attempts` raises it in the thread that reports it
             self._error = error
-
-    def _forward_all(self, spool: Spool) -> None:
-        while not self._stopping.is_set():
-            self._wake.clear()
-            waiting = spool.find_next_waiting(str(self.target))
-            if waiting is None:
-                self._wake.wait()
-                continue
-            attempt = self._forward_once(spool, waiting)
-            self._attempts.append(attempt)
-            for _ in range(round((attempt.delay or 0.0) / _SLEEP_SECONDS)):
-                if not self._stopping.is_set():
-                    self._runtime.sleep(_SLEEP_SECONDS)
 
     def _forward_once(self, spool: Spool, waiting: WaitingEvent) -> Attempt:
         reply = send(self.target, waiting.event.delivery, monotonic=self._runtime.monotonic)
         tried = waiting._replace(attempts=waiting.attempts + 1, refusals=waiting.refusals + (reply.status is not None))
-        state = ForwardState.FAILED if tried.refusals >= MAX_REFUSALS else ForwardState.WAITING
+        state, delay = ForwardState.WAITING, min(_FIRST_DELAY * 2 ** min(waiting.attempts, 10), _LONGEST_DELAY)
         if reply.is_accepted:
-            state = ForwardState.DONE
+            state, delay = ForwardState.DONE, None
+        elif tried.refusals >= MAX_REFUSALS:
+            state, delay = ForwardState.FAILED, None
         spool.record_attempt(tried, str(self.target), state)
-        delay = min(_FIRST_DELAY * 2 ** min(waiting.attempts, 10), _LONGEST_DELAY)
-        return Attempt(waiting.event, reply, tried.attempts, state, delay if state is ForwardState.WAITING else None)
+        return Attempt(waiting.event, reply, tried.attempts, state, delay)

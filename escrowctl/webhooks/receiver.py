@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 MAX_BODY_BYTES = 1024 * 1024
 _MAX_METHOD_LENGTH = 20
-_OK, _FORBIDDEN, _TOO_LARGE = "200 OK", "403 Forbidden", "413 Content Too Large"
-_WRONG_METHOD, _UNAUTHORIZED = "405 Method Not Allowed", "401 Unauthorized"
-_UNAVAILABLE = "503 Service Unavailable"
+_WRONG_METHOD = "405 Method Not Allowed"
 
 
 class Arrival(NamedTuple):
@@ -96,29 +94,26 @@ class Receiver:
         if (method := environ["REQUEST_METHOD"]) != "POST":
             return self.record_refusal(_WRONG_METHOD, f"the method is {method[:_MAX_METHOD_LENGTH]}, not POST")
         if "HTTP_ORIGIN" in environ or "HTTP_SEC_FETCH_SITE" in environ:
-            return self.record_refusal(_FORBIDDEN, "the request came from a page in a browser")
+            return self.record_refusal("403 Forbidden", "the request came from a page in a browser")
         body = environ["wsgi.input"].read(MAX_BODY_BYTES + 1)
         if len(body) > MAX_BODY_BYTES:
-            return self.record_refusal(_TOO_LARGE, f"the body has more than {MAX_BODY_BYTES} bytes")
+            reason = f"the body has more than {MAX_BODY_BYTES} bytes"
+            return self.record_refusal("413 Content Too Large", reason)
         delivery, now = Delivery(_read_headers(environ), body), self._now()
-        verified = self._verifier.can_verify and not (
-            self._forwards_unverified and self._verifier.is_unsigned(delivery)
-        )
+        may_be_unsigned = self._forwards_unverified and self._verifier.is_unsigned(delivery)
+        verified = self._verifier.can_verify and not may_be_unsigned
+        ignore_id = verified and not self._verifier.signature_covers_id
+        forwards = self._target is not None and (verified or self._forwards_unverified)
         try:
             if verified:
                 self._verifier.check(delivery, now=now)
-            self._store_event(delivery, verified=verified, at=timestamp(now))
+            event = self._spool.store(delivery, verified=verified, at=timestamp(now), ignore_id=ignore_id)
+            self._arrived.append(Arrival(event, is_queued=forwards and self._spool.queue(event, str(self._target))))
         except SignatureError as error:
-            return self.record_refusal(_UNAUTHORIZED, str(error))
+            return self.record_refusal("401 Unauthorized", str(error))
         except (NoRoomError, sqlite3.Error) as error:
-            return self.record_refusal(_UNAVAILABLE, f"the event could not be stored: {error}")
-        return _OK
-
-    def _store_event(self, delivery: Delivery, *, verified: bool, at: str) -> None:
-        ignore_id = verified and not self._verifier.signature_covers_id
-        event = self._spool.store(delivery, verified=verified, at=at, ignore_id=ignore_id)
-        forwards = self._target is not None and (verified or self._forwards_unverified)
-        self._arrived.append(Arrival(event, is_queued=forwards and self._spool.queue(event, str(self._target))))
+            return self.record_refusal("503 Service Unavailable", f"the event could not be stored: {error}")
+        return "200 OK"
 
 
 def _read_headers(environ: "WSGIEnvironment") -> tuple[tuple[str, str], ...]:

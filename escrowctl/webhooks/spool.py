@@ -67,11 +67,6 @@ _FIND_OLD = """
 SELECT number FROM events WHERE received_at < ?
   AND NOT EXISTS (SELECT 1 FROM forwards WHERE event = number AND state <> ?)
 """
-_REMOVE_EVENT = (
-    "DELETE FROM events WHERE number = ?",
-    "DELETE FROM arrivals WHERE event = ?",
-    "DELETE FROM forwards WHERE event = ?",
-)
 _FIND_FORWARDED = """
 SELECT number, size FROM events WHERE service = ? AND verified = 0
   AND (SELECT min(state = ?) FROM forwards WHERE event = number) ORDER BY number
@@ -210,8 +205,10 @@ class Spool:
         self._remove_events(removed)
 
     def _remove_events(self, numbers: list[int]) -> None:
-        for statement in _REMOVE_EVENT:
-            self._db.executemany(statement, [(number,) for number in numbers])
+        rows = [(number,) for number in numbers]
+        self._db.executemany("DELETE FROM events WHERE number = ?", rows)
+        self._db.executemany("DELETE FROM arrivals WHERE event = ?", rows)
+        self._db.executemany("DELETE FROM forwards WHERE event = ?", rows)
 
     def _read_events(self, condition: str, *values: object) -> list[Event]:
         return [_make_event(*row) for row in self._db.execute(_SELECT_EVENTS + condition, values)]
@@ -238,7 +235,18 @@ def open_spool(path: Path, service: str) -> Iterator[Spool]:
     Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`, also if the file fails during the block.
     """
     try:
-        with contextlib.closing(_open_database(path)) as database:
+        make_private_folder(path.parent)
+        create_empty_file(path)
+        if flaw := find_flaw(check_regular(path), path, forbidden_bits=OTHERS_ACCESS):
+            raise _unusable(path, f"the file {flaw.reason}")
+        with contextlib.closing(connect(path, seconds=_BUSY_SECONDS)) as database:
+            sync_every_commit(database)
+            database.execute("PRAGMA trusted_schema = OFF")
+            version = create_tables_once(database, _VERSION, lambda new: run_script(new, _TABLES))
+            if version != _VERSION:
+                quoted = shlex.quote(str(path))
+                hint = Hint(f"mv {quoted} {quoted}.old", "to begin with a new, empty file")
+                raise _unusable(path, f"its format is {version}, but this escrowctl reads format {_VERSION}", hint=hint)
             yield Spool(database, service)
     except (sqlite3.Error, OSError, OverflowError) as error:
         reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
@@ -247,23 +255,3 @@ def open_spool(path: Path, service: str) -> Iterator[Spool]:
 
 def _unusable(path: Path, reason: str, *, hint: Hints = ()) -> EscrowctlError:
     return not_sent(ErrorCode.STATE_UNUSABLE, f"the stored events in {path} cannot be used: {reason}.", hint=hint)
-
-
-def _open_database(path: Path) -> sqlite3.Connection:
-    make_private_folder(path.parent)
-    create_empty_file(path)
-    if flaw := find_flaw(check_regular(path), path, forbidden_bits=OTHERS_ACCESS):
-        raise _unusable(path, f"the file {flaw.reason}")
-    database = connect(path, seconds=_BUSY_SECONDS)
-    try:
-        sync_every_commit(database)
-        database.execute("PRAGMA trusted_schema = OFF")
-        version = create_tables_once(database, _VERSION, lambda new: run_script(new, _TABLES))
-        if version != _VERSION:
-            quoted = shlex.quote(str(path))
-            hint = Hint(f"mv {quoted} {quoted}.old", "to begin with a new, empty file")
-            raise _unusable(path, f"its format is {version}, but this escrowctl reads format {_VERSION}", hint=hint)
-    except BaseException:
-        database.close()
-        raise
-    return database

@@ -43,15 +43,15 @@ def read_json(raw: bytes) -> JsonValue:
             raw.decode("utf-8"),
             parse_int=NumberToken,
             parse_float=NumberToken,
-            parse_constant=_refuse_constant,
+            parse_constant=lambda constant: _refuse_json(f"{constant} is not a JSON number"),
             object_pairs_hook=_require_unique_names,
         )
     except UnicodeDecodeError as error:
-        raise _not_json(f"not UTF-8 at byte {error.start}") from error
+        _refuse_json(f"not UTF-8 at byte {error.start}")
     except json.JSONDecodeError as error:
-        raise _not_json(f"not JSON at line {error.lineno}, column {error.colno}") from error
-    except RecursionError as error:
-        raise _not_json("nested too deeply") from error
+        _refuse_json(f"not JSON at line {error.lineno}, column {error.colno}")
+    except RecursionError:
+        _refuse_json("nested too deeply")
     _check_texts_and_depth(value, depth=1)
     return value
 
@@ -76,14 +76,10 @@ def write_json(value: JsonValue) -> str:
             return "[" + ",".join(write_json(item) for item in value) + "]"
 
 
-def _refuse_constant(constant: str) -> NoReturn:
-    raise _not_json(f"{constant} is not a JSON number")
-
-
 def _require_unique_names(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise _not_json("an object has the same name twice")
+        _refuse_json("an object has the same name twice")
     return members
 
 
@@ -92,11 +88,11 @@ def _check_texts_and_depth(value: JsonValue, *, depth: int) -> None:
         # SQLite stores text as UTF-8, which has no bytes for a lone surrogate.
         try:
             value.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise _not_json("a string contains half of a surrogate pair") from error
+        except UnicodeEncodeError:
+            _refuse_json("a string contains half of a surrogate pair")
     elif isinstance(value, Mapping | Sequence):
         if depth > MAX_DEPTH:
-            raise _not_json("nested too deeply")
+            _refuse_json("nested too deeply")
         items = (*value, *value.values()) if isinstance(value, Mapping) else value
         for item in items:
             _check_texts_and_depth(item, depth=depth + 1)
@@ -153,14 +149,13 @@ class ProblemError(Exception):
 
     def make_body(self, *, request_id: str) -> JsonObject:
         """Return the reply's body: type, title, status, detail, request_id, and the flaws, if any, as `errors`."""
-        errors: JsonObject = {"errors": self.flaws} if self.flaws else {}
         return {
             "type": PROBLEM_URN_PREFIX + self.kind.slug,
             "title": self.kind.title,
             "status": self.kind.status,
             "detail": self.detail,
             "request_id": request_id,
-            **errors,
+            **({"errors": self.flaws} if self.flaws else {}),
         }
 
 
@@ -169,8 +164,8 @@ def invalid(*flaws: Flaw) -> ProblemError:
     return ProblemError(ProblemKind.BAD_REQUEST, " ".join(flaw["detail"] for flaw in flaws), flaws=flaws)
 
 
-def _not_json(reason: str) -> ProblemError:
-    return invalid({"pointer": "#", "detail": f"The body is not usable JSON: {reason}."})
+def _refuse_json(reason: str) -> NoReturn:
+    raise invalid({"pointer": "#", "detail": f"The body is not usable JSON: {reason}."})
 
 
 def no_record(noun: str, record_id: str) -> ProblemError:

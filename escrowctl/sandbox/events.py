@@ -6,21 +6,13 @@ of one escrow transaction from 1, so a receiver notices a missing or late event.
 """
 
 import sqlite3
-from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
 from escrowctl.sandbox.bodies import write_json
-from escrowctl.sandbox.records import EventKind, Move, Transaction, add_duration
+from escrowctl.sandbox.records import EventKind, Transaction, add_duration
 from escrowctl.sandbox.seed import draw_id
-
-EVENT_KINDS: Mapping[Move, EventKind] = {
-    Move.CREATE: EventKind.TRANSACTION_CREATED,
-    Move.RELEASE: EventKind.TRANSACTION_RELEASED,
-    Move.EXPIRE: EventKind.TRANSACTION_EXPIRED,
-}
-"""Move -> kind of its event. The event of every other move is `TRANSACTION_UPDATED`."""
 
 DELAYS = tuple(timedelta(seconds=seconds) for seconds in (5, 15, 30, 60))
 """The waits between attempts. If the attempt after the last wait fails, the delivery is dead."""
@@ -113,8 +105,3 @@ def record_attempt(connection: sqlite3.Connection, delivery: Delivery, attempt: 
         wait = timedelta(milliseconds=attempt.milliseconds) + DELAYS[failures]
         state, failures, next_at = DeliveryState.WAITING, failures + 1, add_duration(at, wait)
     connection.execute(UPDATE_DELIVERY, (state, failures, next_at, delivery.position))
-
-
-def replay(connection: sqlite3.Connection, event_id: str, *, at: str) -> int:
-    """Reset every delivery of an event: no failures, next attempt at `at`. Return the number of deliveries."""
-    return connection.execute(RESTART_DELIVERIES, (DeliveryState.WAITING, at, event_id)).rowcount

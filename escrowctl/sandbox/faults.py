@@ -65,20 +65,13 @@ class RehearsalApp:
         answer = self._make_answer(routed, fault)
         if operation is not None:
             answer = vary_answer(answer, operation, settings)
-        chunks: Iterable[bytes] = [answer.body]
-        if fault is not None:
-            match fault.kind:
-                case FaultKind.BAD_JSON:
-                    answer = answer.with_body(b"{" + answer.body)
-                    chunks = [answer.body]
-                case FaultKind.TRUNCATED:
-                    chunks = _abort_after_half(answer.body)
-                case FaultKind.LATENCY:
-                    chunks = LateAnswer(chunks, fault.seconds)
-                case _:
-                    pass
+        if fault and fault.kind is FaultKind.BAD_JSON:
+            answer = answer.with_body(b"{" + answer.body)
         start_response(answer.status, answer.headers)
-        return chunks
+        if fault and fault.kind is FaultKind.TRUNCATED:
+            return _abort_after_half(answer.body)
+        chunks = [answer.body]
+        return LateAnswer(chunks, fault.seconds) if fault and fault.kind is FaultKind.LATENCY else chunks
 
     def _make_answer(self, environ: "WSGIEnvironment", fault: Fault | None) -> Answer:
         """Return the answer of the application or the fault. Raises ConnectionError for a broken connection."""

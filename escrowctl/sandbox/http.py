@@ -125,7 +125,7 @@ class Middleware:
     ) -> None:
         """Refuse requests that Falcon would accept: empty segments in a path, HEAD, OPTIONS, unknown methods."""
         if "//" in request.path or request.path.endswith("/"):
-            raise no_such_path(request)
+            raise falcon.HTTPNotFound
         if request.method not in resource.methods:
             allowed = ", ".join(resource.methods)
             raise ProblemError(
@@ -172,11 +172,6 @@ def success_status(operation: Operation) -> int:
     return 201 if operation is CREATE_WEBHOOK else 200
 
 
-def no_such_path(request: falcon.Request) -> ProblemError:
-    """Return the 404 for a path that the sandbox does not have."""
-    return ProblemError(ProblemKind.NO_SUCH_PATH, f"There is no path {request.path!r} here.")
-
-
 def _answer_error(request: falcon.Request, response: falcon.Response, error: Exception, _params: object) -> None:
     match error:
         case ConnectionError():
@@ -184,7 +179,7 @@ def _answer_error(request: falcon.Request, response: falcon.Response, error: Exc
         case ProblemError():
             problem = error
         case falcon.HTTPNotFound():
-            problem = no_such_path(request)
+            problem = ProblemError(ProblemKind.NO_SUCH_PATH, f"There is no path {request.path!r} here.")
         case falcon.HTTPBadRequest():
             problem = ProblemError(ProblemKind.BAD_REQUEST, "The method or a header cannot be understood.")
         case sqlite3.OperationalError() if primary_code(error) == sqlite3.SQLITE_BUSY:

@@ -17,12 +17,11 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import NoReturn
 
-from escrowctl.contract import operations
-from escrowctl.contract.operations import Operation
+from escrowctl.contract.operations import OPERATIONS, Operation
 from escrowctl.sandbox import records
 from escrowctl.sandbox.bodies import JsonObject, ProblemError, ProblemKind, invalid, no_record, parse_object, write_json
 from escrowctl.sandbox.http import Call, Handler
-from escrowctl.sandbox.magic import QUEUED_AMOUNT, UNANSWERED_AMOUNT, check_magic_amount, find_magic_record
+from escrowctl.sandbox.magic import QUEUED_AMOUNT, REFUSED_AMOUNTS, UNANSWERED_AMOUNT, find_magic_record
 from escrowctl.sandbox.moves import perform_move, record_move
 from escrowctl.sandbox.requests import NewTransaction, NewWebhook, PageQuery, read_body, read_query
 from escrowctl.sandbox.seed import draw_id
@@ -45,17 +44,8 @@ class InterfaceCalls:
 
     @property
     def handlers(self) -> Mapping[Operation, Handler]:
-        """The handler of each operation."""
-        return {
-            operations.CREATE_TRANSACTION: self.create_transaction,
-            operations.GET_TRANSACTION: self.get_transaction,
-            operations.RELEASE_TRANSACTION: self.release_transaction,
-            operations.LIST_TRANSACTIONS: self.list_transactions,
-            operations.UPDATE_TRANSACTION: self.update_transaction,
-            operations.GET_USER: self.get_user,
-            operations.CREATE_WEBHOOK: self.create_webhook,
-            operations.LIST_WEBHOOKS: self.list_webhooks,
-        }
+        """The handler of each operation: the method with the operation's name."""
+        return {operation: getattr(self, operation.name) for operation in OPERATIONS}
 
     def create_transaction(self, call: Call) -> JsonObject:
         """Create a transaction that holds the payer's money, and return its record.
@@ -64,9 +54,36 @@ class InterfaceCalls:
         after the commit if the amount is `UNANSWERED_AMOUNT`.
         """
         body = read_body(call, NewTransaction)
-        check_magic_amount(body.amount.text)
-        drops_reply = body.amount.text == UNANSWERED_AMOUNT
-        return self._write_once(call, lambda db, at: _add_transaction(db, body, at=at), drops_reply=drops_reply)
+        amount = body.amount.text
+        if kind := REFUSED_AMOUNTS.get(amount):
+            raise ProblemError(kind, f"The amount {amount} is refused in every sandbox.")
+
+        def add(connection: sqlite3.Connection, at: str) -> JsonObject:
+            moments: dict[str, str] = {}
+            for name, (field, _) in records.TIMED_MOVES.items():
+                if (text := getattr(body, name)) is not None:
+                    duration = timedelta(seconds=int(text[:-1]) * SECONDS_PER_UNIT[text[-1]])
+                    moments[field] = records.add_duration(at, duration)
+            transaction = records.Transaction(
+                id=draw_id(connection, "tx", table="transactions"),
+                status=records.TRANSITIONS[records.Move.CREATE].after,
+                amount=amount,
+                currency=body.currency,
+                payer=body.payer,
+                payee=body.payee,
+                extra={**body.extra, **moments},
+                created_at=at,
+                updated_at=at,
+            )
+            row = {**transaction._asdict(), "extra": write_json(transaction.extra)}
+            connection.execute(records.INSERT_TRANSACTION, row)
+            for field, move in records.TIMED_MOVES.values():
+                if field in moments:
+                    connection.execute(_ADD_TIMER, (moments[field], transaction.id, move))
+            record_move(connection, transaction, records.Move.CREATE, at=at)
+            return transaction.to_json()
+
+        return self._write_once(call, add, drops_reply=amount == UNANSWERED_AMOUNT)
 
     def get_transaction(self, call: Call) -> JsonObject:
         """Return the record of one transaction. Raises ProblemError 404 if there is none."""
@@ -98,7 +115,17 @@ class InterfaceCalls:
         404 if there is no such transaction, 409 if it is not held. Of several callers, only the first gets 200.
         """
         call.check_unused_body()
-        return self._write_once(call, lambda connection, at: _release(connection, call.resource_id, at=at))
+
+        def release(connection: sqlite3.Connection, at: str) -> JsonObject:
+            found = require_transaction(connection, call.resource_id)
+            move = records.Move.QUEUE if found.amount == QUEUED_AMOUNT else records.Move.RELEASE
+            moved = perform_move(connection, found.id, move, at=at)
+            if moved is None:
+                detail = f"Transaction {found.id} is {found.status}; only a transaction that is held can be released."
+                raise ProblemError(ProblemKind.MOVE_REFUSED, detail)
+            return moved.to_json()
+
+        return self._write_once(call, release)
 
     def get_user(self, call: Call) -> JsonObject:
         """Return one user. Raises ProblemError 404.
@@ -126,7 +153,22 @@ class InterfaceCalls:
         URL create two endpoints: nothing in the interface forbids it.
         """
         body = read_body(call, NewWebhook)
-        return self._write_once(call, lambda connection, at: _add_endpoint(connection, body, at=at))
+
+        def add(connection: sqlite3.Connection, at: str) -> JsonObject:
+            secret = SIGNING_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+            document: JsonObject = {
+                "id": draw_id(connection, "wh", table="webhook_endpoints"),
+                "url": body.url,
+                "events": body.events or list(records.EventKind),
+                **({"description": body.description} if "description" in body.model_fields_set else {}),
+                **body.extra,
+                "status": "enabled",
+                "created_at": at,
+            }
+            connection.execute(_ADD_ENDPOINT, (document["id"], secret, write_json(document)))
+            return {**document, "secret": secret}
+
+        return self._write_once(call, add)
 
     def list_webhooks(self, call: Call) -> JsonObject:
         """Return one page of the endpoints, newest first, without their secrets."""
@@ -166,57 +208,6 @@ class InterfaceCalls:
                 raise invalid({"parameter": "after", "detail": f"after: there is no record {page.after!r}."})
             rows: Sequence[sqlite3.Row] = connection.execute(select, (start and start[0], limit + 1)).fetchall()
         return {"data": [read_row(row) for row in rows[:limit]], "has_more": len(rows) > limit}
-
-
-def _add_transaction(connection: sqlite3.Connection, body: NewTransaction, *, at: str) -> JsonObject:
-    moments: dict[str, str] = {}
-    for name, (field, _) in records.TIMED_MOVES.items():
-        if (text := getattr(body, name)) is not None:
-            moments[field] = records.add_duration(at, timedelta(seconds=int(text[:-1]) * SECONDS_PER_UNIT[text[-1]]))
-    transaction = records.Transaction(
-        id=draw_id(connection, "tx", table="transactions"),
-        status=records.TRANSITIONS[records.Move.CREATE].after,
-        amount=body.amount.text,
-        currency=body.currency,
-        payer=body.payer,
-        payee=body.payee,
-        extra={**body.extra, **moments},
-        created_at=at,
-        updated_at=at,
-    )
-    records.add_transaction(connection, transaction)
-    for field, move in records.TIMED_MOVES.values():
-        if field in moments:
-            connection.execute(_ADD_TIMER, (moments[field], transaction.id, move))
-    record_move(connection, transaction, records.Move.CREATE, at=at)
-    return transaction.to_json()
-
-
-def _release(connection: sqlite3.Connection, transaction_id: str, *, at: str) -> JsonObject:
-    found = require_transaction(connection, transaction_id)
-    move = records.Move.QUEUE if found.amount == QUEUED_AMOUNT else records.Move.RELEASE
-    moved = perform_move(connection, transaction_id, move, at=at)
-    if moved is None:
-        before = records.TRANSITIONS[move].before
-        sentence = f"Transaction {found.id} is {found.status}; only a transaction that is {before} can be released."
-        raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
-    return moved.to_json()
-
-
-def _add_endpoint(connection: sqlite3.Connection, body: NewWebhook, *, at: str) -> JsonObject:
-    secret = SIGNING_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
-    described: JsonObject = {"description": body.description} if "description" in body.model_fields_set else {}
-    document: JsonObject = {
-        "id": draw_id(connection, "wh", table="webhook_endpoints"),
-        "url": body.url,
-        "events": body.events or list(records.EventKind),
-        **described,
-        **body.extra,
-        "status": "enabled",
-        "created_at": at,
-    }
-    connection.execute(_ADD_ENDPOINT, (document["id"], secret, write_json(document)))
-    return {**document, "secret": secret}
 
 
 def require_transaction(connection: sqlite3.Connection, transaction_id: str) -> records.Transaction:

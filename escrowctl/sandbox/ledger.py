@@ -10,7 +10,7 @@ from collections import Counter
 from decimal import Decimal
 from typing import NamedTuple
 
-from escrowctl.sandbox.bodies import JsonObject, NumberToken
+from escrowctl.sandbox.bodies import NumberToken
 from escrowctl.sandbox.records import HOLD, STATES_IN_ESCROW, TRANSITIONS, Move, Transaction
 
 DECIMALS = 4
@@ -18,11 +18,6 @@ DECIMALS = 4
 ADD_ENTRY = """
     INSERT INTO ledger_entries (transaction_id, move, account, currency, units, posted_at)
     VALUES (?, ?, ?, ?, ?, ?)
-"""
-
-_SELECT_ENTRIES = """
-    SELECT entry, transaction_id AS "transaction", move, account, currency, units AS amount, posted_at
-    FROM ledger_entries ORDER BY entry
 """
 
 
@@ -37,18 +32,10 @@ def post_entries(connection: sqlite3.Connection, transaction: Transaction, *, mo
 
     Raises sqlite3.IntegrityError if the move is in the ledger already, or if the money has left the hold account.
     """
-    accounts = TRANSITIONS[move].accounts
-    if accounts is None:
-        return
-    source, destination = (account.format(payer=transaction.payer, payee=transaction.payee) for account in accounts)
     amount = to_ten_thousandths(transaction.amount)
-    connection.executemany(
-        ADD_ENTRY,
-        [
-            (transaction.id, move, source, transaction.currency, -amount, at),
-            (transaction.id, move, destination, transaction.currency, amount, at),
-        ],
-    )
+    for template, units in zip(TRANSITIONS[move].accounts, (-amount, amount), strict=False):
+        account = template.format(payer=transaction.payer, payee=transaction.payee)
+        connection.execute(ADD_ENTRY, (transaction.id, move, account, transaction.currency, units, at))
 
 
 class Balance(NamedTuple):
@@ -94,23 +81,3 @@ def calculate_balances(connection: sqlite3.Connection) -> tuple[Balance, ...]:
 def format_amount(ten_thousandths: int) -> NumberToken:
     """Return a number of ten-thousandths as a JSON number in the main unit: 125000 -> `12.5`."""
     return NumberToken(f"{Decimal(ten_thousandths).scaleb(-DECIMALS).normalize():f}")
-
-
-def describe_ledger(connection: sqlite3.Connection) -> JsonObject:
-    """Return `{"entries": [...], "currencies": [...]}`, the oldest entry first. Call it inside a read transaction.
-
-    An entry is `{"entry", "transaction", "move", "account", "currency", "amount", "posted_at"}`, a currency is
-    `{"currency", "entries", "sum", "held", "balanced"}`. Amounts are numbers in the currency's main unit.
-    """
-    currencies = [
-        {
-            "currency": one.currency,
-            "entries": one.entries,
-            "sum": format_amount(one.total),
-            "held": format_amount(one.held),
-            "balanced": one.is_consistent,
-        }
-        for one in calculate_balances(connection)
-    ]
-    entries = [{**dict(row), "amount": format_amount(row["amount"])} for row in connection.execute(_SELECT_ENTRIES)]
-    return {"entries": entries, "currencies": currencies}

@@ -5,17 +5,18 @@ Only the written form of an amount counts: 4.29 is magic, 4.290 is not. The digi
 
 from collections.abc import Mapping
 
-from escrowctl.sandbox.bodies import ProblemError, ProblemKind
+from escrowctl.sandbox.bodies import ProblemKind
 from escrowctl.sandbox.records import State, Transaction, UserId
 
 UNANSWERED_AMOUNT = "5.04"
 QUEUED_AMOUNT = "2.02"
 
-_REFUSED_AMOUNTS: Mapping[str, ProblemKind] = {
+REFUSED_AMOUNTS: Mapping[str, ProblemKind] = {
     "4.02": ProblemKind.NO_FUNDS,
     "4.29": ProblemKind.THROTTLED,
     "5.03": ProblemKind.STORE_BUSY,
 }
+"""Amount -> why the sandbox always refuses to create a transaction of this amount."""
 
 MAGIC_AMOUNTS: Mapping[str, str] = {
     QUEUED_AMOUNT: "created; a release leaves it releasing, until you run: sandbox move ID released",
@@ -34,15 +35,8 @@ MAGIC_IDS: Mapping[str, State] = {
 _CREATED_AT = "2026-01-01T00:00:00.000Z"
 
 
-def check_magic_amount(amount: str) -> None:
-    """Raise ProblemError if `amount` is one for which the sandbox always refuses to create a transaction."""
-    if kind := _REFUSED_AMOUNTS.get(amount):
-        raise ProblemError(kind, f"The amount {amount} is refused in every sandbox.")
-
-
 def find_magic_record(transaction_id: str) -> Transaction | None:
     """Return the transaction of a magic id; None for any other id."""
-    state = MAGIC_IDS.get(transaction_id)
-    if state is None:
+    if (state := MAGIC_IDS.get(transaction_id)) is None:
         return None
     return Transaction(transaction_id, state, "100", "USD", UserId.PAYER, UserId.PAYEE, {}, _CREATED_AT, _CREATED_AT)

@@ -9,8 +9,8 @@ import sqlite3
 from typing import NamedTuple
 
 from escrowctl.sandbox import ledger
-from escrowctl.sandbox.events import EVENT_KINDS, add_event
-from escrowctl.sandbox.records import TRANSITIONS, EventKind, Move, Transaction, read_transaction
+from escrowctl.sandbox.events import add_event
+from escrowctl.sandbox.records import TRANSITIONS, Move, Transaction, read_transaction
 from escrowctl.sandbox.store import Store
 
 
@@ -44,7 +44,7 @@ def perform_move(connection: sqlite3.Connection, transaction_id: str, move: Move
 def record_move(connection: sqlite3.Connection, transaction: Transaction, move: Move, *, at: str) -> None:
     """Write the ledger entries and the event of a move. `transaction` must have the state after the move."""
     ledger.post_entries(connection, transaction, move=move, at=at)
-    add_event(connection, EVENT_KINDS.get(move, EventKind.TRANSACTION_UPDATED), transaction, at=at)
+    add_event(connection, TRANSITIONS[move].event, transaction, at=at)
 
 
 def find_first_timer(connection: sqlite3.Connection) -> Timer | None:

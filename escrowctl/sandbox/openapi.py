@@ -170,7 +170,7 @@ class CallDescription(NamedTuple):
     """The description of one operation, without its method and path.
 
     If `reply_model` is None, the call is always refused. If there is an `example`, the body is required. `links`
-    has the operations that can take the id of the returned record, and the name of their parameter for that id.
+    has the operations that can take the id of the returned record: as `id` in their path, or as `after`.
     """
 
     summary: str
@@ -178,7 +178,7 @@ class CallDescription(NamedTuple):
     body_model: type[BaseModel] | None = None
     example: JsonObject | None = None
     problems: Sequence[ProblemKind] = ()
-    links: Sequence[tuple[Operation, str]] = ()
+    links: Sequence[Operation] = ()
 
 
 DESCRIPTIONS: Mapping[Operation, CallDescription] = {
@@ -189,10 +189,8 @@ DESCRIPTIONS: Mapping[Operation, CallDescription] = {
         problems=(ProblemKind.NO_FUNDS, ProblemKind.KEY_REUSED, ProblemKind.THROTTLED),
         example={"amount": 100, "currency": "USD"},
         links=(
-            (operations.GET_TRANSACTION, "id"),
-            (operations.UPDATE_TRANSACTION, "id"),
-            (operations.RELEASE_TRANSACTION, "id"),
-            (operations.LIST_TRANSACTIONS, "after"),
+            *(operations.GET_TRANSACTION, operations.UPDATE_TRANSACTION),
+            *(operations.RELEASE_TRANSACTION, operations.LIST_TRANSACTIONS),
         ),
     ),
     operations.GET_TRANSACTION: CallDescription("Get transaction details", reply_model=Transaction),
@@ -201,7 +199,7 @@ DESCRIPTIONS: Mapping[Operation, CallDescription] = {
         reply_model=Transaction,
         body_model=AnyObject,
         problems=(ProblemKind.MOVE_REFUSED, ProblemKind.KEY_REUSED),
-        links=((operations.GET_TRANSACTION, "id"), (operations.RELEASE_TRANSACTION, "id")),
+        links=(operations.GET_TRANSACTION, operations.RELEASE_TRANSACTION),
     ),
     operations.LIST_TRANSACTIONS: CallDescription("List transactions", reply_model=TransactionPage),
     operations.UPDATE_TRANSACTION: CallDescription(
@@ -216,7 +214,7 @@ DESCRIPTIONS: Mapping[Operation, CallDescription] = {
         reply_model=CreatedWebhook,
         body_model=requests.NewWebhook,
         example={"url": "http://127.0.0.1:3000/hooks", "events": ["transaction.released"]},
-        links=((operations.LIST_WEBHOOKS, "after"),),
+        links=(operations.LIST_WEBHOOKS,),
     ),
     operations.LIST_WEBHOOKS: CallDescription("List webhook endpoints", reply_model=WebhookPage),
 }
@@ -229,6 +227,25 @@ def build_openapi_document() -> JsonObject:
     for operation, description in DESCRIPTIONS.items():
         item = paths.setdefault(DEFAULT_API_PREFIX + operation.path, {})
         item[operation.method.lower()] = _describe_operation(operation, description)
+    own_schema: JsonObject = {"type": "object", "required": ["openapi", "info", "paths"]}
+    own_call: JsonObject = {
+        "operationId": "get_openapi_document",
+        "summary": "Get this document; it is not part of the published interface, and needs no key",
+        "security": [],
+        "responses": {"200": _make_response("This document", JSON_TYPE, own_schema), **_list_refusals(COMMON_PROBLEMS)},
+    }
+    # The request that the sandbox sends to an endpoint, by Standard Webhooks 1.0.0.
+    event_call: JsonObject = {
+        "operationId": "receive_event",
+        "summary": "An event, signed as in Standard Webhooks; it may come more than once, with the same webhook-id",
+        "security": [],
+        "parameters": [
+            {"name": name, "in": "header", "required": True, "schema": {"type": "string"}}
+            for name in ("webhook-id", "webhook-timestamp", "webhook-signature")
+        ],
+        "requestBody": {"required": True, "content": {JSON_TYPE: {"schema": _refer_to(Event)}}},
+        "responses": {"2XX": {"description": "Delivered. After any other reply the event is sent again later."}},
+    }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -238,8 +255,8 @@ def build_openapi_document() -> JsonObject:
             " interface does not show are the sandbox's own choice: another service may differ.",
         },
         "security": [{"key": []}],
-        "paths": {**paths, OPENAPI_PATH: {"get": _describe_openapi_call()}},
-        "webhooks": {"event": {"post": _describe_event_call()}},
+        "paths": {**paths, OPENAPI_PATH: {"get": own_call}},
+        "webhooks": {"event": {"post": event_call}},
         "components": {
             "schemas": _generate_schemas(),
             "headers": {REQUEST_ID_HEADER: {"required": True, "schema": _refer_to(RequestId)}},
@@ -287,38 +304,14 @@ def _describe_operation(operation: Operation, description: CallDescription) -> J
     if description.reply_model:
         links: JsonObject = {
             f"{target.name}_by_{name}": {"operationId": target.name, "parameters": {name: "$response.body#/id"}}
-            for target, name in description.links
+            for target in description.links
+            for name in ("id" if "{id}" in target.path else "after",)
         }
         success[f"{success_status(operation)}"] = {
             **_make_response(description.summary, JSON_TYPE, _refer_to(description.reply_model)),
             **({"links": links} if links else {}),
         }
     return {**described, "responses": {**success, **_list_refusals(kinds)}}
-
-
-def _describe_openapi_call() -> JsonObject:
-    schema: JsonObject = {"type": "object", "required": ["openapi", "info", "paths"]}
-    return {
-        "operationId": "get_openapi_document",
-        "summary": "Get this document; it is not part of the published interface, and needs no key",
-        "security": [],
-        "responses": {"200": _make_response("This document", JSON_TYPE, schema), **_list_refusals(COMMON_PROBLEMS)},
-    }
-
-
-def _describe_event_call() -> JsonObject:
-    """Return the description of the request that the sandbox sends to an endpoint, by Standard Webhooks 1.0.0."""
-    return {
-        "operationId": "receive_event",
-        "summary": "An event, signed as in Standard Webhooks; it may come more than once, with the same webhook-id",
-        "security": [],
-        "parameters": [
-            {"name": name, "in": "header", "required": True, "schema": {"type": "string"}}
-            for name in ("webhook-id", "webhook-timestamp", "webhook-signature")
-        ],
-        "requestBody": {"required": True, "content": {JSON_TYPE: {"schema": _refer_to(Event)}}},
-        "responses": {"2XX": {"description": "Delivered. After any other reply the event is sent again later."}},
-    }
 
 
 def _list_parameters(operation: Operation) -> Sequence[JsonObject]:

@@ -17,11 +17,11 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from escrowctl.errors import EscrowctlError
-from escrowctl.sandbox import ledger
 from escrowctl.sandbox.bodies import JsonObject, JsonValue, ProblemError, ProblemKind, invalid, no_record, parse_object
-from escrowctl.sandbox.events import add_event, replay
+from escrowctl.sandbox.events import RESTART_DELIVERIES, DeliveryState, add_event
 from escrowctl.sandbox.http import Call, Handler
 from escrowctl.sandbox.interface import require_transaction
+from escrowctl.sandbox.ledger import calculate_balances, format_amount
 from escrowctl.sandbox.magic import MAGIC_IDS
 from escrowctl.sandbox.moves import perform_move
 from escrowctl.sandbox.records import TRANSITIONS, UserId, find_transaction, timestamp
@@ -52,6 +52,12 @@ _SELECT_EVENT = """
 
 _SELECT_ATTEMPTS = """
     SELECT attempted_at AS at, status, error, milliseconds FROM delivery_attempts WHERE delivery = ? ORDER BY position
+"""
+
+
+_SELECT_ENTRIES = """
+    SELECT entry, transaction_id AS "transaction", move, account, currency, units AS amount, posted_at
+    FROM ledger_entries ORDER BY entry
 """
 
 
@@ -89,8 +95,8 @@ class OperatorCalls:
         with self._store.reading() as connection:
             (webhooks,) = connection.execute("SELECT count(*) FROM webhook_endpoints").fetchone()
             balances = [
-                {"currency": one.currency, "held": ledger.format_amount(one.held).text, "balanced": one.is_consistent}
-                for one in ledger.calculate_balances(connection)
+                {"currency": one.currency, "held": format_amount(one.held).text, "balanced": one.is_consistent}
+                for one in calculate_balances(connection)
             ]
             return {
                 "identity": self._store.identity,
@@ -139,9 +145,26 @@ class OperatorCalls:
         return {"status_before": before, **moved.to_json()}
 
     def list_ledger(self, _call: Call) -> JsonObject:
-        """Return every entry of the ledger and the sums per currency, as `ledger.describe_ledger` does."""
+        """Return `{"entries": [...], "currencies": [...]}`, the oldest entry first.
+
+        An entry is `{"entry", "transaction", "move", "account", "currency", "amount", "posted_at"}`, a currency is
+        `{"currency", "entries", "sum", "held", "balanced"}`. Amounts are numbers in the currency's main unit.
+        """
         with self._store.reading() as connection:
-            return ledger.describe_ledger(connection)
+            entries = [
+                {**dict(row), "amount": format_amount(row["amount"])} for row in connection.execute(_SELECT_ENTRIES)
+            ]
+            currencies = [
+                {
+                    "currency": one.currency,
+                    "entries": one.entries,
+                    "sum": format_amount(one.total),
+                    "held": format_amount(one.held),
+                    "balanced": one.is_consistent,
+                }
+                for one in calculate_balances(connection)
+            ]
+        return {"entries": entries, "currencies": currencies}
 
     def list_deliveries(self, call: Call) -> JsonObject:
         """Return `{"data": [delivery, ...], "has_more", "ahead_seconds"}`, newest delivery first."""
@@ -173,7 +196,8 @@ class OperatorCalls:
         call.check_unused_body()
         with self._store.writing() as connection:
             _read_event(connection, call.resource_id)
-            if not replay(connection, call.resource_id, at=self._store.sandbox_time(connection)):
+            values = (DeliveryState.WAITING, self._store.sandbox_time(connection), call.resource_id)
+            if not connection.execute(RESTART_DELIVERIES, values).rowcount:
                 sentence = f"No endpoint was subscribed to event {call.resource_id}: there is nothing to send again."
                 raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
             return _read_event(connection, call.resource_id)

@@ -79,8 +79,11 @@ def claim_store(folder: Path, *, exclusive: bool = False, timeout: float = LOCK_
                     _write_lock_file(handle, folder / LOCK_NAME, "")
                 return Claim(handle, folder / LOCK_NAME)
             if served := find_server(folder):
-                raise _busy(f"the sandbox is being served at {served.base_url} (process {served.pid})")
-        raise _busy(f"the sandbox in {folder} is busy: escrowctl waited {timeout:g} s for other commands")
+                message = f"the sandbox is being served at {served.base_url} (process {served.pid})."
+                break
+        else:
+            message = f"the sandbox in {folder} is busy: escrowctl waited {timeout:g} s for other commands."
+        raise not_sent(ErrorCode.BUSY, message, hint=command("sandbox status", bare=True))
     except BaseException:
         os.close(handle)
         raise
@@ -115,10 +118,6 @@ def find_server(folder: Path) -> ServedSandbox | None:
             return ServedSandbox(url, key, identity, pid) if _LOOPBACK_URL.fullmatch(url) else None
         case _:
             return None
-
-
-def _busy(reason: str) -> EscrowctlError:
-    return not_sent(ErrorCode.BUSY, f"{reason}.", hint=command("sandbox status", bare=True))
 
 
 def _open_lock(folder: Path, name: str) -> int:

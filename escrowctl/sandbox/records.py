@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from escrowctl.sandbox.bodies import JsonObject, NumberToken, parse_object, write_json
+from escrowctl.sandbox.bodies import JsonObject, NumberToken, parse_object
 
 
 class UserId(StrEnum):
@@ -63,23 +63,24 @@ class Transition(NamedTuple):
 
     before: State | None
     after: State
-    accounts: tuple[str, str] | None = None
-    """The ledger accounts that pay and receive; None if no money moves."""
+    accounts: tuple[str, ...] = ()
+    """The ledger accounts that pay and receive; none if no money moves."""
+    event: EventKind = EventKind.TRANSACTION_UPDATED
 
 
 HOLD = "hold"
 """The ledger's account with the money in escrow."""
 
 TRANSITIONS: Mapping[Move, Transition] = {
-    Move.CREATE: Transition(None, State.HELD, ("payer:{payer}", HOLD)),
-    Move.RELEASE: Transition(State.HELD, State.RELEASED, (HOLD, "payee:{payee}")),
+    Move.CREATE: Transition(None, State.HELD, ("payer:{payer}", HOLD), EventKind.TRANSACTION_CREATED),
+    Move.RELEASE: Transition(State.HELD, State.RELEASED, (HOLD, "payee:{payee}"), EventKind.TRANSACTION_RELEASED),
     Move.QUEUE: Transition(State.HELD, State.RELEASING),
     Move.PAY_OUT: Transition(State.RELEASING, State.RELEASED, (HOLD, "payee:{payee}")),
     Move.DISPUTE: Transition(State.HELD, State.DISPUTED),
     Move.SETTLE: Transition(State.DISPUTED, State.HELD),
     Move.REFUND: Transition(State.HELD, State.REFUNDED, (HOLD, "payer:{payer}")),
     Move.AWARD: Transition(State.DISPUTED, State.REFUNDED, (HOLD, "payer:{payer}")),
-    Move.EXPIRE: Transition(State.HELD, State.EXPIRED, (HOLD, "payer:{payer}")),
+    Move.EXPIRE: Transition(State.HELD, State.EXPIRED, (HOLD, "payer:{payer}"), EventKind.TRANSACTION_EXPIRED),
 }
 
 
@@ -134,11 +135,6 @@ INSERT_TRANSACTION = """
     INSERT INTO transactions (id, status, amount, currency, payer, payee, extra, created_at, updated_at)
     VALUES (:id, :status, :amount, :currency, :payer, :payee, :extra, :created_at, :updated_at)
 """
-
-
-def add_transaction(connection: sqlite3.Connection, transaction: Transaction) -> None:
-    """Insert a transaction."""
-    connection.execute(INSERT_TRANSACTION, {**transaction._asdict(), "extra": write_json(transaction.extra)})
 
 
 def find_transaction(connection: sqlite3.Connection, transaction_id: str) -> Transaction | None:

@@ -8,7 +8,7 @@ name, followed by its description.
 import re
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from escrowctl.sandbox.bodies import JsonObject, JsonValue, NumberToken, invalid
 from escrowctl.sandbox.http import Call
@@ -97,10 +97,8 @@ Reserved = Annotated[
 ]
 
 
-class Body(BaseModel):
+class Body(BaseModel, extra="allow", arbitrary_types_allowed=True):
     """The body of a call."""
-
-    model_config = ConfigDict(extra="allow", arbitrary_types_allowed=True)
 
     @property
     def extra(self) -> JsonObject:
@@ -159,10 +157,8 @@ class NewStatus(Body):
     status: State = Field(description=f"must be one of {', '.join(State)}.")
 
 
-class Query(BaseModel):
+class Query(BaseModel, extra="forbid"):
     """The query of a call. An unknown parameter is refused: an ignored filter would show a client the wrong records."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class PageQuery(Query):

@@ -79,7 +79,16 @@ class Sender:
         while not self._stopping.is_set() and (end is None or time.monotonic() < end):
             if (found := self._find_job()) is None:
                 return
-            self._do_job(*found, seconds=seconds or ATTEMPT_SECONDS)
+            at, job = found
+            if self.clock_target is not None:
+                self._store.advance_to(at)
+            if isinstance(job, Timer):
+                with self._store.writing() as connection:
+                    fire_timer(connection, job)
+            else:
+                attempt = self._send_once(job, seconds=seconds or ATTEMPT_SECONDS)
+                with self._store.writing() as connection:
+                    record_attempt(connection, job, attempt, at=at)
 
     def _find_job(self) -> tuple[str, Timer | Delivery] | None:
         """Return the first due job with the sandbox's time at which to do it, or None if no job is due.
@@ -126,17 +135,6 @@ class Sender:
                 self._stopping.wait(_WAIT_SECONDS)
             except Exception as error:  # noqa: BLE001 - `raise_background_error` raises it in the thread that reports it
                 self._error = error
-
-    def _do_job(self, at: str, job: Timer | Delivery, *, seconds: float) -> None:
-        if self.clock_target is not None:
-            self._store.advance_to(at)
-        if isinstance(job, Timer):
-            with self._store.writing() as connection:
-                fire_timer(connection, job)
-            return
-        attempt = self._send_once(job, seconds=seconds)
-        with self._store.writing() as connection:
-            record_attempt(connection, job, attempt, at=at)
 
     def _send_once(self, delivery: Delivery, *, seconds: float) -> Attempt:
         start, stamp = time.monotonic(), int(self._store.machine_time().timestamp())

@@ -35,9 +35,12 @@ class Sandbox:
         self.rehearsal = Rehearsal(store)
         self.sender = Sender(store)
         operator_calls = OperatorCalls(store, self.sender, self.rehearsal)
-        extra_handlers = {**operator_calls.handlers, OPENAPI_PATH: {"GET": _get_openapi_document}}
-        before_call = partial(fire_due_timers, store)
-        app = build_app(InterfaceCalls(store).handlers, extra_handlers, key=store.key, before_call=before_call)
+        app = build_app(
+            InterfaceCalls(store).handlers,
+            {**operator_calls.handlers, OPENAPI_PATH: {"GET": _get_openapi_document}},
+            key=store.key,
+            before_call=partial(fire_due_timers, store),
+        )
         self.app = RehearsalApp(app, self.rehearsal)
 
     def deliver(self) -> None:
@@ -81,15 +84,11 @@ def reset_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None
     try:
         for ending in ("", "-journal", "-wal", "-shm"):
             (folder / f"{FILE_NAME}{ending}").unlink(missing_ok=True)
-    except BaseException:
+        with contextlib.closing(open_store(folder, now=now, alone=True)) as store, store.writing() as connection:
+            if seed is not None:
+                connection.execute("INSERT INTO seed (only_row, seed) VALUES (1, ?)", (seed,))
+    finally:
         claim.release()
-        raise
-    with (
-        contextlib.closing(_open_claimed(folder, claim, now=now, alone=True)) as sandbox,
-        sandbox.store.writing() as connection,
-    ):
-        if seed is not None:
-            connection.execute("INSERT INTO seed (only_row, seed) VALUES (1, ?)", (seed,))
 
 
 def _open_claimed(folder: Path, claim: Claim, *, now: Callable[[], datetime], alone: bool = False) -> Sandbox:

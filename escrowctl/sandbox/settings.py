@@ -21,7 +21,6 @@ from escrowctl.sandbox.seed import draw_number
 from escrowctl.sandbox.store import Store
 
 FAULT_PREFIX, VARIANT_PREFIX = "fault.", "variant."
-OFF = "off"
 MAX_FAULT_SECONDS = 600
 
 OPERATION_WORDS: Mapping[Operation, str] = {
@@ -88,7 +87,6 @@ _FAULT_PATTERN = r"(?P<kind>[a-z0-9-]+)(?::(?P<time>[0-9]{1,6}(?:ms|s|m)))?(?:,(
 _SECONDS_PER_UNIT: Mapping[str, float] = {"ms": 0.001, "s": 1.0, "m": 60.0}
 
 _SELECT_SETTINGS = "SELECT name, value FROM settings ORDER BY name"
-_UPSERT = "INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
 
 class Rehearsal:
@@ -137,7 +135,7 @@ def _store_setting(connection: sqlite3.Connection, name: str, setting: Fault | s
     if setting is None:
         connection.execute("DELETE FROM settings WHERE name = ?", (name,))
     else:
-        connection.execute(_UPSERT, (name, str(setting)))
+        connection.execute("INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)", (name, str(setting)))
 
 
 def find_variant_value(settings: Settings, name: str) -> str:
@@ -165,7 +163,7 @@ def read_setting(name: str, value: str) -> Fault | str | None:
     if kind + dot == FAULT_PREFIX:
         if word not in OPERATION_WORDS.values():
             raise _bad_choice(name, f'there is no operation "{word}"', OPERATION_WORDS.values())
-        return None if value == OFF else _read_fault(f"{name}={value}", value)
+        return None if value == "off" else _read_fault(f"{name}={value}", value)
     if kind + dot != VARIANT_PREFIX or word not in VARIANTS:
         names = (f"{FAULT_PREFIX}OPERATION", *(f"{VARIANT_PREFIX}{variant}" for variant in VARIANTS))
         raise _bad_choice(name, "there is no such setting", names)

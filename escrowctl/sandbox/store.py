@@ -110,22 +110,22 @@ class Store:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._savepoint() if self._is_grouped else transaction(self._connection, begin):
-            yield self._connection
-
-    @contextmanager
-    def _savepoint(self) -> Iterator[None]:
-        self._require_open_group()
-        self._connection.execute("SAVEPOINT member")
-        try:
-            yield
-            self._connection.execute("RELEASE member")
-        except BaseException:
-            # On a full disk SQLite rolls back the group by itself, with all its savepoints.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK TO member")
+        with self._lock:
+            if not self._is_grouped:
+                with transaction(self._connection, begin):
+                    yield self._connection
+                return
+            self._require_open_group()
+            self._connection.execute("SAVEPOINT member")
+            try:
+                yield self._connection
                 self._connection.execute("RELEASE member")
-            raise
+            except BaseException:
+                # On a full disk SQLite rolls back the group by itself, with all its savepoints.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK TO member")
+                    self._connection.execute("RELEASE member")
+                raise
 
     def _require_open_group(self) -> None:
         if not self._connection.in_transaction:
@@ -166,15 +166,15 @@ def _set_up(connection: sqlite3.Connection, path: Path, *, now: Callable[[], dat
     else:
         sync_every_commit(connection)
     connection.execute("PRAGMA foreign_keys = ON")
-    version = create_tables_once(connection, FORMAT, lambda new: _create_tables(new, at=timestamp(now())))
+
+    def create(new: sqlite3.Connection) -> None:
+        for statement in TABLES.split("\n\n"):
+            new.execute(statement)
+        values = (f"sbx_{draw_letters(new)}", f"sk_sandbox_{secrets.token_hex(16)}", timestamp(now()))
+        new.execute("INSERT INTO sandbox (only_row, identity, api_key, created_at) VALUES (1, ?, ?, ?)", values)
+
+    version = create_tables_once(connection, FORMAT, create)
     if version != FORMAT:
         raise unusable_file(path, f"its format is {version}, but this escrowctl reads format {FORMAT}", hint=_RESET)
     identity, key = connection.execute("SELECT identity, api_key FROM sandbox").fetchone()
     return Store(connection, path.parent, now=now, identity=identity, key=key, alone=alone)
-
-
-def _create_tables(connection: sqlite3.Connection, *, at: str) -> None:
-    for statement in TABLES.split("\n\n"):
-        connection.execute(statement)
-    values = (f"sbx_{draw_letters(connection)}", f"sk_sandbox_{secrets.token_hex(16)}", at)
-    connection.execute("INSERT INTO sandbox (only_row, identity, api_key, created_at) VALUES (1, ?, ?, ?)", values)

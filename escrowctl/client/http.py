@@ -47,8 +47,7 @@ class Request(NamedTuple):
 class Evidence:
     """Whether a request was sent. `sent` becomes True before the kernel gets the first byte for the service."""
 
-    def __init__(self) -> None:
-        self.sent = False
+    sent = False
 
 
 class Fault(StrEnum):

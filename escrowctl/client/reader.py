@@ -68,15 +68,19 @@ class _ReadAnswer(NamedTuple):
             raise self.make_error(ErrorCode.READ_FAILED, f"a cache replied, not the service (Age: {age[:40]})")
         return reply.value
 
-    def make_body_error(self, document: JsonValue) -> EscrowctlError:
-        """Return the error for a 2xx reply whose body (`document`) reports a failure."""
-        message = describe_error_document(document)
-        report = f': "{message}"' if message else ""
-        return self.make_error(
-            ErrorCode.READ_FAILED,
-            f"the service replied {self.answer.status}, but the reply reports an error{report}",
-            hint=command(f"api GET {self.operation.fill_path(self.resource_id)}", "to see the complete reply"),
-        )
+    def refuse_failure(self, document: JsonValue, record: JsonValue = None) -> None:
+        """Raise `ErrorCode.READ_FAILED` if the body of a 2xx reply, or the record in the body, reports a failure.
+
+        A document that is no object says nothing about success: it is shown unchanged.
+        """
+        if any(isinstance(part, dict) and find_failure(part, data_names=_DATA_FIELDS) for part in (document, record)):
+            message = describe_error_document(document)
+            report = f': "{message}"' if message else ""
+            raise self.make_error(
+                ErrorCode.READ_FAILED,
+                f"the service replied {self.answer.status}, but the reply reports an error{report}",
+                hint=command(f"api GET {self.operation.fill_path(self.resource_id)}", "to see the complete reply"),
+            )
 
 
 class Reader:
@@ -115,8 +119,8 @@ class Reader:
         document = reading.require_document(for_write=for_write)
         record = make_record(document, pointers=self._service.pointers, noun=operation.noun)
         # A record may well have a field `error`; an error has no id.
-        if record.known.id is None and _says_failure(document, record.value):
-            raise reading.make_body_error(document)
+        if record.known.id is None:
+            reading.refuse_failure(document, record.value)
         return record
 
     def read_escrow(self, resource_id: str) -> Record:
@@ -132,8 +136,7 @@ class Reader:
         """
         reading = self._send_read(operation, None, limit=MAX_LIST_BYTES, query=query)
         document = reading.require_document(for_write=for_write)
-        if _says_failure(document, unwrap_record(document, noun=operation.noun)):
-            raise reading.make_body_error(document)
+        reading.refuse_failure(document, unwrap_record(document, noun=operation.noun))
         items = find_items(document, noun=operation.noun)
         if items is None:
             raise reading.make_error(ErrorCode.UNREADABLE_REPLY, "the reply is JSON, but has no list")
@@ -146,8 +149,8 @@ class Reader:
         reading = self._send_read(operation, None, limit=MAX_LIST_BYTES)
         reply = reading.answer.reply
         is_empty = isinstance(reply, UnreadableReply) and reply.defect is Defect.EMPTY
-        if not is_empty and _says_failure(document := reading.require_document()):
-            raise reading.make_body_error(document)
+        if not is_empty:
+            reading.refuse_failure(reading.require_document())
 
     def fetch(self, call: "Call") -> "JsonValue | bytes":
         """Send a read that was typed by hand. Return its JSON document, or the bytes of a body that is not JSON.
@@ -194,8 +197,3 @@ class Reader:
             hint=advise_refusal(service, status, exchange.answer),
             outcome=None if is_failure else Outcome.REFUSED,
         )
-
-
-def _says_failure(*documents: JsonValue) -> bool:
-    # A document that is no object says nothing about success: it is shown unchanged.
-    return any(isinstance(document, dict) and find_failure(document, data_names=_DATA_FIELDS) for document in documents)

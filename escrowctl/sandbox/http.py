@@ -18,7 +18,7 @@ import re
 import secrets
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hmac import compare_digest
 from typing import Any, NamedTuple, TypeAlias
 
@@ -79,8 +79,7 @@ Handler: TypeAlias = Callable[[Call], JsonObject]
 class Resource:
     """One path, with a responder for each method. Falcon finds a responder by its name: `on_get`, `on_put`."""
 
-    def __init__(self) -> None:
-        self.methods: list[str] = []
+    methods: Sequence[str] = ()
 
     def add_handler(self, method: str, handler: Handler, status: int) -> None:
         """Add the responder for a method. It sends the object that `handler` returns, with `status`."""

@@ -71,7 +71,7 @@ class InterfaceCalls:
                 currency=body.currency,
                 payer=body.payer,
                 payee=body.payee,
-                extra={**body.extra, **moments},
+                extra={**(body.model_extra or {}), **moments},
                 created_at=at,
                 updated_at=at,
             )
@@ -161,7 +161,7 @@ class InterfaceCalls:
                 "url": body.url,
                 "events": body.events or list(records.EventKind),
                 **({"description": body.description} if "description" in body.model_fields_set else {}),
-                **body.extra,
+                **(body.model_extra or {}),
                 "status": "enabled",
                 "created_at": at,
             }

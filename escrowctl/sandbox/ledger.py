@@ -6,7 +6,7 @@ account is minus the money that the payer paid and did not get back. The hold ac
 """
 
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -59,22 +59,16 @@ class Balance(NamedTuple):
 
 def calculate_balances(connection: sqlite3.Connection) -> tuple[Balance, ...]:
     """Return one balance per currency, in alphabetical order. Call it inside a read transaction."""
-    entries: Counter[str] = Counter()
-    totals: Counter[str] = Counter()
-    holds: Counter[str] = Counter()
-    held: Counter[str] = Counter()
+    sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
     # SQLite's own sum() of many 63-bit integers overflows.
     for currency, account, amount in connection.execute("SELECT currency, account, units FROM ledger_entries"):
-        entries[currency] += 1
-        totals[currency] += amount
-        if account == HOLD:
-            holds[currency] += amount
+        sums[currency].update(entries=1, total=amount, hold_balance=amount if account == HOLD else 0)
     for currency, status, amount in connection.execute("SELECT currency, status, amount FROM transactions"):
         if status in STATES_IN_ESCROW:
-            held[currency] += to_ten_thousandths(amount)
+            sums[currency]["held"] += to_ten_thousandths(amount)
     return tuple(
-        Balance(currency, entries[currency], totals[currency], holds[currency], held[currency])
-        for currency in sorted(totals.keys() | held.keys())
+        Balance(currency, found["entries"], found["total"], found["hold_balance"], found["held"])
+        for currency, found in sorted(sums.items())
     )
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
-from escrowctl.sandbox.bodies import JsonObject, JsonValue, NumberToken, invalid
+from escrowctl.sandbox.bodies import JsonValue, NumberToken, invalid
 from escrowctl.sandbox.http import Call
 from escrowctl.sandbox.records import EventKind, State, UserId
 
@@ -98,12 +98,7 @@ Reserved = Annotated[
 
 
 class Body(BaseModel, extra="allow", arbitrary_types_allowed=True):
-    """The body of a call."""
-
-    @property
-    def extra(self) -> JsonObject:
-        """The fields that the sandbox does not know, as sent."""
-        return self.model_extra or {}
+    """The body of a call. `model_extra` has the fields that the sandbox does not know, as sent."""
 
 
 class NewTransaction(Body):

@@ -95,18 +95,14 @@ def vary_answer(answer: Answer, operation: operations.Operation, settings: Setti
 
 
 def _shape_error(answer: Answer, shape: str) -> Answer:
+    if shape == "problem":
+        return answer
     document = parse_object(answer.body.decode())
     kind, detail = str(document["type"]).rpartition(":")[2], document["detail"]
-    match shape:
-        case "object":
-            body = write_json({"error": {"code": kind, "message": detail}})
-        case "message":
-            body = write_json({"message": detail})
-        case "text":
-            return answer.with_body(f"{detail}\n".encode(), content_type="text/plain; charset=utf-8")
-        case _:
-            return answer
-    return answer.with_body(body.encode(), content_type=JSON_TYPE)
+    if shape == "text":
+        return answer.with_body(f"{detail}\n".encode(), content_type="text/plain; charset=utf-8")
+    body: JsonObject = {"message": detail} if shape == "message" else {"error": {"code": kind, "message": detail}}
+    return answer.with_body(write_json(body).encode(), content_type=JSON_TYPE)
 
 
 def _shape_fields(answer: Answer, operation: operations.Operation, shape: str) -> Answer:

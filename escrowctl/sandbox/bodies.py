@@ -8,7 +8,6 @@ and the app turns it into an answer.
 import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from types import MappingProxyType
 from typing import NoReturn, TypeAlias
 
 PROBLEM_TYPE = "application/problem+json"
@@ -131,21 +130,13 @@ Flaw: TypeAlias = Mapping[str, str]
 
 
 class ProblemError(Exception):
-    """An error reply: its kind, a sentence about the request, the request's flaws, and additional headers."""
+    """An error reply: its kind, a sentence about the request, and the request's flaws."""
 
-    def __init__(
-        self,
-        kind: ProblemKind,
-        detail: str,
-        *,
-        flaws: tuple[Flaw, ...] = (),
-        headers: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, kind: ProblemKind, detail: str, *, flaws: tuple[Flaw, ...] = ()) -> None:
         super().__init__(detail)
         self.kind = kind
         self.detail = detail
         self.flaws = flaws
-        self.headers = {**kind.headers, **headers}
 
     def make_body(self, *, request_id: str) -> JsonObject:
         """Return the reply's body: type, title, status, detail, request_id, and the flaws, if any, as `errors`."""

@@ -84,8 +84,8 @@ def add_event(
     body = write_json({"type": kind, "timestamp": at, "sequence": sequence, "data": transaction.to_json()})
     event_id = draw_id(connection, "msg", table="events")
     added = connection.execute(ADD_EVENT, (event_id, kind, transaction.id, sequence, triggered, body, at))
-    values = {"event": added.lastrowid, "kind": kind, "state": DeliveryState.WAITING, "at": at}
-    connection.execute(ADD_DELIVERIES, values)
+    delivery = {"event": added.lastrowid, "kind": kind, "state": DeliveryState.WAITING, "at": at}
+    connection.execute(ADD_DELIVERIES, delivery)
     return event_id
 
 

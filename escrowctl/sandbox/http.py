@@ -120,16 +120,15 @@ class Middleware:
             )
 
     def process_resource(
-        self, request: falcon.Request, _response: falcon.Response, resource: Resource, _params: dict[str, Any]
+        self, request: falcon.Request, response: falcon.Response, resource: Resource, _params: dict[str, Any]
     ) -> None:
         """Refuse requests that Falcon would accept: empty segments in a path, HEAD, OPTIONS, unknown methods."""
         if "//" in request.path or request.path.endswith("/"):
             raise falcon.HTTPNotFound
         if request.method not in resource.methods:
             allowed = ", ".join(resource.methods)
-            raise ProblemError(
-                ProblemKind.METHOD_NOT_ALLOWED, f"This path supports {allowed}.", headers={"Allow": allowed}
-            )
+            response.set_header("Allow", allowed)
+            raise ProblemError(ProblemKind.METHOD_NOT_ALLOWED, f"This path supports {allowed}.")
         if request.path != OPENAPI_PATH:
             self._before_call()
 
@@ -191,4 +190,4 @@ def _answer_error(request: falcon.Request, response: falcon.Response, error: Exc
     response.status = problem.kind.status
     response.text = write_json(problem.make_body(request_id=request.context.id))
     response.content_type = PROBLEM_TYPE
-    response.set_headers(problem.headers)
+    response.set_headers(problem.kind.headers)

@@ -33,9 +33,6 @@ ID_PREFIXES: Mapping[str, str] = {"transaction": "tx", "user": "usr", "webhook":
 MAX_PAGE_SIZE = 100
 
 COMMON_PROBLEMS = (ProblemKind.BAD_REQUEST, ProblemKind.TOO_LARGE, ProblemKind.INTERNAL)
-AUTHENTICATION_PROBLEMS = (ProblemKind.UNAUTHENTICATED, ProblemKind.STORE_BUSY)
-# A `/` in an id, even as %2F, starts another segment: the path may belong to another operation, or to none.
-ID_PROBLEMS = (ProblemKind.NOT_FOUND, ProblemKind.NO_SUCH_PATH, ProblemKind.METHOD_NOT_ALLOWED)
 
 
 def id_pattern(prefix: str) -> str:
@@ -283,9 +280,10 @@ def _refer_to(model: type[BaseModel]) -> JsonObject:
 
 
 def _describe_operation(operation: Operation, description: CallDescription) -> JsonObject:
-    kinds = {*COMMON_PROBLEMS, *AUTHENTICATION_PROBLEMS, *description.problems}
+    kinds = {*COMMON_PROBLEMS, ProblemKind.UNAUTHENTICATED, ProblemKind.STORE_BUSY, *description.problems}
     if "{id}" in operation.path:
-        kinds |= set(ID_PROBLEMS)
+        # A `/` in an id, even as %2F, starts another segment: the path may belong to another operation, or to none.
+        kinds |= {ProblemKind.NOT_FOUND, ProblemKind.NO_SUCH_PATH, ProblemKind.METHOD_NOT_ALLOWED}
     described: dict[str, JsonValue] = {
         "operationId": operation.name,
         "summary": description.summary,

@@ -80,7 +80,6 @@ Url = Annotated[
         " most 2048 characters.",
     ),
 ]
-Kind = Annotated[EventKind, Field(description=f"must be one of {', '.join(EventKind)}.")]
 Kinds = Annotated[
     list[EventKind],
     AfterValidator(_check_unique),
@@ -133,7 +132,7 @@ class NewWebhook(Body):
 class NewEvent(Body):
     """An event to send about a transaction that does not change."""
 
-    event: Kind
+    event: EventKind = Field(description=f"must be one of {', '.join(EventKind)}.")
     transaction: Id
 
 

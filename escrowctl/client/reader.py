@@ -111,7 +111,7 @@ class Reader:
         if found_id != resource_id.casefold() and self.last is not None and self.last.is_shared:
             # A reply on a shared connection may belong to an earlier read.
             self._connection.close()
-            return self._read(operation, resource_id, for_write=for_write)
+            record = self._read(operation, resource_id, for_write=for_write)
         return record
 
     def _read(self, operation: Operation, resource_id: str, *, for_write: bool) -> Record:

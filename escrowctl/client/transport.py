@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpcore
 import httpx
@@ -101,8 +101,9 @@ class OriginTransport(Transport):
         new connection, and first closes the connection that reads share.
         """
         self.is_shared = True
-        seconds = request.extensions["seconds"]
-        self.attempt = _Attempt(request.extensions["evidence"], seconds, self._monotonic, self._on_wait)
+        evidence, seconds = request.extensions["evidence"], request.extensions["seconds"]
+        start = self._monotonic()
+        self.attempt = _Attempt(evidence, start, start + seconds, self._monotonic, self._on_wait)
         url = request.url
         outgoing = httpcore.Request(
             request.method,
@@ -143,25 +144,18 @@ class _Body(httpx.SyncByteStream):
         self._response.close()
 
 
-class _Attempt:
+class _Attempt(NamedTuple):
     """The state that the streams of one attempt share: its evidence and its deadline."""
 
-    def __init__(
-        self,
-        evidence: Evidence,
-        seconds: float,
-        monotonic: Callable[[], float],
-        on_wait: Callable[[float], None] | None,
-    ) -> None:
-        self.evidence = evidence
-        self._monotonic = monotonic
-        self._on_wait = on_wait
-        self.start = monotonic()
-        self._end = self.start + seconds
+    evidence: Evidence
+    start: float
+    end: float
+    monotonic: Callable[[], float]
+    on_wait: Callable[[float], None] | None
 
     def left(self, error_type: type[Exception]) -> float:
         """Return the seconds until the deadline. Raises `error_type` if the deadline has passed."""
-        seconds = self._end - self._monotonic()
+        seconds = self.end - self.monotonic()
         if seconds <= 0:
             raise error_type("the deadline passed")
         return seconds
@@ -169,8 +163,8 @@ class _Attempt:
     def report_wait(self) -> None:
         """Call `on_wait` with the seconds since the attempt began. Ignores errors of `on_wait`."""
         with contextlib.suppress(Exception):
-            if self._on_wait is not None:
-                self._on_wait(self._monotonic() - self.start)
+            if self.on_wait is not None:
+                self.on_wait(self.monotonic() - self.start)
 
 
 class _WatchedStream(httpcore.NetworkStream):

@@ -53,6 +53,7 @@ COMMANDS = {
     "batch create": "batch.sending.create",
     "batch release": "batch.sending.release",
     "batch resume": "batch.sending.resume",
+    "batch work": "batch.sending.work",
     "batch list": "batch.listing.list_all",
     "batch show": "batch.listing.show",
     "batch rejects": "batch.listing.rejects",

@@ -201,6 +201,7 @@ class Reason:
     NOT_VERIFIED = "not_verified"
     REFERENCE_REUSED = "reference_reused"
     TAKEN_OVER = "taken_over"
+    RUN_ENDED = "run_ended"
     # The write that was refused, or its result
     CREATED_DIFFERENTLY = "created_otherwise"
     FIELD_NOT_FOUND = "field_not_found"
@@ -247,11 +248,8 @@ class EscrowctlError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
-        self.hints = tuple(
-            Hint(one) if isinstance(one, str) else one
-            for one in ((hint,) if isinstance(hint, str | Hint) else hint)
-            if one
-        )
+        given = (hint,) if isinstance(hint, str | Hint) else hint
+        self.hints = tuple(Hint(one) if isinstance(one, str) else one for one in given if one)
         self.outcome = outcome
         self.effect = effect
         self.subject: str | None = None

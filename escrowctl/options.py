@@ -180,6 +180,7 @@ class SharedCommand(_SharedOptionsMixin, TyperCommand):
             if rows := [
                 (one.metavar, one.help) if one.param_type_name == "argument" else one.get_help_record(ctx)
                 for one in parameters
+                if not getattr(one, "hidden", False)
             ]:
                 formatter.write_dl(rows)
             formatter.write_text(_SHARED_OPTIONS_LINE)

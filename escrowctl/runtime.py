@@ -72,16 +72,17 @@ class Runtime:
     def with_sleep(self, sleep: Callable[[float], None]) -> "Runtime":
         """Return this runtime with another function that sleeps. The request ids of both are of one run."""
         other = copy.copy(self)
-        other.sleep, other._run_prefix = sleep, self._run_prefix  # noqa: SLF001 - of the same class
+        other.sleep, other.run_id = sleep, self.run_id
         return other
 
     @cached_property
-    def _run_prefix(self) -> str:
-        return self.new_uuid()[:_RUN_PREFIX_CHARS]
+    def run_id(self) -> str:
+        """The prefix that the request ids of this run share."""
+        return run_of(self.new_uuid())
 
     def new_request_id(self) -> str:
         """Return a UUID for one request. The request ids of one run share a prefix."""
-        return self._run_prefix + self.new_uuid()[_RUN_PREFIX_CHARS:]
+        return self.run_id + self.new_uuid()[_RUN_PREFIX_CHARS:]
 
     @cached_property
     def program(self) -> tuple[str, ...]:

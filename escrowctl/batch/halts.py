@@ -25,13 +25,16 @@ _ROW_ONLY_CODES = (
 class HaltRules:
     """Decides after each row whether the run goes on. `reason` says why the run must end; empty: it goes on.
 
-    `canary_passed`: a row is done. Until then, rows are sent one at a time.
+    `canary_passed`: a row is done. Until then, rows are sent one at a time. `ended` has the rows that have ended since
+    the state of the run was last changed: pairs of the kind of failure ("": done) and its detail.
     """
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
-        self._equal_failures: tuple[object, int] = (None, 0)
         self.canary_passed = False
+        self.ended: list[tuple[str, str]] = []
+        self.failure = ("", 0)
+        """The kind of the last failure in the run, and how many rows in a row had it."""
         self.reason = ""
 
     def check_reply(self, line: int, entry: Entry, fault: Fault | None = None) -> None:
@@ -49,7 +52,8 @@ class HaltRules:
         settlement, outcome = entry.settlement, outcome_of(entry)
         self.check_reply(line, entry)
         if outcome is Outcome.DONE:
-            self.canary_passed, self._equal_failures = True, (None, 0)
+            self.canary_passed = True
+            self._note_ended("", "")
         elif not self.canary_passed:
             self.halt(f"the first row of this run (line {line}) is {outcome.label}: {settlement.detail}")
         elif self._pace.must_give_up:
@@ -57,7 +61,7 @@ class HaltRules:
             wish = f"asks to wait {asked:.0f} s" if asked is not None else "refuses every row for now"
             self.halt(f"the service {wish}: {settlement.detail}")
         elif settlement.http_status not in THROTTLED_STATUSES:
-            self._count_failure((outcome, settlement.http_status), settlement.detail)
+            self._note_ended(f"{outcome} {settlement.http_status}", settlement.detail)
 
     def check_unsent(self, line: int, error: EscrowctlError) -> None:
         """Set `reason` if `error`, which kept the row on `line` from being sent, must end the run."""
@@ -65,13 +69,24 @@ class HaltRules:
         if error.code in _RUN_ENDING_CODES:
             self.halt(f"line {line}: {why}")
         elif error.code not in _ROW_ONLY_CODES:
-            self._count_failure(error.code, why)
+            self._note_ended(error.code.value, why)
 
     def halt(self, why: str) -> None:
         """Set the reason to end the run, unless there is one already."""
         self.reason = self.reason or why
 
-    def _count_failure(self, kind: object, detail: str) -> None:
-        self._equal_failures = (kind, self._equal_failures[1] + 1 if self._equal_failures[0] == kind else 1)
-        if self._equal_failures[1] >= EQUAL_FAILURES:
-            self.halt(f"the last {EQUAL_FAILURES} rows had the same failure: {detail}")
+    def _note_ended(self, kind: str, detail: str) -> None:
+        self.ended.append((kind, detail))
+        self.failure = count_failure(self.failure, kind)
+        if self.failure[1] >= EQUAL_FAILURES:
+            self.halt(describe_equal_failures(detail))
+
+
+def count_failure(failure: tuple[str, int], kind: str) -> tuple[str, int]:
+    """Return the kind of the last failure and the number of rows in a row with it, after one more row has ended."""
+    return kind, failure[1] + 1 if kind and kind == failure[0] else int(bool(kind))
+
+
+def describe_equal_failures(detail: str) -> str:
+    """Return the reason to end a run after too many rows with the same failure."""
+    return f"the last {EQUAL_FAILURES} rows had the same failure: {detail}"

@@ -21,7 +21,6 @@ _MAX_RATE_FACTOR = 20.0
 _ADDED_SHARE, _MAX_ADDED = 10.0, 2.0
 _BURST_SECONDS = 0.02
 _FIRST_PAUSE, _MAX_PAUSE = 0.25, 5.0
-_UNLIMITED = 1_000_000
 _FIRST_SERVER_ERROR = 500
 
 
@@ -49,6 +48,11 @@ class Pace:
         """Return the seconds that nothing may be sent, because the service throttled a row; 0: no pause."""
         return max(0.0, self._paused_until - now)
 
+    def pause_until(self, moment: float) -> None:
+        """Send nothing before `moment`. Rows that could not be sent until then are not sent in a burst afterwards."""
+        self._paused_until = max(self._paused_until, moment)
+        self._due = max(self._due, self._paused_until)
+
     def rate(self, now: float) -> float | None:
         """Return how many rows a second may be sent; None: any number."""
         if self._slowed_at is None:
@@ -61,24 +65,15 @@ class Pace:
         limit = self._limit * growth + since * min(_MAX_ADDED, _ADDED_SHARE / self._limit)
         return limit if self._max_rate is None else min(limit, self._max_rate)
 
-    def count_allowed(self, now: float) -> int:
-        """Return how many rows may be sent now."""
-        if self.pause(now):
-            return 0
-        rate = self.rate(now)
-        if rate is None:
-            return _UNLIMITED
-        return max(0, int((now - max(self._due, now - _BURST_SECONDS)) * rate + 1)) if now >= self._due else 0
-
     def delay(self, now: float) -> float:
-        """Return the seconds until the next row may be sent."""
+        """Return the seconds until the next row may be sent; 0: now."""
         return max(0.0, self._paused_until - now, (self._due - now) if self.rate(now) is not None else 0.0)
 
-    def note_sent(self, count: int, now: float) -> None:
-        """Count rows that are sent now."""
+    def note_sent(self, now: float) -> None:
+        """Count a row that is sent now."""
         rate = self.rate(now)
         if rate is not None:
-            self._due = max(self._due, now - _BURST_SECONDS) + count / rate
+            self._due = max(self._due, now - _BURST_SECONDS) + 1 / rate
 
     def note_reply(self, now: float, status: int | None, *, sent: float, requested_wait: float | None) -> None:
         """Adjust the rate to the status of a reply. `sent` is when the row of the reply was sent."""
@@ -118,6 +113,4 @@ class Pace:
             else requested_wait
         )
         if is_new or requested_wait is not None:
-            self._paused_until = max(self._paused_until, now + min(pause, MAX_RETRY_AFTER_SECONDS))
-            # Rows that could not be sent during the wait are not sent in a burst afterwards.
-            self._due = max(self._due, self._paused_until)
+            self.pause_until(now + min(pause, MAX_RETRY_AFTER_SECONDS))

@@ -16,7 +16,8 @@ from pydantic import TypeAdapter
 from escrowctl.batch.check import CheckedFile, Sum, add_row, count_rows
 from escrowctl.batch.rows import KINDS, RowContent, RowKind, content_of, decode_row
 from escrowctl.config.service import Service
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, not_sent
+from escrowctl.contract.json import Number
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, command, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import KEY_REFUSED_STATUSES, OPEN_STATES, Account, Entry, Selection, State
 from escrowctl.journal.storage import PlanRow
@@ -30,7 +31,7 @@ class Batch(NamedTuple):
 
     `verb` says what the rows do: create or release. `sums` maps currency to `Sum`. `account` is the name and the
     fingerprint of the account that made the batch. `reference_field` is the field for the reference in the body of
-    a create. `dropped`: the unsent rows were given up.
+    a create. `caps` are those of the profile that made the batch. `dropped`: the unsent rows were given up.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Batch(NamedTuple):
     profile: str
     account: tuple[str | None, str | None]
     made_at: str
+    caps: dict[str, str]
     reference_field: str | None = None
     dropped: bool = False
 
@@ -54,11 +56,6 @@ class Batch(NamedTuple):
     def kind(self) -> RowKind:
         """The kind of the batch's rows."""
         return KINDS[self.verb]
-
-    @property
-    def run_lock_name(self) -> str:
-        """The name of the lock for a run. Batches with equal rows and run keys share it, so only one can start."""
-        return lock_name(self.digest, self.run_key)
 
     def is_for(self, service: Service) -> bool:
         """Whether the batch was made for this service, under any name of the service."""
@@ -125,10 +122,10 @@ def find_batch(journal: Journal, name: str) -> Batch:
     raise EscrowctlError(ErrorCode.NOT_FOUND, f'there is no batch "{name}" in this journal.')
 
 
-def find_same_batch(journal: Journal, checked: CheckedFile, service: Service, run_key: str | None) -> Batch | None:
-    """Return the batch that was already made from this file under the same run key; None if there is none."""
+def find_same_batch(journal: Journal, service: Service, *, verb: str, digest: str, run_key: str | None) -> Batch | None:
+    """Return the batch that was already made from a file under the same run key; None if there is none."""
     for one in list_batches(journal):
-        is_same_file = (one.verb, one.digest, one.run_key) == (checked.kind.operation.verb, checked.digest, run_key)
+        is_same_file = (one.verb, one.digest, one.run_key) == (verb, digest, run_key)
         is_other_account = account_of(service).is_other(Account(*one.account))
         if is_same_file and one.is_for(service) and not (one.dropped or is_other_account):
             return one
@@ -162,44 +159,69 @@ def make_batch(
         profile=service.name,
         account=(account.name, account.fingerprint),
         made_at=now,
+        caps={code: str(cap) for code, cap in service.caps.items()},
         reference_field=service.reference_field,
     )
 
 
-def store_plan(journal: Journal, batch: Batch, rows: Iterable[tuple[int, RowContent]]) -> Batch:
+def store_plan(journal: Journal, service: Service, batch: Batch, rows: Iterable[tuple[int, RowContent]]) -> Batch:
     """Store a batch and its rows (line and content) durably, in one commit.
 
-    Return the batch as stored: with the next free name if another process has taken the name of `batch`.
+    Return the batch as stored: with the next free name if another process has taken the name of `batch`. Raises
+    `ErrorCode.BUSY` if another process has stored the same rows meanwhile.
     """
 
     def make_rows(name: str) -> Iterator[PlanRow]:
-        yield _encode_batch(batch._replace(name=name))
+        same = find_same_batch(journal, service, verb=batch.verb, digest=batch.digest, run_key=batch.run_key)
+        if same is not None:
+            message = f"another process has just stored these rows as {same.name}."
+            raise not_sent(ErrorCode.BUSY, message, hint=command(f"batch show {same.name}", "to see its progress"))
+        yield encode_batch(batch._replace(name=name))
         for line, row in rows:
-            yield _make_plan_row(name, line, row.encode())
+            yield make_plan_row(name, line, row.encode())
 
     return batch._replace(name=journal.store_new_batch(make_rows))
 
 
-def drop_unsent_rows(journal: Journal, batch: Batch) -> None:
-    """Give up the unsent rows of a batch. The batch cannot be resumed any more."""
-    journal.store_plan_rows([_encode_batch(batch._replace(dropped=True))])
+def smaller_caps(own: Mapping[str, Number], planned: Mapping[str, str]) -> Mapping[str, Number]:
+    """Return the caps of a profile, lowered to the caps in a plan. A currency that only one of them has allows nothing.
+
+    If one of them has no caps, the result is the other.
+    """
+    others = {code: Number(cap) for code, cap in planned.items()}
+    if not (own and others):
+        return own or others
+    nothing = Number("0")
+    return {code: min(own.get(code, nothing), others.get(code, nothing)) for code in {*own, *others}}
 
 
-def adopt(journal: Journal, batch: Batch, account: Account) -> Batch:
-    """Store `account` as the account of a batch, and return the batch. Only for a batch with no row sent yet."""
-    of_entry = account.as_stored
-    adopted = batch._replace(account=(of_entry.name, of_entry.fingerprint))
-    journal.store_plan_rows([_encode_batch(adopted)])
-    return adopted
+def plan_again(journal: Journal, batch: Batch, service: Service) -> None:
+    """Put the rows of a batch that were sent, and may be sent again, back into its plan: the number of their entry."""
+    rows = [
+        make_plan_row(batch.name, one.intent.line or 0, str(one.number)) for one in _list_again(journal, batch, service)
+    ]
+    if rows:
+        journal.store_plan_rows(rows)
+
+
+def claim_rows(journal: Journal, batch: Batch, service: Service, *, sender: str, limit: int) -> list[RowToSend] | None:
+    """Take up to `limit` rows of a plan, so that no other process sends them. Return them; None: none is left.
+
+    The result is shorter than `limit` if an entry has changed since its row was planned, and may not be sent again.
+    """
+    if not (planned := journal.claim(batch.name, sender=sender, limit=limit)):
+        return None
+    found = [_read_row(journal, row) for row in planned]
+    return [one for one in found if one.repeated is None or _may_send_again(one.repeated, service)]
 
 
 def store_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) -> None:
     """Store in the plan why rows were not sent. `reasons` maps line to reason; lines not planned are skipped."""
     rows = [
-        _make_plan_row(batch.name, line, decode_row(read_plan_text(planned))._replace(held=why).encode())
+        make_plan_row(batch.name, line, decode_row(read_plan_text(planned))._replace(held=why).encode())
         for line, why in reasons.items()
         for planned in journal.storage.read_plan(batch.name, after=line - 1, limit=1)
-        if planned.row == line
+        if planned.row == line and not is_planned_again(planned)
     ]
     if rows:
         journal.store_plan_rows(rows)
@@ -229,8 +251,12 @@ def sum_up(journal: Journal, batch: Batch) -> Summary:
     return Summary(batch, sums, remarks, unread)
 
 
-def sum_unsent(journal: Journal, batch: Batch, service: Service) -> tuple[dict[str, Sum], int]:
+def sum_unsent(
+    journal: Journal, batch: Batch, service: Service, *, is_running: bool = False
+) -> tuple[dict[str, Sum], int]:
     """Return the sums by currency of the rows that a run would send, and how many have an unknown outcome.
+
+    `is_running`: other processes send rows meanwhile, so the sums are not exact, and missing rows are not noticed.
 
     Raises EscrowctlError: `JOURNAL_UNUSABLE` if rows of the plan are damaged or missing; `CONFLICT` if a row to
     send again was sent to a different address first, because its idempotency key is valid only there.
@@ -250,42 +276,55 @@ def sum_unsent(journal: Journal, batch: Batch, service: Service) -> tuple[dict[s
             )
         add_row(sums, to_send.row)
     missing = batch.rows - planned - sum(found.rows for found in journal.storage.sum_batch(batch.name))
-    if missing:
+    if missing and not is_running:
         rows = count_rows(abs(missing))
         raise _damaged_plan(f"{batch.name} lacks {rows}" if missing > 0 else f"{batch.name} has {rows} too many")
     return sums, unknown
 
 
 def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[RowToSend]:
-    """Yield the rows that a run has to send: first the entries that may be sent again, then the plan's rows."""
-    states = (State.NOT_SENT, State.NOT_APPLIED, State.REFUSED, *([State.UNKNOWN] if service.deduplicates else []))
-    entries = journal.select_all(Selection(_PAGE_SIZE, states=states, batch=batch.name))
-    again = [RowToSend(one.intent.line or 0, content_of(one), one) for one in entries if _may_send_again(one, service)]
-    again.sort(key=lambda to_send: to_send.line)
-    yield from again
+    """Yield the rows that a run has to send: first the entries that may be sent again, then the plan's other rows."""
+    for entry in _list_again(journal, batch, service):
+        yield RowToSend(entry.intent.line or 0, content_of(entry), entry)
     after = 0
     while page := journal.storage.read_plan(batch.name, after=after, limit=_PAGE_SIZE):
-        for planned in page:
-            yield RowToSend(planned.row, decode_row(read_plan_text(planned)))
+        yield from (_read_row(journal, planned) for planned in page if not is_planned_again(planned))
         after = page[-1].row
+
+
+def is_planned_again(row: PlanRow) -> bool:
+    """Whether a plan's row has an entry already, and is in the plan only to be sent again."""
+    return read_plan_text(row).isdecimal()
+
+
+def _read_row(journal: Journal, row: PlanRow) -> RowToSend:
+    if not is_planned_again(row):
+        return RowToSend(row.row, decode_row(read_plan_text(row)))
+    entry = journal.find(int(read_plan_text(row)))
+    if entry is None:
+        raise _damaged_plan(f"line {row.row} of {row.batch} has no entry")
+    return RowToSend(row.row, content_of(entry), entry)
+
+
+def _list_again(journal: Journal, batch: Batch, service: Service) -> list[Entry]:
+    states = (State.NOT_SENT, State.NOT_APPLIED, State.REFUSED, *([State.UNKNOWN] if service.deduplicates else []))
+    entries = journal.select_all(Selection(_PAGE_SIZE, states=states, batch=batch.name))
+    return sorted((one for one in entries if _may_send_again(one, service)), key=lambda one: one.intent.line or 0)
 
 
 def _may_send_again(entry: Entry, service: Service) -> bool:
     if entry.state is State.REFUSED and entry.settlement.may_repeat:
         return service.may_repeat_throttled
-    return outcome_of(entry) is not Outcome.REFUSED
+    outcome = outcome_of(entry)
+    return outcome is Outcome.NOT_SENT or (entry.state is State.UNKNOWN and service.deduplicates)
 
 
-def lock_name(digest: str, run_key: str | None) -> str:
-    """Return the name of the lock for the batch of a file with this digest."""
-    return f"batch\n{digest}\n{run_key or ''}"
+def encode_batch(batch: Batch) -> PlanRow:
+    """Return row 0 of a batch's plan."""
+    return make_plan_row(batch.name, 0, json.dumps(batch._asdict(), default=str))
 
 
-def _encode_batch(batch: Batch) -> PlanRow:
-    return _make_plan_row(batch.name, 0, json.dumps(batch._asdict(), default=str))
-
-
-def _make_plan_row(batch: str, row: int, text: str) -> PlanRow:
+def make_plan_row(batch: str, row: int, text: str) -> PlanRow:
     """Return a plan row with a checksum.
 
     The journal's hash chain does not cover the plan. Without the checksum, a changed row could pay a wrong amount.

@@ -22,10 +22,22 @@ _MIN_WHOLE_RATE = 10.0
 
 
 class Progress:
-    """A bar on a terminal (if `draws`), else a line every 30 seconds. Important events get a line at once."""
+    """A bar on a terminal (if `draws`), else a line every 30 seconds. Important events get a line at once.
+
+    `reports_first`: this process sends the first row of the run, and reports its outcome.
+    """
 
     def __init__(
-        self, console: Console, batch: Batch, service: Service, runtime: Runtime, *, rows: int, size: int, draws: bool
+        self,
+        console: Console,
+        batch: Batch,
+        service: Service,
+        runtime: Runtime,
+        *,
+        rows: int,
+        size: int,
+        draws: bool,
+        reports_first: bool,
     ) -> None:
         self._console = console
         self._batch = batch
@@ -36,7 +48,7 @@ class Progress:
         self._draws = draws
         self._last = self._now()
         self._samples: list[tuple[float, int]] = [(self._last, 0)]
-        self._is_first = True
+        self._is_first = reports_first
         self._notes = 0
         self.reasons: dict[int, str] = {}
         """Line -> the reason why its row was not sent."""

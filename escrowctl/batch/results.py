@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from escrowctl.batch.plan import Batch, outcome_of, read_plan_text
+from escrowctl.batch.plan import Batch, is_planned_again, outcome_of, read_plan_text
 from escrowctl.batch.rows import RESULT, RowContent, cells_of, content_of, decode_row
 from escrowctl.batch.table import NotRowsError, Row, Table
 from escrowctl.contract.json import JsonValue, Number, encode
@@ -133,6 +133,8 @@ def _read_rows(journal: Journal, batch: Batch) -> Iterator[_RowResult]:
             return
         rows: dict[int, _RowResult] = {}
         for one in planned:
+            if is_planned_again(one):
+                continue
             content = decode_row(read_plan_text(one))
             rows[one.row] = _RowResult(one.row, content, Outcome.NOT_SENT, content.held)
         for entry in entries:

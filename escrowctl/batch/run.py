@@ -5,25 +5,33 @@ The thread that calls `Run.send_rows` owns the journal and serves the others. A 
 """
 
 import contextlib
+import os
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
+from escrowctl.batch.claimants import RunState, SharedRun, note_ended
 from escrowctl.batch.halts import HaltRules
 from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import RowToSend, outcome_of
 from escrowctl.batch.progress import Progress
 from escrowctl.client.http import Exchange
 from escrowctl.client.retry import find_retry_after, is_throttled
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, Stopped
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, Stopped, not_sent
+from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, State
 from escrowctl.journal.shared import SharedJournal
-from escrowctl.runtime import Runtime
+from escrowctl.runtime import Runtime, timestamp
 from escrowctl.signals import Signals
 
 _MAX_WAIT = 0.1
+_LOOK_SECONDS = 0.3
+"""Seconds between two looks at what the other claimants have done."""
+_RESERVED_SECONDS = 0.25
+"""The time for which a claimant takes slots of --rps in advance."""
+_PAUSE_TOLERANCE = 0.05
 
 
 class RowResult(NamedTuple):
@@ -44,18 +52,35 @@ class Sender(Protocol):
 
 
 class Run:
-    """One run of a batch. `size` is how many requests may be in progress at once."""
+    """One run of a batch, for one of its claimants. `size` is how many requests may be in progress at once.
+
+    The run ends with the process `parent`. `note_signal` is called at each signal.
+    """
 
     def __init__(
-        self, journal: SharedJournal, pace: Pace, size: int, runtime: Runtime, signals: Signals, progress: Progress
+        self,
+        journal: Journal,
+        shared: SharedRun,
+        size: int,
+        runtime: Runtime,
+        signals: Signals,
+        progress: Progress,
+        *,
+        parent: int | None = None,
+        note_signal: Callable[[], None] = lambda: None,
     ) -> None:
-        self._journal = journal
-        self._pace = pace
+        self.journal = SharedJournal(journal, self._refuse)
+        self._shared = shared
+        self._state = shared.read()
+        self._pace = pace = Pace(self._state.rate, runtime.monotonic())
         self._size = size
         self._runtime = runtime
         self._signals = signals
         self._progress = progress
+        self._parent = parent
+        self._note_signal = note_signal
         self.halts = HaltRules(pace)
+        self.halts.canary_passed = self._state.first_sender is None
         self.counts: Counter[Outcome] = Counter()
         """The number of ended rows by outcome."""
         self.stopped: ErrorCode | None = None
@@ -63,9 +88,10 @@ class Run:
         self._failure: EscrowctlError | None = None
         self._lock, self._taking = threading.Lock(), threading.Lock()
         self._row_ended, self._request_ended = threading.Condition(self._lock), threading.Condition(self._lock)
-        self._rows: deque[RowToSend] = deque()
+        self._rows: deque[tuple[RowToSend, float]] = deque()
         self._has_more_rows = True
         self._in_progress = self._requests = self._threads = 0
+        self._next_read = self._next_claim = 0.0
 
     @property
     def max_begun(self) -> int:
@@ -77,14 +103,14 @@ class Run:
         """Whether no more rows are sent."""
         return self.stopped is not None or bool(self.halts.reason)
 
-    def send_rows(self, rows: Iterator[RowToSend], senders: Sequence[Sender]) -> None:
-        """Send rows, with a thread for each of `senders`, until none is left or the run ends early.
+    def send_rows(self, senders: Sequence[Sender]) -> None:
+        """Send rows, with a thread for each of `senders`, until no claimant has any left or the run ends early.
 
         Call it inside `signals.held()`. A second signal leaves the rows in progress behind: they are unknown. Raises
         EscrowctlError if the journal cannot be used; `counts` then has the rows that ended before. Raises RuntimeError
         if a thread cannot be started: then nothing was sent.
         """
-        self._take_from(rows)
+        self._claim_rows()
         with self._taking:
             try:
                 for sender in senders:
@@ -94,10 +120,12 @@ class Run:
                 self.halts.halt("a thread could not be started")
                 raise
         while self._threads and self._signals_allow():
-            self._journal.serve(_MAX_WAIT)
-            self._take_from(rows)
+            self.journal.serve(_MAX_WAIT)
+            self._share()
+            self._claim_rows()
             with self._lock:
                 self._progress.show_progress(self.counts)
+        self._share()
         if self._failure is not None:
             raise self._failure
 
@@ -160,7 +188,7 @@ class Run:
         finally:
             with self._lock:
                 self._threads -= 1
-            self._journal.wake()
+            self.journal.wake()
 
     def _take_row(self) -> RowToSend | None:
         """Wait until the next row may begin, and return it; None: there is none. Raises `Stopped` if the run ends.
@@ -172,30 +200,87 @@ class Run:
             with self._lock:
                 while (self._in_progress and not self.halts.canary_passed) or (self._has_more_rows and not self._rows):
                     self._require_going_on()
-                    self._journal.wake()
+                    self.journal.wake()
                     self._row_ended.wait(_MAX_WAIT)
                 if self.is_ending or not self._rows:
                     return None
-                row = self._rows.popleft()
+                row, due = self._rows.popleft()
                 self._in_progress += 1
             try:
+                self.sleep(due - self._runtime.monotonic())
                 self.wait_for_turn()
             except Stopped:
                 self._end_row(row, RowResult(row.repeated, Stopped(ErrorCode.INTERRUPTED)))
                 raise
             return row
 
-    def _take_from(self, rows: Iterator[RowToSend]) -> None:
-        """Keep a row ready for each thread: only this thread can read the plan."""
-        wanted, found = self.max_begun - len(self._rows), list[RowToSend]()
+    def _claim_rows(self) -> None:
+        """Keep a row ready for each thread: only this thread can read the plan. Take one at first, until it is done."""
+        now, rate = self._runtime.monotonic(), self._state.rate
+        limit = 2 * self.max_begun if rate is None else max(1, min(2 * self.max_begun, int(rate * _RESERVED_SECONDS)))
+        if not self.halts.canary_passed:
+            limit = 1 - self._in_progress - len(self._rows) if self._shared.is_first(self._state) else 0
+        is_full = len(self._rows) >= (self.max_begun if rate is None else 1)
+        if self.is_ending or not self._has_more_rows or limit < 1 or is_full or now < self._next_claim:
+            return
         try:
-            found = list(islice(rows, wanted))
+            found = self._shared.claim(limit)
+            if found is None and self._shared.has_working_others(is_idle=not (self._in_progress or self._rows)):
+                self._next_claim = now + _LOOK_SECONDS
+                return
+            first = now + (self._shared.reserve(rate, len(found)) if rate is not None and found else 0.0)
         except EscrowctlError as error:
             self._fail(error)
+            return
         with self._lock:
-            self._rows.extend(found)
-            self._has_more_rows &= len(found) == wanted
+            gap = 1 / rate if rate is not None else 0.0
+            self._rows.extend((row, first + number * gap) for number, row in enumerate(found or ()))
+            self._has_more_rows = found is not None
             self._row_ended.notify_all()
+
+    def _share(self) -> None:
+        """Store what this claimant adds to the state of the run, and apply what the others have added."""
+        now, known = self._runtime.monotonic(), self._state
+        with self._lock:
+            ended, self.halts.ended = self.halts.ended, []
+            reason, pause = self.halts.reason, self._pace.pause(now)
+        until = timestamp(self._runtime.now() + timedelta(seconds=pause - _PAUSE_TOLERANCE))
+
+        def add(state: RunState) -> RunState:
+            return note_ended(state, ended)._replace(
+                halted=state.halted or reason,
+                first_sender=None if self.halts.canary_passed else state.first_sender,
+                paused_until=until if pause and state.paused_until < until else state.paused_until,
+            )
+
+        try:
+            if add(known) != known:
+                self._state = self._shared.change(add)
+            elif now >= self._next_read:
+                self._next_read = now + _LOOK_SECONDS
+                self._state = self._shared.read()
+            self._apply(self._state)
+        except EscrowctlError as error:
+            self._fail(error)
+
+    def _apply(self, state: RunState) -> None:
+        with self._lock:
+            if state.halted:
+                self.halts.halt(state.halted)
+            elif self._shared.has_lost_first(state):
+                self.halts.halt("the process that sent the first row has ended")
+            self.halts.canary_passed |= state.first_sender is None
+            self.halts.failure = note_ended(state, self.halts.ended).failure
+            if state.paused_until:
+                left = datetime.fromisoformat(state.paused_until) - self._runtime.now()
+                self._pace.pause_until(self._runtime.monotonic() + left.total_seconds())
+
+    def _refuse(self) -> EscrowctlError | None:
+        """Return the error for rows that would be begun now, if a claimant has ended the run."""
+        self._state = self._shared.read()
+        if not self._state.halted:
+            return None
+        return not_sent(ErrorCode.CONFLICT, f"the run has ended: {self._state.halted}.", reason=Reason.RUN_ENDED)
 
     def _end_row(self, row: RowToSend, result: RowResult) -> None:
         """Count a row under its outcome, and decide whether the run goes on."""
@@ -213,6 +298,8 @@ class Run:
     def _check_error(self, row: RowToSend, entry: Entry | None, error: EscrowctlError, outcome: Outcome) -> None:
         if (failure := _find_journal_failure(error)) is not None:
             self._fail(failure)
+        elif error.reason == Reason.RUN_ENDED:
+            self.halts.halt(self._state.halted)
         elif error.reason == Reason.TAKEN_OVER:
             self._progress.note_unrecorded(row.line, error)
             self.halts.halt("another process is working on the same rows")
@@ -237,10 +324,9 @@ class Run:
         with self._lock:
             self._require_going_on()
             now = self._runtime.monotonic()
-            if self._pace.count_allowed(now):
-                self._pace.note_sent(1, now)
-                return 0.0
-            return self._pace.delay(now)
+            if not (delay := self._pace.delay(now)):
+                self._pace.note_sent(now)
+            return delay
 
     def _try_to_start_request(self, *, is_write: bool) -> bool:
         """Start a request and return True. Return False if there is a pause, or no connection has become free."""
@@ -262,8 +348,11 @@ class Run:
     def _signals_allow(self) -> bool:
         """End the run at the first signal. Return False at the second: do not wait for the requests in progress."""
         code = self._signals.take_pending()
+        if code is None and self._parent is not None and self.stopped is None and os.getppid() != self._parent:
+            code = ErrorCode.TERMINATED
         if code is None:
             return True
+        self._note_signal()
         if self.stopped is not None:
             return False
         with self._lock:

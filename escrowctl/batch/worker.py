@@ -14,7 +14,6 @@ from escrowctl.config.service import Service
 from escrowctl.contract.money import Money
 from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError, Stopped
-from escrowctl.journal.shared import SharedJournal
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.inspection import RecordOptions
@@ -31,7 +30,6 @@ class Worker:
         self,
         batch: Batch,
         service: Service,
-        journal: SharedJournal,
         connection: Connection,
         run: Run,
         runtime: Runtime,
@@ -39,7 +37,6 @@ class Worker:
     ) -> None:
         self._batch = batch
         self._service = service
-        self._journal = journal
         self._connection = _PacedConnection(connection, run, runtime)
         self._run = run
         self._runtime = runtime.with_sleep(run.sleep)
@@ -53,7 +50,7 @@ class Worker:
         writer = Writer(
             self._service,
             self._connection,
-            self._journal,
+            self._run.journal,
             retry=retry,
             runtime=self._runtime,
             signals=signals,

@@ -98,7 +98,7 @@ def read_tree(command: Any, path: tuple[str, ...] = (), parent: Any = None) -> l
     """
     context = Context(command, parent=parent, info_name=path[-1] if path else "escrowctl", help_option_names=[])
     children = {name: command.get_command(context, name) for name in getattr(command, "commands", {})}
-    parameters = command.get_params(context)
+    parameters = [one for one in command.get_params(context) if not getattr(one, "hidden", False)]
     arguments = [(one.metavar, one.help) for one in parameters if one.param_type_name == "argument"]
     cache_keys = [(" ".join(path[:count]), metavar.strip("[].")) for metavar, _ in arguments for count in (2, 1)]
     node = Node(

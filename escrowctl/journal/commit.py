@@ -26,7 +26,7 @@ from escrowctl.journal.model import (
 from escrowctl.runtime import run_of
 
 if TYPE_CHECKING:
-    from escrowctl.journal.storage import Locks, Storage, Transaction
+    from escrowctl.journal.storage import Locks, PlanRow, Storage, Transaction
 
 
 class Commit:
@@ -108,6 +108,11 @@ class Commit:
             self._check_duplicates([one for one in duplicates if one is not earlier], intent)
         return sent, earlier
 
+    def claim(self, batch: str, sender: str, limit: int) -> list[PlanRow]:
+        """Mark up to `limit` rows of a batch's plan as taken by a sender of this process, and return them, in order."""
+        self._locks.hold(sender_lock(sender))
+        return self.transaction.claim(batch, sender, limit, lambda other: self._locks.is_held(sender_lock(other)))
+
     def check_caps(
         self, intent: Intent, limits: Caps, *, earlier: Entry | None = None, is_resend: bool = False
     ) -> None:
@@ -131,10 +136,7 @@ class Commit:
         if sent is not None:
             return sent
         self.check_caps(intent, request.caps, earlier=earlier)
-        begun = self._record_attempt(intent, earlier, request_id=request.request_id)
-        if intent.batch is not None and intent.line is not None:
-            self.transaction.remove_plan_row(intent.batch, intent.line)
-        return begun
+        return self._record_attempt(intent, earlier, request_id=request.request_id)
 
     def _begin_next_attempt(self, request: AttemptRequest, entry: Entry) -> Entry:
         self._require_unchanged(entry)
@@ -152,6 +154,8 @@ class Commit:
         # Lock before the commit: a process that can see the entry must see that its sender is running.
         self._locks.hold(sender_lock(request_id))
         number = earlier.number if earlier else self.transaction.next_number()
+        if intent.batch is not None and intent.line is not None:
+            self.transaction.remove_plan_row(intent.batch, intent.line)
         facts = facts_of_intent(intent, attempt=earlier.attempt + 1 if earlier else 1, request_id=request_id)
         return self.transaction.append(number, Kind.INTENT, facts)
 
@@ -184,7 +188,10 @@ def write_transaction(storage: Storage) -> Iterator[Transaction]:
 
 
 def sender_lock(request_id: str) -> str:
-    """Return the name of the lock that a process holds, until it ends, once it has begun a write with this id."""
+    """Return the name of the lock that a process holds, until it ends, once it has begun a write with this id.
+
+    The part of the id that names the run is enough.
+    """
     return f"sender\n{run_of(request_id)}"
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal import guards
 from escrowctl.journal.chain import Kind
-from escrowctl.journal.commit import Commit, refresh_entry, write_transaction
+from escrowctl.journal.commit import Commit, refresh_entry, sender_lock, write_transaction
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
 from escrowctl.journal.model import (
     NO_CAPS,
@@ -100,8 +100,11 @@ class Journal:
         """Do `settle_all`, then `begin_all`, in one commit. Return (results of `begin_all`, of `settle_all`)."""
         with self._begin_commit() as commit:
             settled = commit.settle_all(settlements)
-            begun = commit.begin_all(attempts) if attempts else []
+            begun = self._begin_all(commit, attempts) if attempts else []
         return begun, settled
+
+    def _begin_all(self, commit: Commit, attempts: Sequence[AttemptRequest]) -> list[Entry | EscrowctlError]:
+        return commit.begin_all(attempts)
 
     def begin_next_attempt(
         self,
@@ -158,6 +161,31 @@ class Journal:
         """Store rows of a batch's plan. A stored row with the same number is replaced."""
         with self._checked_commit() as commit:
             commit.transaction.store_plan_rows(rows)
+
+    def claim(self, batch: str, *, sender: str, limit: int) -> list[PlanRow]:
+        """Mark up to `limit` rows of a batch's plan as taken by this process, and return them, in order.
+
+        `sender` is the part of this process's request ids that names its run. A row that another running process has
+        taken is not returned.
+        """
+        with self._checked_commit() as commit:
+            return commit.claim(batch, sender, limit)
+
+    def change_plan_row(self, batch: str, row: int, change: Callable[[PlanRow | None], PlanRow]) -> PlanRow:
+        """Replace a row of a batch's plan by the one that `change` makes of it (None: there is none), and return it."""
+        with self._checked_commit() as commit:
+            found = self.storage.read_plan(batch, after=row - 1, limit=1)
+            changed = change(found[0] if found and found[0].row == row else None)
+            commit.transaction.store_plan_rows([changed])
+            return changed
+
+    def hold_sender(self, sender: str) -> None:
+        """Hold the lock of a sender in this process, until the process ends; see `commit.sender_lock`."""
+        self.locks.hold(sender_lock(sender))
+
+    def is_alive(self, sender: str) -> bool:
+        """Whether the process of a sender runs."""
+        return self.locks.is_held(sender_lock(sender))
 
     def find_possible_repeats(self, intents: Sequence[Intent]) -> list[list[Entry]]:
         """Return, for each intent, the entries with the same reference or, if it has none, the same id or body.

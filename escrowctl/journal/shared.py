@@ -9,6 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from escrowctl.errors import EscrowctlError
+from escrowctl.journal.commit import Commit
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, Entry, Intent, Selection, Settlement
 
@@ -19,11 +20,13 @@ class SharedJournal(Journal):
     """A journal whose methods for sending a write may be called by any thread.
 
     The thread that creates it owns the storage, and calls `serve` again and again. A call of another thread returns
-    when the owner has served it.
+    when the owner has served it. `refuse` is called in each commit that would record intents: if it returns an error,
+    they are refused with it.
     """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, refuse: Callable[[], EscrowctlError | None] = lambda: None) -> None:
         super().__init__(journal.storage, journal.locks, folder=journal.folder)
+        self._refuse = refuse
         self._owner = threading.get_ident()
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
 
@@ -56,6 +59,11 @@ class SharedJournal(Journal):
         found: tuple[list[Entry | EscrowctlError], list[Entry | EscrowctlError]]
         found = self._wait_for(_Task(attempts, settlements))
         return found
+
+    def _begin_all(self, commit: Commit, attempts: Sequence[AttemptRequest]) -> list[Entry | EscrowctlError]:
+        if (refused := self._refuse()) is not None:
+            return [refused] * len(attempts)
+        return super()._begin_all(commit, attempts)
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
         """See `Journal.settle_later`."""

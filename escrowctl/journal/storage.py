@@ -5,7 +5,7 @@ EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. Only the 
 storage may call it.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 from decimal import Decimal
@@ -100,10 +100,16 @@ class Transaction(Protocol):
         """Append a record about the journal itself, dated `now`. A closing record does not change the saved head."""
 
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
-        """Store rows of a batch's plan. A stored row with the same number is replaced."""
+        """Store rows of a batch's plan. A stored row with the same number gets the new content, and keeps its mark."""
 
     def remove_plan_row(self, batch: str, row: int) -> None:
         """Remove a row from a batch's plan."""
+
+    def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
+        """Mark up to `limit` rows of a plan with their sender, and return them, in order. A marked row is not taken.
+
+        First, the marks of all senders that are not alive are removed.
+        """
 
 
 class Storage(Protocol):

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,12 @@ class Clock:
     """A clock that only sleeping moves: what waits for the pace does not wait in the test."""
 
     def __init__(self, speed: float = 1.0) -> None:
-        self.now = 0.0
-        self.injected: dict[str, Any] = {"monotonic": lambda: self.now, "sleep": self._sleep}
+        self.now, start = 0.0, datetime.now(UTC)
+        self.injected: dict[str, Any] = {
+            "monotonic": lambda: self.now,
+            "now": lambda: start + timedelta(seconds=self.now),
+            "sleep": self._sleep,
+        }
         self._speed = speed
 
     def _sleep(self, seconds: float) -> None:

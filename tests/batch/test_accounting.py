@@ -6,6 +6,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -15,8 +16,8 @@ from wire_server import Seen
 
 from batch.conftest import FAILS, Clock, Start, WriteRows, counts_of, fail_after, open_elsewhere
 from batch.services import as_usual
-from escrowctl.batch.pace import Pace
-from escrowctl.batch.plan import RowToSend, find_batch
+from escrowctl.batch.claimants import RunState
+from escrowctl.batch.plan import RowToSend
 from escrowctl.batch.rows import RowContent
 from escrowctl.batch.run import RowResult, Run
 from escrowctl.errors import ErrorCode, Outcome, not_sent
@@ -278,10 +279,13 @@ def test_rows_that_end_without_the_journal_are_all_counted(home: Path) -> None:
             pass
 
     journal = open_elsewhere(home)
-    run = Run(SharedJournal(journal), Pace(None, 0.0), 8, Runtime(), Signals(), Mock())
-    run.halts.canary_passed = True
+    rows = iter([RowToSend(line, RowContent("tx")) for line in range(1000)])
+    shared = Mock(read=RunState, change=lambda change: change(RunState()))
+    shared.claim = lambda limit: list(islice(rows, limit)) or None
+    shared.has_working_others.return_value = shared.has_lost_first.return_value = False
 
-    run.send_rows(iter([RowToSend(line, RowContent("tx")) for line in range(1000)]), [Refusing()] * 16)
+    run = Run(journal, shared, 8, Runtime(), Signals(), Mock())
+    run.send_rows([Refusing()] * 16)
 
     journal.close()
     assert run.counts == {Outcome.NOT_SENT: 1000}
@@ -314,16 +318,3 @@ def test_amounts_of_rows_without_one_are_not_taken_from_the_others(start: Start,
 
     # Of those that were not begun, some have no amount that is known: none is shown for them.
     assert f"not sent\t8\t{100 * (begun - len(service.applied))}\n" in result.out
-
-
-def test_dropped_batch_does_not_run(start: Start, rows: WriteRows, home: Path) -> None:
-    _, run = start(lambda number, _seen: "401 No" if number > 1 else "")
-    run("create", str(rows(3)), *RUN)
-    run("drop", "b1", "--yes")
-    elsewhere = open_elsewhere(home)
-    elsewhere.locks.hold(find_batch(elsewhere, "b1").run_lock_name)
-
-    listed = run("list")
-
-    elsewhere.close()
-    assert listed.out.endswith("\tdropped\n")

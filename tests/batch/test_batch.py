@@ -7,13 +7,16 @@ import signal
 import threading
 from collections import Counter
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from wire_server import Seen
 
 from batch.conftest import Clock, Start, WriteRows, counts_of, open_elsewhere
 from batch.services import Answer
+from escrowctl.batch.claimants import SharedRun
 from escrowctl.batch.plan import find_batch
+from escrowctl.runtime import Runtime
 
 RUN = ("--yes", "--json")
 
@@ -259,7 +262,7 @@ def test_other_process_that_runs_it_is_named_at_once(start: Start, rows: WriteRo
     path = str(rows(5))
     run("create", path, *RUN)
     elsewhere = open_elsewhere(home)
-    assert elsewhere.locks.hold(find_batch(elsewhere, "b1").run_lock_name)
+    SharedRun(elsewhere, find_batch(elsewhere, "b1"), Mock(), Runtime()).start(None)
 
     codes = [run("resume", "b1", *RUN).code, run("create", path, *RUN).code, run("drop", "b1", "--yes").code]
 

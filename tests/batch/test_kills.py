@@ -177,7 +177,7 @@ def test_harness_notices_a_run_that_sends_again(tmp_path: Path, rows: WriteRows)
             "from escrowctl.journal.commit import Commit\n"
             "from escrowctl.journal.journal import Journal\n"
             "from escrowctl.main import main\n"
-            "plan.find_same_batch.__code__ = (lambda *a: None).__code__\n"
+            "plan.find_same_batch.__code__ = (lambda *a, **k: None).__code__\n"
             "Journal.find_possible_repeats = lambda self, intents: [[] for _ in intents]\n"
             "Commit.find_duplicates = lambda self, *a, **k: []\n"
             "main(sys.argv[1:])\n"

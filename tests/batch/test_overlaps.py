@@ -10,7 +10,7 @@ from conftest import KEY, Run
 from batch.conftest import Start, WriteRows, counts_of, open_elsewhere
 from batch.services import BatchService, as_usual
 from escrowctl.batch.overlaps import Overlaps, find_overlaps
-from escrowctl.batch.plan import find_batch
+from escrowctl.journal.journal import Journal
 
 RUN = ("--yes", "--json")
 
@@ -243,18 +243,21 @@ def test_row_that_another_process_sends_now_is_named_so(start: Start, rows: Writ
     assert (busy.code, unknown.code) == (7, 12)
 
 
-def test_file_that_another_process_starts_now_is_busy(start: Start, rows: WriteRows, home: Path) -> None:
+def test_file_that_another_process_sends_while_one_confirms_is_sent_once(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service, run = start()
-    path = str(rows(3))
-    run("create", path, *RUN)
-    elsewhere = open_elsewhere(home)
-    lock = find_batch(elsewhere, "b1").run_lock_name
-    assert elsewhere.locks.hold(f"{lock}march")
+    path, next_batch = str(rows(3)), Journal.next_batch
 
-    busy = run("create", path, *RUN, "--run-key", "march")
+    def send_meanwhile(journal: Journal) -> str:
+        monkeypatch.setattr(Journal, "next_batch", next_batch)
+        assert run("create", path, *RUN).code == 0
+        return next_batch(journal)
 
-    elsewhere.close()
-    assert (busy.code, busy.error["code"], len(service.received)) == (7, "busy", 3)
+    monkeypatch.setattr(Journal, "next_batch", send_meanwhile)
+    late = run("create", path, *RUN)
+
+    assert (late.code, late.error["code"], len(service.received)) == (7, "busy", 3)
 
 
 @pytest.mark.slow

@@ -1,18 +1,20 @@
 """What a batch says of rows that are done otherwise than asked, or not at all: it never claims more than is known."""
 
+import itertools
 import json
 import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from wire_server import Seen
 
 from batch.conftest import Clock, Start, WriteRows, counts_of
 from batch.services import as_usual
+from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.sqlite.storage import SqliteStorage
 
 RUN = ("--yes", "--json")
 IDS = "id\n" + "".join(f"tx_{number}\n" for number in range(1, 31))
@@ -166,20 +168,17 @@ def test_journal_that_fails_while_rows_are_fetched_accounts_for_all(
 ) -> None:
     service, run = start()
 
-    planned, calls = SqliteStorage.read_plan, [0]
+    claim, calls = Journal.claim, itertools.count()
 
-    def failing(self: SqliteStorage, batch: str, **keywords: int) -> object:
-        calls[0] += 1
-        if keywords["after"]:
-            from escrowctl.errors import ErrorCode, not_sent
-
+    def failing(self: Journal, batch: str, **given: Any) -> object:
+        if next(calls) > 2:
             raise not_sent(ErrorCode.JOURNAL_UNUSABLE, "the disk failed.")
-        return planned(self, batch, **keywords)
+        return claim(self, batch, **given)
 
     path = str(rows(600))
     run("create", path, "--dry-run")
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteStorage, "read_plan", failing)
+        patch.setattr(Journal, "claim", failing)
         result = run("create", path, *RUN)
     shown = run("show", "b1", "--json")
 

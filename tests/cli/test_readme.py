@@ -97,6 +97,7 @@ LINES = {
     "batch create": "ROWS --yes",
     "batch release": "RELEASES --yes",
     "batch resume": "b1 --yes",
+    "batch work": "b1 --yes",
     "batch list": "",
     "batch show": "b1",
     "batch rejects": "b1",
@@ -137,7 +138,15 @@ LINES = {
 }
 
 
-CODES = {"tx update": 8, "tx watch": 13, "batch resume": 7, "batch drop": 7, "webhook listen": 130, "webhook verify": 6}
+CODES = {
+    "tx update": 8,
+    "tx watch": 13,
+    "batch resume": 7,
+    "batch work": 7,
+    "batch drop": 7,
+    "webhook listen": 130,
+    "webhook verify": 6,
+}
 """What the lines end with that do not end with 0: the sandbox refuses an update, nothing changes, no row is left, a
 listener ends by a signal, there is no such event."""
 

@@ -9,7 +9,7 @@ import json
 import threading
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -33,9 +33,11 @@ class Content:
     folded: dict[int, StoredEntry] = field(default_factory=dict)
     totals: dict[TotalKey, Decimal] = field(default_factory=dict)
     plans: dict[tuple[str, int], str] = field(default_factory=dict)
+    claims: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def copied(self) -> "Content":
-        return Content(self.journal_id, [*self.records], {**self.folded}, {**self.totals}, {**self.plans})
+        derived = ({**self.folded}, {**self.totals}, {**self.plans}, {**self.claims})
+        return Content(self.journal_id, [*self.records], *derived)
 
     @property
     def head(self) -> Head:
@@ -152,6 +154,16 @@ class MemoryTransaction:
 
     def remove_plan_row(self, batch: str, row: int) -> None:
         self.content.plans.pop((batch, row), None)
+        self.content.claims.pop((batch, row), None)
+
+    def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
+        claims = self.content.claims
+        for taken, other in list(claims.items()):
+            if taken[0] == batch and other != sender and not is_alive(other):
+                del claims[taken]
+        free = sorted(key for key in self.content.plans if key[0] == batch and key[1] > 0 and key not in claims)[:limit]
+        claims |= dict.fromkeys(free, sender)
+        return [PlanRow(*key, self.content.plans[key]) for key in free]
 
     def _add(self, record: ChainRecord) -> StoredEntry:
         number = record.entry

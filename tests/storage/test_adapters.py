@@ -213,6 +213,24 @@ def test_plan_row_leaves_in_the_commit_that_begins_it(journal: Journal) -> None:
     assert [row.row for row in journal.storage.read_plan("b1", limit=9)] == [2, 3]
 
 
+def test_row_of_a_plan_is_taken_by_one_sender_until_that_ends(storage: Storage) -> None:
+    def claim(sender: str, *alive: str, limit: int = 9) -> list[str]:
+        with storage.transaction() as transaction:
+            return [row.content for row in transaction.claim("b1", sender, limit, lambda other: other in alive)]
+
+    with storage.transaction() as transaction:
+        transaction.store_plan_rows([PlanRow("b1", row, f"row {row}") for row in (-1, 0, 4, 3, 2, 1)])
+        transaction.store_plan_rows([PlanRow("b2", 1, "another")])
+
+    assert (claim("s1", limit=2), claim("s2", "s1", limit=1)) == (["row 1", "row 2"], ["row 3"])
+    with storage.transaction() as transaction:
+        transaction.store_plan_rows([PlanRow("b1", 3, "held")])
+        transaction.remove_plan_row("b1", 1)
+    assert claim("s1", "s2") == ["row 4"]
+    assert claim("s3", "s1") == ["held"]
+    assert claim("s3", "s3") == ["row 2", "row 4"]
+
+
 def test_batches_are_listed_in_the_order_of_their_numbers(storage: Storage) -> None:
     with storage.transaction() as transaction:
         transaction.store_plan_rows([PlanRow(name, row, f"{name} {row}") for name in ("b10", "b9") for row in (0, 2)])

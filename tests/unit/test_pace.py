@@ -66,10 +66,9 @@ def seconds_for(count: int, take: Take, *, asked: float | None, workers: int = 8
                 pace.note_accepted(now)
             else:
                 pace.note_throttled(now, sent_at=one[1], requested_wait=asked)
-        room = min(pace.count_allowed(now), workers - len(flying), left - len(flying))
-        if room > 0:
-            pace.note_sent(room, now)
-            flying += [(now + LATENCY, now)] * room
+        while len(flying) < min(workers, left) and not pace.delay(now):
+            pace.note_sent(now)
+            flying.append((now + LATENCY, now))
         now += STEP
         assert now < 1000
         assert not pace.must_give_up
@@ -139,8 +138,9 @@ def test_no_sequence_lets_more_out_than_the_rate() -> None:
     chance, pace, now, sent = random.Random(draw_seed()), Pace(50, 0.0), 0.0, 0
     for _ in range(2000):
         now += chance.uniform(0, 0.05)
-        room = min(pace.count_allowed(now), chance.randrange(9))
-        pace.note_sent(room, now)
-        sent += room
+        for _ in range(chance.randrange(9)):
+            if not pace.delay(now):
+                pace.note_sent(now)
+                sent += 1
 
     assert sent <= 50 * now + 50 * 0.05 + 1

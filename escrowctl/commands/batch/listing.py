@@ -3,10 +3,10 @@
 import typer
 
 from escrowctl.batch.check import count_rows
+from escrowctl.batch.claimants import busy_error, change_batch, list_claimants
 from escrowctl.batch.plan import Batch, list_batches, sum_up
-from escrowctl.batch.plan import drop_unsent_rows as drop_rest
 from escrowctl.batch.results import list_rejects
-from escrowctl.commands.batch.opening import hold_batch_lock, require_batch
+from escrowctl.commands.batch.opening import require_batch
 from escrowctl.commands.batch.summary import count_outcomes, make_report, rejects_hint, save_results, show_summary
 from escrowctl.commands.batch.typed import NameArgument, ResultsOption
 from escrowctl.commands.rows import open_journal_to_read
@@ -49,7 +49,7 @@ def list_all(context: typer.Context) -> None:
 def _find_state(session: Session, batch: Batch, *, unsent: int) -> str:
     if batch.dropped:
         return "dropped"
-    if session.journal_to_read.locks.is_held(batch.run_lock_name):
+    if list_claimants(session.journal_to_read, batch):
         return "running"
     return "open" if unsent else "ended"
 
@@ -72,6 +72,9 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
     source = f" from {batch.source}" if batch.source else ""
     run_key = f" with run key {batch.run_key}" if batch.run_key is not None else ""
     session.console.note("batch", f"{name}: batch of {batch.verb}s, created {when}{source}{run_key}; state: {state}")
+    for one in list_claimants(journal, batch):
+        text = f"{one.operator} on {one.host}, process {one.process}, since {one.since}"
+        session.console.note("claimant", text, label="works")
     if results is not None:
         save_results(session, journal, batch, results)
     show_summary(session, report.summary)
@@ -107,22 +110,22 @@ def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> 
     """
     session = session_of(context)
     journal = session.journal
-    with hold_batch_lock(session, require_batch(journal, name).run_lock_name, name):
-        batch = require_batch(journal, name)
+    batch = require_batch(journal, name)
+    if list_claimants(journal, batch):
+        raise busy_error(batch)
+    count = sum_up(journal, batch).counts[Outcome.NOT_SENT]
+    if batch.dropped or not count:
+        message = f"{name} was already dropped." if batch.dropped else f"{name} has no unsent rows."
+        raise not_sent(ErrorCode.ALREADY_DONE, message, effect=Effect.NOTHING_CHANGED)
+    if not yes:
+        lines = [f"  {name}   not sent: {count_rows(count)}", "To drop them, type the number of rows:"]
+        session.prompt.confirm(lines, str(count), why="batch drop needs confirmation", declined="nothing was changed")
+    with session.signals.held():
+        change_batch(journal, batch._replace(dropped=True))
         count = sum_up(journal, batch).counts[Outcome.NOT_SENT]
-        if batch.dropped or not count:
-            message = f"{name} was already dropped." if batch.dropped else f"{name} has no unsent rows."
-            raise not_sent(ErrorCode.ALREADY_DONE, message, effect=Effect.NOTHING_CHANGED)
-        if not yes:
-            lines = [f"  {name}   not sent: {count_rows(count)}", "To drop them, type the number of rows:"]
-            session.prompt.confirm(
-                lines, str(count), why="batch drop needs confirmation", declined="nothing was changed"
-            )
-        with session.signals.held():
-            drop_rest(journal, batch)
-            session.console.note(
-                "dropped",
-                f"{name}: {count_rows(count)} will not be sent",
-                hints=(rejects_hint(batch, "to correct them"),),
-                invocation=session.invocation,
-            )
+        session.console.note(
+            "dropped",
+            f"{name}: {count_rows(count)} will not be sent",
+            hints=(rejects_hint(batch, "to correct them"),),
+            invocation=session.invocation,
+        )

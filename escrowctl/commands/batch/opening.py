@@ -1,7 +1,8 @@
-"""Check the file of a batch command, find a batch by its name, and hold the lock of a batch."""
+"""Check the file of a batch command; find a batch by its name, and refuse it to other services and accounts."""
 
 import io
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -11,11 +12,15 @@ from escrowctl.batch.check import CheckedFile, check_file, count_rows
 from escrowctl.batch.plan import Batch, find_batch
 from escrowctl.batch.rows import RowKind
 from escrowctl.batch.table import Flaw
+from escrowctl.commands.batch.summary import rejects_hint
+from escrowctl.config.service import Service
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command, not_sent
 from escrowctl.files import NotRegularError, open_regular
 from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import Account
 from escrowctl.output.plain import safe
 from escrowctl.session import Session
+from escrowctl.writes.requests import account_of
 
 
 @contextmanager
@@ -73,16 +78,27 @@ def require_batch(journal: Journal, name: str) -> Batch:
         raise
 
 
-@contextmanager
-def hold_batch_lock(session: Session, lock: str, subject: str) -> Iterator[None]:
-    """Hold a batch's lock. Raises `BUSY` if another process holds it. `subject` names the batch in the message."""
-    if not session.journal.locks.hold(lock):
+def require_same_service(batch: Batch, service: Service) -> None:
+    """Raise `ErrorCode.CONFLICT` if a batch was dropped, or was created for another service."""
+    if batch.dropped:
         raise not_sent(
-            ErrorCode.BUSY,
-            f"another process is working on {subject} now.",
-            hint=command("batch list", "to see its progress"),
+            ErrorCode.CONFLICT,
+            f"{batch.name} cannot be resumed: its unsent rows were dropped.",
+            hint=rejects_hint(batch, "to send them from a new file, first save them"),
         )
-    try:
-        yield
-    finally:
-        session.journal.locks.free(lock)
+    if not batch.is_for(service):
+        raise not_sent(ErrorCode.CONFLICT, f"{batch.name} was created for {batch.service}, not for {service.identity}.")
+
+
+def require_same_account(batch: Batch, service: Service) -> None:
+    """Raise `ErrorCode.CONFLICT` unless a batch was created by the account of `service`."""
+    earlier = Account(*batch.account)
+    if not account_of(service).is_same(earlier):
+        drop = command(f"batch drop {batch.name}", "or, to send its file again with --skip-done")
+        raise not_sent(
+            ErrorCode.CONFLICT,
+            f"{batch.name} was not created with the current API key, which may belong to another account.",
+            hint=command(f"config set account {shlex.quote(earlier.name)}", f"if both keys belong to {earlier.name}")
+            if earlier.name is not None
+            else ("use the API key that it was created with", drop),
+        )

@@ -1,21 +1,20 @@
 """`escrowctl batch create|release|resume`: check, plan, confirm and send the rows of a file."""
 
-import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from escrowctl.batch.check import CheckedFile, Sum, add_row, count_rows
+from escrowctl.batch.claimants import SharedRun, busy_error, change_batch, list_claimants
 from escrowctl.batch.overlaps import find_overlaps
-from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import (
     Batch,
-    adopt,
     find_same_batch,
-    list_unsent,
-    lock_name,
     make_batch,
+    plan_again,
+    smaller_caps,
     store_plan,
     store_reasons,
     sum_unsent,
@@ -25,9 +24,10 @@ from escrowctl.batch.progress import Progress
 from escrowctl.batch.rows import CREATES, RELEASES, RowContent, RowKind, make_request
 from escrowctl.batch.run import Run
 from escrowctl.batch.worker import Worker
-from escrowctl.commands.batch.opening import checked_file, hold_batch_lock, require_batch
+from escrowctl.commands.batch.further import further_claimants
+from escrowctl.commands.batch.opening import checked_file, require_batch, require_same_account, require_same_service
 from escrowctl.commands.batch.overlap import decide_overlaps
-from escrowctl.commands.batch.summary import already_sent_error, early_end_error, make_report, rejects_hint, report_run
+from escrowctl.commands.batch.summary import already_sent_error, early_end_error, make_report, report_run
 from escrowctl.commands.batch.typed import (
     ConcurrencyOption,
     CountOption,
@@ -46,9 +46,8 @@ from escrowctl.commands.sums import describe_escrow_count, format_sums
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import JsonValue, Number
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, bad_value, command, not_sent
+from escrowctl.errors import EscrowctlError, Outcome, bad_value
 from escrowctl.journal.model import Account
-from escrowctl.journal.shared import SharedJournal
 from escrowctl.options import YesOption
 from escrowctl.prompt import confirmation_needed
 from escrowctl.runtime import describe_age, timestamp
@@ -138,8 +137,38 @@ def resume(
     session = session_of(context)
     options = SendOptions(yes, expect_count, parse_totals(session, expect_total), dry_run, concurrency, rps, results)
     session.journals.guard_live_writes(session.service, session.console)
-    with hold_batch_lock(session, require_batch(session.journal, name).run_lock_name, name):
-        _resume(session, require_batch(session.journal, name), options)
+    _resume(session, require_batch(session.journal, name), options)
+
+
+def work(
+    context: typer.Context,
+    name: NameArgument,
+    yes: YesOption = False,
+    concurrency: ConcurrencyOption = 8,
+    parent: Annotated[int | None, typer.Option("--parent", hidden=True)] = None,
+) -> None:
+    """Send rows of a batch together with the process that started it.
+
+    \b
+    Examples:
+      escrowctl batch work b41
+      escrowctl batch work b41 --yes --concurrency 16
+    """
+    session = session_of(context)
+    session.journals.guard_live_writes(session.service, session.console)
+    batch = require_batch(session.journal, name)
+    service = session.service._replace(caps=smaller_caps(session.service.caps, batch.caps))
+    require_same_service(batch, service)
+    require_same_account(batch, service)
+    sums, _ = sum_unsent(session.journal, batch, service, is_running=True)
+    count = sum(one.rows for one in sums.values())
+    options = SendOptions(yes, concurrency=concurrency)
+    lines = [f"{batch.name}, another process sends it; left: {count_rows(count)}", *format_sums(sums, count_rows)]
+    if _confirm_run(session, options, batch, sums, lines):
+        shared = SharedRun(session.journal, batch, service, session.runtime)
+        with session.signals.held():
+            shared.join()
+            _send_rows(session, shared, options, max(1, count), parent=parent)
 
 
 def _start_or_resume(session: Session, kind: RowKind, file: str, options: SendOptions) -> None:
@@ -152,12 +181,12 @@ def _start_or_resume(session: Session, kind: RowKind, file: str, options: SendOp
     with checked_file(session, kind, file) as checked:
         if options.run_key is not None and not checked.has_keys:
             raise bad_value(f'--run-key "{options.run_key}" needs a reference in each row, but a row has none.')
-        with hold_batch_lock(session, lock_name(checked.digest, options.run_key), "this file"):
-            existing = find_same_batch(session.journal, checked, session.service, options.run_key)
-            if existing is None:
-                _start_new_batch(session, checked, file, options)
-            else:
-                _resume(session, existing, options, file=checked)
+        verb, digest = kind.operation.verb, checked.digest
+        existing = find_same_batch(session.journal, session.service, verb=verb, digest=digest, run_key=options.run_key)
+        if existing is None:
+            _start_new_batch(session, checked, file, options)
+        else:
+            _resume(session, existing, options, file=checked)
 
 
 def _start_new_batch(session: Session, checked: CheckedFile, file: str, options: SendOptions) -> None:
@@ -190,6 +219,7 @@ def _start_new_batch(session: Session, checked: CheckedFile, file: str, options:
     with session.signals.held():
         stored = store_plan(
             journal,
+            service,
             batch,
             (
                 (line, row._replace(key=key, repeats=repeats.get(line, ())))
@@ -201,32 +231,20 @@ def _start_new_batch(session: Session, checked: CheckedFile, file: str, options:
         if stored.name != batch.name:
             message = f"another process took the name {batch.name} meanwhile: this batch is {stored.name}"
             session.console.note("name", message, important=True)
-        _send_batch(session, stored, options, batch.rows)
+        _start_run(session, stored, options, batch.rows)
 
 
 def _resume(session: Session, batch: Batch, options: SendOptions, *, file: CheckedFile | None = None) -> None:
     """Send a batch's unsent rows. --expect-* is compared with all rows of `file`; None: with the unsent rows."""
     service = session.service
-    if batch.dropped:
-        raise not_sent(
-            ErrorCode.CONFLICT,
-            f"{batch.name} cannot be resumed: its unsent rows were dropped.",
-            hint=rejects_hint(batch, "to send them from a new file, first save them"),
-        )
-    if not batch.is_for(service):
-        raise not_sent(ErrorCode.CONFLICT, f"{batch.name} was created for {batch.service}, not for {service.identity}.")
+    require_same_service(batch, service)
     account, earlier = account_of(service), Account(*batch.account)
     # If no row was sent (a row with a refused key counts as not sent), the batch may go on with the right key.
     may_adopt = sum_up(session.journal, batch).counts[Outcome.NOT_SENT] == batch.rows and not account.is_other(earlier)
-    if not (account.is_same(earlier) or may_adopt):
-        drop = command(f"batch drop {batch.name}", "or, to send its file again with --skip-done")
-        raise not_sent(
-            ErrorCode.CONFLICT,
-            f"{batch.name} was not created with the current API key, which may belong to another account.",
-            hint=command(f"config set account {shlex.quote(earlier.name)}", f"if both keys belong to {earlier.name}")
-            if earlier.name is not None
-            else ("use the API key that it was created with", drop),
-        )
+    if not may_adopt:
+        require_same_account(batch, service)
+    if list_claimants(session.journal, batch):
+        raise busy_error(batch)
     sums, unknown = sum_unsent(session.journal, batch, service)
     count = sum(one.rows for one in sums.values())
     if not count:
@@ -244,26 +262,50 @@ def _resume(session: Session, batch: Batch, options: SendOptions, *, file: Check
     if _confirm_run(session, options, batch, sums, lines):
         with session.signals.held():
             if not account.is_same(earlier):
-                batch = adopt(session.journal, batch, account)
-            _send_batch(session, batch, options, count)
+                # No row was sent, so another account may send them.
+                stored = account.as_stored
+                batch = batch._replace(account=(stored.name, stored.fingerprint))
+                change_batch(session.journal, batch)
+            _start_run(session, batch, options, count)
 
 
-def _send_batch(session: Session, batch: Batch, options: SendOptions, count: int) -> None:
-    """Send the `count` unsent rows of a batch. Show the outcomes of all rows. Raises the error of the run."""
-    runtime, service, journal, shared_options = session.runtime, session.service, session.journal, session.options
+def _start_run(session: Session, batch: Batch, options: SendOptions, count: int) -> None:
+    """Begin a run of a batch as its first claimant, and send the `count` unsent rows."""
+    shared = SharedRun(session.journal, batch, session.service, session.runtime)
+    shared.start(options.rate)
+    plan_again(session.journal, batch, session.service)
+    with further_claimants(session, batch, min(options.concurrency, count)) as (size, children):
+        _send_rows(session, shared, options._replace(concurrency=size), count, note_signal=children.signal)
+
+
+def _send_rows(
+    session: Session,
+    shared: SharedRun,
+    options: SendOptions,
+    count: int,
+    *,
+    parent: int | None = None,
+    note_signal: Callable[[], None] = lambda: None,
+) -> None:
+    """Send the rows of a run. Show the outcomes of all rows of the batch. Raises the error of the run.
+
+    `parent` is the process that started this one, and with which this one ends. `note_signal` is called at each signal.
+    """
+    runtime, journal, shared_options = session.runtime, session.journal, session.options
+    batch, service = shared.batch, shared.service
     session.completion_cache.add_journal_names("batch", [batch.name])
     connect, report_defect = session.connector.make_opener(service), session.defects.append
     # With -v or --debug, the threads that send print lines that would break the drawn line.
     draws = session.console.can_draw and not (shared_options.verbose or shared_options.debug)
     size = min(options.concurrency, count)
-    progress = Progress(session.console, batch, service, runtime, rows=count, size=size, draws=draws)
-    shared, pace = SharedJournal(journal), Pace(options.rate, runtime.monotonic())
-    run = Run(shared, pace, size, runtime, session.signals, progress)
-    workers = [
-        Worker(batch, service, shared, connect(), run, runtime, report_defect) for _ in range(min(run.max_begun, count))
-    ]
+    reports_first = shared.is_first(shared.read())
+    progress = Progress(
+        session.console, batch, service, runtime, rows=count, size=size, draws=draws, reports_first=reports_first
+    )
+    run = Run(journal, shared, size, runtime, session.signals, progress, parent=parent, note_signal=note_signal)
+    workers = [Worker(batch, service, connect(), run, runtime, report_defect) for _ in range(min(run.max_begun, count))]
     try:
-        run.send_rows(list_unsent(journal, batch, service), workers)
+        run.send_rows(workers)
         try:
             store_reasons(journal, batch, progress.reasons)
         except EscrowctlError as error:

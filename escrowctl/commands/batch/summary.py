@@ -263,7 +263,7 @@ def _list_reasons(journal: Journal, summary: Summary) -> Iterator[tuple[Outcome,
             continue
         lines: defaultdict[str, list[str]] = defaultdict(list)
         for entry in _select_entries(journal, summary.batch, *_REASON_STATES[outcome]):
-            why = entry.settlement.remark if outcome is Outcome.DONE else entry.settlement.detail
+            why = entry.settlement.remark if outcome is Outcome.DONE else entry.settlement.detail or "in flight now"
             if why is not None and outcome_of(entry) is outcome:
                 lines[why].append(f"{entry.intent.line} ({entry.name})")
         for why, found in sorted(lines.items(), key=lambda one: -len(one[1]))[:_MAX_REASONS]:

@@ -1,6 +1,8 @@
 """The options of the commands that send a batch, and their checks."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
 import typer
@@ -54,12 +56,12 @@ class SendOptions(NamedTuple):
     """
 
     yes: bool
-    expected_count: int | None
-    expected_totals: dict[str, Number]
-    dry_run: bool
-    concurrency: int
-    rate: float | None
-    results: Path | None
+    expected_count: int | None = None
+    expected_totals: Mapping[str, Number] = MappingProxyType({})
+    dry_run: bool = False
+    concurrency: int = 8
+    rate: float | None = None
+    results: Path | None = None
     skip_done: bool = False
     run_key: str | None = None
 

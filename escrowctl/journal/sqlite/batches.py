@@ -28,7 +28,7 @@ WHERE e.batch = ? AND e.origin IS NULL GROUP BY 1, 2, 3, 4, 5, 6, 7"""
 
 def read_plan(database: sqlite3.Connection, batch: str, *, after: int, limit: int) -> list[PlanRow]:
     """Return up to `limit` rows of a batch's plan, in order, with row numbers above `after`."""
-    query = "SELECT * FROM plans WHERE batch = ? AND row > ? ORDER BY row LIMIT ?"
+    query = "SELECT batch, row, content FROM plans WHERE batch = ? AND row > ? ORDER BY row LIMIT ?"
     return [PlanRow(*row) for row in database.execute(query, (batch, after, limit)).fetchall()]
 
 

@@ -3,7 +3,7 @@
 `records` is append-only and hash-chained. The other tables are derived from it in the same transaction
 and can be rebuilt; `journal verify` compares them with `records`. `entries` has the fields that are queried, `keys`
 the duplicate keys of entries, `totals` the sums for caps. Only `plans` is not derived: it has the rows of
-batches that are not sent yet.
+batches that are not sent yet, with the sender that has taken a row.
 """
 
 import sqlite3
@@ -53,8 +53,10 @@ CREATE TABLE plans (
   batch TEXT NOT NULL,
   row INTEGER NOT NULL,
   content TEXT NOT NULL,
+  sender TEXT,
   PRIMARY KEY (batch, row)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX plans_by_sender ON plans (batch, sender) WHERE sender IS NOT NULL;
 """
 _JOURNAL_TABLE = "CREATE TABLE journal (id TEXT NOT NULL, layout TEXT NOT NULL) STRICT;"
 

@@ -103,7 +103,7 @@ class SqliteStorage:
             # After a failed sync, the next sync may succeed although pages never reached the disk.
             raise unusable(self.path, "an earlier commit of this process failed", reason=Reason.DISK_FAILED)
         with translating_errors(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
+            sqlite.begin_writing(self._db)
         try:
             with translating_errors(self.path):
                 transaction = SqliteTransaction(

@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.errors import Reason
@@ -18,10 +17,8 @@ from escrowctl.journal.fold import StoredEntry, TotalKey, add_record, next_recor
 from escrowctl.journal.model import Entry
 from escrowctl.journal.sqlite.errors import damaged, translate_errors, unusable
 from escrowctl.journal.sqlite.reading import placeholders, read_entries, read_tail
+from escrowctl.journal.storage import PlanRow
 from escrowctl.runtime import Clock, timestamp
-
-if TYPE_CHECKING:
-    from escrowctl.journal.storage import PlanRow
 
 _COLUMNS = (*QUERIED_FIELDS, "records", "counted_on", "latest")
 _STORE_RECORDS = "INSERT INTO records VALUES {}"
@@ -31,6 +28,11 @@ _STORE_ENTRIES = (
 )
 _STORE_KEYS, _REMOVE_KEYS = "INSERT INTO keys VALUES {}", "DELETE FROM keys WHERE (key, entry) IN (VALUES {})"
 _REMOVE_PLAN_ROWS = "DELETE FROM plans WHERE (batch, row) IN (VALUES {})"
+_STORE_PLAN_ROW = (
+    "INSERT INTO plans (batch, row, content) VALUES (?, ?, ?) "
+    "ON CONFLICT (batch, row) DO UPDATE SET content = excluded.content"
+)
+_CLAIMABLE = "FROM plans WHERE batch = ? AND row > 0 AND sender IS NULL ORDER BY row LIMIT ?"
 _MAX_VALUES = 900
 """The most values in one statement: below the smallest limit that SQLite has (sqlite.org/limits.html, section 9)."""
 _IS_TOTAL = "operation = ? AND currency = ? AND day = ? AND service = ? AND site = ?"
@@ -137,12 +139,25 @@ class SqliteTransaction:
     @translate_errors
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         """See `storage.Transaction`."""
-        self._db.executemany("INSERT OR REPLACE INTO plans VALUES (?, ?, ?)", rows)
+        self._db.executemany(_STORE_PLAN_ROW, rows)
 
     @translate_errors
     def remove_plan_row(self, batch: str, row: int) -> None:
         """See `storage.Transaction`."""
         self._unplanned.append((batch, row))
+
+    @translate_errors
+    def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
+        """See `storage.Transaction`."""
+        self.flush()
+        known = "SELECT DISTINCT sender FROM plans WHERE batch = ? AND sender IS NOT NULL AND sender != ?"
+        for (other,) in self._db.execute(known, (batch, sender)).fetchall():
+            if not is_alive(other):
+                self._db.execute("UPDATE plans SET sender = NULL WHERE batch = ? AND sender = ?", (batch, other))
+        rows = self._db.execute(f"SELECT batch, row, content {_CLAIMABLE}", (batch, limit)).fetchall()
+        mark = f"UPDATE plans SET sender = ? WHERE batch = ? AND row IN (SELECT row {_CLAIMABLE})"
+        self._db.execute(mark, (sender, batch, batch, limit))
+        return [PlanRow(*row) for row in rows]
 
     def append_record(self, record: ChainRecord, facts: Facts | None = None) -> StoredEntry:
         """Append a record that continues the chain, and update the data derived from it."""

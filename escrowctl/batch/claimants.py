@@ -1,0 +1,209 @@
+"""The claimants of a batch, that is, the processes that send its rows, and the state of the run that they share.
+
+The command that starts a run (`batch create`, `release` or `resume`) is the first claimant; `batch work` joins the run.
+Row -1 of the plan has the state. A claimant is alive as long as it holds the lock of its sender.
+"""
+
+import json
+import os
+import platform
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from pydantic import TypeAdapter
+
+from escrowctl.batch.halts import EQUAL_FAILURES, count_failure, describe_equal_failures
+from escrowctl.batch.plan import Batch, RowToSend, claim_rows, encode_batch, find_batch, make_plan_row, read_plan_text
+from escrowctl.config.service import Service
+from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.storage import PlanRow
+from escrowctl.runtime import Runtime, timestamp
+from escrowctl.writes.requests import operator_name
+
+_STATE_ROW = -1
+
+
+class Claimant(NamedTuple):
+    """One process that works on a batch. `sender` is its run id. `is_idle`: it has found no more rows."""
+
+    sender: str
+    operator: str
+    host: str
+    process: int
+    since: str
+    is_idle: bool = False
+
+
+class RunState(NamedTuple):
+    """What the claimants of a run share.
+
+    `first_sender` is the claimant that sends the first row; None: that row is done. `halted` says why the run ends.
+    Nothing is sent before `paused_until`. With a `rate` (rows a second), the next row may be taken at `next_slot`.
+    `failure` is the kind of the last failure, and how many rows in a row had it.
+    """
+
+    claimants: tuple[Claimant, ...] = ()
+    first_sender: str | None = None
+    halted: str = ""
+    paused_until: str = ""
+    rate: float | None = None
+    next_slot: str = ""
+    failure: tuple[str, int] = ("", 0)
+
+
+_ADAPTER = TypeAdapter(RunState)
+
+
+class SharedRun:
+    """The run of a batch, as one of its claimants sees it."""
+
+    def __init__(self, journal: Journal, batch: Batch, service: Service, runtime: Runtime) -> None:
+        self._journal = journal
+        self.batch = batch
+        self.service = service
+        self._sender = runtime.run_id
+        self._now = runtime.now
+        self._is_idle = False
+
+    def start(self, rate: float | None) -> None:
+        """Begin a run, as its first claimant. Raises `ErrorCode.BUSY` if another process works on the batch."""
+
+        def begin(state: RunState) -> RunState:
+            if _list_alive(self._journal, state) or find_batch(self._journal, self.batch.name).dropped:
+                raise busy_error(self.batch)
+            return RunState((self._describe_self(),), first_sender=self._sender, rate=rate)
+
+        self._journal.hold_sender(self._sender)
+        self.change(begin)
+
+    def join(self) -> None:
+        """Join the run in progress. Raises `ErrorCode.CONFLICT` if there is none."""
+
+        def add(state: RunState) -> RunState:
+            if not (alive := _list_alive(self._journal, state)):
+                raise not_sent(
+                    ErrorCode.CONFLICT,
+                    f"no process works on {self.batch.name} now.",
+                    hint=command(f"batch resume {self.batch.name}", "to send its unsent rows"),
+                )
+            return state._replace(claimants=(*alive, self._describe_self()))
+
+        self._journal.hold_sender(self._sender)
+        self.change(add)
+
+    def read(self) -> RunState:
+        """Return the state as stored now."""
+        return read_state(self._journal, self.batch.name)
+
+    def change(self, change: Callable[[RunState], RunState]) -> RunState:
+        """Replace the state by the one that `change` makes of it, durably. Return the new state."""
+
+        def change_row(row: PlanRow | None) -> PlanRow:
+            return _encode_state(self.batch.name, change(_decode_state(row)))
+
+        return _decode_state(self._journal.change_plan_row(self.batch.name, _STATE_ROW, change_row))
+
+    def is_first(self, state: RunState) -> bool:
+        """Whether this process sends the first row."""
+        return state.first_sender == self._sender
+
+    def has_lost_first(self, state: RunState) -> bool:
+        """Whether the claimant that sends the first row has ended before that row was done."""
+        return state.first_sender is not None and not self._journal.is_alive(state.first_sender)
+
+    def claim(self, limit: int) -> list[RowToSend] | None:
+        """Take up to `limit` rows, so that no other claimant sends them; None: none is left."""
+        found = claim_rows(self._journal, self.batch, self.service, sender=self._sender, limit=limit)
+        if found is not None and self._is_idle:
+            self._store_idle(is_idle=False)
+        return found
+
+    def reserve(self, rate: float, count: int) -> float:
+        """Reserve the next slots of the rate (rows a second) for `count` rows. Return the seconds until the first."""
+        now, slot = self._now(), timedelta()
+
+        def take(state: RunState) -> RunState:
+            nonlocal slot
+            due = max(now, datetime.fromisoformat(state.next_slot)) if state.next_slot else now
+            slot = due - now
+            return state._replace(next_slot=timestamp(due + timedelta(seconds=count / rate)))
+
+        self.change(take)
+        return slot.total_seconds()
+
+    def has_working_others(self, *, is_idle: bool) -> bool:
+        """Whether another claimant may still send rows. `is_idle`: this one has found no more rows."""
+        state = self.read()
+        others = [one for one in _list_alive(self._journal, state) if one.sender != self._sender]
+        if is_idle and others and not self._is_idle:
+            self._store_idle(is_idle=True)
+        return any(not one.is_idle for one in others)
+
+    def _store_idle(self, *, is_idle: bool) -> None:
+        def mark(state: RunState) -> RunState:
+            marked = (one._replace(is_idle=is_idle) if one.sender == self._sender else one for one in state.claimants)
+            return state._replace(claimants=tuple(marked))
+
+        self._is_idle = is_idle
+        self.change(mark)
+
+    def _describe_self(self) -> Claimant:
+        return Claimant(self._sender, operator_name(), platform.node(), os.getpid(), timestamp(self._now()))
+
+
+def list_claimants(journal: Journal, batch: Batch) -> list[Claimant]:
+    """Return the processes that work on a batch now."""
+    return _list_alive(journal, read_state(journal, batch.name))
+
+
+def change_batch(journal: Journal, batch: Batch) -> None:
+    """Store what has changed in a batch, but not in its rows. Raises `BUSY` if a process works on the batch."""
+
+    def change(_row: PlanRow | None) -> PlanRow:
+        if list_claimants(journal, batch):
+            raise busy_error(batch)
+        return encode_batch(batch)
+
+    journal.change_plan_row(batch.name, 0, change)
+
+
+def read_state(journal: Journal, batch: str) -> RunState:
+    """Return the state of a batch's last run. An empty state: the batch was never sent."""
+    rows = journal.storage.read_plan(batch, after=_STATE_ROW - 1, limit=1)
+    return _decode_state(rows[0] if rows and rows[0].row == _STATE_ROW else None)
+
+
+def note_ended(state: RunState, ended: Iterable[tuple[str, str]]) -> RunState:
+    """Return the state after more rows have ended: pairs of the kind of failure ("": done) and its detail."""
+    failure = state.failure
+    for kind, detail in ended:
+        failure = count_failure(failure, kind)
+        if failure[1] >= EQUAL_FAILURES and not state.halted:
+            state = state._replace(halted=describe_equal_failures(detail))
+    return state._replace(failure=failure)
+
+
+def busy_error(batch: Batch) -> EscrowctlError:
+    """Return the error for a batch on which another process works."""
+    return not_sent(
+        ErrorCode.BUSY,
+        f"another process is working on {batch.name} now.",
+        hint=(
+            command(f"batch work {batch.name}", "to send its rows from here too"),
+            command(f"batch show {batch.name}", "to see its progress"),
+        ),
+    )
+
+
+def _list_alive(journal: Journal, state: RunState) -> list[Claimant]:
+    return [one for one in state.claimants if journal.is_alive(one.sender)]
+
+
+def _decode_state(row: PlanRow | None) -> RunState:
+    return RunState() if row is None else _ADAPTER.validate_json(read_plan_text(row))
+
+
+def _encode_state(batch: str, state: RunState) -> PlanRow:
+    return make_plan_row(batch, _STATE_ROW, json.dumps(_ADAPTER.dump_python(state, mode="json")))

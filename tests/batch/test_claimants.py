@@ -1,0 +1,215 @@
+"""Several processes send one batch: no row twice, one first row, one rate, one end; and one report."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from e2e.script import Program, clean_environment
+from faults.seeds import draw_seed
+from wire_server import Seen, serving
+
+from batch.conftest import WriteRows
+from batch.services import Answer, BatchService
+from batch.test_kills import audit, finish, prepare
+
+pytestmark = pytest.mark.slow
+
+RUN = ("--yes", "--json", "--concurrency", "4")
+WORK = ("batch", "work", "b1", *RUN)
+
+
+class Senders:
+    """Answers after a while, and counts the writes of each process by the start of its request ids."""
+
+    def __init__(self, seconds: float, answer: Answer = lambda _number, _seen: "") -> None:
+        self.writes: Counter[str] = Counter()
+        self.moments: list[float] = []
+        self._seconds = seconds
+        self._answer = answer
+
+    def __call__(self, number: int, seen: Seen) -> str | None:
+        self.writes[(seen.header("X-Request-Id") or "")[:13]] += 1
+        self.moments.append(time.monotonic())
+        time.sleep(self._seconds)
+        return self._answer(number, seen)
+
+
+@contextmanager
+def served(tmp_path: Path, answer: Answer, *lines: str) -> Iterator[tuple[BatchService, Program]]:
+    service = BatchService(answer)
+    with serving(service.behave) as server:
+        program = Program(clean_environment(tmp_path / "home"))
+        prepare(program.config, server.base_url, *lines)
+        yield service, program
+
+
+def begin(program: Program, service: BatchService, *words: str, after: int) -> "subprocess.Popen[str]":
+    """Start a command, and return it when the service has received so many writes."""
+    process: subprocess.Popen[str] = program.start(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while len(service.received) < after and process.poll() is None:
+        time.sleep(0.005)
+    return process
+
+
+def test_two_processes_share_the_rows_of_a_batch(tmp_path: Path, rows: WriteRows) -> None:
+    senders = Senders(0.05)
+    with served(tmp_path, senders) as (service, program):
+        path = str(rows(300))
+        first = begin(program, service, "batch", "create", path, *RUN, after=10)
+        again = program.run("batch", "create", path, *RUN)
+        second = program.run(*WORK)
+        first.communicate(timeout=30)
+        found = audit(program, service, 300)
+
+    assert (again.code, "batch work b1" in again.error["hint"]) == (7, True)
+    assert (first.returncode, second.code, found["done"]) == (0, 0, 300)
+    assert (len(senders.writes), min(senders.writes.values()) > 20) == (2, True)
+
+
+def test_nothing_to_join_is_a_conflict(tmp_path: Path, rows: WriteRows) -> None:
+    with served(tmp_path, Senders(0)) as (service, program):
+        program.run("batch", "create", str(rows(3)), *RUN)
+        found = program.run(*WORK)
+
+    assert (found.code, "batch resume b1" in found.error["hint"], len(service.received)) == (7, True, 3)
+
+
+def test_end_of_one_is_the_end_of_all(tmp_path: Path, rows: WriteRows) -> None:
+    senders = Senders(0.1, lambda number, _seen: "403 Forbidden" if number == 60 else "")
+    with served(tmp_path, senders) as (service, program):
+        first = begin(program, service, "batch", "create", str(rows(400)), *RUN, after=10)
+        second = program.run(*WORK)
+        first.communicate(timeout=30)
+
+    # Both have heard of it before they begin another row: what was begun ahead is taken back.
+    # The one that ends sooner counts what the other has in flight as unknown.
+    assert (first.returncode in (12, 15), second.code in (12, 15), len(senders.writes)) == (True, True, 2)
+    assert len(service.received) <= 60 + 2 * 8
+
+
+def test_first_row_whose_process_dies_ends_the_run(tmp_path: Path, rows: WriteRows) -> None:
+    senders = Senders(4)
+    with served(tmp_path, senders) as (service, program):
+        first = begin(program, service, "batch", "create", str(rows(9)), *RUN, after=1)
+        second = program.start(*WORK, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(1.5)
+        first.kill()
+        first.communicate()
+        _, err = second.communicate(timeout=30)
+
+    assert (second.returncode, len(service.received), "the first row has ended" in err) == (12, 1, True)
+
+
+def test_rate_is_that_of_all(tmp_path: Path, rows: WriteRows) -> None:
+    senders = Senders(0)
+    with served(tmp_path, senders) as (service, program):
+        first = begin(program, service, "batch", "create", str(rows(60)), *RUN, "--rps", "20", after=3)
+        second = program.run(*WORK)
+        first.communicate(timeout=30)
+
+    assert (first.returncode, second.code, len(senders.writes)) == (0, 0, 2)
+    assert senders.moments[-1] - senders.moments[0] > 0.9 * 59 / 20
+
+
+def test_caps_of_the_plan_bind_who_joins(tmp_path: Path, rows: WriteRows) -> None:
+    with served(tmp_path, Senders(0.05), "caps.EUR = 100000") as (service, program):
+        first = begin(program, service, "batch", "create", str(rows(100)), *RUN, after=5)
+        config = program.config / "config.toml"
+        config.write_text(config.read_text().replace("caps.EUR = 100000", "caps.EUR = 1"))
+        second = program.run(*WORK)
+        first.communicate(timeout=30)
+
+    # It may send nothing, which ends the run of both.
+    assert (first.returncode in (12, 15), second.code in (12, 15), len(service.received) < 100) == (True, True, True)
+
+
+def test_more_rows_at_once_than_sixteen_are_sent_by_children_too(tmp_path: Path, rows: WriteRows) -> None:
+    senders = Senders(0.1)
+    with served(tmp_path, senders) as (service, program):
+        ended = program.run("batch", "create", str(rows(400)), "--yes", "--json", "--concurrency", "32")
+
+    assert (ended.code, max(service.applied.values()), len(service.received)) == (0, 1, 400)
+    assert len(senders.writes) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_children_end_with_their_parent(tmp_path: Path, rows: WriteRows, number: signal.Signals) -> None:
+    senders = Senders(0.05)
+    with served(tmp_path, senders) as (service, program):
+        words = ("batch", "create", str(rows(3000)), "--yes", "--json", "--concurrency", "32")
+        parent = begin(program, service, *words, after=500)
+        parent.send_signal(number)
+        parent.communicate(timeout=30)
+        time.sleep(1)
+        sent = len(service.received)
+        time.sleep(0.5)
+        shown = program.run("batch", "list", "--json").json
+
+    assert (len(service.received), sent < 2000, len(senders.writes)) == (sent, True, 2)
+    assert (shown[0]["state"], shown[0]["unknown"] == 0) == ("open", number is signal.SIGTERM)
+
+
+@pytest.mark.parametrize("verb", ["create", "release"])
+@pytest.mark.parametrize(("count", "kills"), [(150, 3), pytest.param(3000, 100, marks=pytest.mark.long)])
+def test_one_of_two_killed_at_random(tmp_path: Path, rows: WriteRows, verb: str, count: int, kills: int) -> None:
+    chance = random.Random(draw_seed())
+    ids = [f"tx_{number}" for number in range(1, count + 1)]
+    with served(tmp_path, Senders(0.15)) as (service, program):
+        path = str(rows(count) if verb == "create" else rows(text="id\n" + "\n".join(ids) + "\n"))
+        running = [begin(program, service, "batch", verb, path, *RUN, after=2)]
+        killed = 0
+        for _ in range(2 * kills):
+            if killed == kills or not running:
+                break
+            if len(running) < 2:
+                running.append(begin(program, service, *WORK, after=len(service.received) + 5))
+            time.sleep(chance.uniform(0, 0.3))
+            victim = running.pop(chance.randrange(len(running)))
+            victim.kill()
+            victim.communicate()
+            killed += victim.returncode == -signal.SIGKILL
+            if running and running[0].poll() is not None:
+                running.pop().communicate()
+            if not running:
+                words = ("batch", "resume", "b1", *RUN)
+                running = [begin(program, service, *words, after=len(service.received) + 2)]
+        for one in running:
+            one.communicate(timeout=300)
+        finish(program, ("batch", "resume", "b1", *RUN))
+        found = audit(program, service, count)
+
+    print(killed, "kills", found)
+    assert killed == kills
+    assert (found["refused"], found["not_sent"], found["done"] >= count // 2) == (0, 0, True)
+    assert program.run("journal", "verify").code == 0
+
+
+def test_harness_notices_a_process_that_ignores_the_marks(tmp_path: Path, rows: WriteRows) -> None:
+    """Two processes, of which one takes rows that the other has taken, and looks for no duplicates."""
+    broken = tmp_path / "broken.py"
+    broken.write_text(
+        "import sys\n"
+        "from escrowctl.journal.commit import Commit\n"
+        "from escrowctl.journal.sqlite.transaction import SqliteTransaction\n"
+        "from escrowctl.main import main\n"
+        "claim = SqliteTransaction.claim\n"
+        "SqliteTransaction.claim = lambda self, batch, sender, limit, is_alive: claim(\n"
+        "    self, batch, sender, limit, lambda other: False)\n"
+        "Commit.find_duplicates = lambda self, *a, **k: []\n"
+        "main(sys.argv[1:])\n"
+    )
+    with served(tmp_path, Senders(0.02)) as (service, program):
+        first = begin(program, service, "batch", "create", str(rows(600)), *RUN, after=10)
+        environment = dict(program.environ)
+        subprocess.run([sys.executable, str(broken), *WORK], env=environment, capture_output=True, check=False)
+        first.communicate(timeout=30)
+
+        with pytest.raises(AssertionError):
+            audit(program, service, 600)

@@ -13,6 +13,7 @@ from escrowctl.runtime import Runtime
 
 if TYPE_CHECKING:
     from escrowctl.journal.journal import Journal
+    from escrowctl.journal.storage import JournalPlace
 
 
 class Journals:
@@ -33,6 +34,13 @@ class Journals:
         return self._folders.state
 
     @property
+    def place(self) -> "JournalPlace":
+        """Where the journal is. Raises `STATE_UNUSABLE` if another user can change ESCROWCTL_HOME."""
+        from escrowctl.journal.opening import find_place
+
+        return find_place(self.folder)
+
+    @property
     def sandbox_folder(self) -> Path:
         """The folder with the sandbox's store and the sandbox's journal."""
         return self._folders.state / "sandbox"
@@ -46,7 +54,7 @@ class Journals:
         from escrowctl.journal.opening import open_journal
 
         pins = self._required_ids if check_required_ids else ()
-        return open_journal(self.folder, now=self._runtime.now, read_only=reading, pins=pins)
+        return open_journal(self.place, now=self._runtime.now, read_only=reading, pins=pins)
 
     def guard_live_writes(self, service: Service, console: Console) -> None:
         """Check the journal before live writes. Warn if other machines may not see the journal's locks.
@@ -56,9 +64,7 @@ class Journals:
         if not service.live:
             return
         self.require_history(service)
-        from escrowctl.journal.sqlite.mounts import warn_of_unshared_locks
-
-        if (reason := warn_of_unshared_locks(self._folders.state)) is not None:
+        if (reason := self.place.warn_of_locks()) is not None:
             console.warn("unshared_locks", f"the journal's folder {reason}")
 
     def require_history(self, service: Service) -> None:

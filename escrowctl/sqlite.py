@@ -1,15 +1,12 @@
 """Functions for all SQLite files of escrowctl: connections, durable commits, transactions, creation of tables."""
 
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 BUSY_SECONDS = 10.0
 """How long a statement waits for the locks of other processes."""
-
-_BEGIN_SECONDS = 0.001
 
 
 def connect(path: Path, *, seconds: float = BUSY_SECONDS, any_thread: bool = False) -> sqlite3.Connection:
@@ -27,27 +24,6 @@ def sync_every_commit(database: sqlite3.Connection) -> None:
     """
     database.execute("PRAGMA journal_mode = PERSIST").fetchall()
     database.execute("PRAGMA synchronous = EXTRA")
-
-
-def begin_writing(database: sqlite3.Connection) -> None:
-    """Begin a transaction that writes; wait up to `BUSY_SECONDS` for other processes. Raises sqlite3.OperationalError.
-
-    SQLite itself waits up to 100 ms between two tries: too long to find a gap between the commits of a busy process.
-    """
-    end = time.monotonic() + BUSY_SECONDS
-    database.execute("PRAGMA busy_timeout = 0")
-    try:
-        while True:
-            try:
-                database.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > end:
-                    raise
-                time.sleep(_BEGIN_SECONDS)
-            else:
-                return
-    finally:
-        database.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
 
 
 @contextmanager

@@ -118,8 +118,7 @@ def storage_adapter(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
     if needs_file(str(request.path), request.node.originalname):
         pytest.skip("it looks into the journal's file, or starts a second process")
-    monkeypatch.setattr("escrowctl.journal.opening.open_storage", memory.open_storage)
-    monkeypatch.setattr("escrowctl.journal.opening.find_journal_id", memory.find_journal_id)
+    monkeypatch.setattr("escrowctl.journal.opening.find_place", memory.MemoryPlace)
     yield
     memory.forget_all()
 

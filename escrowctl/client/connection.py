@@ -18,7 +18,7 @@ sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # None is 
 import httpcore
 import httpx
 
-from escrowctl.client.http import Answer, Evidence, Exchange, Fault, Request
+from escrowctl.client.http import Answer, Evidence, Exchange, Fault, NotAllowedError, Request
 from escrowctl.client.transport import (
     Client,
     NoAddressError,
@@ -111,6 +111,8 @@ class Connection:
             answer = Answer(response.status_code, headers, body, defect).without_key(self._key)
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:
             fault, detail = self._describe_error(error, sent=evidence.sent)
+        except NotAllowedError:
+            fault = Fault.LOCKS_LAPSED
         peer, is_shared = self._transport.peer, self._transport.is_shared
         exchange = Exchange(evidence.sent, answer, fault, star(detail, self._key), peer, self._proxy, is_shared)
         self.last = exchange
@@ -150,7 +152,7 @@ class InProcessTransport(Transport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Mark the request as sent, call the application and return the response."""
         self._end = self._monotonic() + request.extensions["seconds"]
-        request.extensions["evidence"].sent = True
+        request.extensions["evidence"].mark_sent()
         response = self._wsgi.handle_request(request)
         return NoRedirectResponse(response.status_code, headers=response.headers, stream=response.stream)
 

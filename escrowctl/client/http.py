@@ -5,6 +5,7 @@ INTERFACE.md section 5 asks for `Authorization: Bearer <API_KEY>` in every reque
 simple to limit the size of a reply. The `Idempotency-Key` of a write has an effect only if the service supports it.
 """
 
+from collections.abc import Callable
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
@@ -44,10 +45,25 @@ class Request(NamedTuple):
     may_hold_secret: bool = False
 
 
-class Evidence:
-    """Whether a request was sent. `sent` becomes True before the kernel gets the first byte for the service."""
+class NotAllowedError(Exception):
+    """The request may not be sent any more."""
 
-    sent = False
+
+class Evidence:
+    """Whether a request was sent. `sent` becomes True before the kernel gets the first byte for the service.
+
+    `may_send` is asked just before that.
+    """
+
+    def __init__(self, may_send: Callable[[], bool] = lambda: True) -> None:
+        self.sent = False
+        self._may_send = may_send
+
+    def mark_sent(self) -> None:
+        """Note that the first byte leaves now. Raises NotAllowedError if none may leave."""
+        if not (self.sent or self._may_send()):
+            raise NotAllowedError
+        self.sent = True
 
 
 class Fault(StrEnum):
@@ -65,6 +81,7 @@ class Fault(StrEnum):
     INTERRUPTED = "escrowctl was interrupted before a reply came"
     BAD_REQUEST = "the request cannot be written as HTTP"
     DEFECT = "escrowctl failed before a reply came"
+    LOCKS_LAPSED = "the locks of this process have lapsed, so another process may have decided on the write"
 
 
 class Answer:

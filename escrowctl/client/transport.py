@@ -200,7 +200,7 @@ class _WatchedStream(httpcore.NetworkStream):
             for start in range(0, len(unsent), _WRITE_CHUNK_BYTES):
                 left = self._transport.attempt.left(httpcore.WriteTimeout)
                 if self._handshakes == 0:
-                    self._transport.attempt.evidence.sent = True
+                    self._transport.attempt.evidence.mark_sent()
                 self._stream.write(unsent[start : start + _WRITE_CHUNK_BYTES], left)
 
     def close(self) -> None:

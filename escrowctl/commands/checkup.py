@@ -17,6 +17,7 @@ from escrowctl.doctor.finding import Finding, Verdict, make_failure
 from escrowctl.doctor.journal import check_journal, check_locks
 from escrowctl.doctor.record import FIELDS, RecordCheck, find_sent_money
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
+from escrowctl.journal.model import Selection
 from escrowctl.output.errors import align_hints
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
@@ -175,7 +176,7 @@ class _Checkup:
     def _check_journal(self) -> Iterator[Finding]:
         session, name = self._session, "journal"
         try:
-            yield check_locks(session.journals.sandbox_folder if session.options.sandbox else session.folders.state)
+            yield check_locks(session.journals.place)
             yield from check_journal(session.journal_to_read, session.runtime.monotonic)
             name = "history"
             if self.service is not None and not self.service.read_only:
@@ -190,7 +191,7 @@ class _Checkup:
         try:
             with self._session.connector.open_reader(service) as reader:
                 record = reader.read(GET_TRANSACTION, resource_id)
-            entries = self._session.journal_to_read.find_created([resource_id])
+            entries = self._session.journal_to_read.select(Selection(None, result_ids=(resource_id,)))
         except EscrowctlError as error:
             yield make_failure("record", error)
             return

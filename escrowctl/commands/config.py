@@ -44,7 +44,7 @@ def path(context: typer.Context) -> None:
 
 def find_paths(session: Session) -> dict[str, str]:
     """Return the paths of config, credentials, state, cache and journal, with stars for any API key in a path."""
-    from escrowctl.journal.opening import JOURNAL_FILE_NAME as JOURNAL  # noqa: PLC0415 - help does not pay for the journal
+    from escrowctl.journal.opening import find_place  # noqa: PLC0415 - help does not pay for the journal
 
     folders = session.folders
     found = {
@@ -52,7 +52,7 @@ def find_paths(session: Session) -> dict[str, str]:
         "credentials": folders.config / CREDENTIALS_NAME,
         "state": folders.state,
         "cache": folders.cache,
-        "journal": folders.state / JOURNAL,
+        "journal": find_place(folders.state).location,
     }
     session.learn_stored_keys()
     return {name: format_cell(session.keys.star(str(path))) for name, path in found.items()}

@@ -104,7 +104,6 @@ def open_journal_to_read(session: Session) -> Journal:
     """Return the journal for reading; if none exists, print a note. Raises `JOURNAL_UNUSABLE` if damaged."""
     journal = session.journal_to_read
     journal.require_complete()
-    if not journal.storage.exists:
-        message = f"there is no journal yet: the first write creates {journal.storage.location}"
-        session.console.note("no_journal", message)
+    if not journal.place.exists:
+        session.console.note("no_journal", f"there is no journal yet: the first write creates {journal.place.location}")
     return journal

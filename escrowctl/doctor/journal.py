@@ -1,14 +1,12 @@
 """Checks of the journal: its records, its writes with an unknown outcome, and the locks of its folder."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from escrowctl.doctor.finding import Finding, Verdict
 from escrowctl.errors import command
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Selection, State
-from escrowctl.journal.sqlite.mounts import warn_of_unshared_locks
-from escrowctl.journal.storage import head_of
+from escrowctl.journal.storage import JournalPlace, head_of
 from escrowctl.journal.verification import verify
 
 _PAGE_SIZE = 500
@@ -38,22 +36,22 @@ def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[
 
 
 def _verify_journal(journal: Journal, monotonic: Callable[[], float]) -> Finding:
-    storage = journal.storage
-    if not storage.exists:
-        return Finding("journal", Verdict.SKIPPED, f"there is no {storage.location}: the first write creates it")
+    storage, place = journal.storage, journal.place
+    if not place.exists:
+        return Finding("journal", Verdict.SKIPPED, f"there is no {place.location}: the first write creates it")
     end = monotonic() + _MAX_CHAIN_SECONDS
-    found = verify(storage, is_time_over=lambda: monotonic() > end)
+    found = verify(storage, journal.witness, is_time_over=lambda: monotonic() > end)
     hints = (command("journal verify", "to check all records", bare=True),) if found.problem or found.is_partial else ()
     if found.problem is not None:
-        return Finding("journal", Verdict.FAILED, f"{storage.location}: {found.problem}", hints)
+        return Finding("journal", Verdict.FAILED, f"{place.location}: {found.problem}", hints)
     extent = f"the first {found.records} are verified" if found.is_partial else "verified"
-    described = f"{storage.location}: id {storage.journal_id}, {head_of(storage).sequence} records, {extent}"
+    described = f"{place.location}: id {storage.journal_id}, {head_of(storage).sequence} records, {extent}"
     return Finding("journal", Verdict.OK, described, hints)
 
 
-def check_locks(folder: Path) -> Finding:
-    """Check that every process and machine with access to `folder` sees the journal's locks."""
-    reason = warn_of_unshared_locks(folder)
+def check_locks(place: JournalPlace) -> Finding:
+    """Check that every process and machine with access to the journal sees its locks."""
+    reason = place.warn_of_locks()
     if reason is None:
-        return Finding("locks", Verdict.OK, f"{folder} is on a mount with shared locks")
+        return Finding("locks", Verdict.OK, f"{place.folder} is on a mount with shared locks")
     return Finding("locks", Verdict.WARNING, reason)

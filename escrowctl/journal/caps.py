@@ -20,7 +20,7 @@ from escrowctl.journal.model import POSSIBLE_STATES, Caps, Entry, Intent
 from escrowctl.runtime import timestamp
 
 if TYPE_CHECKING:
-    from escrowctl.journal.storage import Transaction
+    from escrowctl.journal.storage import Reading
 
 _CAPPED_OPERATIONS = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
 _NO_CURRENCY = ""
@@ -31,16 +31,14 @@ _MAX_AMOUNT = Decimal(10) ** 40
 _DECIMAL_PLACES = 20
 
 
-def check_caps(
-    transaction: Transaction, intent: Intent, caps: Caps, *, earlier: Entry | None, is_resend: bool = False
-) -> None:
+def check_caps(view: Reading, intent: Intent, caps: Caps, *, earlier: Entry | None, is_resend: bool = False) -> None:
     """Raise `ErrorCode.CAPPED` if a write would bring the sum of its day above a cap.
 
     Call it inside the commit that records the write, so that two processes cannot use the same remaining amount.
     `earlier` is the entry that gets a further attempt (None: the write is new). The entry's amount counts as often as
     it may have been applied. `is_resend`: an operator requested this attempt; the decision is not recorded yet.
     """
-    money, today, verb, profile = intent.money, timestamp(transaction.now())[:10], intent.verb, intent.profile
+    money, today, verb, profile = intent.money, timestamp(view.now())[:10], intent.verb, intent.profile
     if money is None:
         raise _cap_error(intent, f"the profile {profile} has caps, so a {verb} without a known amount is refused.")
     if money.amount <= 0:
@@ -49,7 +47,7 @@ def check_caps(
         raise _cap_error(intent, f"the profile {profile} has caps, but no cap for {currency}: this {verb} is refused.")
 
     def read_day_amounts(currency: str) -> list[Decimal]:
-        totals = transaction.read_totals(intent.operation, currency, since=today)
+        totals = view.read_totals(intent.operation, currency, since=today)
         return [amount for key, amount in totals.items() if {*intent.service_names} & {*key[3:]}]
 
     spent, unknown = read_day_amounts(currency), read_day_amounts(_NO_CURRENCY)

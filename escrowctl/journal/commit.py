@@ -1,12 +1,12 @@
-"""One durable commit of the journal: begin or refuse writes, and record their outcomes."""
+"""One durable commit of the journal: begin or refuse writes, and record their outcomes. Ask it without writing."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal import caps, guards
 from escrowctl.journal.chain import Kind
 from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
@@ -20,27 +20,69 @@ from escrowctl.journal.model import (
     Entry,
     Intent,
     OperatorDecision,
+    Selection,
     Settlement,
     State,
 )
 from escrowctl.runtime import run_of
 
 if TYPE_CHECKING:
-    from escrowctl.journal.storage import Locks, PlanRow, Storage, Transaction
+    from escrowctl.journal.storage import Locks, PlanRow, Reading, Storage, Transaction
 
 
-class Commit:
-    """Applies the journal's rules inside one transaction. Nothing is recorded until the transaction has ended."""
+class Questions:
+    """Asks the journal, at one moment, whether a write may be sent."""
 
-    def __init__(self, transaction: Transaction, storage: Storage, locks: Locks) -> None:
-        self.transaction = transaction
+    def __init__(self, view: Reading, storage: Storage, locks: Locks) -> None:
+        self.view = view
         self._storage = storage
         self._locks = locks
 
+    def find_repeated(self, intent: Intent, *, resend_throttled: bool) -> tuple[Entry | None, Entry | None]:
+        """Return (the entry already sent with the intent's key, the entry to send again). At least one is None.
+
+        Raises EscrowctlError if an earlier entry with the same key, fingerprint or reference forbids the intent.
+        """
+        duplicates = self.find_duplicates(intent)
+        sent, earlier = guards.find_by_key(duplicates, intent, resend_throttled=resend_throttled)
+        if sent is None:
+            self.check_duplicates([one for one in duplicates if one is not earlier], intent)
+        return sent, earlier
+
+    def check_caps(
+        self, intent: Intent, limits: Caps, *, earlier: Entry | None = None, is_resend: bool = False
+    ) -> None:
+        """Raise `ErrorCode.CAPPED` if a write exceeds the caps. `caps.check_caps` explains the parameters."""
+        if limits:
+            caps.check_caps(self.view, intent, limits, earlier=earlier, is_resend=is_resend)
+
+    def find_duplicates(self, intent: Intent, *, exclude: int | None = None) -> list[Entry]:
+        """Return the entries that share a duplicate key and may share the account with an intent, without `exclude`."""
+        return [
+            refresh_entry(entry, self._storage, self._locks)
+            for entry in self.view.find_by_keys(keys_to_check(intent))
+            if entry.number != exclude and intent.may_share_account(entry.intent)
+        ]
+
+    def check_duplicates(self, duplicates: list[Entry], intent: Intent) -> None:
+        """Raise an error if `duplicates` forbid the intent: entries with its fingerprint or reference."""
+        guards.check_duplicates(duplicates, intent, self._find, now=self.view.now())
+
+    def _find(self, number: int) -> Entry | None:
+        return next(iter(self._storage.read_entries([number])), None)
+
+
+class Commit(Questions):
+    """Applies the journal's rules inside one transaction. Nothing is recorded until the transaction has ended."""
+
+    def __init__(self, transaction: Transaction, storage: Storage, locks: Locks) -> None:
+        super().__init__(transaction, storage, locks)
+        self.transaction = transaction
+
     def begin_all(self, requests: Sequence[AttemptRequest]) -> list[Entry | EscrowctlError]:
         """Check the journal, and record intents; see `Journal.begin_all`."""
-        self.transaction.check()
-        self.transaction.expect_keys(frozenset[int]().union(*(keys_to_check(one.intent) for one in requests)))
+        # To ask once for all costs less than to ask for each.
+        self.view.find_by_keys(frozenset[int]().union(*(keys_to_check(one.intent) for one in requests)))
         return [self._begin_or_refuse(request) for request in requests]
 
     def _begin_or_refuse(self, request: AttemptRequest) -> Entry | EscrowctlError:
@@ -61,7 +103,8 @@ class Commit:
         created_ids = {one.result_id for _, one in settlements if one.result_id is not None}
         others, results = list[Entry](), list[Entry | EscrowctlError]()
         with suppress(EscrowctlError):  # an outcome is recorded even if nothing can be compared with it
-            others += self._storage.find_created(created_ids) if created_ids else []
+            created = Selection(None, result_ids=tuple(created_ids))
+            others += self._storage.select(created) if created_ids else []
         for entry, settlement in settlements:
             result = self._settle(entry, guards.correct_shared_id(entry, settlement, others))
             results.append(result)
@@ -71,20 +114,19 @@ class Commit:
 
     def _settle(self, entry: Entry, settlement: Settlement) -> Entry | EscrowctlError:
         """Record the outcome of an attempt, and return the entry, or an error if another process changed it."""
-        now = self.transaction.find(entry.number)
+        now = self._find(entry.number)
         facts = facts_of_settlement(settlement)
         if now is not None and (now.request_id, now.state) == (entry.request_id, State.IN_FLIGHT):
             return self.transaction.append(entry.number, Kind.SETTLEMENT, facts)
         if now is None or entry.request_id not in now.request_ids:
-            number = self.transaction.next_number()
             intent = facts_of_intent(entry.intent, attempt=1, request_id=entry.request_id)
-            self.transaction.append(number, Kind.INTENT, intent)
-            self.transaction.append(number, Kind.SETTLEMENT, facts)
+            begun = self.transaction.append(None, Kind.INTENT, intent)
+            self.transaction.append(begun.number, Kind.SETTLEMENT, facts)
         return guards.entry_taken_over(entry, settlement)
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
         """Record an outcome that was found later, for example by a read. Raises `BUSY` if the entry changed."""
-        now = self.transaction.find(entry.number)
+        now = self._find(entry.number)
         if now is not None and now.attempt == entry.attempt:
             known = now.settlement
             if known.verified and settlement.verified and known.result_id == settlement.result_id:
@@ -97,36 +139,10 @@ class Commit:
         self._require_unchanged(entry)
         return self._record_decision(entry, settlement, decision)
 
-    def find_repeated(self, intent: Intent, *, resend_throttled: bool) -> tuple[Entry | None, Entry | None]:
-        """Return (the entry already sent with the intent's key, the entry to send again). At least one is None.
-
-        Raises EscrowctlError if an earlier entry with the same key, fingerprint or reference forbids the intent.
-        """
-        duplicates = self.find_duplicates(intent)
-        sent, earlier = guards.find_by_key(duplicates, intent, resend_throttled=resend_throttled)
-        if sent is None:
-            self._check_duplicates([one for one in duplicates if one is not earlier], intent)
-        return sent, earlier
-
     def claim(self, batch: str, sender: str, limit: int) -> list[PlanRow]:
         """Mark up to `limit` rows of a batch's plan as taken by a sender of this process, and return them, in order."""
         self._locks.hold(sender_lock(sender))
         return self.transaction.claim(batch, sender, limit, lambda other: self._locks.is_held(sender_lock(other)))
-
-    def check_caps(
-        self, intent: Intent, limits: Caps, *, earlier: Entry | None = None, is_resend: bool = False
-    ) -> None:
-        """Raise `ErrorCode.CAPPED` if a write exceeds the caps. `caps.check_caps` explains the parameters."""
-        if limits:
-            caps.check_caps(self.transaction, intent, limits, earlier=earlier, is_resend=is_resend)
-
-    def find_duplicates(self, intent: Intent, *, exclude: int | None = None) -> list[Entry]:
-        """Return the entries that share a duplicate key and may share the account with an intent, without `exclude`."""
-        return [
-            refresh_entry(entry, self._storage, self._locks)
-            for entry in self.transaction.find_by_keys(keys_to_check(intent))
-            if entry.number != exclude and intent.may_share_account(entry.intent)
-        ]
 
     def _begin(self, request: AttemptRequest) -> Entry:
         if request.again is not None:
@@ -141,7 +157,7 @@ class Commit:
     def _begin_next_attempt(self, request: AttemptRequest, entry: Entry) -> Entry:
         self._require_unchanged(entry)
         intent = request.intent
-        self._check_duplicates(self.find_duplicates(intent, exclude=entry.number), intent)
+        self.check_duplicates(self.find_duplicates(intent, exclude=entry.number), intent)
         # Record nothing before the last possible refusal: other writes share the commit, which would store it.
         self.check_caps(intent, request.caps, earlier=entry, is_resend=request.decision is not None)
         if request.decision is not None:
@@ -153,14 +169,10 @@ class Commit:
         """Record the next attempt of `earlier`, or the first attempt of a new entry, and return the entry."""
         # Lock before the commit: a process that can see the entry must see that its sender is running.
         self._locks.hold(sender_lock(request_id))
-        number = earlier.number if earlier else self.transaction.next_number()
         if intent.batch is not None and intent.line is not None:
             self.transaction.remove_plan_row(intent.batch, intent.line)
         facts = facts_of_intent(intent, attempt=earlier.attempt + 1 if earlier else 1, request_id=request_id)
-        return self.transaction.append(number, Kind.INTENT, facts)
-
-    def _check_duplicates(self, found: list[Entry], intent: Intent) -> None:
-        guards.check_duplicates(found, intent, self.transaction.find, now=self.transaction.now())
+        return self.transaction.append(earlier.number if earlier else None, Kind.INTENT, facts)
 
     def _record_decision(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         facts = facts_of_settlement(settlement) | decision.facts
@@ -168,23 +180,10 @@ class Commit:
 
     def _require_unchanged(self, entry: Entry) -> None:
         """Raise `ErrorCode.BUSY` if an entry has changed since the caller read it."""
-        stored = self.transaction.find(entry.number)
+        stored = self._find(entry.number)
         now = refresh_entry(stored, self._storage, self._locks) if stored else None
         if now is None or (now.settlement, now.attempt) != (entry.settlement, entry.attempt):
             raise guards.entry_changed(entry)
-
-
-@contextmanager
-def write_transaction(storage: Storage) -> Iterator[Transaction]:
-    """Open a transaction for writing. Raises `ErrorCode.JOURNAL_UNUSABLE` if another journal replaced this one."""
-    with storage.transaction() as transaction:
-        if transaction.successor_id is not None:
-            raise not_sent(
-                ErrorCode.JOURNAL_UNUSABLE,
-                f"the journal {storage.location} is closed: journal {transaction.successor_id} took its place.",
-                reason=Reason.CLOSED,
-            )
-        yield transaction
 
 
 def sender_lock(request_id: str) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from escrowctl.errors import ErrorCode, EscrowctlError
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, not_sent
 from escrowctl.journal import guards
-from escrowctl.journal.chain import Kind
-from escrowctl.journal.commit import Commit, refresh_entry, sender_lock, write_transaction
+from escrowctl.journal.chain import Head, Kind
+from escrowctl.journal.commit import Commit, Questions, refresh_entry, sender_lock
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
 from escrowctl.journal.model import (
     NO_CAPS,
@@ -26,10 +25,12 @@ from escrowctl.journal.model import (
     Settlement,
     State,
 )
+from escrowctl.journal.storage import CommitUnknownError, unusable
+from escrowctl.journal.witness import SavedHead, Witness
 
 if TYPE_CHECKING:
     from escrowctl.journal.signing_secrets import SigningSecrets
-    from escrowctl.journal.storage import Locks, PlanRow, Storage
+    from escrowctl.journal.storage import JournalPlace, Locks, PlanRow, Reading, Storage
 
 _T = TypeVar("_T")
 
@@ -43,17 +44,19 @@ class Journal:
     thread that opened the storage may use the journal.
     """
 
-    def __init__(self, storage: Storage, locks: Locks, *, folder: Path) -> None:
+    def __init__(self, storage: Storage, locks: Locks, place: JournalPlace) -> None:
         self.storage = storage
         self.locks = locks
-        self.folder = folder
+        self.place = place
+        self.witness = Witness(place)
+        self._checked_head: Head | None = None
 
     @cached_property
     def secrets(self) -> SigningSecrets:
         """The signing secrets of the endpoints that writes in this journal registered."""
         from escrowctl.journal.signing_secrets import SigningSecrets  # noqa: PLC0415 - for webhooks alone
 
-        return SigningSecrets(self.folder)
+        return SigningSecrets(self.place.folder)
 
     def close(self) -> None:
         """Close the storage and free every lock."""
@@ -98,9 +101,16 @@ class Journal:
         self, attempts: Sequence[AttemptRequest], settlements: Sequence[tuple[Entry, Settlement]]
     ) -> tuple[list[Entry | EscrowctlError], list[Entry | EscrowctlError]]:
         """Do `settle_all`, then `begin_all`, in one commit. Return (results of `begin_all`, of `settle_all`)."""
-        with self._begin_commit() as commit:
-            settled = commit.settle_all(settlements)
-            begun = self._begin_all(commit, attempts) if attempts else []
+        begun: list[Entry | EscrowctlError] = []
+        try:
+            with self._begin_commit() as commit:
+                settled = commit.settle_all(settlements)
+                if attempts:
+                    self._check(commit.view)
+                    begun = self._begin_all(commit, attempts)
+        except CommitUnknownError:
+            self._take_back([one for one in begun if isinstance(one, Entry)])
+            raise
         return begun, settled
 
     def _begin_all(self, commit: Commit, attempts: Sequence[AttemptRequest]) -> list[Entry | EscrowctlError]:
@@ -127,12 +137,12 @@ class Journal:
 
     def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         """Record an operator's decision on an entry's outcome. Raises `ErrorCode.BUSY` if the entry has changed."""
-        with self._checked_commit() as commit:
+        with self.checked_commit() as commit:
             return commit.decide(entry, settlement, decision)
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
         """Record an outcome that was found later, for example by a read. Raises `BUSY` if the entry changed."""
-        with self._checked_commit() as commit:
+        with self.checked_commit() as commit:
             return commit.settle_later(entry, settlement)
 
     def store_new_batch(self, make_rows: Callable[[str], Iterable[PlanRow]]) -> str:
@@ -140,7 +150,7 @@ class Journal:
 
         `make_rows` gets the name and returns the rows. A row is removed from the plan when its write begins.
         """
-        with self._checked_commit() as commit:
+        with self.checked_commit() as commit:
             name = self.next_batch()
             commit.transaction.store_plan_rows(make_rows(name))
             return name
@@ -153,13 +163,9 @@ class Journal:
         """Return up to `limit` entries of a batch, in order, with lines above `after`, in their current state."""
         return [self._refresh(entry) for entry in self.storage.read_batch(batch, after=after, limit=limit)]
 
-    def find_created(self, result_ids: Collection[str]) -> list[Entry]:
-        """Return the entries in this journal whose writes created one of these ids."""
-        return self.storage.find_created(result_ids) if result_ids else []
-
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         """Store rows of a batch's plan. A stored row with the same number is replaced."""
-        with self._checked_commit() as commit:
+        with self.checked_commit() as commit:
             commit.transaction.store_plan_rows(rows)
 
     def claim(self, batch: str, *, sender: str, limit: int) -> list[PlanRow]:
@@ -168,12 +174,12 @@ class Journal:
         `sender` is the part of this process's request ids that names its run. A row that another running process has
         taken is not returned.
         """
-        with self._checked_commit() as commit:
+        with self.checked_commit() as commit:
             return commit.claim(batch, sender, limit)
 
     def change_plan_row(self, batch: str, row: int, change: Callable[[PlanRow | None], PlanRow]) -> PlanRow:
         """Replace a row of a batch's plan by the one that `change` makes of it (None: there is none), and return it."""
-        with self._checked_commit() as commit:
+        with self.checked_commit() as commit:
             found = self.storage.read_plan(batch, after=row - 1, limit=1)
             changed = change(found[0] if found and found[0].row == row else None)
             commit.transaction.store_plan_rows([changed])
@@ -193,8 +199,8 @@ class Journal:
         These writes happened or may have happened. Entries of other services and accounts are left out.
         """
         keys = [reference_keys(one) or fingerprint_keys(one) for one in intents]
-        with self._checked_commit() as commit:
-            found = commit.transaction.find_by_keys(frozenset().union(*keys))
+        with self._asking() as questions:
+            found = questions.view.find_by_keys(frozenset().union(*keys))
             under = [(duplicate_keys(entry), self._refresh(entry)) for entry in found]
         return [
             [entry for own, entry in under if own & wanted and intent.may_share_account(entry.intent)]
@@ -218,9 +224,9 @@ class Journal:
 
     def check_caps(self, intents: Iterable[Intent], limits: Caps) -> None:
         """Raise `ErrorCode.CAPPED` if an intent exceeds the caps. A batch has one intent for each currency."""
-        with self._checked_commit() as commit:
+        with self._asking() as questions:
             for intent in intents:
-                commit.check_caps(intent, limits)
+                questions.check_caps(intent, limits)
 
     @contextlib.contextmanager
     def hold_locks(
@@ -251,8 +257,8 @@ class Journal:
 
         Raises the errors that `begin_all` returns, except CAPPED.
         """
-        with self._checked_commit() as commit:
-            return commit.find_repeated(intent, resend_throttled=resend_throttled)[0]
+        with self._asking() as questions:
+            return questions.find_repeated(intent, resend_throttled=resend_throttled)[0]
 
     def needs_reason(self) -> bool:
         """Whether live creates need a reason: the journal was made from an export, and no reason is recorded."""
@@ -260,7 +266,7 @@ class Journal:
 
     def record_reason(self, decision: OperatorDecision) -> None:
         """Record why live creates may be sent although the export that made this journal may lack writes."""
-        with self._checked_commit() as commit:
+        with self.checked_commit() as commit:
             commit.transaction.append_journal_record(Kind.REASON, decision.facts)
 
     def find(self, number: int) -> Entry | None:
@@ -269,15 +275,17 @@ class Journal:
         return self._refresh(found[0]) if found else None
 
     def require_complete(self) -> None:
-        """Raise `ErrorCode.JOURNAL_UNUSABLE` if records are missing; see `Storage.require_complete`."""
-        self.storage.require_complete()
+        """Raise `JOURNAL_UNUSABLE` if the journal is missing, contradicts its saved head, or has a damaged end."""
+        self.witness.refuse_lost_journal()
+        with self._reading():
+            pass
 
     def require_exists(self) -> None:
         """Raise `ErrorCode.NOT_FOUND` if no journal was ever created here, `JOURNAL_UNUSABLE` if it was lost."""
-        if not self.storage.exists:
+        if not self.place.exists:
             self.require_complete()
             raise EscrowctlError(
-                ErrorCode.NOT_FOUND, f"there is no journal yet: the first write creates {self.storage.location}."
+                ErrorCode.NOT_FOUND, f"there is no journal yet: the first write creates {self.place.location}."
             )
 
     def select(self, selection: Selection) -> list[Entry]:
@@ -301,16 +309,65 @@ class Journal:
             before = page[-1].number
 
     @contextlib.contextmanager
-    def _begin_commit(self) -> Iterator[Commit]:
-        with write_transaction(self.storage) as transaction:
-            yield Commit(transaction, self.storage, self.locks)
+    def checked_commit(self) -> Iterator[Commit]:
+        """Check the journal, then yield a commit."""
+        with self._begin_commit() as commit:
+            self._check(commit.view)
+            yield commit
 
     @contextlib.contextmanager
-    def _checked_commit(self) -> Iterator[Commit]:
-        """Check the journal, then yield a commit. Also for reads: a change between two reads looks like damage."""
-        with self._begin_commit() as commit:
-            commit.transaction.check()
-            yield commit
+    def _begin_commit(self) -> Iterator[Commit]:
+        with self.storage.transaction() as transaction:
+            self._require_open(transaction)
+            before = transaction.head
+            yield Commit(transaction, self.storage, self.locks)
+        if self._checked_head == before:
+            self._checked_head = transaction.head
+        if transaction.head != before:
+            self.witness.update(self.storage.journal_id, transaction.head)
+
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[Questions]:
+        """Check the journal, then yield its state at one moment: a change between two reads looks like damage."""
+        with self._reading() as view:
+            self._require_open(view)
+            yield Questions(view, self.storage, self.locks)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Reading]:
+        saved = self.witness.read()
+        with self.storage.reading() as view:
+            self._check(view, saved)
+            yield view
+
+    def _require_open(self, view: Reading) -> None:
+        """Raise `JOURNAL_UNUSABLE` if another journal replaced this one."""
+        if (successor_id := view.successor_id) is not None:
+            message = f"the journal {self.place.location} is closed: journal {successor_id} took its place."
+            raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, reason=Reason.CLOSED)
+
+    def _check(self, view: Reading, saved: SavedHead | None = None) -> None:
+        """Raise `JOURNAL_UNUSABLE` if the end of the journal is damaged, or contradicts the saved head."""
+        view.check()
+        # A chain that ends as a checked commit of this object left it is not an older copy.
+        if view.head == self._checked_head:
+            return
+        if why := self.witness.compare(saved or self.witness.read(), self.storage, view.head):
+            raise unusable(self.place.location, why, reason=Reason.DAMAGED)
+        self._checked_head = view.head
+
+    def _take_back(self, begun: Sequence[Entry]) -> None:
+        """Record that new entries were not sent, if the failed commit of their intents is stored all the same.
+
+        If that fails too, they read as unknown when this process has ended. So does an entry with an earlier attempt,
+        which may have been applied.
+        """
+        settlement = Settlement(Outcome.NOT_SENT, "the commit of the intent failed, so nothing was sent")
+        new = {entry.number: entry for entry in begun if entry.state is State.IN_FLIGHT and entry.attempt == 1}
+        with contextlib.suppress(EscrowctlError), self.storage.reopen() as storage:
+            stored = [one for one in storage.read_entries(new) if one.request_id == new[one.number].request_id]
+            if stored:
+                Journal(storage, self.locks, self.place).write_all((), [(entry, settlement) for entry in stored])
 
     def _find_stored(self, settlements: Sequence[tuple[Entry, Settlement]]) -> list[Entry | EscrowctlError] | None:
         """Open the journal again, and return the entries if all these outcomes are stored in it; else None."""

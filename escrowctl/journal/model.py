@@ -352,15 +352,15 @@ class AttemptRequest(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Selects the newest `limit` entries (-1: all) that match every field that is set.
+    """Selects the newest `limit` entries (None: all) that match every field that is set.
 
     `since` and `until` are timestamps: sent at `since` or later, and before `until`. `resource_id`: writes to
-    this id, and creates that returned this id. `result_id`: only creates that returned this id. `origin`:
+    this id, and creates that returned this id. `result_ids`: only creates that returned one of these ids. `origin`:
     imported from this journal and entry. `batch`: a batch of this journal. `fingerprint` needs `since`, and
     leaves out rows of a batch with a reference. `without_reference`: only entries without a reference.
     """
 
-    limit: int
+    limit: int | None
     states: tuple[State, ...] = ()
     profile: str | None = None
     operations: tuple[str, ...] = ()
@@ -368,7 +368,7 @@ class Selection(NamedTuple):
     until: str | None = None
     reference: str | None = None
     resource_id: str | None = None
-    result_id: str | None = None
+    result_ids: tuple[str, ...] = ()
     origin: str | None = None
     batch: str | None = None
     fingerprint: str | None = None

@@ -1,6 +1,6 @@
-"""The ports of a journal: its stored records, transactions on them, and locks that show whether a process runs.
+"""The ports of a journal: where it is, its stored records, transactions on them, and locks between processes.
 
-An adapter implements all three and must pass the suite in `tests/storage`. Every method may raise
+An adapter implements all of them and must pass the suite in `tests/storage`. Every method may raise
 EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. Only the thread that opened a
 storage may call it.
 """
@@ -9,12 +9,23 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from escrowctl.journal.chain import EMPTY_HEAD, ChainRecord, Head
+from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
+from escrowctl.journal.chain import ChainRecord, Head
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.fold import TotalKey
 from escrowctl.journal.model import Entry, Selection, State
+from escrowctl.runtime import Clock
+
+
+class CommitUnknownError(EscrowctlError):
+    """`ErrorCode.JOURNAL_UNUSABLE`: a commit failed, and it is not known whether it is stored all the same."""
+
+    def __init__(self, cause: EscrowctlError) -> None:
+        outcome, facts, reason = cause.outcome, cause.facts, cause.reason
+        super().__init__(cause.code, cause.message, outcome=outcome, effect=cause.effect, facts=facts, reason=reason)
 
 
 class PlanRow(NamedTuple):
@@ -43,7 +54,13 @@ class BatchSum(NamedTuple):
 
 
 class Locks(Protocol):
-    """Locks between processes, by name. A lock ends with its process, however the process ends."""
+    """Locks between processes, by name. A lock ends with its process, however the process ends.
+
+    A lock belongs to the object that took it: a second `hold`, here or elsewhere, fails until it is freed. Two names
+    may share one lock (an adapter may hash them): one process then only waits for the other. Any thread may call the
+    methods. Locks may also lapse while the process runs, for example if it was suspended, all at once and for good:
+    `may_send` is then False. What was in flight is unknown to the others from then on, and they never send it again.
+    """
 
     def hold(self, name: str) -> bool:
         """Take a lock without waiting. Return False if it is held already, here or by another process."""
@@ -54,31 +71,34 @@ class Locks(Protocol):
     def is_held(self, name: str) -> bool:
         """Whether a running process has the lock."""
 
+    def may_send(self) -> bool:
+        """Whether the locks have certainly not lapsed. It is asked just before the first byte of each write."""
+
     def close(self) -> None:
         """Free all locks."""
 
 
-class Transaction(Protocol):
-    """One durable commit. No other process writes until it ends."""
+class Reading(Protocol):
+    """A view of the journal at one moment. It keeps no other process from writing."""
 
     @property
     def head(self) -> Head:
         """The head of the chain, with the records of this transaction."""
 
+    @property
+    def successor_id(self) -> str | None:
+        """The id of the journal that replaced this one, from the closing record. None: no closing record."""
+
     def now(self) -> datetime:
         """Return the time in UTC by the storage's clock. It dates records and decides on which day caps count them."""
 
     def check(self) -> None:
-        """Raise `JOURNAL_UNUSABLE` if the last records are damaged or `Storage.find_head_problem` finds a problem."""
-
-    def find(self, number: int) -> Entry | None:
-        """Return an entry with its history, or None. Raises `JOURNAL_UNUSABLE` if the records do not match."""
-
-    def expect_keys(self, keys: Collection[int]) -> None:
-        """Read together what `find_by_keys` will need for these keys: one question costs less than many."""
+        """Raise `JOURNAL_UNUSABLE` if the last records are damaged."""
 
     def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
         """Return the entries that have any of these duplicate keys (`fold.duplicate_keys`), newest first.
+
+        The result is remembered: later questions about some of the keys are free.
 
         Raises `ErrorCode.JOURNAL_UNUSABLE` if the index of the keys does not match the entries.
         """
@@ -86,18 +106,15 @@ class Transaction(Protocol):
     def read_totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
         """Return the exact running totals of an operation and currency for the UTC day `since` and later days."""
 
-    def next_number(self) -> int:
-        """Return the number of the next new entry."""
 
-    def append(self, number: int, kind: str, facts: Facts) -> Entry:
-        """Append a record about an entry to the chain, dated `now`, and return the updated entry."""
+class Transaction(Reading, Protocol):
+    """One durable commit. No other process writes until it ends."""
 
-    @property
-    def successor_id(self) -> str | None:
-        """The id of the journal that replaced this one, from the closing record. None: no closing record."""
+    def append(self, number: int | None, kind: str, facts: Facts) -> Entry:
+        """Append a record about an entry (None: a new one) to the chain, dated `now`, and return the updated entry."""
 
     def append_journal_record(self, kind: str, facts: Mapping[str, str]) -> None:
-        """Append a record about the journal itself, dated `now`. A closing record does not change the saved head."""
+        """Append a record about the journal itself, dated `now`."""
 
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         """Store rows of a batch's plan. A stored row with the same number gets the new content, and keeps its mark."""
@@ -119,22 +136,15 @@ class Storage(Protocol):
     def journal_id(self) -> str:
         """The journal's id, a UUID."""
 
-    @property
-    def location(self) -> str:
-        """The location of the journal, for messages."""
-
-    @property
-    def exists(self) -> bool:
-        """Whether the journal exists. The first write creates it."""
+    def reading(self) -> AbstractContextManager[Reading]:
+        """Read at one moment during the `with` block. Nothing is written."""
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Commit the writes of the `with` block when it ends, all or none. They are then durable.
 
-        If a commit fails for any reason other than a lock, all later commits of this object fail too.
+        Raises `CommitUnknownError` if the commit fails for any reason other than a lock. All later commits of this
+        object then fail too.
         """
-
-    def read_last(self) -> ChainRecord | None:
-        """Return the last record, or None. Raises `ErrorCode.JOURNAL_UNUSABLE` if it is damaged."""
 
     def read_last_journal_kind(self) -> str | None:
         """Return the kind of the last record about the journal itself, or None if there is none."""
@@ -143,7 +153,10 @@ class Storage(Protocol):
         """Return up to `limit` records, in order, with sequence numbers above `after`."""
 
     def read_entries(self, numbers: Collection[int]) -> list[Entry]:
-        """Return the existing entries among these numbers, in order, with their history."""
+        """Return the existing entries among these numbers, in order, with their history.
+
+        Raises `JOURNAL_UNUSABLE` if the records do not match.
+        """
 
     def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
         """Return the selected entries, newest first. `before`: only entries with a lower number than this."""
@@ -157,26 +170,14 @@ class Storage(Protocol):
     def read_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
         """Return up to `limit` entries of a batch, in order, with lines above `after`, without imported entries."""
 
-    def find_created(self, result_ids: Collection[str]) -> list[Entry]:
-        """Return the entries whose result id is one of these ids, including imported entries."""
-
     def sum_batch(self, batch: str) -> list[BatchSum]:
         """Return the counts and sums of a batch's entries, grouped by the fields of `BatchSum`."""
 
     def reopen(self) -> AbstractContextManager["Storage"]:
-        """Open the journal a second time, for reading: for example to see whether a failed commit was stored."""
+        """Open the journal a second time: for example to see whether a failed commit was stored."""
 
     def snapshot(self) -> AbstractContextManager["Storage"]:
         """Return a copy of the journal, taken at one moment, including any damage, for checks."""
-
-    def find_mismatch(self, head: Head) -> str | None:
-        """Return the problem if the chain does not contain `head`, which it should contain. None: no problem."""
-
-    def find_head_problem(self) -> str | None:
-        """Return the problem if the saved head is unusable or the chain contradicts it. None: no problem."""
-
-    def require_complete(self) -> None:
-        """Raise `JOURNAL_UNUSABLE` if the journal is missing, contradicts its saved head, or has a damaged end."""
 
     def find_damage(self) -> str | None:
         """Return the first problem of the storage or of the data derived from the records. None: no problem."""
@@ -185,7 +186,49 @@ class Storage(Protocol):
         """Close the journal."""
 
 
+class JournalPlace(Protocol):
+    """Where a journal is. `folder` has what stays on this machine: the saved head, and signing secrets."""
+
+    folder: Path
+    format_version: int
+    """The version of the storage's format."""
+
+    @property
+    def location(self) -> str:
+        """The location of the journal, for messages."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether the journal exists."""
+
+    def find_id(self) -> str | None:
+        """Return the id of the journal, in any format. None: there is no journal."""
+
+    def open(self, *, now: Clock, reading: bool) -> tuple[Storage, Locks]:
+        """Open the journal. If it is missing, it is created.
+
+        `now` is the clock of a storage that has none. `reading`: a missing journal looks like an empty one, and
+        nothing may be written.
+        """
+
+    def warn_of_locks(self) -> str | None:
+        """Return a warning if locks may not be seen by all who use the journal. None: no problem is known."""
+
+
 def head_of(storage: Storage) -> Head:
-    """Return the head of a storage's chain."""
-    last = storage.read_last()
-    return last.head if last else EMPTY_HEAD
+    """Return the head of a storage's chain. Raises `JOURNAL_UNUSABLE` if the last records are damaged."""
+    with storage.reading() as view:
+        view.check()
+        return view.head
+
+
+def unusable(location: str, problem: str, *, reason: str = Reason.FILE_UNUSABLE) -> EscrowctlError:
+    """Return the error for a journal that cannot be used. `problem` ends the message."""
+    message = f"the journal {location} cannot be used: {problem}."
+    facts = {"folder": str(Path(location).parent)}
+    return not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts=facts, reason=reason)
+
+
+def damaged(location: str, problem: str) -> EscrowctlError:
+    """Return the error for a damaged journal. `problem` ends the message."""
+    return unusable(location, f"the file is damaged: {problem}", reason=Reason.DAMAGED)

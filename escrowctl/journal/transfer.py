@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, bad_value, not_sent
 from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, ChainRecord, Head, Kind, canonical_json
-from escrowctl.journal.commit import write_transaction
 from escrowctl.journal.duplicates import DuplicatePair, find_pairs
 from escrowctl.journal.fields import DECODING_ERRORS, Facts
 from escrowctl.journal.fold import StoredEntry, add_record, duplicate_keys
 from escrowctl.journal.model import EXPORTED_IN_FLIGHT, OPEN_STATES, Entry, Selection, State
 from escrowctl.journal.storage import Storage, Transaction
+from escrowctl.journal.witness import find_mismatch
 
 EXPORT_FORMAT = 1
 _PAGE_SIZE = 500
@@ -141,39 +141,36 @@ def _bad_line(source: str, number: int, problem: str) -> EscrowctlError:
     return bad_value(f"line {number} of {source} {problem}.", effect=Effect.NOTHING_IMPORTED)
 
 
-def import_archive(storage: Storage, archive: Archive) -> ImportResult:
-    """Import an archive's entries in one commit. Importing twice is safe.
+def import_archive(transaction: Transaction, storage: Storage, archive: Archive) -> ImportResult:
+    """Import an archive's entries in one transaction of `storage`. Importing twice is safe.
 
     Two entries are the same write if one of them has the last attempt of the other. Idempotency keys and numbers
     are not compared: different writes may have the same ones. Raises EscrowctlError: `ErrorCode.CONFLICT` if the
     archive comes from this journal but contradicts it, `ErrorCode.JOURNAL_UNUSABLE` if nothing can be written.
     """
     if archive.journal_id == storage.journal_id:
-        return _check_own_export(storage, archive)
+        return _check_own_export(transaction, storage, archive)
     added = updated = known = 0
     changed: list[Entry] = []
-    with write_transaction(storage) as transaction:
-        transaction.check()
-        for number, records in archive.by_entry.items():
-            theirs = _build_entry(records)
-            origin = f"{archive.journal_id} j{number}"
-            relatives = _find_sharing_attempt(storage, transaction, theirs.entry, origin)
-            ours = _find_same_write(relatives, theirs.entry)
-            if ours is None:
-                first = theirs.entry.origin or origin
-                known_as = origin if _is_own_origin(storage, first) else first
-                facts = _facts_to_import(theirs, origin=known_as)
-                changed.append(transaction.append(transaction.next_number(), Kind.IMPORT, facts))
-                added += 1
-            elif _must_replace(theirs.entry, ours):
-                # An entry that was written here stays this journal's own: `fields.apply_record`.
-                facts = _facts_to_import(theirs, origin=ours.origin or origin)
-                changed.append(transaction.append(ours.number, Kind.IMPORT, facts))
-                updated += 1
-            else:
-                known += 1
-        duplicates = _find_duplicates(transaction, changed)
-    return ImportResult(added, updated, known, duplicates)
+    for number, records in archive.by_entry.items():
+        theirs = _build_entry(records)
+        origin = f"{archive.journal_id} j{number}"
+        relatives = _find_sharing_attempt(storage, theirs.entry, origin)
+        ours = _find_same_write(relatives, theirs.entry)
+        if ours is None:
+            first = theirs.entry.origin or origin
+            known_as = origin if _is_own_origin(storage, first) else first
+            facts = _facts_to_import(theirs, origin=known_as)
+            changed.append(transaction.append(None, Kind.IMPORT, facts))
+            added += 1
+        elif _must_replace(theirs.entry, ours):
+            # An entry that was written here stays this journal's own: `fields.apply_record`.
+            facts = _facts_to_import(theirs, origin=ours.origin or origin)
+            changed.append(transaction.append(ours.number, Kind.IMPORT, facts))
+            updated += 1
+        else:
+            known += 1
+    return ImportResult(added, updated, known, _find_duplicates(transaction, changed))
 
 
 def _find_duplicates(transaction: Transaction, changed: list[Entry]) -> tuple[DuplicatePair, ...]:
@@ -184,8 +181,8 @@ def _find_duplicates(transaction: Transaction, changed: list[Entry]) -> tuple[Du
     return tuple(pair for pair in find_pairs(near.values()) if numbers & {pair.first.number, pair.second.number})
 
 
-def _check_own_export(storage: Storage, archive: Archive) -> ImportResult:
-    if mismatch := storage.find_mismatch(archive.head):
+def _check_own_export(transaction: Transaction, storage: Storage, archive: Archive) -> ImportResult:
+    if mismatch := find_mismatch(storage, archive.head, transaction.head):
         raise not_sent(
             ErrorCode.CONFLICT,
             f"the export comes from this journal but does not match it: {mismatch}. Two copies of this journal were "
@@ -195,16 +192,16 @@ def _check_own_export(storage: Storage, archive: Archive) -> ImportResult:
     return ImportResult(known=len(archive.by_entry))
 
 
-def _find_sharing_attempt(storage: Storage, transaction: Transaction, theirs: Entry, origin: str) -> list[Entry]:
+def _find_sharing_attempt(storage: Storage, theirs: Entry, origin: str) -> list[Entry]:
     """Return this journal's entries that share an attempt with `theirs`, an entry of another journal.
 
     Such an entry was imported before, or was first written here. A shared number is not enough: a restored journal
     may reuse an entry's number.
     """
     first = theirs.origin or origin
-    found = [one for name in dict.fromkeys((first, origin)) for one in storage.select(Selection(-1, origin=name))]
-    if _is_own_origin(storage, first) and (own := transaction.find(int(first.partition(" j")[2]))) is not None:
-        found.append(own)
+    found = [one for name in dict.fromkeys((first, origin)) for one in storage.select(Selection(None, origin=name))]
+    if _is_own_origin(storage, first):
+        found += storage.read_entries([int(first.partition(" j")[2])])
     return [one for one in found if one.request_ids & theirs.request_ids]
 
 

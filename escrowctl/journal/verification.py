@@ -11,6 +11,7 @@ from escrowctl.errors import EscrowctlError
 from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, Head
 from escrowctl.journal.storage import Storage
 from escrowctl.journal.transfer import read_chain
+from escrowctl.journal.witness import Witness, find_mismatch
 
 
 class Verification(NamedTuple):
@@ -27,7 +28,11 @@ class Verification(NamedTuple):
 
 
 def verify(
-    storage: Storage, *, expected: Head | None = None, is_time_over: Callable[[], bool] = lambda: False
+    storage: Storage,
+    witness: Witness,
+    *,
+    expected: Head | None = None,
+    is_time_over: Callable[[], bool] = lambda: False,
 ) -> Verification:
     """Check a copy of the journal, taken at one moment: other processes can write while it is checked.
 
@@ -35,12 +40,12 @@ def verify(
     early. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if the journal cannot be read at all.
     """
     # Check the saved head before copying: records written in between only put the chain ahead of it.
-    lost = storage.find_head_problem()
+    lost = witness.find_problem(storage)
     with storage.snapshot() as frozen:
         head, entries, problem = _walk_chain(frozen, is_time_over)
         is_partial = is_time_over()
         if problem is None:
-            problem = lost or (frozen.find_mismatch(expected) if expected else None)
+            problem = lost or (find_mismatch(frozen, expected, head) if expected else None)
         if problem is None and not is_partial:
             problem = _find_damage(frozen)
     return Verification(head.sequence, entries, head, problem, is_partial)

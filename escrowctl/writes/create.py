@@ -129,7 +129,7 @@ def prove_create(
 
 def find_creator(journal: Journal, entry: Entry, resource_id: str, account: Account) -> Entry | None:
     """Return a second entry that created this id by the same operation. An escrow and an endpoint may share ids."""
-    return find_other_done_entry(journal, entry, account, Selection(_PAGE_SIZE, result_id=resource_id))
+    return find_other_done_entry(journal, entry, account, Selection(_PAGE_SIZE, result_ids=(resource_id,)))
 
 
 def find_other_done_entry(journal: Journal, entry: Entry, account: Account, selection: Selection) -> Entry | None:

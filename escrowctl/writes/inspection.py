@@ -112,7 +112,7 @@ def require_as_created(
     An amount or currency that `options` expect is not compared: `require_expected_money` compares it.
     """
     account = account_of(service)
-    selection = Selection(_PAGE, states=(State.DONE,), operations=(CREATE_TRANSACTION.name,), result_id=resource_id)
+    selection = Selection(_PAGE, states=(State.DONE,), operations=(CREATE_TRANSACTION.name,), result_ids=(resource_id,))
     created = [
         entry
         for entry in journal.select_all(selection)

@@ -291,7 +291,7 @@ def require_history(service: Service, journal: Journal) -> None:
         return
     raise not_sent(
         ErrorCode.JOURNAL_UNUSABLE,
-        f"the variable CI is set, and the journal in {journal.storage.location} has no write to {service.origin}: "
+        f"the variable CI is set, and the journal in {journal.place.location} has no write to {service.origin}: "
         "escrowctl cannot know which payments were sent before.",
         reason=Reason.NO_HISTORY,
     )

@@ -234,7 +234,7 @@ class Writer:
         return self._service.caps if request.is_capped else NO_CAPS
 
     def _send(self, entry: Entry, request: WriteRequest, *, may_be_applied: bool) -> Exchange:
-        evidence = Evidence()
+        evidence = Evidence(self.journal.locks.may_send)
         try:
             with self._signals.let_through():
                 return self._exchange(entry, request, evidence)

@@ -12,7 +12,7 @@ from conftest import KEY, Result, Run, Serve
 from batch.services import Answer, BatchService, as_usual
 from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.opening import open_journal
+from escrowctl.journal.opening import find_place, open_journal
 from escrowctl.journal.sqlite.storage import SqliteStorage
 
 Start = Callable[..., tuple[BatchService, Run]]
@@ -85,7 +85,7 @@ def counts_of(result: Result) -> tuple[int, int, int, int]:
 
 def open_elsewhere(home: Path) -> Journal:
     """Return the journal as another process would have it."""
-    return open_journal(home / "state", now=lambda: datetime.now(UTC))
+    return open_journal(find_place(home / "state"), now=lambda: datetime.now(UTC))
 
 
 FAILS = not_sent(ErrorCode.JOURNAL_UNUSABLE, "the disk failed.")

@@ -57,7 +57,7 @@ def test_reasons_that_cannot_be_read_hide_no_outcome(
     service, run = start(lambda number, _seen: None if number == 2 else "")
     select = SqliteStorage.select
 
-    def fail(self: SqliteStorage, selection: Selection, *, before: int | None) -> list[Entry]:
+    def fail(self: SqliteStorage, selection: Selection, *, before: int | None = None) -> list[Entry]:
         if selection.batch is not None and service.received:
             raise FAILS
         return select(self, selection, before=before)

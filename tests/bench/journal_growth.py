@@ -23,7 +23,7 @@ from escrowctl.contract.money import Money
 from escrowctl.errors import Outcome
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, Entry, Intent, Selection, Settlement
-from escrowctl.journal.opening import open_journal
+from escrowctl.journal.opening import find_place, open_journal
 
 MOST_TIMES, MOST_TIMES_LISTED, MOST_BYTES = 1.2, 1.5, 1500
 CAPS = {"USD": Decimal(10**15)}
@@ -99,7 +99,8 @@ def main() -> int:
     """Print the figures; 1 where one is beyond its bound."""
     entries = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
     with tempfile.TemporaryDirectory(dir=Path.home()) as folder, contextlib.ExitStack() as stack:
-        opened = [open_journal(Path(folder) / name, now=lambda: datetime.now(UTC)) for name in ("small", "large")]
+        places = [find_place(Path(folder) / name) for name in ("small", "large")]
+        opened = [open_journal(place, now=lambda: datetime.now(UTC)) for place in places]
         small, large = (stack.enter_context(contextlib.closing(journal)) for journal in opened)
         fill(large, entries)
         for _ in range(2 * PAGE):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import Run
 
-from escrowctl.journal.opening import open_journal
+from escrowctl.journal.opening import find_place, open_journal
 
 WriteConfig = Callable[[str], Path]
 
@@ -126,7 +126,7 @@ def test_config_path_prints_paths_and_the_journal_id(run: Run, home: Path) -> No
     assert (before.code, before.json) == (0, paths | {"journal_id": None})
     assert not home.exists()
 
-    open_journal(home / "state", now=lambda: datetime.now(UTC)).close()
+    open_journal(find_place(home / "state"), now=lambda: datetime.now(UTC)).close()
 
     after = run("config", "path", "--json").json
     assert after == paths | {"journal_id": after["journal_id"]}

@@ -13,8 +13,7 @@ from cli.conftest import Served
 from cli.events import rows_of
 from cli.replies import CREATE, RELEASE, create, holding, writes_meet
 from escrowctl import files
-from escrowctl.journal.chain import Head
-from escrowctl.journal.sqlite.files import HeadFile
+from escrowctl.journal.witness import SavedHead, Witness
 
 OTHER = create("101")
 VERIFY = ("journal", "verify")
@@ -146,15 +145,15 @@ def test_write_while_a_reader_compares_the_head_is_no_loss(
 ) -> None:
     _, run = service_and_run(writes_meet(holding()))
     assert run(*RELEASE).code == 0
-    read, others = HeadFile.read, [OTHER]
+    read, others = Witness.read, [OTHER]
 
-    def read_while_another_writes(file: HeadFile) -> tuple[str, Head] | None:
+    def read_while_another_writes(file: Witness) -> SavedHead | None:
         saved = read(file) if moment == "after" else None
         while others:
             assert run(*others.pop()).code == 0
         return saved or read(file)
 
-    monkeypatch.setattr(HeadFile, "read", read_while_another_writes)
+    monkeypatch.setattr(Witness, "read", read_while_another_writes)
     listed = run("--json", "journal", "list")
     assert (listed.code, others) == (0, []), listed.err
 

@@ -20,7 +20,9 @@ from escrowctl.config.settings import ServiceOptions, ServiceResolver
 from escrowctl.contract.json import Number
 from escrowctl.contract.record import Pointers
 from escrowctl.contract.redaction import Secret
-from escrowctl.journal.opening import open_journal
+from escrowctl.journal.chain import EMPTY_HEAD
+from escrowctl.journal.opening import find_place, open_journal
+from escrowctl.journal.storage import head_of
 
 
 def test_all_profile_settings_reach_the_service(write_config: Callable[[str], Path], home: Path) -> None:
@@ -114,7 +116,7 @@ LOST = "00000000-0000-4000-8000-000000000000"
 
 def make_journal(home: Path) -> None:
     """Make the journal as a first write does."""
-    open_journal(home / "state", now=lambda: datetime(2026, 11, 21, tzinfo=UTC)).close()
+    open_journal(find_place(home / "state"), now=lambda: datetime(2026, 11, 21, tzinfo=UTC)).close()
 
 
 @pytest.mark.parametrize(("line", "by"), [(CREATE, "profile"), (RELEASE, "variable")], ids=["create", "release"])
@@ -131,8 +133,8 @@ def test_a_live_write_is_refused_on_another_journal(
     assert (result.code, result.out, server.writes) == (17, "", [])
     assert (result.error["code"], result.error["outcome"]) == ("journal_unusable", "not_sent")
     assert all(fact in result.error["message"] for fact in (here, LOST))
-    with closing(open_journal(home / "state", now=lambda: datetime.now(UTC), read_only=True)) as journal:
-        assert journal.storage.read_last() is None
+    with closing(open_journal(find_place(home / "state"), now=lambda: datetime.now(UTC), read_only=True)) as journal:
+        assert head_of(journal.storage) == EMPTY_HEAD
 
 
 def test_live_write_is_sent_with_the_expected_journal(profile: Profile, run: Run, home: Path) -> None:

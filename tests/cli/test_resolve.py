@@ -27,7 +27,7 @@ from cli.replies import (
 )
 from cli.unknown_writes import APPLIED, NOT_APPLIED, UUID, WHY, by_path, item, listing
 from escrowctl.journal.model import Intent
-from escrowctl.journal.opening import open_journal
+from escrowctl.journal.opening import find_place, open_journal
 
 
 def test_hint_of_a_job_runs_where_its_variables_are_not_set(run: Run, serve: Serve, tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_entry_of_a_changed_profile_is_settled(
 def test_hint_with_the_url_of_an_entry_is_safe_to_paste(service_and_run: ServiceAndRun, home: Path) -> None:
     """An import may bring any text as the URL of an entry."""
     url = "http://h;reboot/api/v1/transactions"
-    with contextlib.closing(open_journal(home / "state", now=lambda: NOW)) as journal:
+    with contextlib.closing(open_journal(find_place(home / "state"), now=lambda: NOW)) as journal:
         journal.begin(Intent("create_transaction", "http://h", "p", "POST", url, "{}", "key", "{}"), request_id="r")
     _, run = service_and_run(holding())
 

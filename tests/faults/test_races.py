@@ -20,7 +20,7 @@ import pytest
 from escrowctl.contract.operations import RELEASE_TRANSACTION
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.model import Intent, Settlement, State
-from escrowctl.journal.opening import open_journal
+from escrowctl.journal.opening import find_place, open_journal
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
 from faults.kills import Violation, ViolationError
@@ -147,8 +147,8 @@ def test_write_settled_by_another_process_between_two_reads_is_done(
 ) -> None:
     folder, now = tmp_path / "state", lambda: datetime.now(UTC)
     with (
-        contextlib.closing(open_journal(folder, now=now)) as winner,
-        contextlib.closing(open_journal(folder, now=now)) as loser,
+        contextlib.closing(open_journal(find_place(folder), now=now)) as winner,
+        contextlib.closing(open_journal(find_place(folder), now=now)) as loser,
     ):
         entry = winner.begin(INTENT, request_id="r1")
         asks = LockFile.is_held
@@ -173,10 +173,10 @@ def test_write_begun_by_another_process_between_reads_is_not_damage(
     folder, now = tmp_path / "state", lambda: datetime.now(UTC)
 
     def begin() -> None:
-        with contextlib.closing(open_journal(folder, now=now)) as winner:
+        with contextlib.closing(open_journal(find_place(folder), now=now)) as winner:
             winner.begin(INTENT, request_id="r1")
 
-    with contextlib.closing(open_journal(folder, now=now)) as loser:
+    with contextlib.closing(open_journal(find_place(folder), now=now)) as loser:
         begins = threading.Thread(target=begin)
         read = internals.read(internals.GUARDING)
 

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from escrowctl.journal import opening
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.storage import Locks, Storage
+from escrowctl.journal.opening import open_journal
+from escrowctl.journal.sqlite.place import SqlitePlace
+from escrowctl.journal.storage import JournalPlace, Storage
 from storage import memory
 from storage.writes import Clock
 
-Opener = Callable[[], tuple[Storage, Locks]]
+Opener = Callable[[], Journal]
 
 
 @pytest.fixture
@@ -22,30 +23,26 @@ def clock() -> Clock:
 @pytest.fixture(params=["sqlite", "memory"])
 def opener(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Opener]:
     """A function that opens the journal like another process, any number of times."""
-    open_storage = opening.open_storage if request.param == "sqlite" else memory.open_storage
-    opened: list[tuple[Storage, Locks]] = []
+    place: JournalPlace = SqlitePlace(folder := tmp_path / "state")
+    if request.param == "memory":
+        place = memory.MemoryPlace(folder)
+    opened: list[Journal] = []
 
-    def open_again() -> tuple[Storage, Locks]:
-        opened.append(open_storage(tmp_path / "state", now=clock, reading=False))
+    def open_again() -> Journal:
+        opened.append(open_journal(place, now=clock))
         return opened[-1]
 
     yield open_again
-    for storage, locks in opened:
-        storage.close()
-        locks.close()
+    for one in opened:
+        one.close()
     memory.forget_all()
 
 
 @pytest.fixture
-def storage(opener: Opener) -> Storage:
-    return opener()[0]
+def journal(opener: Opener) -> Journal:
+    return opener()
 
 
 @pytest.fixture
-def journal(opener: Opener, tmp_path: Path) -> Journal:
-    return journal_of(opener, tmp_path)
-
-
-def journal_of(opener: Opener, folder: Path) -> Journal:
-    storage, locks = opener()
-    return Journal(storage, locks, folder=folder)
+def storage(journal: Journal) -> Storage:
+    return journal.storage

@@ -1,7 +1,8 @@
 """A journal's storage and locks in memory: a second adapter, so that the rules are tested without SQLite.
 
 "Processes" of one Python process share a journal by its folder. A transaction works on copies, which take
-the place of what was there when it is committed.
+the place of what was there when it is committed. It can do what a server far away does: lose a commit before or after
+it happened, let locks lapse, have a clock of its own; and it counts the round trips that a server would have.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from typing import Literal
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.caps import compute_total_changes
@@ -20,7 +22,7 @@ from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, ChainRecord, Head, Kin
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.fold import StoredEntry, TotalKey, add_record, fingerprint_keys, next_record
 from escrowctl.journal.model import UNSETTLED, Entry, Selection, State
-from escrowctl.journal.storage import BatchSum, PlanRow
+from escrowctl.journal.storage import BatchSum, CommitUnknownError, PlanRow, unusable
 from escrowctl.runtime import Clock, timestamp
 
 
@@ -44,112 +46,137 @@ class Content:
         return self.records[-1].head if self.records else EMPTY_HEAD
 
 
-class Place:
-    """A folder's journal, its writer's lock, and who holds which key."""
+class Server:
+    """A folder's journal, its writer's lock, who holds which lock, its own clock (None: the caller's), its faults."""
 
     def __init__(self) -> None:
         self.content: Content | None = None
         self.writing = threading.RLock()
         self.held: dict[str, object] = {}
+        self.clock: Clock | None = None
+        self.loses_commit: Literal["before", "after"] | None = None
+        self.is_gone = False
+        self.round_trips = 0
 
 
-_PLACES: defaultdict[Path, Place] = defaultdict(Place)
-
-
-def open_storage(folder: Path, *, now: Clock, reading: bool) -> tuple["MemoryStorage", "MemoryLocks"]:
-    """Take the place of `journal.opening.open_storage`."""
-    place = _PLACES[folder]
-    with place.writing:
-        if place.content is None and not reading:
-            place.content = Content()
-    return MemoryStorage(folder, place, now), MemoryLocks(place)
-
-
-def find_journal_id(path: Path) -> str | None:
-    """Take the place of `journal.opening.find_journal_id`."""
-    content = _PLACES[path.parent].content
-    return content.journal_id if content is not None else None
+_SERVERS: defaultdict[Path, Server] = defaultdict(Server)
 
 
 def forget_all() -> None:
     """Remove every journal."""
-    _PLACES.clear()
+    _SERVERS.clear()
+
+
+class MemoryPlace:
+    """See `storage.JournalPlace`."""
+
+    format_version = 0
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.server = _SERVERS[folder]
+
+    @property
+    def location(self) -> str:
+        return f"memory:{self.folder}/journal"
+
+    @property
+    def exists(self) -> bool:
+        return self.server.content is not None
+
+    def find_id(self) -> str | None:
+        return self.server.content.journal_id if self.server.content is not None else None
+
+    def open(self, *, now: Clock, reading: bool) -> tuple["MemoryStorage", "MemoryLocks"]:
+        with self.server.writing:
+            if self.server.content is None and not reading:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                self.server.content = Content()
+        return MemoryStorage(self, self.server, now), MemoryLocks(self.server)
+
+    def warn_of_locks(self) -> str | None:
+        return None
 
 
 class MemoryLocks:
     """See `storage.Locks`: `close` is what the end of a process would do."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._have_lapsed = False
 
     def hold(self, name: str) -> bool:
-        with self._place.writing:
-            is_free = name not in self._place.held
+        with self._server.writing:
+            is_free = name not in self._server.held and not self._have_lapsed
             if is_free:
-                self._place.held[name] = self
+                self._server.held[name] = self
             return is_free
 
     def free(self, name: str) -> None:
-        with self._place.writing:
-            if self._place.held.get(name) is self:
-                del self._place.held[name]
+        with self._server.writing:
+            if self._server.held.get(name) is self:
+                del self._server.held[name]
 
     def is_held(self, name: str) -> bool:
-        return name in self._place.held
+        return name in self._server.held
+
+    def may_send(self) -> bool:
+        return not self._have_lapsed
+
+    def lapse(self) -> None:
+        self.close()
+        self._have_lapsed = True
 
     def close(self) -> None:
-        for name in list(self._place.held):
+        for name in list(self._server.held):
             self.free(name)
 
 
 class MemoryTransaction:
     """See `storage.Transaction`."""
 
-    def __init__(self, content: Content, now: Clock) -> None:
+    def __init__(self, content: Content, server: Server, now: Clock) -> None:
         self.content = content
-        self.now = now
+        self.now = server.clock or now
+        self._server = server
+        self._known: set[int] = set()
 
     @property
     def head(self) -> Head:
         return self.content.head
-
-    def check(self) -> None:
-        """Nothing in memory is damaged."""
-
-    def find(self, number: int) -> Entry | None:
-        found = self.content.folded.get(number)
-        return found.entry if found else None
-
-    def expect_keys(self, keys: Collection[int]) -> None:
-        pass
-
-    def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
-        wanted = set(keys)
-        found = [folded.entry for folded in self.content.folded.values() if wanted & folded.keys]
-        return sorted(found, key=lambda entry: entry.number, reverse=True)
-
-    def read_totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
-        return {
-            key: amount
-            for key, amount in self.content.totals.items()
-            if key[:2] == (operation, currency) and key[2] >= since
-        }
-
-    def next_number(self) -> int:
-        return max(self.content.folded, default=0) + 1
-
-    def append(self, number: int, kind: str, facts: Facts) -> Entry:
-        return self._add(next_record(self.head, number, kind, facts, at=timestamp(self.now()))).entry
 
     @property
     def successor_id(self) -> str | None:
         last = self.content.records[-1] if self.content.records else None
         return json.loads(last.facts)["successor"] if last is not None and last.kind == Kind.CLOSING else None
 
+    def check(self) -> None:
+        """Nothing in memory is damaged."""
+
+    def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
+        wanted = set(keys)
+        self._server.round_trips += not wanted <= self._known
+        self._known |= wanted
+        found = [folded.entry for folded in self.content.folded.values() if wanted & folded.keys]
+        return sorted(found, key=lambda entry: entry.number, reverse=True)
+
+    def read_totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
+        self._server.round_trips += 1
+        return {
+            key: amount
+            for key, amount in self.content.totals.items()
+            if key[:2] == (operation, currency) and key[2] >= since
+        }
+
+    def append(self, number: int | None, kind: str, facts: Facts) -> Entry:
+        number = number or max(self.content.folded, default=0) + 1
+        return self._add(next_record(self.head, number, kind, facts, at=timestamp(self.now()))).entry
+
     def append_journal_record(self, kind: str, facts: Mapping[str, str]) -> None:
         self.content.records.append(next_record(self.head, NO_ENTRY, kind, dict(facts), at=timestamp(self.now())))
 
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
+        self._server.round_trips += 1
         self.content.plans |= {(row.batch, row.row): row.content for row in rows}
 
     def remove_plan_row(self, batch: str, row: int) -> None:
@@ -157,6 +184,7 @@ class MemoryTransaction:
         self.content.claims.pop((batch, row), None)
 
     def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
+        self._server.round_trips += 1
         claims = self.content.claims
         for taken, other in list(claims.items()):
             if taken[0] == batch and other != sender and not is_alive(other):
@@ -179,43 +207,47 @@ class MemoryTransaction:
 class MemoryStorage:
     """See `storage.Storage`."""
 
-    def __init__(self, folder: Path, place: Place, now: Clock) -> None:
-        self._folder = folder
-        self._now = now
+    def __init__(self, place: MemoryPlace, server: Server, now: Clock) -> None:
         self._place = place
+        self._server = server
+        self._now = now
         self._open: MemoryTransaction | None = None
         self._thread = threading.get_ident()
+        self._has_failed = False
 
     @property
     def _content(self) -> Content:
         if threading.get_ident() != self._thread:
             raise RuntimeError("one thread uses a storage: the one that opened it")
-        return self._open.content if self._open else self._place.content or Content("")
+        if self._server.is_gone or self._has_failed:
+            raise unusable(self._place.location, "the server is gone")
+        # A transaction has read what it asks for again.
+        self._server.round_trips += self._open is None
+        return self._open.content if self._open else self._server.content or Content("")
 
     @property
     def journal_id(self) -> str:
-        return self._content.journal_id
+        return self._server.content.journal_id if self._server.content else ""
 
-    @property
-    def location(self) -> str:
-        return f"memory:{self._folder}"
-
-    @property
-    def exists(self) -> bool:
-        return self._place.content is not None
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[MemoryTransaction]:
+        yield self._open or MemoryTransaction(self._content.copied(), self._server, self._now)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[MemoryTransaction]:
-        with self._place.writing:
-            self._open = MemoryTransaction(self._content.copied(), self._now)
+        server = self._server
+        with server.writing:
+            self._open = MemoryTransaction(self._content.copied(), server, self._now)
             try:
                 yield self._open
-                self._place.content = self._open.content
+                server.round_trips += 1
+                if server.loses_commit != "before":
+                    server.content = self._open.content
+                if server.loses_commit is not None:
+                    server.loses_commit, self._has_failed = None, True
+                    raise CommitUnknownError(unusable(self._place.location, "the connection was lost"))
             finally:
                 self._open = None
-
-    def read_last(self) -> ChainRecord | None:
-        return self._content.records[-1] if self._content.records else None
 
     def read_last_journal_kind(self) -> str | None:
         notes = [record.kind for record in self._content.records if record.entry == NO_ENTRY]
@@ -225,7 +257,8 @@ class MemoryStorage:
         return self._content.records[after : after + limit]
 
     def read_entries(self, numbers: Collection[int]) -> list[Entry]:
-        return [self._content.folded[number].entry for number in sorted(numbers) if number in self._content.folded]
+        folded = self._content.folded
+        return [folded[number].entry for number in sorted(numbers) if number in folded]
 
     def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
         found = [
@@ -233,7 +266,7 @@ class MemoryStorage:
             for number, folded in sorted(self._content.folded.items(), reverse=True)
             if (before is None or number < before) and _fits(folded.entry, selection)
         ]
-        return found if selection.limit < 0 else found[: selection.limit]
+        return found[: selection.limit]
 
     def read_plan(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
         rows = sorted((row, content) for (name, row), content in self._content.plans.items() if name == batch)
@@ -248,10 +281,6 @@ class MemoryStorage:
     def read_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
         found = [(entry.intent.line or 0, entry) for entry in self._entries() if entry.intent.batch == batch]
         return [entry for line, entry in sorted(found, key=lambda one: one[0]) if line > after][:limit]
-
-    def find_created(self, result_ids: Collection[str]) -> list[Entry]:
-        found = (folded.entry for folded in self._content.folded.values())
-        return [entry for entry in found if entry.settlement.result_id in result_ids]
 
     def sum_batch(self, batch: str) -> list[BatchSum]:
         sums: defaultdict[tuple[State, str | None, int | None, bool, bool, bool], list[Decimal]] = defaultdict(list)
@@ -270,25 +299,13 @@ class MemoryStorage:
 
     @contextlib.contextmanager
     def reopen(self) -> Iterator["MemoryStorage"]:
-        yield MemoryStorage(self._folder, self._place, self._now)
+        yield MemoryStorage(self._place, self._server, self._now)
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator["MemoryStorage"]:
-        place = Place()
-        place.content = self._content.copied()
-        yield MemoryStorage(self._folder, place, self._now)
-
-    def find_mismatch(self, head: Head) -> str | None:
-        records = self._content.records
-        if head == EMPTY_HEAD or (head.sequence <= len(records) and records[head.sequence - 1].digest == head.digest):
-            return None
-        return f"record {head.sequence} was changed"
-
-    def find_head_problem(self) -> str | None:
-        return None
-
-    def require_complete(self) -> None:
-        """Nothing in memory is lost."""
+        server = Server()
+        server.content = self._content.copied()
+        yield MemoryStorage(self._place, server, self._now)
 
     def find_damage(self) -> str | None:
         return None
@@ -308,7 +325,7 @@ def _fits(entry: Entry, selection: Selection) -> bool:
         and wanted.reference in (None, intent.reference)
         and not (wanted.without_reference and intent.reference is not None)
         and wanted.resource_id in (None, intent.resource_id, entry.settlement.result_id)
-        and wanted.result_id in (None, entry.settlement.result_id)
+        and (not wanted.result_ids or entry.settlement.result_id in wanted.result_ids)
         and wanted.origin in (None, entry.origin)
         and (wanted.batch is None or (entry.origin is None and intent.batch == wanted.batch))
         and wanted.fingerprint in (None, intent.fingerprint if fingerprint_keys(intent) else "")

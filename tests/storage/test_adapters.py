@@ -17,6 +17,7 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, Entry, Selection, Settlement, State
 from escrowctl.journal.sqlite import reading
 from escrowctl.journal.storage import BatchSum, PlanRow, Storage, head_of
+from escrowctl.journal.witness import find_mismatch
 from storage.conftest import Opener
 from storage.file_tests import FILE_TESTS
 from storage.writes import DONE, LATER, NOW, REFUSED, UNKNOWN, Clock, append, create, release, store
@@ -25,7 +26,7 @@ from storage.writes import DONE, LATER, NOW, REFUSED, UNKNOWN, Clock, append, cr
 
 
 def test_commit_is_seen_by_another_reader(opener: Opener) -> None:
-    (first, _), (second, _) = opener(), opener()
+    first, second = opener().storage, opener().storage
 
     stored = store(first, (create(1), DONE), (create(2), None))
 
@@ -71,7 +72,7 @@ def test_records_form_one_chain_in_order(storage: Storage) -> None:
     heads = [EMPTY_HEAD, *(record.head for record in records)]
     assert all(record.follows(head) for head, record in zip(heads, records, strict=False))
     assert storage.read_records(after=2, limit=1) == [records[2]]
-    assert (storage.read_last(), head_of(storage)) == (records[-1], heads[-1])
+    assert head_of(storage) == heads[-1]
 
 
 def test_earlier_head_is_contained_and_any_other_contradicts(storage: Storage) -> None:
@@ -79,10 +80,10 @@ def test_earlier_head_is_contained_and_any_other_contradicts(storage: Storage) -
     earlier = head_of(storage)
     store(storage, (create(2), DONE))
 
-    assert [storage.find_mismatch(head) for head in (EMPTY_HEAD, earlier, head_of(storage))] == [None] * 3
-    assert storage.find_mismatch(earlier._replace(digest="0" * 64))
-    assert storage.find_mismatch(earlier._replace(sequence=99))
-    assert storage.find_head_problem() is None
+    last = head_of(storage)
+    assert [find_mismatch(storage, head, last) for head in (EMPTY_HEAD, earlier, last)] == [None] * 3
+    assert find_mismatch(storage, earlier._replace(digest="0" * 64), last)
+    assert find_mismatch(storage, earlier._replace(sequence=99), last)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_earlier_head_is_contained_and_any_other_contradicts(storage: Storage) -
         (Selection(9, until=LATER), [3, 2, 1]),
         (Selection(9, reference="order-7"), [1]),
         (Selection(9, resource_id="tx_1"), [3, 1]),
-        (Selection(9, result_id="tx_1"), [1]),
+        (Selection(9, result_ids=("tx_1", "tx_9")), [1]),
         (Selection(9, origin="nowhere j1"), []),
     ],
 )
@@ -148,7 +149,7 @@ def test_another_thread_cannot_use_a_storage(storage: Storage) -> None:
 
     def read() -> None:
         try:
-            storage.read_last()
+            head_of(storage)
         except Exception as error:  # noqa: BLE001 - any refusal will do
             failures.append(error)
 
@@ -261,9 +262,9 @@ def test_entries_are_found_by_what_they_created(storage: Storage) -> None:
     made = [(create(number), DONE._replace(result_id=f"tx_{number}")) for number in range(1, 5)]
     store(storage, *made)
 
-    found = {entry.settlement.result_id for entry in storage.find_created({"tx_2", "tx_4", "tx_9"})}
+    found = [one.settlement.result_id for one in storage.select(Selection(None, result_ids=("tx_2", "tx_4", "tx_9")))]
 
-    assert found == {"tx_2", "tx_4"}
+    assert found == ["tx_4", "tx_2"]
 
 
 def test_rows_of_a_batch_are_added_up_by_state_and_currency(storage: Storage) -> None:
@@ -305,7 +306,7 @@ def test_rows_of_a_batch_are_added_up_by_state_and_currency(storage: Storage) ->
 
 
 def test_lock_is_held_by_one_until_it_is_freed_or_its_holder_ends(opener: Opener) -> None:
-    (_, first), (_, second) = opener(), opener()
+    first, second = opener().locks, opener().locks
 
     assert [first.hold("1"), first.hold("name"), first.hold("1")] == [True, True, False]
     assert [second.hold("1"), second.hold("name"), second.hold("2")] == [False, False, True]

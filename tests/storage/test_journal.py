@@ -14,7 +14,7 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Account, AttemptRequest, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.journal.storage import PlanRow, head_of
 from escrowctl.journal.verification import verify
-from storage.conftest import Opener, journal_of
+from storage.conftest import Opener
 from storage.writes import DONE, UNKNOWN, create, store
 
 
@@ -79,7 +79,7 @@ def test_journal_made_from_an_export_asks_for_a_reason_once(journal: Journal) ->
     journal.record_reason(OperatorDecision("anna", "desk"))
 
     assert [*asked, journal.needs_reason()] == [False, True, False]
-    assert verify(journal.storage).problem is None
+    assert verify(journal.storage, journal.witness).problem is None
 
 
 def test_identical_creates_in_one_commit_guard_each_other(journal: Journal) -> None:
@@ -138,7 +138,7 @@ def test_caps_count_the_writes_of_the_same_commit(journal: Journal) -> None:
 
 
 def test_settle_of_an_attempt_that_is_not_current_is_refused(opener: Opener, tmp_path: Path) -> None:
-    mine, theirs = journal_of(opener, tmp_path), journal_of(opener, tmp_path)
+    mine, theirs = opener(), opener()
     first, second = (mine.begin(create(number), request_id=f"r{number}") for number in (1, 2))
     with theirs.storage.transaction() as transaction:
         transaction.append(first.number, Kind.SETTLEMENT, facts_of_settlement(UNKNOWN))
@@ -150,7 +150,7 @@ def test_settle_of_an_attempt_that_is_not_current_is_refused(opener: Opener, tmp
 
 
 def test_entry_whose_sender_is_gone_reads_as_unknown(opener: Opener, tmp_path: Path) -> None:
-    sender, reader = journal_of(opener, tmp_path), journal_of(opener, tmp_path)
+    sender, reader = opener(), opener()
     sender.begin(create(1), request_id="r1")
     before = reader.find(1)
 

@@ -16,6 +16,7 @@ from escrowctl.contract.redaction import Secret
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Account, Intent, OperatorDecision, Settlement, State
+from escrowctl.journal.opening import open_journal
 from storage import memory
 from storage.writes import DONE, REFUSED, UNKNOWN, create, release
 
@@ -58,8 +59,7 @@ class Writer:
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[Writer]:
-    storage, locks = memory.open_storage(tmp_path, now=lambda: sender.now, reading=False)
-    sender = Writer(Journal(storage, locks, folder=tmp_path))
+    sender = Writer(open_journal(memory.MemoryPlace(tmp_path), now=lambda: sender.now))
     yield sender
     memory.forget_all()
 

@@ -56,12 +56,11 @@ class Clock:
 
 
 def append(transaction: Transaction, intent: Intent, settlement: Settlement | None = None) -> Entry:
-    number = transaction.next_number()
-    facts = facts_of_intent(intent, attempt=1, request_id=f"request-{number}")
-    entry = transaction.append(number, Kind.INTENT, facts)
+    facts = facts_of_intent(intent, attempt=1, request_id=f"request-{transaction.head.sequence + 1}")
+    entry = transaction.append(None, Kind.INTENT, facts)
     if settlement is None:
         return entry
-    return transaction.append(number, Kind.SETTLEMENT, facts_of_settlement(settlement))
+    return transaction.append(entry.number, Kind.SETTLEMENT, facts_of_settlement(settlement))
 
 
 def store(storage: Storage, *writes: tuple[Intent, Settlement | None]) -> list[Entry]:

@@ -13,7 +13,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
 from escrowctl.journal.imported import RecordLine
 from escrowctl.journal.model import Intent, Settlement
-from escrowctl.journal.opening import open_journal
+from escrowctl.journal.opening import find_place, open_journal
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.reading import read_tail
 
@@ -36,7 +36,7 @@ def intent(number: int) -> Intent:
 @pytest.fixture
 def journal_file(tmp_path: Path) -> Path:
     """A journal of three creates: done, refused, in flight."""
-    journal = open_journal(tmp_path, now=lambda: NOW)
+    journal = open_journal(find_place(tmp_path), now=lambda: NOW)
     entries = [journal.begin(intent(number), request_id="r") for number in (1, 2, 3)]
     journal.settle(entries[0], Settlement(Outcome.DONE, "200", 200, "tx_1", '{"id":"tx_1"}'))
     journal.settle(entries[1], Settlement(Outcome.REFUSED, "400", 400))
@@ -46,7 +46,7 @@ def journal_file(tmp_path: Path) -> Path:
 
 def test_first_write_while_another_process_reads_the_end_is_no_damage(tmp_path: Path) -> None:
     with (
-        contextlib.closing(open_journal(tmp_path, now=lambda: NOW)) as journal,
+        contextlib.closing(open_journal(find_place(tmp_path), now=lambda: NOW)) as journal,
         contextlib.closing(sqlite3.connect(tmp_path / "journal.db", isolation_level=None)) as reader,
     ):
         statements: list[str] = []
@@ -67,17 +67,17 @@ def test_newer_or_invalid_journal_file_is_refused(journal_file: Path) -> None:
     database.execute("PRAGMA user_version = 99")
     database.close()
     with pytest.raises(EscrowctlError) as newer:
-        open_journal(journal_file.parent, now=lambda: NOW)
+        open_journal(find_place(journal_file.parent), now=lambda: NOW)
     journal_file.write_bytes(b"not a database, however long it may be " * 100)
     with pytest.raises(EscrowctlError) as other:
-        open_journal(journal_file.parent, now=lambda: NOW)
+        open_journal(find_place(journal_file.parent), now=lambda: NOW)
 
     assert newer.value.code is other.value.code is ErrorCode.JOURNAL_UNUSABLE
     assert "newer escrowctl" in newer.value.message
 
 
 def test_journal_whose_format_changes_while_it_is_open_takes_no_more_writes(journal_file: Path) -> None:
-    journal = open_journal(journal_file.parent, now=lambda: NOW)
+    journal = open_journal(find_place(journal_file.parent), now=lambda: NOW)
     with sqlite3.connect(journal_file) as database:
         database.execute("PRAGMA user_version = 99")
 

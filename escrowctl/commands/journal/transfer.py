@@ -17,7 +17,7 @@ from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
-from escrowctl.journal.opening import JOURNAL_FILE_NAME
+from escrowctl.journal.sqlite.place import SqlitePlace
 from escrowctl.journal.sqlite.succession import replace_from_export
 from escrowctl.journal.storage import head_of
 from escrowctl.journal.transfer import Archive, import_archive, read_archive, write_archive
@@ -55,9 +55,9 @@ def init(
         return
     with closing(session.journals.open(reading=True, check_required_ids=False)) as journal:
         journal.require_complete()
-        exists = journal.storage.exists
+        exists = journal.place.exists
     with closing(session.journals.open(reading=False, check_required_ids=not exists)) as journal:
-        journal_id, where = journal.storage.journal_id, journal.storage.location
+        journal_id, where = journal.storage.journal_id, journal.place.location
     document = as_json({"journal_id": journal_id, "path": where, "created": not exists})
     if exists:
         session.console.note("exists", "this journal exists already; it was not changed")
@@ -78,13 +78,13 @@ def _init_from(session: Session, file: str, *, yes: bool) -> None:
                 declined="no journal was made",
             )
 
-    path = session.journals.folder / JOURNAL_FILE_NAME
+    place = SqlitePlace(session.journals.folder)
     with session.signals.held():
-        new, missing = replace_from_export(path, archive, now=session.runtime.now, confirm=confirm)
+        new, missing = replace_from_export(place, archive, now=session.runtime.now, confirm=confirm)
         document = as_json(
             {
                 "journal_id": new.journal_id,
-                "path": str(path),
+                "path": place.location,
                 "created": True,
                 "from": archive.journal_id,
                 "entries": len(archive.by_entry),
@@ -128,7 +128,7 @@ def verify_journal(
     """
     session = session_of(context)
     session.journal_to_read.require_exists()
-    storage = session.journal_to_read.storage
+    storage, witness = session.journal_to_read.storage, session.journal_to_read.witness
     expected = None
     if head is not None:
         source = _describe_source(head)
@@ -142,7 +142,7 @@ def verify_journal(
             raise bad_value(f"{source} is not the output of journal export --head.") from None
         if saved_id != storage.journal_id:
             raise bad_value(f"{source} belongs to journal {saved_id}, but this journal is {storage.journal_id}.")
-    found = verify(storage, expected=expected)
+    found = verify(storage, witness, expected=expected)
     counts = {"records": found.records, "entries": found.entries}
     if found.problem is not None:
         message = f"the journal failed its check: {found.problem}."
@@ -171,7 +171,7 @@ def export(
     session = session_of(context)
     session.journal_to_read.require_exists()
     storage = session.journal_to_read.storage
-    problems = list(filter(None, [storage.find_head_problem()]))
+    problems = list(filter(None, [session.journal_to_read.witness.find_problem(storage)]))
     if head:
         last = head_of(storage)
         document = {"journal_id": storage.journal_id, "sequence": last.sequence, "digest": last.digest}
@@ -202,8 +202,9 @@ def import_file(
     """
     session = session_of(context)
     archive = _read_export(session, file)
-    with closing(session.journals.open(reading=False, check_required_ids=False)) as journal:
-        imported = import_archive(journal.storage, archive)
+    opened = closing(session.journals.open(reading=False, check_required_ids=False))
+    with opened as journal, journal.checked_commit() as commit:
+        imported = import_archive(commit.transaction, journal.storage, archive)
     counts = f"{imported.added} added, {imported.updated} updated, {imported.known} already known"
     shown: dict[str, JsonValue] = {
         "journal_id": archive.journal_id,

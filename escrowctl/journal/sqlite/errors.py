@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
 from escrowctl.journal.fields import DECODING_ERRORS
+from escrowctl.journal.storage import damaged, unusable
 from escrowctl.sqlite import primary_code
 
 _P = ParamSpec("_P")
@@ -32,7 +33,7 @@ def translate_errors(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Con
         try:
             return method(self, *args, **kwargs)
         except _TRANSLATED_ERRORS as error:
-            raise _to_journal_error(self.path, error) from error
+            raise to_journal_error(self.path, error) from error
 
     return translating_method
 
@@ -43,7 +44,7 @@ def translating_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except _TRANSLATED_ERRORS as error:
-        raise _to_journal_error(path, error) from error
+        raise to_journal_error(path, error) from error
 
 
 @contextlib.contextmanager
@@ -57,31 +58,10 @@ def translating_lock_errors(path: Path) -> Iterator[None]:
         raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message) from error
 
 
-def unusable(path: Path, problem: str, *, reason: str = Reason.FILE_UNUSABLE) -> EscrowctlError:
-    """Return the error for a journal that cannot be used. `problem` ends the message."""
-    message = f"the journal {path} cannot be used: {problem}."
-    return not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts={"folder": str(path.parent)}, reason=reason)
-
-
-def damaged(path: Path, problem: str) -> EscrowctlError:
-    """Return the error for a damaged journal file. `problem` ends the message."""
-    return unusable(path, f"the file is damaged: {problem}", reason=Reason.DAMAGED)
-
-
-def require_not_lost(path: Path) -> None:
-    """Raise `ErrorCode.JOURNAL_UNUSABLE` if the journal's file is missing but its saved head exists."""
-    if path.exists():
-        return
-    head = path.with_suffix(".head")
-    # Another process may have just created both files, the journal's file first.
-    if head.is_file() and not head.is_symlink() and not path.exists():
-        problem = f"the file is missing, but {head.name} exists: the journal was moved or removed"
-        raise unusable(path, problem, reason=Reason.FILE_MISSING)
-
-
-def _to_journal_error(path: Path, error: Exception) -> EscrowctlError:
+def to_journal_error(path: Path, error: Exception) -> EscrowctlError:
+    """Return the error `ErrorCode.JOURNAL_UNUSABLE` for an error of SQLite or the operating system, or a bad value."""
     if isinstance(error, sqlite3.Error):
-        return unusable(path, str(error), reason=_REASON_OF_CODE.get(primary_code(error), Reason.FILE_UNUSABLE))
+        return unusable(str(path), str(error), reason=_REASON_OF_CODE.get(primary_code(error), Reason.FILE_UNUSABLE))
     if isinstance(error, OSError):
-        return unusable(path, str(error))
-    return damaged(path, "a stored value does not match its record")
+        return unusable(str(path), str(error))
+    return damaged(str(path), "a stored value does not match its record")

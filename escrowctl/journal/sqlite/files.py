@@ -1,34 +1,44 @@
-"""The journal's files: check them, open connections to the database, read and write the saved head."""
+"""The journal's files: check them, and open connections to the database."""
 
 import contextlib
 import hashlib
 import json
 import os
 import sqlite3
+import time
 from pathlib import Path
+from typing import Any
 
 from escrowctl import sqlite
 from escrowctl.errors import ErrorCode, not_sent
-from escrowctl.files import (
-    NotRegularError,
-    TooLargeError,
-    check_regular,
-    create_empty_file,
-    find_flaw,
-    make_private_folder,
-    open_regular,
-    read_regular,
-    replace_durably,
-)
-from escrowctl.journal.chain import Head
+from escrowctl.files import NotRegularError, check_regular, create_empty_file, find_flaw, make_private_folder
 from escrowctl.journal.sqlite.errors import translating_errors
 
 FORMAT_VERSION = 16
 """The file's format. Raise it when the tables, the locks or the data of `journal.fold` change. escrowctl refuses
 other formats."""
 
-_HEAD_LENGTH = 15 + 36 + 1 + 20 + 1 + 64 + 1
+_TRY_SECONDS = 0.001
 _SUFFIXES = (".db", ".db-journal", ".lock", ".head")
+
+
+class _PatientConnection(sqlite3.Connection):
+    """A connection that waits for other processes, up to `sqlite.BUSY_SECONDS`, and tries often.
+
+    SQLite itself waits up to 100 ms between two tries: too long to find a gap between the commits of a busy process.
+    """
+
+    def execute(self, statement: str, values: Any = (), /) -> sqlite3.Cursor:
+        """Execute a statement. Raises sqlite3.Error."""
+        end: float | None = None
+        while True:
+            try:
+                return super().execute(statement, values)
+            except sqlite3.OperationalError as error:
+                end = end or time.monotonic() + sqlite.BUSY_SECONDS
+                if sqlite.primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+                time.sleep(_TRY_SECONDS)
 
 
 def find_journal_id(path: Path) -> str | None:
@@ -49,7 +59,7 @@ def connect(path: Path) -> sqlite3.Connection:
     # SQLite would create it with the umask's mode; its own journal gets the mode of this file.
     create_empty_file(path)
     check_files(path)
-    return sqlite.connect(path)
+    return sqlite3.connect(path, timeout=0, isolation_level=None, factory=_PatientConnection)
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
@@ -82,61 +92,7 @@ def layout_of(database: sqlite3.Connection) -> str:
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
-def find_changed_layout(database: sqlite3.Connection) -> str | None:
-    """Return the problem if the tables are not as they were created. None: no problem."""
-    (created,) = database.execute("SELECT layout FROM journal").fetchone()
-    return None if created == layout_of(database) else "the list of tables was changed"
-
-
-class UnreadableHeadError(Exception):
-    """The head file does not contain a valid head."""
-
-
-class HeadFile:
-    """The file next to a journal that contains the journal's head.
-
-    An older copy of a journal has a valid chain: only a separately stored head shows that records are missing.
-    The file is created before the first record. After each commit it is updated, but not synced. It may be
-    one commit behind the journal, or more after a power failure. It is never ahead of the journal.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def replace(self, journal_id: str, head: Head) -> None:
-        """Replace the file by a new one with this head, durably and in one step: the file is never empty.
-
-        Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`; then the old file is unchanged.
-        """
-        replace_durably(self.path, _format_line(journal_id, head), private=True)
-
-    def update(self, journal_id: str, head: Head) -> None:
-        """Overwrite the head in the file. An OSError is ignored: the file then has an older head."""
-        with contextlib.suppress(OSError):
-            handle = open_regular(self.path, os.O_WRONLY)
-            try:
-                os.pwrite(handle, _format_line(journal_id, head).encode(), 0)
-            finally:
-                os.close(handle)
-
-    def read(self) -> tuple[str, Head] | None:
-        """Return the journal's id and its head. None: no file. Raises UnreadableHeadError or OSError."""
-        try:
-            content, _ = read_regular(self.path, limit=_HEAD_LENGTH, follow=False)
-        except FileNotFoundError:
-            return None
-        except TooLargeError as error:
-            raise UnreadableHeadError from error
-        line = content.decode("ascii", "replace")
-        try:
-            _, journal_id, sequence, digest = line.split()
-            saved = journal_id, Head(int(sequence), digest)
-        except ValueError:
-            raise UnreadableHeadError from None
-        if len(line) != _HEAD_LENGTH or _format_line(*saved) != line:
-            raise UnreadableHeadError
-        return saved
-
-
-def _format_line(journal_id: str, head: Head) -> str:
-    return f"escrowctl-head {journal_id} {head.sequence:020d} {head.digest}\n"
+def read_identity(database: sqlite3.Connection) -> tuple[str, str | None]:
+    """Return the journal's id, and the problem if the tables are not as they were created. None: no problem."""
+    journal_id, created = database.execute("SELECT id, layout FROM journal").fetchone()
+    return journal_id, None if created == layout_of(database) else "the list of tables was changed"

@@ -65,12 +65,6 @@ def read_records(database: sqlite3.Connection, *, after: int, limit: int) -> lis
     return [record_of(row) for row in database.execute(query, (after, limit)).fetchall()]
 
 
-def find_digest(database: sqlite3.Connection, sequence: int) -> str | None:
-    """Return a record's digest. None: there is no such record."""
-    row = database.execute("SELECT digest FROM records WHERE sequence = ?", (sequence,)).fetchone()
-    return _digest(row[0]) if row else None
-
-
 class Tail:
     """The end of a journal: its last two records, newest first, the latest date, and the last entry's number.
 
@@ -122,7 +116,8 @@ def select_entries(database: sqlite3.Connection, selection: Selection, *, before
         values += [_sequence_before(database, selection.since or ""), stored_text]
     if before is not None:
         condition, values = f"{condition} AND number < ?", [*values, before]
-    return _read_where(database, f"{condition} ORDER BY number DESC LIMIT ?", *values, selection.limit)
+    limit = -1 if selection.limit is None else selection.limit
+    return _read_where(database, f"{condition} ORDER BY number DESC LIMIT ?", *values, limit)
 
 
 def _read_where(database: sqlite3.Connection, condition: str, *values: object) -> list[Entry]:
@@ -149,14 +144,13 @@ def read_batch(database: sqlite3.Connection, batch: str, *, after: int, limit: i
     return _read_where(database, condition, batch, after, limit)
 
 
-def find_created(database: sqlite3.Connection, result_ids: Collection[str]) -> list[Entry]:
-    """Return the entries whose result id is one of these ids, in the order of their numbers."""
-    return _read_where(database, f"result_id IN ({placeholders(result_ids)}) ORDER BY number", *result_ids)
-
-
 def _build_condition(selection: Selection) -> tuple[str, list[object]]:
     parts: list[tuple[str, Iterable[object]]] = [("1", ())]
-    for column, allowed in (("state", selection.states), ("operation", selection.operations)):
+    for column, allowed in (
+        ("state", selection.states),
+        ("operation", selection.operations),
+        ("result_id", selection.result_ids),
+    ):
         parts += [(f"{column} IN ({placeholders(allowed)})", [str(one) for one in allowed])] if allowed else []
     for condition, value in (
         ("profile = ?", selection.profile),
@@ -164,7 +158,6 @@ def _build_condition(selection: Selection) -> tuple[str, list[object]]:
         ("sent_at < ?", selection.until),
         ("reference = ?", selection.reference),
         ("? IN (resource_id, result_id)", selection.resource_id),
-        ("result_id = ?", selection.result_id),
         ("origin = ?", selection.origin),
         ("origin IS NULL AND batch = ?", selection.batch),
     ):

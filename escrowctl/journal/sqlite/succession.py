@@ -21,12 +21,14 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
 from escrowctl.files import PRIVATE, make_private_folder, sync_folder
 from escrowctl.journal.chain import EMPTY_HEAD, Kind
 from escrowctl.journal.sqlite.errors import translating_errors
-from escrowctl.journal.sqlite.files import HeadFile, UnreadableHeadError, check_files, find_journal_id
+from escrowctl.journal.sqlite.files import check_files
 from escrowctl.journal.sqlite.locks import LockFile
+from escrowctl.journal.sqlite.place import SqlitePlace
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import head_of
 from escrowctl.journal.transfer import Archive, import_archive
 from escrowctl.journal.verification import verify
+from escrowctl.journal.witness import Witness
 from escrowctl.runtime import Clock
 
 _TEMPORARY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
@@ -54,17 +56,17 @@ class Successor(NamedTuple):
 
 
 def replace_from_export(
-    path: Path, archive: Archive, *, now: Clock, confirm: Callable[[int | None], None]
+    place: SqlitePlace, archive: Archive, *, now: Clock, confirm: Callable[[int | None], None]
 ) -> tuple[Successor, int | None]:
-    """Make a new journal from an export. It replaces the journal at a path, if there is one.
+    """Make a new journal from an export. It replaces the journal at a place, if there is one.
 
     Return the new journal, and the number of the old journal's records that the export lacks (None: not known).
     `confirm` is called with that number before anything is changed. Raises EscrowctlError `ErrorCode.CONFLICT` if
     the export comes from a different journal, or if the old journal is valid and has more records than the export.
     """
-    old_journal = _inspect_old_journal(path, archive.journal_id, now)
+    old_journal = _inspect_old_journal(place, archive.journal_id, now)
     if old_journal.ids and archive.journal_id not in old_journal.ids:
-        found_ids, folder = " and ".join(sorted(old_journal.ids)), path.parent
+        found_ids, folder = " and ".join(sorted(old_journal.ids)), place.folder
         raise not_sent(
             ErrorCode.CONFLICT,
             f"the export comes from journal {archive.journal_id}, but {folder} has journal {found_ids}.",
@@ -82,55 +84,58 @@ def replace_from_export(
     def fill(storage: SqliteStorage) -> None:
         with storage.transaction() as transaction:
             transaction.append_journal_record(Kind.OPENING, {"journal_id": archive.journal_id})
-        import_archive(storage, archive)
+            import_archive(transaction, storage, archive)
 
-    return _replace_journal(path, fill, old_journal, now), missing
+    return _replace_journal(place, fill, old_journal, now), missing
 
 
-def _inspect_old_journal(path: Path, journal_id: str, now: Clock) -> _OldJournal:
-    """Return the journal at a path, damaged or not. `journal_id` is the journal of the export.
+def _inspect_old_journal(place: SqlitePlace, journal_id: str, now: Clock) -> _OldJournal:
+    """Return the journal at a place, damaged or not. `journal_id` is the journal of the export.
 
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if a file is not regular, or cannot be read for a reason
     other than damage.
     """
-    check_files(path, reading=True)
+    check_files(place.path, reading=True)
     ids, counts, is_valid = set[str](), [0], False
-    with contextlib.suppress(UnreadableHeadError), translating_errors(path):
-        saved = HeadFile(path.with_suffix(".head")).read()
-        if saved is not None and saved[1] != EMPTY_HEAD:
-            saved_id, head = saved
-            ids.add(saved_id)
-            counts += [head.sequence] if saved_id == journal_id else []
+    saved = (witness := Witness(place)).read()
+    if saved is not None and saved.head != EMPTY_HEAD:
+        ids.add(saved.journal_id)
+        counts += [saved.head.sequence] if saved.journal_id == journal_id else []
     with _ignore_damage():
-        if (found := find_journal_id(path)) is not None:
+        if (found := place.find_id()) is not None:
             ids.add(found)
-    with _ignore_damage(), contextlib.closing(SqliteStorage.open(path, now=now, reading=True)) as storage:
+    with _ignore_damage(), contextlib.closing(SqliteStorage.open(place.path, now=now, reading=True)) as storage:
         counts += [storage.count_records()] if storage.journal_id == journal_id else []
-        is_valid = storage.exists and verify(storage).problem is None
+        is_valid = place.exists and verify(storage, witness).problem is None
     return _OldJournal(frozenset(ids), max(counts), is_valid)
 
 
-def _replace_journal(path: Path, fill: Callable[[SqliteStorage], None], old: _OldJournal, now: Clock) -> Successor:
-    """Make a new journal that `fill` fills, close the journal at the path, and put the new one in its place.
+def _replace_journal(
+    place: SqlitePlace, fill: Callable[[SqliteStorage], None], old: _OldJournal, now: Clock
+) -> Successor:
+    """Make a new journal that `fill` fills, close the journal at the place, and put the new one in its place.
 
     Raises EscrowctlError `ErrorCode.BUSY` if another process makes a journal here, or has written to the old one
     since `old` was read. The old journal is unchanged until a closing record is appended.
     """
-    make_private_folder(folder := path.parent)
-    with contextlib.closing(LockFile(path.with_suffix(".lock"))) as locks:
+    make_private_folder(place.folder)
+    with contextlib.closing(LockFile(place.path.with_suffix(".lock"))) as locks:
         if not locks.hold("journal init"):
-            raise not_sent(ErrorCode.BUSY, f"another process is making a journal in {folder}.")
-        return _replace(path, fill, old, now)
+            raise not_sent(ErrorCode.BUSY, f"another process is making a journal in {place.folder}.")
+        return _replace(place, fill, old, now)
 
 
-def _replace(path: Path, fill: Callable[[SqliteStorage], None], old_journal: _OldJournal, now: Clock) -> Successor:
+def _replace(
+    place: SqlitePlace, fill: Callable[[SqliteStorage], None], old_journal: _OldJournal, now: Clock
+) -> Successor:
+    path = place.path
     draft = path.parent / "journal.new"
     shutil.rmtree(draft, ignore_errors=True)
     with contextlib.closing(SqliteStorage.open(draft / path.name, now=now)) as storage:
         fill(storage)
         journal_id, head = storage.journal_id, head_of(storage)
     was_closed = path.exists() and _close_old_journal(path, journal_id, old_journal, now)
-    saved = HeadFile(path.with_suffix(".head"))
+    saved = Witness(place)
     if not os.path.lexists(saved.path):
         # From now on no other process creates a journal here.
         saved.replace(journal_id, EMPTY_HEAD)

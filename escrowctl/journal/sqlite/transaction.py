@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 
 from escrowctl.contract.money import sum_exactly
-from escrowctl.errors import Reason
 from escrowctl.journal.caps import compute_total_changes
-from escrowctl.journal.chain import NO_ENTRY, ChainRecord, Head, Kind
+from escrowctl.journal.chain import NO_ENTRY, ChainRecord, Kind
 from escrowctl.journal.fields import QUERIED_FIELDS, Facts
 from escrowctl.journal.fold import StoredEntry, TotalKey, add_record, next_record
 from escrowctl.journal.model import Entry
-from escrowctl.journal.sqlite.errors import damaged, translate_errors, unusable
+from escrowctl.journal.sqlite.errors import translate_errors
 from escrowctl.journal.sqlite.reading import placeholders, read_entries, read_tail
-from escrowctl.journal.storage import PlanRow
+from escrowctl.journal.storage import PlanRow, damaged
 from escrowctl.runtime import Clock, timestamp
 
 _COLUMNS = (*QUERIED_FIELDS, "records", "counted_on", "latest")
@@ -28,13 +28,13 @@ _STORE_ENTRIES = (
 )
 _STORE_KEYS, _REMOVE_KEYS = "INSERT INTO keys VALUES {}", "DELETE FROM keys WHERE (key, entry) IN (VALUES {})"
 _REMOVE_PLAN_ROWS = "DELETE FROM plans WHERE (batch, row) IN (VALUES {})"
-_STORE_PLAN_ROW = (
-    "INSERT INTO plans (batch, row, content) VALUES (?, ?, ?) "
+_STORE_PLAN_ROWS = (
+    "INSERT INTO plans (batch, row, content) VALUES {} "
     "ON CONFLICT (batch, row) DO UPDATE SET content = excluded.content"
 )
 _CLAIMABLE = "FROM plans WHERE batch = ? AND row > 0 AND sender IS NULL ORDER BY row LIMIT ?"
-_MAX_VALUES = 900
-"""The most values in one statement: below the smallest limit that SQLite has (sqlite.org/limits.html, section 9)."""
+_MAX_ROWS, _MAX_VALUES = 40, 900
+"""The most rows and values in one statement: SQLite may take no more than 999 values (sqlite.org/limits.html, 9)."""
 _IS_TOTAL = "operation = ? AND currency = ? AND day = ? AND service = ? AND site = ?"
 _MAX_CACHED = 2000
 
@@ -47,22 +47,15 @@ class SqliteTransaction:
     """
 
     def __init__(
-        self,
-        path: Path,
-        database: sqlite3.Connection,
-        now: Clock,
-        find_lost: Callable[[Head], str | None],
-        previous: SqliteTransaction | None = None,
+        self, path: Path, database: sqlite3.Connection, now: Clock, previous: SqliteTransaction | None = None
     ) -> None:
         self.path = path
         self._db = database
         self.now = now
-        self._find_lost = find_lost
         self._tail = read_tail(database)
         self.head, self.latest = self._tail.head, self._tail.latest
-        continued = previous if previous and previous.head == self.head else None
-        self.cached: dict[int, StoredEntry] = continued.cached if continued else {}
-        self.is_checked: bool = continued is not None and continued.is_checked
+        self.continues = previous is not None and previous.head == self.head
+        self.cached: dict[int, StoredEntry] = previous.cached if previous and self.continues else {}
         self._records: list[ChainRecord] = []
         self._changed: set[int] = set()
         self._index: dict[int, list[int]] = {}
@@ -70,29 +63,17 @@ class SqliteTransaction:
         self._added_keys: set[tuple[int, int]] = set()
         self._total_changes: dict[TotalKey, Decimal] = {}
         self._unplanned: list[tuple[str, int]] = []
-        self.must_save_head = False
         self._last_entry = self._tail.last_entry
 
     @translate_errors
     def check(self) -> None:
         """See `storage.Transaction`."""
         if damage := self._tail.damage:
-            raise damaged(self.path, damage)
-        # A chain that ends as a checked transaction of this storage left it is not an older copy.
-        if not self.is_checked and (why := self._find_lost(self._tail.head)):
-            raise unusable(self.path, why, reason=Reason.DAMAGED)
-        self.is_checked = True
+            raise damaged(str(self.path), damage)
 
-    @translate_errors
-    def find(self, number: int) -> Entry | None:
-        """See `storage.Transaction`."""
-        found = self._read_stored_entries([number]).get(number)
-        return found.entry if found else None
-
-    @translate_errors
-    def expect_keys(self, keys: Collection[int]) -> None:
-        """See `storage.Transaction`."""
-        self._read_index(keys)
+    def read_entries(self, numbers: Collection[int]) -> list[Entry]:
+        """See `storage.Storage`."""
+        return [found.entry for _, found in sorted(self._read_stored_entries(numbers).items())]
 
     @translate_errors
     def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
@@ -103,7 +84,7 @@ class SqliteTransaction:
         for key, number in pairs:
             if number not in found or key not in found[number].keys:
                 problem = f"its duplicate index lists entry j{number}, which is missing or different"
-                raise damaged(self.path, problem)
+                raise damaged(str(self.path), problem)
         return [found[number].entry for number in sorted(found, reverse=True)]
 
     @translate_errors
@@ -112,19 +93,16 @@ class SqliteTransaction:
         self.flush()
         return self._read_totals("operation = ? AND currency = ? AND day >= ?", (operation, currency, since))
 
-    def next_number(self) -> int:
-        """See `storage.Transaction`."""
-        return self._last_entry + 1
-
     @translate_errors
-    def append(self, number: int, kind: str, facts: Facts) -> Entry:
+    def append(self, number: int | None, kind: str, facts: Facts) -> Entry:
         """See `storage.Transaction`."""
+        number = number or self._last_entry + 1
         return self.append_record(next_record(self.head, number, kind, facts, at=timestamp(self.now())), facts).entry
 
     @property
     @translate_errors
     def successor_id(self) -> str | None:
-        """See `storage.Transaction`."""
+        """See `storage.Reading`."""
         last = self._tail.records[0] if self._tail.records else None
         return json.loads(last.facts)["successor"] if last is not None and last.kind == Kind.CLOSING else None
 
@@ -134,12 +112,11 @@ class SqliteTransaction:
         record = next_record(self.head, NO_ENTRY, kind, dict(facts), at=max(self.latest, timestamp(self.now())))
         self._records.append(record)
         self.head, self.latest = record.head, record.at
-        self.must_save_head = kind != Kind.CLOSING
 
     @translate_errors
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         """See `storage.Transaction`."""
-        self._db.executemany(_STORE_PLAN_ROW, rows)
+        self._execute_for_all(_STORE_PLAN_ROWS, rows)
 
     @translate_errors
     def remove_plan_row(self, batch: str, row: int) -> None:
@@ -173,7 +150,7 @@ class SqliteTransaction:
         if len(self.cached) > _MAX_CACHED:
             self.flush()
             self.cached.clear()
-        self.head, self.latest, self.must_save_head = record.head, after.latest, True
+        self.head, self.latest = record.head, after.latest
         self._last_entry = max(self._last_entry, record.entry)
         return after
 
@@ -196,11 +173,10 @@ class SqliteTransaction:
         for pending in (self._records, self._changed, self._removed_keys, self._added_keys, self._total_changes):
             pending.clear()
 
-    def _execute_for_all(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-        """Execute a statement for all rows at once. With a statement for each, threads would wait for each other."""
-        at_once = _MAX_VALUES // max(1, len(rows[0]) if rows else 1)
-        for start in range(0, len(rows), at_once):
-            some = rows[start : start + at_once]
+    def _execute_for_all(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Execute a statement for many rows at once. With a statement for each, threads would wait for each other."""
+        left = iter(rows)
+        while some := list(islice(left, _MAX_ROWS)):
             row = f"({', '.join('?' * len(some[0]))})"
             values = [value for one in some for value in one]
             self._db.execute(statement.format(", ".join([row] * len(some))), values)

@@ -1,0 +1,131 @@
+"""The witness of a journal: a file on this machine with the head that the journal last had.
+
+An older copy of a journal has a valid chain: only a head that is stored elsewhere shows that records are missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import NamedTuple
+
+from escrowctl.errors import Reason
+from escrowctl.files import TooLargeError, open_regular, read_regular, replace_durably
+from escrowctl.journal.chain import EMPTY_HEAD, Head
+from escrowctl.journal.storage import JournalPlace, Storage, unusable
+
+_LENGTH = 15 + 36 + 1 + 20 + 1 + 64 + 1
+
+
+class SavedHead(NamedTuple):
+    """The head in a witness, and the id of its journal."""
+
+    journal_id: str
+    head: Head
+
+
+_UNREADABLE = SavedHead("", EMPTY_HEAD)
+
+
+class Witness:
+    """The saved head of the journal at a place.
+
+    The file is created before the first record. After each commit it is updated, but not synced. It may be
+    one commit behind the journal, or more after a power failure. It is never ahead of the journal.
+    """
+
+    def __init__(self, place: JournalPlace) -> None:
+        self._place = place
+        self.path = place.folder / "journal.head"
+
+    def refuse_lost_journal(self) -> None:
+        """Raise `ErrorCode.JOURNAL_UNUSABLE` if the journal is missing, but its saved head exists."""
+        if self._place.exists:
+            return
+        # Another process may have just created both, the journal first.
+        if self.path.is_file() and not self.path.is_symlink() and not self._place.exists:
+            problem = f"the file is missing, but {self.path.name} exists: the journal was moved or removed"
+            raise unusable(self._place.location, problem, reason=Reason.FILE_MISSING)
+
+    def create(self, storage: Storage) -> None:
+        """Create the file for a journal without records. With records, a missing file is an error."""
+        if not os.path.lexists(self.path):
+            # In a transaction, so that no record is written in between.
+            with storage.transaction() as transaction:
+                if transaction.head == EMPTY_HEAD:
+                    self.replace(storage.journal_id, EMPTY_HEAD)
+
+    def replace(self, journal_id: str, head: Head) -> None:
+        """Replace the file by a new one with this head, durably and in one step: the file is never empty.
+
+        Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`; then the old file is unchanged.
+        """
+        replace_durably(self.path, _format_line(journal_id, head), private=True)
+
+    def update(self, journal_id: str, head: Head) -> None:
+        """Overwrite the head in the file. An OSError is ignored: the file then has an older head."""
+        with contextlib.suppress(OSError):
+            handle = open_regular(self.path, os.O_WRONLY)
+            try:
+                os.pwrite(handle, _format_line(journal_id, head).encode(), 0)
+            finally:
+                os.close(handle)
+
+    def read(self) -> SavedHead | None:
+        """Return the saved head. None: no file. Raises `ErrorCode.JOURNAL_UNUSABLE` if the file cannot be read.
+
+        A file that does not contain a head counts as one that does not match any journal.
+        """
+        try:
+            content, _ = read_regular(self.path, limit=_LENGTH, follow=False)
+        except FileNotFoundError:
+            return None
+        except TooLargeError:
+            return _UNREADABLE
+        except OSError as error:
+            raise unusable(self._place.location, str(error)) from error
+        line = content.decode("ascii", "replace")
+        try:
+            _, journal_id, sequence, digest = line.split()
+            saved = SavedHead(journal_id, Head(int(sequence), digest))
+        except ValueError:
+            return _UNREADABLE
+        return saved if len(line) == _LENGTH and _format_line(*saved) == line else _UNREADABLE
+
+    def find_problem(self, storage: Storage) -> str | None:
+        """Return the problem if the saved head is unusable, or the journal contradicts it. None: no problem."""
+        # Read the saved head before the chain: a commit in between then only puts the chain ahead of it.
+        saved = self.read()
+        with storage.reading() as view:
+            return self.compare(saved, storage, view.head)
+
+    def compare(self, saved: SavedHead | None, storage: Storage, head: Head) -> str | None:
+        """Return the problem if `saved`, which was read before `head`, the journal's head, contradicts the journal."""
+        name = self.path.name
+        if saved is None and head != EMPTY_HEAD:
+            # Another process may have just created both.
+            saved = self.read()
+        if saved is None:
+            return None if head == EMPTY_HEAD else f"{name} is missing"
+        if saved is _UNREADABLE:
+            return f"{name} is damaged, or escrowctl did not write it"
+        if saved.journal_id != storage.journal_id:
+            return f"{name} belongs to journal {saved.journal_id}, not to this one"
+        return find_mismatch(storage, saved.head, head)
+
+
+def find_mismatch(storage: Storage, expected: Head, head: Head) -> str | None:
+    """Return the problem if the chain, which ends at `head`, does not contain the head `expected`. None: no problem."""
+    if expected.sequence > head.sequence:
+        return (
+            f"the journal has {head.sequence} records but had {expected.sequence}: an older copy was restored or the "
+            "file was truncated"
+        )
+    if expected in (EMPTY_HEAD, head):
+        return None
+    found = storage.read_records(after=expected.sequence - 1, limit=1)
+    return None if found and found[0].head == expected else f"record {expected.sequence} was changed"
+
+
+def _format_line(journal_id: str, head: Head) -> str:
+    return f"escrowctl-head {journal_id} {head.sequence:020d} {head.digest}\n"

@@ -14,6 +14,7 @@ from escrowctl.files import TooLargeError, open_regular, read_regular, replace_d
 from escrowctl.journal.chain import EMPTY_HEAD, Head
 from escrowctl.journal.storage import JournalPlace, Storage, unusable
 
+_TRIES = 5
 _LENGTH = 15 + 36 + 1 + 20 + 1 + 64 + 1
 
 
@@ -77,20 +78,15 @@ class Witness:
         A file that does not contain a head counts as one that does not match any journal.
         """
         try:
-            content, _ = read_regular(self.path, limit=_LENGTH, follow=False)
+            # A read while another process updates the file may get a part of each head: measured on ext4.
+            tries = (_parse(read_regular(self.path, limit=_LENGTH, follow=False)[0]) for _ in range(_TRIES))
+            return next(filter(None, tries), _UNREADABLE)
         except FileNotFoundError:
             return None
         except TooLargeError:
             return _UNREADABLE
         except OSError as error:
             raise unusable(self._place.location, str(error)) from error
-        line = content.decode("ascii", "replace")
-        try:
-            _, journal_id, sequence, digest = line.split()
-            saved = SavedHead(journal_id, Head(int(sequence), digest))
-        except ValueError:
-            return _UNREADABLE
-        return saved if len(line) == _LENGTH and _format_line(*saved) == line else _UNREADABLE
 
     def find_problem(self, storage: Storage) -> str | None:
         """Return the problem if the saved head is unusable, or the journal contradicts it. None: no problem."""
@@ -125,6 +121,16 @@ def find_mismatch(storage: Storage, expected: Head, head: Head) -> str | None:
         return None
     found = storage.read_records(after=expected.sequence - 1, limit=1)
     return None if found and found[0].head == expected else f"record {expected.sequence} was changed"
+
+
+def _parse(content: bytes) -> SavedHead | None:
+    line = content.decode("ascii", "replace")
+    try:
+        _, journal_id, sequence, digest = line.split()
+        saved = SavedHead(journal_id, Head(int(sequence), digest))
+    except ValueError:
+        return None
+    return saved if len(line) == _LENGTH and _format_line(*saved) == line else None
 
 
 def _format_line(journal_id: str, head: Head) -> str:

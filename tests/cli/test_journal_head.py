@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Result, Run, ServiceAndRun
@@ -156,6 +157,21 @@ def test_write_while_a_reader_compares_the_head_is_no_loss(
     monkeypatch.setattr(Witness, "read", read_while_another_writes)
     listed = run("--json", "journal", "list")
     assert (listed.code, others) == (0, []), listed.err
+
+
+def test_head_that_is_read_while_it_is_updated_is_read_again(
+    journal_of_one: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = journal_of_one
+    read, torn = files.read_regular, ["once"]
+
+    def read_torn(path: Path, **options: Any) -> tuple[bytes, object]:
+        content, status = read(path, **options)
+        return (content[:100] + b"f" * 37, status) if torn and torn.pop() else (content, status)
+
+    monkeypatch.setattr("escrowctl.journal.witness.read_regular", read_torn)
+
+    assert (run("journal", "list").code, torn) == (0, [])
 
 
 def test_head_that_cannot_be_updated_only_lags(

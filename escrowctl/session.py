@@ -209,24 +209,16 @@ class Session:
         from escrowctl.writes.writer import Writer
 
         self.journals.guard_live_writes(self.service, self.console)
-        return Writer(
-            self.service,
-            self._connection,
-            self.journal,
-            retry=self.connector.retry,
-            runtime=self.runtime,
-            signals=self.signals,
-            report_defect=self.defects.append,
-        )
+        return Writer(self.reader, self.journal, report_defect=self.defects.append)
 
     @cached_property
     def pipeline(self) -> "Pipeline":
         """Carries out all steps of writes at this run's service."""
         # First the reader: it imports httpx. Deeper in the call stack, this would map and unmap a page 400 times.
-        reader = self.reader
+        _ = self.reader
         from escrowctl.writes.pipeline import Pipeline
 
-        return Pipeline(self.service, reader=reader, writer=self.writer, signals=self.signals, runtime=self.runtime)
+        return Pipeline(self.writer)
 
     @cached_property
     def journals(self) -> "Journals":

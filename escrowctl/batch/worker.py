@@ -46,21 +46,12 @@ class Worker:
     def send(self, to_send: RowToSend) -> RowResult:
         """Carry out a row, and return its entry in the journal; never raises."""
         # Each row has its own retry budget and its own signals: only the run handles those of the process.
-        signals, retry = Signals(), _RowRetry(self._run, self._runtime)
-        writer = Writer(
-            self._service,
-            self._connection,
-            self._run.journal,
-            retry=retry,
-            runtime=self._runtime,
-            signals=signals,
-            report_defect=self._report_defect,
-            note_judged=partial(self._run.note_judged, to_send.line),
-        )
-        reader = Reader(self._service, self._connection, retry, self._runtime, signals)
-        pipeline = Pipeline(self._service, reader=reader, writer=writer, signals=signals, runtime=self._runtime)
+        retry = _RowRetry(self._run, self._runtime)
+        reader = Reader(self._service, self._connection, retry, self._runtime, Signals())
+        note_judged = partial(self._run.note_judged, to_send.line)
+        writer = Writer(reader, self._run.journal, report_defect=self._report_defect, note_judged=note_judged)
         try:
-            return RowResult(self._carry_out(to_send, pipeline).sent_entry)
+            return RowResult(self._carry_out(to_send, Pipeline(writer)).sent_entry)
         except (EscrowctlError, Stopped) as error:
             return RowResult(writer.entry or to_send.repeated, error)
         except Exception as error:  # noqa: BLE001 - the other rows must hear of it

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from escrowctl.client.connection import Exchanger
-from escrowctl.client.http import SUCCESS_STATUSES, Answer, Evidence, Exchange, Request, make_headers
+from escrowctl.client.http import SUCCESS_STATUSES, Answer, Evidence, Request, make_headers
 from escrowctl.client.problem import (
     REFUSAL_CODES,
     advise_connection,
@@ -84,21 +84,16 @@ class _ReadAnswer(NamedTuple):
 
 
 class Reader:
-    """Reads from one service. A signal may end a read at any time."""
+    """Reads from one service, over one connection. A signal may end a read at any time."""
 
     def __init__(
         self, service: Service, connection: Exchanger, retry: Retry, runtime: Runtime, signals: Signals
     ) -> None:
-        self._service = service
-        self._connection = connection
-        self._retry = retry
-        self._runtime = runtime
-        self._signals = signals
-
-    @property
-    def last(self) -> Exchange | None:
-        """The result of the last request; None before the first request."""
-        return self._connection.last
+        self.service = service
+        self.connection = connection
+        self.retry = retry
+        self.runtime = runtime
+        self.signals = signals
 
     def read(self, operation: Operation, resource_id: str, *, for_write: bool = False) -> Record:
         """Return one record. `for_write`: a write depends on the record, so a cached reply is an error.
@@ -108,16 +103,16 @@ class Reader:
         """
         record = self._read(operation, resource_id, for_write=for_write)
         found_id = (record.known.id or "").casefold()
-        if found_id != resource_id.casefold() and self.last is not None and self.last.is_shared:
+        if found_id != resource_id.casefold() and self.connection.last is not None and self.connection.last.is_shared:
             # A reply on a shared connection may belong to an earlier read.
-            self._connection.close()
+            self.connection.close()
             record = self._read(operation, resource_id, for_write=for_write)
         return record
 
     def _read(self, operation: Operation, resource_id: str, *, for_write: bool) -> Record:
         reading = self._send_read(operation, resource_id, limit=MAX_REPLY_BYTES)
         document = reading.require_document(for_write=for_write)
-        record = make_record(document, pointers=self._service.pointers, noun=operation.noun)
+        record = make_record(document, pointers=self.service.pointers, noun=operation.noun)
         # A record may well have a field `error`; an error has no id.
         if record.known.id is None:
             reading.refuse_failure(document, record.value)
@@ -141,7 +136,7 @@ class Reader:
         if items is None:
             raise reading.make_error(ErrorCode.UNREADABLE_REPLY, "the reply is JSON, but has no list")
         return Records(
-            document, [make_item(item, pointers=self._service.pointers, noun=operation.noun) for item in items]
+            document, [make_item(item, pointers=self.service.pointers, noun=operation.noun) for item in items]
         )
 
     def probe(self, operation: Operation) -> None:
@@ -164,18 +159,18 @@ class Reader:
 
     def _send_read(self, operation: Operation, resource_id: str | None, *, limit: int, query: str = "") -> _ReadAnswer:
         """Send a read; retry it after a temporary failure. Raises EscrowctlError if no attempt gets a 2xx reply."""
-        service, request_id = self._service, self._runtime.new_request_id()
+        service, request_id = self.service, self.runtime.new_request_id()
         request = Request(
             operation.method,
             service.make_url(operation.fill_path(resource_id)) + (f"?{query}" if query else ""),
             (*make_headers(request_id=request_id, has_body=False), _NO_CACHE_HEADER),
             may_hold_secret=operation.is_confidential,
         )
-        attempts = self._retry.make_attempts(service.read_timeout)
+        attempts = self.retry.make_attempts(service.read_timeout)
         while True:
             attempts.start()
-            with self._signals.let_through():
-                exchange = self._connection.exchange(
+            with self.signals.let_through():
+                exchange = self.connection.exchange(
                     request, evidence=Evidence(), seconds=service.read_timeout, limit=limit
                 )
             if not attempts.wait_if_repeatable(exchange, allowed=may_read_again(exchange)):

@@ -58,7 +58,7 @@ def request_list(
             try:
                 reader.probe(operation)
             finally:
-                exchange = reader.last
+                exchange = reader.connection.last
     except EscrowctlError as failure:
         error = failure
     return Probe(f"{service.api_prefix}{operation.path}", exchange, error, now())

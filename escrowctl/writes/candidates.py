@@ -14,7 +14,7 @@ from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_WEBHOOK
 from escrowctl.contract.record import KnownFields, Record, describe_record, read_time
 from escrowctl.journal.model import Entry
-from escrowctl.writes.create import list_money_differences
+from escrowctl.writes.result import list_money_differences
 
 _CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far the service's clock may be behind. A record that is older by more is not the result of a write."""

@@ -11,7 +11,6 @@ from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import JsonValue, contains_text, encode
-from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.readable import find_list_items
 from escrowctl.contract.record import KnownFields, Record, describe_record, find_id_pointers, has_other_id
@@ -20,11 +19,11 @@ from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Reason,
 from escrowctl.journal.guards import is_other_done
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Account, Entry, Selection, State
-from escrowctl.signals import Signals
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.outcome import NO_ID_FOUND, Judgement, judge_stored_reply
+from escrowctl.writes.outcome import NO_ID_FOUND, judge_stored_reply
 from escrowctl.writes.requests import account_of
-from escrowctl.writes.result import WriteResult, write_failure
+from escrowctl.writes.result import WriteResult, describe_differences, write_failure
+from escrowctl.writes.writer import Writer
 
 _MAX_POINTERS = 20
 _PAGE_SIZE = 100
@@ -73,58 +72,45 @@ def misread_id_error(entry: Entry, reply_id: str) -> EscrowctlError:
     )
 
 
-def settle_accepted(
-    result: WriteResult, service: Service, reader: Reader, journal: Journal, signals: Signals
-) -> WriteResult:
+def settle_accepted(result: WriteResult, writer: Writer) -> WriteResult:
     """Settle an accepted create (202) by one read of its escrow. If the read fails, the create stays unknown."""
     try:
-        settled = settle_by_reply(result.sent_entry, service=service, reader=reader, journal=journal)
+        settled = settle_by_reply(result.sent_entry, writer)
     except EscrowctlError:
         return result
     except Stopped as stopped:
         # The write's outcome is reported first, then the stop.
-        signals.remember(stopped)
+        writer.signals.remember(stopped)
         return result
     return settled or result
 
 
-def settle_by_reply(
-    entry: Entry, *, service: Service, reader: Reader, journal: Journal, report: Report = lambda _: None
-) -> WriteResult | None:
+def settle_by_reply(entry: Entry, writer: Writer, report: Report = lambda _: None) -> WriteResult | None:
     """Settle a create by the id in its stored reply, and return the result; None if the reply does not prove it.
 
-    The current profile must find the id, and a read must find that record. `report` is called with what was read.
-    Raises EscrowctlError if the journal cannot record this; `BUSY` if another process has changed the entry since.
+    The current profile must find the id, and a read must find that record: the pointer to the id may be wrong, or a
+    202 only accepts the request. `report` is called with what was read. Raises EscrowctlError if the journal cannot
+    record this; `BUSY` if another process has changed the entry since.
     """
+    service, journal = writer.service, writer.journal
     judged = judge_stored_reply(service, entry)
     created_id = judged.result_id if judged else None
-    if judged is None or created_id is None:
+    if created_id is None:
         return None
     if (other := find_creator(journal, entry, created_id, account_of(service))) is not None:
         report(f"the stored reply has the id {created_id}, but {other.name} created that record")
         return None
-    proven = prove_create(entry, judged, service, reader, report)
-    if proven is None:
+    if (record := _read_created(created_id, writer.reader, report)) is None:
         return None
-    return proven._replace(entry=journal.settle_later(entry, proven.sent_entry.settlement))
-
-
-def prove_create(
-    entry: Entry, judged: Judgement, service: Service, reader: Reader, report: Report = lambda _: None
-) -> WriteResult | None:
-    """Return the result of a create whose stored reply names an id; None if no record with this id can be read.
-
-    The reply alone proves nothing: the pointer to the id may be wrong, or a 202 only accepts the request.
-    """
-    assert judged.result_id is not None, "it names an id"
-    settlement = entry.settlement._replace(outcome=Outcome.DONE, result_id=judged.result_id)
-    if (record := _read_created(judged.result_id, reader, report)) is None:
-        return None
-    detail = f"{settlement.http_status}; the service then reported {record.known.status or judged.result_id}"
-    remark = describe_differences(service, record, entry.intent.money)
-    reply = encode(record.document)
-    settlement = settlement._replace(detail=detail, reply=reply, verified=True, remark=remark)
-    return WriteResult(entry._replace(settlement=settlement), record)
+    settlement = entry.settlement._replace(
+        outcome=Outcome.DONE,
+        detail=f"{entry.settlement.http_status}; the service then reported {record.known.status or created_id}",
+        result_id=created_id,
+        reply=encode(record.document),
+        verified=True,
+        remark=describe_differences(service, record, entry.intent.money),
+    )
+    return WriteResult(journal.settle_later(entry, settlement), record)
 
 
 def find_creator(journal: Journal, entry: Entry, resource_id: str, account: Account) -> Entry | None:
@@ -150,29 +136,6 @@ def find_difference_error(entry: Entry) -> EscrowctlError | None:
         facts=entry.facts,
         reason=Reason.CREATED_DIFFERENTLY,
     )
-
-
-def describe_differences(service: Service, record: Record | None, sent: Money | None) -> str | None:
-    """Return a clause about a failed status, amount or currency of a created record; None if all are as sent."""
-    if record is None:
-        return None
-    status = record.known.status
-    failed = [f"its status is {status}"] if service.is_failed(status) else []
-    differences = [*failed, *list_money_differences(record.known, sent)]
-    return " and ".join(differences) or None
-
-
-def list_money_differences(found: KnownFields, sent: Money | None) -> list[str]:
-    """Return clauses about an amount or currency that differs from the request; case in currencies does not matter.
-
-    An amount or currency that cannot be read counts as different.
-    """
-    differences = [*found.unreadable] if sent is not None else []
-    if sent is not None and found.amount is not None and found.amount != sent.amount:
-        differences.append(f"its amount is {found.amount} ({sent.amount} was sent)")
-    if sent is not None and found.currency is not None and found.currency.casefold() != sent.currency.casefold():
-        differences.append(f"its currency is {found.currency} ({sent.currency} was sent)")
-    return differences
 
 
 def _read_created(created_id: str, reader: Reader, report: Report) -> Record | None:

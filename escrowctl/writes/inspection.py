@@ -11,9 +11,9 @@ from escrowctl.contract.record import KnownFields, describe_money, describe_reco
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Reason, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Selection, State
-from escrowctl.writes.create import list_money_differences
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import WriteRequest, account_of
+from escrowctl.writes.result import list_money_differences
 
 Confirm = Callable[[str, KnownFields | None], bool]
 """Asks the operator to confirm a write, with the id and the record as read. Returns whether it asked, because that

@@ -7,13 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from escrowctl.client.reader import Reader
-from escrowctl.config.service import Service
 from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.model import Entry, State, confirmed_by_read, parse_entry_name
-from escrowctl.runtime import Runtime
-from escrowctl.signals import Signals
 from escrowctl.writes.create import conclude_create, settle_accepted
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import WriteRequest
@@ -29,14 +25,11 @@ MakeRequest = Callable[[KnownFields | None], WriteRequest]
 
 
 class Pipeline:
-    """Carries out writes at one service; call `run` and `run_on_record` inside `signals.held()`."""
+    """Carries out writes at the service of a writer; call `run` and `run_on_record` inside `signals.held()`."""
 
-    def __init__(self, service: Service, *, reader: Reader, writer: Writer, signals: Signals, runtime: Runtime) -> None:
-        self._service = service
-        self._reader = reader
+    def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._signals = signals
-        self._runtime = runtime
+        self._service = writer.service
 
     def run(
         self, request: WriteRequest, confirm: Callable[[], None] = lambda: None, *, again: Entry | None = None
@@ -53,7 +46,7 @@ class Pipeline:
             confirm()
             result = self._writer.perform(request, entry_to_repeat=again)
             if kind.needs_id and result.sent_entry.state is State.UNKNOWN and not result.replayed:
-                result = settle_accepted(result, self._service, self._reader, self._writer.journal, self._signals)
+                result = settle_accepted(result, self._writer)
         if request.operation.creates_record:
             return conclude_create(result, self._service)
         if result.sent_entry.state is not State.DONE:
@@ -130,8 +123,7 @@ class Pipeline:
     def _make_read_back(self, request: WriteRequest, options: "RecordOptions") -> "ReadBack":
         from escrowctl.writes.read_back import ReadBack  # noqa: PLC0415 - as above
 
-        settle_later = self._writer.settle_later
-        return ReadBack(request, options, self._service, self._reader, settle_later, self._signals, self._runtime)
+        return ReadBack(request, options, self._writer)
 
     def inspect(self, request: WriteRequest, options: "RecordOptions") -> KnownFields | None:
         """Return the record that a write will change, as read now. Sends no write.
@@ -176,7 +168,7 @@ class Pipeline:
     ) -> KnownFields | None:
         from escrowctl.writes.inspection import inspect_target, require_as_created  # noqa: PLC0415 - as above
 
-        found = inspect_target(self._reader, self._service, request, options, may_be_done=may_be_done)
+        found = inspect_target(self._writer.reader, self._service, request, options, may_be_done=may_be_done)
         if found is not None and request.operation.is_once_only:
             require_as_created(self._writer.journal, self._service, request.resource_id or "", found, options)
         return found

@@ -4,51 +4,32 @@ Only the profile knows which statuses prove a release: the service does not docu
 section 3). The effect of an update is not documented either: only a read shows if it released the escrow.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 
 from escrowctl.client.http import Answer
 from escrowctl.client.polling import PollTimer
 from escrowctl.client.problem import describe_refusal
-from escrowctl.client.reader import Reader
-from escrowctl.config.service import Service
 from escrowctl.contract.record import KnownFields, Record, describe_record
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, Stopped
 from escrowctl.journal.guards import entry_taken_over
 from escrowctl.journal.model import Entry, Settlement, State, confirmed_by_read
-from escrowctl.runtime import Runtime
-from escrowctl.signals import Signals
 from escrowctl.writes.inspection import RecordOptions, require_expected_money
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.result import WriteResult, not_recorded, write_failure
-
-SettleLater = Callable[[Entry, Settlement], Entry]
-"""Takes an entry and its settlement by a read, and returns the new entry. A batch records the settlement later."""
+from escrowctl.writes.writer import Writer
 
 
 class ReadBack:
     """Concludes a write on one record by reading that record afterwards."""
 
-    def __init__(
-        self,
-        request: WriteRequest,
-        options: RecordOptions,
-        service: Service,
-        reader: Reader,
-        settle_later: SettleLater,
-        signals: Signals,
-        runtime: Runtime,
-    ) -> None:
+    def __init__(self, request: WriteRequest, options: RecordOptions, writer: Writer) -> None:
         self.resource_id = request.resource_id or ""
         name, self._verb, self._done = request.operation.name, request.operation.verb, request.operation.done
         self._kind, self._once_only = kind_of(name), request.operation.is_once_only
         self._options = options
-        self._service = service
-        self._reader = reader
-        self._settle_later = settle_later
-        self._signals = signals
-        self._runtime = runtime
+        self._writer, self._service, self._signals = writer, writer.service, writer.signals
 
     def conclude(self, result: WriteResult) -> WriteResult:
         """Return the result with the record as read now.
@@ -115,7 +96,7 @@ class ReadBack:
         status = f"the status is {result.status_after}" if result.status_after else "the escrow cannot be read now"
         settlement = result.sent_entry.settlement._replace(remark=f"not confirmed: {status}")
         with suppress(EscrowctlError):
-            self._settle_later(result.sent_entry, settlement)
+            self._writer.settle_later(result.sent_entry, settlement)
 
     def _not_confirmed(self, result: WriteResult) -> EscrowctlError:
         """Return the error of a write that the service accepted, if the record does not show the write."""
@@ -163,7 +144,7 @@ class ReadBack:
     def _correct_outcome(self, entry: Entry, outcome: Outcome, detail: str) -> Entry:
         settlement = entry.settlement._replace(outcome=outcome, detail=detail)
         try:
-            return self._settle_later(entry, settlement)
+            return self._writer.settle_later(entry, settlement)
         except EscrowctlError as error:
             raise _unrecorded_read(entry, settlement, error) from error
 
@@ -171,7 +152,7 @@ class ReadBack:
         entry = result.sent_entry
         detail = f"{entry.settlement.detail}; the service then reported {result.status_after}"
         try:
-            return self._settle_later(entry, confirmed_by_read(entry, detail))
+            return self._writer.settle_later(entry, confirmed_by_read(entry, detail))
         except EscrowctlError as error:
             if entry.state is State.DONE and error.code is not ErrorCode.BUSY:
                 # The journal has it as done already.
@@ -188,7 +169,7 @@ class ReadBack:
         begins with the clause `accepted`.
         """
         seconds = self._options.wait or 0.0
-        pace = PollTimer(self._runtime, self._signals, seconds)
+        pace = PollTimer(self._writer.runtime, self._signals, seconds)
         while self._is_verified(after) is not True:
             status = after.known.status if after else None
             if self._service.is_failed(status) and status != before:
@@ -214,7 +195,7 @@ class ReadBack:
     def _read_record(self) -> tuple[Record | None, str | None]:
         """Return the record as read now and None, or None and the reason why the record cannot be read."""
         try:
-            return self._reader.read_escrow(self.resource_id), None
+            return self._writer.reader.read_escrow(self.resource_id), None
         except EscrowctlError as error:
             return None, error.message
         except Stopped as stopped:

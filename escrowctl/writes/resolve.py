@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from escrowctl.client.http import SUCCESS_STATUSES
 from escrowctl.client.pages import read_pages
-from escrowctl.client.reader import Reader
-from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import UUID_PATTERN
 from escrowctl.contract.json import contains_text, encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, Operation
@@ -29,18 +27,16 @@ from escrowctl.writes.candidates import (
     read_listed,
 )
 from escrowctl.writes.create import (
-    describe_differences,
     find_creator,
     find_misread_id,
     find_other_done_entry,
-    list_money_differences,
     misread_id_error,
     settle_by_reply,
 )
 from escrowctl.writes.inspection import RecordOptions, describe_pending_write, inspect, require_resendable
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import WriteRequest, account_of, restore_request
-from escrowctl.writes.result import WriteResult
+from escrowctl.writes.result import WriteResult, describe_differences, list_money_differences
 from escrowctl.writes.writer import Writer
 
 DECIDED_NOT_APPLIED = "not applied, recorded by an operator"
@@ -73,13 +69,9 @@ class Resolution(NamedTuple):
 class EntryResolver:
     """Resolves entries of one service. Calls `announce` before each read, and `report` with the read's result."""
 
-    def __init__(
-        self, service: Service, *, reader: Reader, writer: Writer, announce: Callable[[], None], report: Report
-    ) -> None:
-        self._service = service
-        self._reader = reader
+    def __init__(self, writer: Writer, *, announce: Callable[[], None], report: Report) -> None:
         self._writer = writer
-        self._journal = writer.journal
+        self._service, self._reader, self._journal = writer.service, writer.reader, writer.journal
         self._announce = announce
         self._report = report
 
@@ -228,9 +220,7 @@ class EntryResolver:
             self._announce()
             self._report(message)
 
-        settled = settle_by_reply(
-            entry, service=self._service, reader=self._reader, journal=self._journal, report=report
-        )
+        settled = settle_by_reply(entry, self._writer, report)
         return Resolution(settled.sent_entry) if settled else None
 
     def _read_list(self, entry: Entry, operation: Operation) -> ListedRecords:

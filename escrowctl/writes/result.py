@@ -6,6 +6,7 @@ from escrowctl.client.http import SUCCESS_STATUSES, Answer
 from escrowctl.client.problem import REFUSAL_CODES, advise_connection, advise_refusal, is_html, list_reply_facts
 from escrowctl.client.retry import describe_attempts
 from escrowctl.config.service import Service
+from escrowctl.contract.money import Money
 from escrowctl.contract.operations import OPERATIONS_BY_NAME
 from escrowctl.contract.record import KnownFields, Record
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Reason, not_sent
@@ -114,6 +115,29 @@ def _facts_of_reply(entry: Entry, answer: Answer) -> dict[str, object]:
     operation = OPERATIONS_BY_NAME.get(entry.intent.operation)
     is_known = operation is not None and not operation.is_confidential
     return list_reply_facts(answer, entry.request_id, may_hold_secret=not is_known)
+
+
+def describe_differences(service: Service, record: Record | None, sent: Money | None) -> str | None:
+    """Return a clause about a failed status, amount or currency of a created record; None if all are as sent."""
+    if record is None:
+        return None
+    status = record.known.status
+    failed = [f"its status is {status}"] if service.is_failed(status) else []
+    differences = [*failed, *list_money_differences(record.known, sent)]
+    return " and ".join(differences) or None
+
+
+def list_money_differences(found: KnownFields, sent: Money | None) -> list[str]:
+    """Return clauses about an amount or currency that differs from the request; case in currencies does not matter.
+
+    An amount or currency that cannot be read counts as different.
+    """
+    differences = [*found.unreadable] if sent is not None else []
+    if sent is not None and found.amount is not None and found.amount != sent.amount:
+        differences.append(f"its amount is {found.amount} ({sent.amount} was sent)")
+    if sent is not None and found.currency is not None and found.currency.casefold() != sent.currency.casefold():
+        differences.append(f"its currency is {found.currency} ({sent.currency} was sent)")
+    return differences
 
 
 def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from escrowctl.client.connection import Exchanger
 from escrowctl.client.http import SUCCESS_STATUSES, Answer, Evidence, Exchange, Fault, Request, make_headers
-from escrowctl.client.retry import Retry, may_write_again
-from escrowctl.config.service import MAX_REPLY_BYTES, Service
+from escrowctl.client.reader import Reader
+from escrowctl.client.retry import may_write_again
+from escrowctl.config.service import MAX_REPLY_BYTES
 from escrowctl.contract.json import Document, encode, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION, Operation
 from escrowctl.contract.record import Record, make_record
@@ -24,9 +24,7 @@ from escrowctl.contract.redaction import find_signing_secret, hide_private_value
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
-from escrowctl.runtime import Runtime, timestamp
-from escrowctl.signals import Signals
-from escrowctl.writes.create import describe_differences
+from escrowctl.runtime import timestamp
 from escrowctl.writes.outcome import Judgement, find_other_write, judge_write, make_sent_request
 from escrowctl.writes.requests import (
     WriteRequest,
@@ -37,14 +35,14 @@ from escrowctl.writes.requests import (
     require_reason,
     require_writable,
 )
-from escrowctl.writes.result import WriteResult, not_recorded
+from escrowctl.writes.result import WriteResult, describe_differences, not_recorded
 
 _REPORT_AFTER_SECONDS = 1.0
 _RECENT_AGE = timedelta(minutes=15)
 
 
 class Writer:
-    """Sends writes to one service and records them in `journal`.
+    """Sends writes to the service of `reader`, over the same connection, and records them in `journal`.
 
     `report_defect` is called with an internal error. The write still gets an outcome. `note_judged` is called with
     an entry as judged by its exchange, before that outcome is recorded.
@@ -52,32 +50,25 @@ class Writer:
 
     def __init__(
         self,
-        service: Service,
-        connection: Exchanger,
+        reader: Reader,
         journal: Journal,
         *,
-        retry: Retry,
-        runtime: Runtime,
-        signals: Signals,
         report_defect: Callable[[BaseException], None],
         note_judged: Callable[[Entry, Exchange], None] = lambda _entry, _exchange: None,
     ) -> None:
-        self._service = service
-        self._connection = connection
-        self._retry = retry
+        self.reader = reader
+        self.service, self.signals, self.runtime = reader.service, reader.signals, reader.runtime
         self._report_defect = report_defect
         self._note_judged = note_judged
         self.journal = journal
         self.entry: Entry | None = None
         """The entry of the last write, as it was last recorded; None: no write has begun."""
         self._operator = operator_name()
-        self._runtime = runtime
-        self._signals = signals
 
     def check(self, request: WriteRequest) -> None:
         """Raise EscrowctlError `READ_ONLY` for a read-only profile, `BAD_VALUE` if the request has the API key."""
-        require_writable(self._service)
-        self._service.refuse_key(*request.typed_texts)
+        require_writable(self.service)
+        self.service.refuse_key(*request.typed_texts)
 
     def find_known(self, request: WriteRequest, *, rehearses: bool = False) -> WriteResult | None:
         """Return the stored result if the request repeats an earlier one under its idempotency key; else None.
@@ -87,13 +78,13 @@ class Writer:
         `CONFLICT`, `REFERENCE_REUSED`.
         """
         if not rehearses:
-            require_writable(self._service)
-        self._service.refuse_key(*request.typed_texts)
+            require_writable(self.service)
+        self.service.refuse_key(*request.typed_texts)
         intent = self._make_intent(request)
-        sent = self.journal.find_repeated(intent, resend_throttled=self._service.may_repeat_throttled)
+        sent = self.journal.find_repeated(intent, resend_throttled=self.service.may_repeat_throttled)
         if sent is not None:
             return self._replay(sent, request)
-        require_reason(self._service, request.operation, self.journal, request.options.reason)
+        require_reason(self.service, request.operation, self.journal, request.options.reason)
         return None
 
     def find_recent_create(self, request: WriteRequest) -> Entry | None:
@@ -104,7 +95,7 @@ class Writer:
         """
         if request.options.idempotency_key is not None:
             return None
-        since = timestamp(self._runtime.now() - _RECENT_AGE)
+        since = timestamp(self.runtime.now() - _RECENT_AGE)
         return self.journal.find_recent_done(self._make_intent(request), since=since)
 
     def rehearse(self, request: WriteRequest) -> WriteResult | None:
@@ -125,19 +116,19 @@ class Writer:
         After a second, the wait is reported if standard error is a terminal. Signals may end the wait. Raises
         `ErrorCode.BUSY` after twice a write's time-out.
         """
-        runtime, timeout = self._runtime, 2 * self._service.write_timeout
+        runtime, timeout = self.runtime, 2 * self.service.write_timeout
         start = runtime.monotonic()
 
         def wait(seconds: float) -> None:
             if runtime.stderr.isatty() and runtime.monotonic() - start >= _REPORT_AFTER_SECONDS:
                 verb = request.operation.verb
-                self._retry.report(
+                self.reader.retry.report(
                     f"another process is working on the same {verb}; escrowctl waits up to {timeout:g} s"
                 )
-            with self._signals.let_through():
+            with self.signals.let_through():
                 runtime.sleep(seconds)
 
-        names = [f"{name}\n{lock}" for name in self._service.journal_names for lock in request.locks]
+        names = [f"{name}\n{lock}" for name in self.service.journal_names for lock in request.locks]
         with self.journal.hold_locks(names, monotonic=runtime.monotonic, sleep=wait, timeout=timeout) as waited:
             yield waited
 
@@ -167,7 +158,7 @@ class Writer:
         else:
             entry = self._begin_again(entry_to_repeat, request, decision)
         may_be_applied = decision is not None or (entry_to_repeat is not None and entry_to_repeat.is_open)
-        attempts = self._retry.make_attempts(self._service.write_timeout)
+        attempts = self.reader.retry.make_attempts(self.service.write_timeout)
         while True:
             attempts.start()
             exchange = self._send(entry, request, may_be_applied=may_be_applied)
@@ -185,7 +176,7 @@ class Writer:
                     raise
                 # The outcome matters more than the reason why it was not retried.
                 if isinstance(error, Stopped):
-                    self._signals.remember(error)
+                    self.signals.remember(error)
                 elif not isinstance(error, EscrowctlError):
                     self._report_defect(error)
                 return result
@@ -197,8 +188,8 @@ class Writer:
 
     def preview(self, request: WriteRequest, *, placeholder: str) -> Request:
         """Return the HTTP request as it would be sent, with `placeholder` in place of generated ids."""
-        self._service.refuse_key(*request.typed_texts)
-        url = self._service.make_url(request.operation.fill_path(request.resource_id))
+        self.service.refuse_key(*request.typed_texts)
+        url = self.service.make_url(request.operation.fill_path(request.resource_id))
         body = request.body.encode() if request.body is not None else None
         headers = make_headers(
             request_id=placeholder,
@@ -208,35 +199,35 @@ class Writer:
         return Request(request.operation.method, url, headers, body)
 
     def _begin(self, request: WriteRequest) -> Entry:
-        if is_reason_needed(self._service, request.operation, self.journal) and self.find_known(request) is None:
+        if is_reason_needed(self.service, request.operation, self.journal) and self.find_known(request) is None:
             self.journal.record_reason(OperatorDecision(self._operator, request.options.reason or ""))
         self.entry = self.journal.begin(
             self._make_intent(request),
-            request_id=self._runtime.new_request_id(),
+            request_id=self.runtime.new_request_id(),
             caps=self._caps_for(request),
-            resend_throttled=self._service.may_repeat_throttled,
+            resend_throttled=self.service.may_repeat_throttled,
         )
         return self.entry
 
     def _begin_again(self, entry: Entry, request: WriteRequest, decision: OperatorDecision | None = None) -> Entry:
-        request_id = self._runtime.new_request_id()
-        account, caps = account_of(self._service), self._caps_for(request)
+        request_id = self.runtime.new_request_id()
+        account, caps = account_of(self.service), self._caps_for(request)
         self.entry = self.journal.begin_next_attempt(
             entry, account, request_id=request_id, caps=caps, decision=decision
         )
         return self.entry
 
     def _make_intent(self, request: WriteRequest) -> Intent:
-        key = request.options.idempotency_key or self._runtime.new_uuid()
-        return make_intent(self._service, request, key, operator=self._operator)
+        key = request.options.idempotency_key or self.runtime.new_uuid()
+        return make_intent(self.service, request, key, operator=self._operator)
 
     def _caps_for(self, request: WriteRequest) -> Caps:
-        return self._service.caps if request.is_capped else NO_CAPS
+        return self.service.caps if request.is_capped else NO_CAPS
 
     def _send(self, entry: Entry, request: WriteRequest, *, may_be_applied: bool) -> Exchange:
         evidence = Evidence(self.journal.locks.may_send)
         try:
-            with self._signals.let_through():
+            with self.signals.let_through():
                 return self._exchange(entry, request, evidence)
         except BaseException as error:
             # A signal or an internal error: only the evidence that a byte left decides the outcome.
@@ -246,7 +237,7 @@ class Writer:
                 raise
             if isinstance(error, Stopped):
                 # The outcome is reported first, then the stop.
-                self._signals.remember(error)
+                self.signals.remember(error)
                 return Exchange(evidence.sent, fault=Fault.INTERRUPTED)
             self._report_defect(error)
             return Exchange(evidence.sent, fault=Fault.DEFECT, detail=type(error).__name__)
@@ -277,7 +268,7 @@ class Writer:
             if operation.creates_record and answer.body:
                 self.journal.secrets.store(entry, answer.body.decode("utf-8", errors="replace"), resource_id=None)
             return
-        harmless = self._service.webhooks.field_names
+        harmless = self.service.webhooks.field_names
         if find_signing_secret(record.document) or (
             operation.creates_record and may_hold_secret(record.document, harmless=harmless)
         ):
@@ -288,7 +279,7 @@ class Writer:
         reply = read_reply((entry.settlement.reply or "").encode())
         record = None
         if isinstance(reply, Document):
-            record = make_record(reply.value, pointers=self._service.pointers, noun=request.operation.noun)
+            record = make_record(reply.value, pointers=self.service.pointers, noun=request.operation.noun)
         return WriteResult(entry, record, replayed=True)
 
     def _exchange(self, entry: Entry, request: WriteRequest, evidence: Evidence) -> Exchange:
@@ -304,10 +295,10 @@ class Writer:
             request_id=entry.request_id, has_body=body is not None, idempotency_key=intent.idempotency_key
         )
         outgoing = Request(intent.method, intent.url, headers, body, request.operation.is_confidential)
-        seconds = self._service.write_timeout
-        exchange = self._connection.exchange(outgoing, evidence=evidence, seconds=seconds, limit=MAX_REPLY_BYTES)
+        seconds = self.service.write_timeout
+        exchange = self.reader.connection.exchange(outgoing, evidence=evidence, seconds=seconds, limit=MAX_REPLY_BYTES)
         answer = exchange.answer
-        other_write = find_other_write(answer, entry, request.body, self._service) if answer is not None else None
+        other_write = find_other_write(answer, entry, request.body, self.service) if answer is not None else None
         if answer is None or other_write is None:
             return exchange
         return exchange._replace(answer=None, fault=Fault.MISDIRECTED, detail=f"status {answer.status}, {other_write}")
@@ -319,7 +310,7 @@ class Writer:
         settles the write.
         """
         try:
-            judged = judge_write(request.operation, exchange, sent=make_sent_request(self._service, entry))
+            judged = judge_write(request.operation, exchange, sent=make_sent_request(self.service, entry))
             if may_be_applied:
                 judged = judged.with_earlier_unknown()
             settled = entry._replace(settlement=self._make_settlement(request, judged, exchange))
@@ -330,7 +321,7 @@ class Writer:
 
     def _may_send_again(self, exchange: Exchange) -> bool:
         """Whether to send the write again after this exchange, under the same key, without asking the operator."""
-        service = self._service
+        service = self.service
         return may_write_again(
             exchange, may_repeat_throttled=service.may_repeat_throttled, deduplicated=service.deduplicates
         )
@@ -340,11 +331,11 @@ class Writer:
         if judged.outcome is Outcome.DONE:
             result_id = judged.result_id or (record.known.id if record else None)
             if request.operation.name == CREATE_TRANSACTION.name:
-                remark = describe_differences(self._service, record, request.money)
+                remark = describe_differences(self.service, record, request.money)
         is_timeout = exchange.fault is Fault.TIMEOUT
         return Settlement(
             outcome=judged.outcome,
-            detail=f"no reply came within {self._service.write_timeout:g} s" if is_timeout else judged.detail,
+            detail=f"no reply came within {self.service.write_timeout:g} s" if is_timeout else judged.detail,
             http_status=exchange.answer.status if exchange.answer else None,
             result_id=result_id,
             reply=self._redact_reply(request, record) if record else None,
@@ -356,7 +347,7 @@ class Writer:
         """Return the reply as the journal stores it: without values that may be secret."""
         if not request.operation.is_confidential:
             return encode(hide_private_values(record.document))
-        return encode(redact(record.document, harmless=self._service.webhooks.field_names))
+        return encode(redact(record.document, harmless=self.service.webhooks.field_names))
 
 
 def _make_unprocessed_result(entry: Entry, exchange: Exchange, error: Exception) -> WriteResult:

@@ -130,9 +130,7 @@ def _settle_entry(session: Session, entry: Entry, options: _Options) -> Entry:
     origin = session.service.origin
     reading = f"reading {origin} before anything is sent" if options.resend else f"reading {origin}; no write is sent"
     resolver = EntryResolver(
-        session.service,
-        reader=session.reader,
-        writer=session.writer,
+        session.writer,
         announce=lambda: session.console.note("reading", reading),
         report=lambda message: session.console.note("found", message, label="found"),
     )

@@ -60,29 +60,29 @@ class SharedRun:
     """The run of a batch, as one of its claimants sees it."""
 
     def __init__(self, journal: Journal, batch: Batch, service: Service, runtime: Runtime) -> None:
-        self._journal = journal
+        self.journal = journal
         self.batch = batch
         self.service = service
+        self.runtime = runtime
         self._sender = runtime.run_id
-        self._now = runtime.now
         self._is_idle = False
 
     def start(self, rate: float | None) -> None:
         """Begin a run, as its first claimant. Raises `ErrorCode.BUSY` if another process works on the batch."""
 
         def begin(state: RunState) -> RunState:
-            if _list_alive(self._journal, state) or find_batch(self._journal, self.batch.name).dropped:
+            if _list_alive(self.journal, state) or find_batch(self.journal, self.batch.name).dropped:
                 raise busy_error(self.batch)
             return RunState((self._describe_self(),), first_sender=self._sender, rate=rate)
 
-        self._journal.hold_sender(self._sender)
+        self.journal.hold_sender(self._sender)
         self.change(begin)
 
     def join(self) -> None:
         """Join the run in progress. Raises `ErrorCode.CONFLICT` if there is none."""
 
         def add(state: RunState) -> RunState:
-            if not (alive := _list_alive(self._journal, state)):
+            if not (alive := _list_alive(self.journal, state)):
                 raise not_sent(
                     ErrorCode.CONFLICT,
                     f"no process works on {self.batch.name} now.",
@@ -90,12 +90,12 @@ class SharedRun:
                 )
             return state._replace(claimants=(*alive, self._describe_self()))
 
-        self._journal.hold_sender(self._sender)
+        self.journal.hold_sender(self._sender)
         self.change(add)
 
     def read(self) -> RunState:
         """Return the state as stored now."""
-        return read_state(self._journal, self.batch.name)
+        return read_state(self.journal, self.batch.name)
 
     def change(self, change: Callable[[RunState], RunState]) -> RunState:
         """Replace the state by the one that `change` makes of it, durably. Return the new state."""
@@ -103,7 +103,7 @@ class SharedRun:
         def change_row(row: PlanRow | None) -> PlanRow:
             return _encode_state(self.batch.name, change(_decode_state(row)))
 
-        return _decode_state(self._journal.change_plan_row(self.batch.name, _STATE_ROW, change_row))
+        return _decode_state(self.journal.change_plan_row(self.batch.name, _STATE_ROW, change_row))
 
     def is_first(self, state: RunState) -> bool:
         """Whether this process sends the first row."""
@@ -111,18 +111,18 @@ class SharedRun:
 
     def has_lost_first(self, state: RunState) -> bool:
         """Whether the claimant that sends the first row has ended before that row was done."""
-        return state.first_sender is not None and not self._journal.is_alive(state.first_sender)
+        return state.first_sender is not None and not self.journal.is_alive(state.first_sender)
 
     def claim(self, limit: int) -> list[RowToSend] | None:
         """Take up to `limit` rows, so that no other claimant sends them; None: none is left."""
-        found = claim_rows(self._journal, self.batch, self.service, sender=self._sender, limit=limit)
+        found = claim_rows(self.journal, self.batch, self.service, sender=self._sender, limit=limit)
         if found is not None and self._is_idle:
             self._store_idle(is_idle=False)
         return found
 
     def reserve(self, rate: float, count: int) -> float:
         """Reserve the next slots of the rate (rows a second) for `count` rows. Return the seconds until the first."""
-        now, slot = self._now(), timedelta()
+        now, slot = self.runtime.now(), timedelta()
 
         def take(state: RunState) -> RunState:
             nonlocal slot
@@ -136,7 +136,7 @@ class SharedRun:
     def has_working_others(self, *, is_idle: bool) -> bool:
         """Whether another claimant may still send rows. `is_idle`: this one has found no more rows."""
         state = self.read()
-        others = [one for one in _list_alive(self._journal, state) if one.sender != self._sender]
+        others = [one for one in _list_alive(self.journal, state) if one.sender != self._sender]
         if is_idle and others and not self._is_idle:
             self._store_idle(is_idle=True)
         return any(not one.is_idle for one in others)
@@ -150,7 +150,7 @@ class SharedRun:
         self.change(mark)
 
     def _describe_self(self) -> Claimant:
-        return Claimant(self._sender, operator_name(), platform.node(), os.getpid(), timestamp(self._now()))
+        return Claimant(self._sender, operator_name(), platform.node(), os.getpid(), timestamp(self.runtime.now()))
 
 
 def list_claimants(journal: Journal, batch: Batch) -> list[Claimant]:

@@ -3,15 +3,14 @@
 from collections import Counter
 
 from escrowctl.batch.check import count_rows
-from escrowctl.batch.plan import Batch
-from escrowctl.config.service import Service
+from escrowctl.batch.claimants import SharedRun
 from escrowctl.contract.json import Document, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.contract.record import make_record
 from escrowctl.errors import EscrowctlError, Outcome
 from escrowctl.journal.model import Entry
 from escrowctl.output.console import Console
-from escrowctl.runtime import Runtime, describe_duration
+from escrowctl.runtime import describe_duration
 
 _REDRAWN_SECONDS, _LINE_SECONDS = 0.2, 30.0
 _MEASURED_SECONDS = 10.0
@@ -22,33 +21,17 @@ _MIN_WHOLE_RATE = 10.0
 
 
 class Progress:
-    """A bar on a terminal (if `draws`), else a line every 30 seconds. Important events get a line at once.
+    """A bar on a terminal (if `draws`), else a line every 30 seconds. Important events get a line at once."""
 
-    `reports_first`: this process sends the first row of the run, and reports its outcome.
-    """
-
-    def __init__(
-        self,
-        console: Console,
-        batch: Batch,
-        service: Service,
-        runtime: Runtime,
-        *,
-        rows: int,
-        size: int,
-        draws: bool,
-        reports_first: bool,
-    ) -> None:
+    def __init__(self, console: Console, shared: SharedRun, *, rows: int, size: int, draws: bool) -> None:
         self._console = console
-        self._batch = batch
-        self._service = service
+        self._batch, self._service, self._now = shared.batch, shared.service, shared.runtime.monotonic
         self._rows = rows
         self._size = size
-        self._now = runtime.monotonic
         self._draws = draws
         self._last = self._now()
         self._samples: list[tuple[float, int]] = [(self._last, 0)]
-        self._is_first = reports_first
+        self._is_first = shared.is_first(shared.read())
         self._notes = 0
         self.reasons: dict[int, str] = {}
         """Line -> the reason why its row was not sent."""

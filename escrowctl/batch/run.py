@@ -20,10 +20,9 @@ from escrowctl.batch.progress import Progress
 from escrowctl.client.http import Exchange
 from escrowctl.client.retry import find_retry_after, is_throttled
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, Stopped, not_sent
-from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, State
 from escrowctl.journal.shared import SharedJournal
-from escrowctl.runtime import Runtime, timestamp
+from escrowctl.runtime import timestamp
 from escrowctl.signals import Signals
 
 _MAX_WAIT = 0.1
@@ -59,22 +58,20 @@ class Run:
 
     def __init__(
         self,
-        journal: Journal,
         shared: SharedRun,
         size: int,
-        runtime: Runtime,
         signals: Signals,
         progress: Progress,
         *,
         parent: int | None = None,
         note_signal: Callable[[], None] = lambda: None,
     ) -> None:
-        self.journal = SharedJournal(journal, self._refuse)
-        self._shared = shared
+        self.journal = SharedJournal(shared.journal, self._refuse)
+        self.shared = shared
+        self._runtime = shared.runtime
         self._state = shared.read()
-        self._pace = pace = Pace(self._state.rate, runtime.monotonic())
+        self._pace = pace = Pace(self._state.rate, self._runtime.monotonic())
         self._size = size
-        self._runtime = runtime
         self._signals = signals
         self._progress = progress
         self._parent = parent
@@ -219,16 +216,16 @@ class Run:
         now, rate = self._runtime.monotonic(), self._state.rate
         limit = 2 * self.max_begun if rate is None else max(1, min(2 * self.max_begun, int(rate * _RESERVED_SECONDS)))
         if not self.halts.canary_passed:
-            limit = 1 - self._in_progress - len(self._rows) if self._shared.is_first(self._state) else 0
+            limit = 1 - self._in_progress - len(self._rows) if self.shared.is_first(self._state) else 0
         is_full = len(self._rows) >= (self.max_begun if rate is None else 1)
         if self.is_ending or not self._has_more_rows or limit < 1 or is_full or now < self._next_claim:
             return
         try:
-            found = self._shared.claim(limit)
-            if found is None and self._shared.has_working_others(is_idle=not (self._in_progress or self._rows)):
+            found = self.shared.claim(limit)
+            if found is None and self.shared.has_working_others(is_idle=not (self._in_progress or self._rows)):
                 self._next_claim = now + _LOOK_SECONDS
                 return
-            first = now + (self._shared.reserve(rate, len(found)) if rate is not None and found else 0.0)
+            first = now + (self.shared.reserve(rate, len(found)) if rate is not None and found else 0.0)
         except EscrowctlError as error:
             self._fail(error)
             return
@@ -255,10 +252,10 @@ class Run:
 
         try:
             if add(known) != known:
-                self._state = self._shared.change(add)
+                self._state = self.shared.change(add)
             elif now >= self._next_read:
                 self._next_read = now + _LOOK_SECONDS
-                self._state = self._shared.read()
+                self._state = self.shared.read()
             self._apply(self._state)
         except EscrowctlError as error:
             self._fail(error)
@@ -267,7 +264,7 @@ class Run:
         with self._lock:
             if state.halted:
                 self.halts.halt(state.halted)
-            elif self._shared.has_lost_first(state):
+            elif self.shared.has_lost_first(state):
                 self.halts.halt("the process that sent the first row has ended")
             self.halts.canary_passed |= state.first_sender is None
             self.halts.failure = note_ended(state, self.halts.ended).failure
@@ -277,7 +274,7 @@ class Run:
 
     def _refuse(self) -> EscrowctlError | None:
         """Return the error for rows that would be begun now, if a claimant has ended the run."""
-        self._state = self._shared.read()
+        self._state = self.shared.read()
         if not self._state.halted:
             return None
         return not_sent(ErrorCode.CONFLICT, f"the run has ended: {self._state.halted}.", reason=Reason.RUN_ENDED)

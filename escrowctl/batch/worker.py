@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from functools import partial
 
-from escrowctl.batch.plan import Batch, RowToSend
+from escrowctl.batch.plan import RowToSend
 from escrowctl.batch.rows import make_request
 from escrowctl.batch.run import RowResult, Run
 from escrowctl.client.connection import Connection
 from escrowctl.client.http import Evidence, Exchange, Request
 from escrowctl.client.reader import Reader
 from escrowctl.client.retry import Attempts, Retry, is_throttled
-from escrowctl.config.service import Service
 from escrowctl.contract.money import Money
 from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError, Stopped
@@ -26,20 +25,11 @@ from escrowctl.writes.writer import Writer
 class Worker:
     """Carries out rows in one thread, over its own connection. `report_defect` is called with an internal error."""
 
-    def __init__(
-        self,
-        batch: Batch,
-        service: Service,
-        connection: Connection,
-        run: Run,
-        runtime: Runtime,
-        report_defect: Callable[[BaseException], None],
-    ) -> None:
-        self._batch = batch
-        self._service = service
-        self._connection = _PacedConnection(connection, run, runtime)
+    def __init__(self, connection: Connection, run: Run, report_defect: Callable[[BaseException], None]) -> None:
+        self._batch, self._service = run.shared.batch, run.shared.service
+        self._connection = _PacedConnection(connection, run)
         self._run = run
-        self._runtime = runtime.with_sleep(run.sleep)
+        self._runtime = run.shared.runtime.with_sleep(run.sleep)
         self._report_defect = report_defect
         self.close = connection.close
 
@@ -79,10 +69,10 @@ class Worker:
 class _PacedConnection:
     """A connection whose requests wait until the run allows them; see `client.connection.Exchanger`."""
 
-    def __init__(self, connection: Connection, run: Run, runtime: Runtime) -> None:
+    def __init__(self, connection: Connection, run: Run) -> None:
         self._connection = connection
         self._run = run
-        self._monotonic = runtime.monotonic
+        self._monotonic = run.shared.runtime.monotonic
         self.close = connection.close
 
     @property

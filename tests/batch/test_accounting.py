@@ -280,11 +280,11 @@ def test_rows_that_end_without_the_journal_are_all_counted(home: Path) -> None:
 
     journal = open_elsewhere(home)
     rows = iter([RowToSend(line, RowContent("tx")) for line in range(1000)])
-    shared = Mock(read=RunState, change=lambda change: change(RunState()))
+    shared = Mock(journal=journal, runtime=Runtime(), read=RunState, change=lambda change: change(RunState()))
     shared.claim = lambda limit: list(islice(rows, limit)) or None
     shared.has_working_others.return_value = shared.has_lost_first.return_value = False
 
-    run = Run(journal, shared, 8, Runtime(), Signals(), Mock())
+    run = Run(shared, 8, Signals(), Mock())
     run.send_rows([Refusing()] * 16)
 
     journal.close()

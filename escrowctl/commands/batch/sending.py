@@ -291,19 +291,15 @@ def _send_rows(
 
     `parent` is the process that started this one, and with which this one ends. `note_signal` is called at each signal.
     """
-    runtime, journal, shared_options = session.runtime, session.journal, session.options
-    batch, service = shared.batch, shared.service
+    journal, batch, shared_options = session.journal, shared.batch, session.options
     session.completion_cache.add_journal_names("batch", [batch.name])
-    connect, report_defect = session.connector.make_opener(service), session.defects.append
+    connect = session.connector.make_opener(shared.service)
     # With -v or --debug, the threads that send print lines that would break the drawn line.
     draws = session.console.can_draw and not (shared_options.verbose or shared_options.debug)
     size = min(options.concurrency, count)
-    reports_first = shared.is_first(shared.read())
-    progress = Progress(
-        session.console, batch, service, runtime, rows=count, size=size, draws=draws, reports_first=reports_first
-    )
-    run = Run(journal, shared, size, runtime, session.signals, progress, parent=parent, note_signal=note_signal)
-    workers = [Worker(batch, service, connect(), run, runtime, report_defect) for _ in range(min(run.max_begun, count))]
+    progress = Progress(session.console, shared, rows=count, size=size, draws=draws)
+    run = Run(shared, size, session.signals, progress, parent=parent, note_signal=note_signal)
+    workers = [Worker(connect(), run, session.defects.append) for _ in range(min(run.max_begun, count))]
     try:
         run.send_rows(workers)
         try:

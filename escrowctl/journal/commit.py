@@ -80,7 +80,7 @@ class Commit(Questions):
         self.transaction = transaction
 
     def begin_all(self, requests: Sequence[AttemptRequest]) -> list[Entry | EscrowctlError]:
-        """Check the journal, and record intents; see `Journal.begin_all`."""
+        """Record intents. Return their entries or, for each that is refused, the error; see `Journal.begin`."""
         # To ask once for all costs less than to ask for each.
         self.view.find_by_keys(frozenset[int]().union(*(keys_to_check(one.intent) for one in requests)))
         return [self._begin_or_refuse(request) for request in requests]
@@ -99,7 +99,7 @@ class Commit(Questions):
             return refused
 
     def settle_all(self, settlements: Collection[tuple[Entry, Settlement]]) -> list[Entry | EscrowctlError]:
-        """Record the outcomes of attempts; see `Journal.settle_all`."""
+        """Record the outcomes of attempts. Return their entries, or errors; see `Journal.settle`."""
         created_ids = {one.result_id for _, one in settlements if one.result_id is not None}
         others, results = list[Entry](), list[Entry | EscrowctlError]()
         with suppress(EscrowctlError):  # an outcome is recorded even if nothing can be compared with it

@@ -13,18 +13,7 @@ from escrowctl.journal import guards
 from escrowctl.journal.chain import Head, Kind
 from escrowctl.journal.commit import Commit, Questions, refresh_entry, sender_lock
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
-from escrowctl.journal.model import (
-    NO_CAPS,
-    Account,
-    AttemptRequest,
-    Caps,
-    Entry,
-    Intent,
-    OperatorDecision,
-    Selection,
-    Settlement,
-    State,
-)
+from escrowctl.journal.model import AttemptRequest, Caps, Entry, Intent, OperatorDecision, Selection, Settlement, State
 from escrowctl.journal.storage import CommitUnknownError, unusable
 from escrowctl.journal.witness import SavedHead, Witness
 
@@ -63,44 +52,35 @@ class Journal:
         self.storage.close()
         self.locks.close()
 
-    def begin(self, intent: Intent, *, request_id: str, caps: Caps = NO_CAPS, resend_throttled: bool = False) -> Entry:
-        """Store one intent durably, and return its entry. Raises the error that `begin_all` returns."""
-        return _return_or_raise(self.begin_all([AttemptRequest(intent, request_id, caps, resend_throttled)]))
+    def begin(self, attempt: AttemptRequest) -> Entry:
+        """Store one intent durably, and return its entry. The caller sends it only if the entry is in flight.
 
-    def begin_all(self, attempts: Sequence[AttemptRequest]) -> list[Entry | EscrowctlError]:
-        """Store intents durably in one commit. Return the entry of each intent, or the error that refuses it.
-
-        The caller sends only entries in flight. If the same request was sent before with the same idempotency
-        key, the earlier entry is returned: with its outcome, or in flight again if the guards allow it. An error
-        is an EscrowctlError ALREADY_DONE, BAD_VALUE (an allowed duplicate does not exist), BUSY, CAPPED, CONFLICT,
-        EARLIER_UNKNOWN, KEY_REUSED or REFERENCE_REUSED; see `journal.guards` and `caps`.
+        If the same request was sent before with the same idempotency key, the earlier entry is returned: with its
+        outcome, or in flight again if the guards allow it. Raises EscrowctlError: ALREADY_DONE, BAD_VALUE (an allowed
+        duplicate does not exist), BUSY, CAPPED, CONFLICT, EARLIER_UNKNOWN, KEY_REUSED or REFERENCE_REUSED; see
+        `journal.guards` and `caps`.
         """
-        return self.write_all(attempts, ())[0]
+        return _return_or_raise(self.write_all([attempt], ())[0])
 
     def settle(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Record the outcome of one attempt, and return its entry. Raises the error that `settle_all` returns."""
-        return _return_or_raise(self.settle_all([(entry, settlement)]))
+        """Record the outcome of one of this process's attempts durably, and return the updated entry.
 
-    def settle_all(self, settlements: Sequence[tuple[Entry, Settlement]]) -> list[Entry | EscrowctlError]:
-        """Record outcomes of this process's attempts, durably in one commit.
-
-        Return each updated entry. If another process has changed an entry (fencing), the entry stays as it is,
-        and the result is an error `ErrorCode.OUTCOME_UNKNOWN`. If that entry does not contain the attempt, the
-        attempt and the outcome are recorded as a new entry.
+        If another process has changed the entry (fencing), it stays as it is, and EscrowctlError `OUTCOME_UNKNOWN` is
+        raised. If that entry does not contain the attempt, the attempt and the outcome are recorded as a new entry.
         """
         try:
-            return self.write_all((), settlements)[1]
-        except EscrowctlError:
+            return _return_or_raise(self.write_all((), [(entry, settlement)])[1])
+        except EscrowctlError as error:
             # If only the last sync of the commit failed, the commit is stored all the same. If a power failure
             # undoes it, the entry is in flight again and reads as unknown: nothing is sent twice for it.
-            if (stored := self._find_stored(settlements)) is None:
-                raise
-        return stored
+            if error.code is ErrorCode.JOURNAL_UNUSABLE and (stored := self._find_stored(entry, settlement)):
+                return stored
+            raise
 
     def write_all(
         self, attempts: Sequence[AttemptRequest], settlements: Sequence[tuple[Entry, Settlement]]
     ) -> tuple[list[Entry | EscrowctlError], list[Entry | EscrowctlError]]:
-        """Do `settle_all`, then `begin_all`, in one commit. Return (results of `begin_all`, of `settle_all`)."""
+        """Record outcomes, then intents, in one commit. Return the entry or the error of each: first of the intents."""
         begun: list[Entry | EscrowctlError] = []
         try:
             with self._begin_commit() as commit:
@@ -115,25 +95,6 @@ class Journal:
 
     def _begin_all(self, commit: Commit, attempts: Sequence[AttemptRequest]) -> list[Entry | EscrowctlError]:
         return commit.begin_all(attempts)
-
-    def begin_next_attempt(
-        self,
-        entry: Entry,
-        account: Account,
-        *,
-        request_id: str,
-        caps: Caps = NO_CAPS,
-        decision: OperatorDecision | None = None,
-    ) -> Entry:
-        """Store the next attempt of an entry. Needs a service that deduplicates, or an operator's `decision`.
-
-        `account` is the account that sends the attempt. Raises EscrowctlError: `ErrorCode.BUSY` if another process
-        has changed the entry since the caller read it, or any error of `begin_all` except KEY_REUSED.
-        """
-        intent = entry.intent._replace(account=account)
-        return _return_or_raise(
-            self.begin_all([AttemptRequest(intent, request_id, caps, again=entry, decision=decision)])
-        )
 
     def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         """Record an operator's decision on an entry's outcome. Raises `ErrorCode.BUSY` if the entry has changed."""
@@ -255,7 +216,7 @@ class Journal:
     def find_repeated(self, intent: Intent, *, resend_throttled: bool) -> Entry | None:
         """Return the entry that was already sent with this intent's idempotency key, or None. Record nothing.
 
-        Raises the errors that `begin_all` returns, except CAPPED.
+        Raises the errors of `begin`, except CAPPED.
         """
         with self._asking() as questions:
             return questions.find_repeated(intent, resend_throttled=resend_throttled)[0]
@@ -369,21 +330,14 @@ class Journal:
             if stored:
                 Journal(storage, self.locks, self.place).write_all((), [(entry, settlement) for entry in stored])
 
-    def _find_stored(self, settlements: Sequence[tuple[Entry, Settlement]]) -> list[Entry | EscrowctlError] | None:
-        """Open the journal again, and return the entries if all these outcomes are stored in it; else None."""
-        try:
-            with self.storage.reopen() as storage:
-                found = {one.number: one for one in storage.read_entries([entry.number for entry, _ in settlements])}
-        except EscrowctlError:
-            return None
-        # A remark on another create with the same id may have been added.
-        stored = [
-            now
-            for entry, settlement in settlements
-            if (now := found.get(entry.number)) is not None
-            and (now.attempt, now.settlement._replace(remark=settlement.remark)) == (entry.attempt, settlement)
-        ]
-        return [*stored] if len(stored) == len(settlements) else None
+    def _find_stored(self, entry: Entry, settlement: Settlement) -> Entry | None:
+        """Open the journal again, and return the entry if this outcome is stored in it; else None."""
+        with contextlib.suppress(EscrowctlError), self.storage.reopen() as storage:
+            for now in storage.read_entries([entry.number]):
+                # A remark on another create with the same id may have been added.
+                if (now.attempt, now.settlement._replace(remark=settlement.remark)) == (entry.attempt, settlement):
+                    return now
+        return None
 
     def _refresh(self, entry: Entry) -> Entry:
         return refresh_entry(entry, self.storage, self.locks)

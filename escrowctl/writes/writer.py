@@ -23,7 +23,7 @@ from escrowctl.contract.record import Record, make_record
 from escrowctl.contract.redaction import find_signing_secret, hide_private_values, may_hold_secret, redact
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
+from escrowctl.journal.model import NO_CAPS, AttemptRequest, Caps, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import timestamp
 from escrowctl.writes.outcome import Judgement, find_other_write, judge_write, make_sent_request
 from escrowctl.writes.requests import (
@@ -201,20 +201,15 @@ class Writer:
     def _begin(self, request: WriteRequest) -> Entry:
         if is_reason_needed(self.service, request.operation, self.journal) and self.find_known(request) is None:
             self.journal.record_reason(OperatorDecision(self._operator, request.options.reason or ""))
-        self.entry = self.journal.begin(
-            self._make_intent(request),
-            request_id=self.runtime.new_request_id(),
-            caps=self._caps_for(request),
-            resend_throttled=self.service.may_repeat_throttled,
-        )
+        intent, may_repeat_throttled = self._make_intent(request), self.service.may_repeat_throttled
+        request_id, caps = self.runtime.new_request_id(), self._caps_for(request)
+        self.entry = self.journal.begin(AttemptRequest(intent, request_id, caps, may_repeat_throttled))
         return self.entry
 
     def _begin_again(self, entry: Entry, request: WriteRequest, decision: OperatorDecision | None = None) -> Entry:
-        request_id = self.runtime.new_request_id()
-        account, caps = account_of(self.service), self._caps_for(request)
-        self.entry = self.journal.begin_next_attempt(
-            entry, account, request_id=request_id, caps=caps, decision=decision
-        )
+        intent = entry.intent._replace(account=account_of(self.service))
+        request_id, caps = self.runtime.new_request_id(), self._caps_for(request)
+        self.entry = self.journal.begin(AttemptRequest(intent, request_id, caps, again=entry, decision=decision))
         return self.entry
 
     def _make_intent(self, request: WriteRequest) -> Intent:

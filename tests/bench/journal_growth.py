@@ -60,7 +60,7 @@ def create(journal: Journal) -> None:
     """Begin and settle one create with caps."""
     number = next(_numbers)
     begin = begin_of(number)
-    begun = journal.begin(begin.intent, request_id=begin.request_id, caps=CAPS)
+    begun = journal.begin(begin._replace(caps=CAPS))
     journal.settle(begun, settlement_of(number))
 
 
@@ -68,9 +68,9 @@ def fill(journal: Journal, entries: int) -> None:
     """Write that many creates, many in one commit."""
     for _ in range(entries // GROUP):
         numbers = [next(_numbers) for _ in range(GROUP)]
-        begun = journal.begin_all([begin_of(number) for number in numbers])
+        begun = journal.write_all([begin_of(number) for number in numbers], ())[0]
         done = [one for one in begun if isinstance(one, Entry)]
-        journal.settle_all([(entry, settlement_of(number)) for entry, number in zip(done, numbers, strict=True)])
+        journal.write_all((), [(entry, settlement_of(number)) for entry, number in zip(done, numbers, strict=True)])
 
 
 def times(work: Callable[[], object]) -> float:

@@ -26,7 +26,7 @@ from cli.replies import (
     writes_meet,
 )
 from cli.unknown_writes import APPLIED, NOT_APPLIED, UUID, WHY, by_path, item, listing
-from escrowctl.journal.model import Intent
+from escrowctl.journal.model import AttemptRequest, Intent
 from escrowctl.journal.opening import find_place, open_journal
 
 
@@ -218,7 +218,9 @@ def test_hint_with_the_url_of_an_entry_is_safe_to_paste(service_and_run: Service
     """An import may bring any text as the URL of an entry."""
     url = "http://h;reboot/api/v1/transactions"
     with contextlib.closing(open_journal(find_place(home / "state"), now=lambda: NOW)) as journal:
-        journal.begin(Intent("create_transaction", "http://h", "p", "POST", url, "{}", "key", "{}"), request_id="r")
+        journal.begin(
+            AttemptRequest(Intent("create_transaction", "http://h", "p", "POST", url, "{}", "key", "{}"), "r")
+        )
     _, run = service_and_run(holding())
 
     hint = run("journal", "resolve", "j1", "--json").error["hint"]

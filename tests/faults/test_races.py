@@ -19,7 +19,7 @@ import pytest
 
 from escrowctl.contract.operations import RELEASE_TRANSACTION
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal.model import Intent, Settlement, State
+from escrowctl.journal.model import AttemptRequest, Intent, Settlement, State
 from escrowctl.journal.opening import find_place, open_journal
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
@@ -150,7 +150,7 @@ def test_write_settled_by_another_process_between_two_reads_is_done(
         contextlib.closing(open_journal(find_place(folder), now=now)) as winner,
         contextlib.closing(open_journal(find_place(folder), now=now)) as loser,
     ):
-        entry = winner.begin(INTENT, request_id="r1")
+        entry = winner.begin(AttemptRequest(INTENT, "r1"))
         asks = LockFile.is_held
 
         def settled_meanwhile(locks: LockFile, name: str) -> bool:
@@ -174,7 +174,7 @@ def test_write_begun_by_another_process_between_reads_is_not_damage(
 
     def begin() -> None:
         with contextlib.closing(open_journal(find_place(folder), now=now)) as winner:
-            winner.begin(INTENT, request_id="r1")
+            winner.begin(AttemptRequest(INTENT, "r1"))
 
     with contextlib.closing(open_journal(find_place(folder), now=now)) as loser:
         begins = threading.Thread(target=begin)

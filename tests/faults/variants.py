@@ -18,7 +18,7 @@ from escrowctl.errors import Outcome
 from escrowctl.journal import commit, fields, journal
 from escrowctl.journal.fold import StoredEntry, add_record, duplicate_keys
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import NO_CAPS, UNSETTLED, Entry, Settlement, State
+from escrowctl.journal.model import NO_CAPS, UNSETTLED, AttemptRequest, Entry, Settlement, State
 from escrowctl.journal.sqlite import check, reading
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
@@ -49,12 +49,12 @@ def intent_after_sending() -> None:
     """Record the intent only when the outcome is known."""
     begin, settle = Journal.begin, Journal.settle
 
-    def late_begin(self: Any, intent: Any, *, request_id: str, **_caps: Any) -> Entry:
+    def late_begin(self: Any, attempt: AttemptRequest) -> Entry:
         leave_mark()
-        return Entry(0, intent, UNSETTLED, 1, request_id, timestamp(datetime.now(UTC)))
+        return Entry(0, attempt.intent, UNSETTLED, 1, attempt.request_id, timestamp(datetime.now(UTC)))
 
     def late_settle(self: Any, entry: Entry, settlement: Settlement) -> Entry:
-        return settle(self, begin(self, entry.intent, request_id=entry.request_id), settlement)
+        return settle(self, begin(self, AttemptRequest(entry.intent, entry.request_id)), settlement)
 
     Journal.begin = late_begin  # type: ignore[method-assign] # broken on purpose
     Journal.settle = late_settle  # type: ignore[method-assign] # as above
@@ -135,16 +135,16 @@ def takes_no_locks() -> None:
 
 def checks_caps_outside_the_commit() -> None:
     """Check the cap before the transaction that reserves the amount."""
-    begin_all = Journal.begin_all
+    write_all = Journal.write_all
 
-    def late(self: Any, attempts: Any) -> Any:
+    def late(self: Any, attempts: Any, settlements: Any) -> Any:
         leave_mark()
         for begin in attempts:
             self.check_caps([begin.intent], begin.caps)
         time.sleep(0.3)  # what a slow disk does
-        return begin_all(self, [begin._replace(caps=NO_CAPS) for begin in attempts])
+        return write_all(self, [begin._replace(caps=NO_CAPS) for begin in attempts], settlements)
 
-    Journal.begin_all = late  # type: ignore[method-assign] # as above
+    Journal.write_all = late  # type: ignore[method-assign] # as above
 
 
 def believes_the_file() -> None:

@@ -207,7 +207,7 @@ def test_plan_row_leaves_in_the_commit_that_begins_it(journal: Journal) -> None:
 
     first = AttemptRequest(create(1, batch="b1", line=1), "r1")
     duplicate = AttemptRequest(create(1, key="another", batch="b1", line=2), "r2")
-    results = journal.begin_all([first, duplicate])
+    results = journal.write_all([first, duplicate], ())[0]
 
     assert [isinstance(result, Entry) for result in results] == [True, False]
     assert journal.storage.read_plan("b1", after=2, limit=9) == [PlanRow("b1", 3, "row 3")]

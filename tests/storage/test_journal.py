@@ -19,7 +19,7 @@ from storage.writes import DONE, UNKNOWN, create, store
 
 
 def test_outcome_and_next_intent_share_a_commit(journal: Journal) -> None:
-    first = journal.begin(create(1), request_id="r1")
+    first = journal.begin(AttemptRequest(create(1), "r1"))
     before = head_of(journal.storage).sequence
 
     (begun,), (settled,) = journal.write_all([AttemptRequest(create(2), "r2")], [(first, DONE)])
@@ -29,7 +29,7 @@ def test_outcome_and_next_intent_share_a_commit(journal: Journal) -> None:
 
 
 def test_outcome_is_recorded_although_the_next_intent_is_refused(journal: Journal) -> None:
-    first = journal.begin(create(1), request_id="r1")
+    first = journal.begin(AttemptRequest(create(1), "r1"))
 
     (refused,), (settled,) = journal.write_all([AttemptRequest(create(2, key="key-1"), "r2")], [(first, DONE)])
 
@@ -38,12 +38,11 @@ def test_outcome_is_recorded_although_the_next_intent_is_refused(journal: Journa
 
 
 def test_next_attempt_and_a_first_one_share_a_commit(journal: Journal) -> None:
-    entry = journal.settle(journal.begin(create(1), request_id="r1"), Settlement(Outcome.NOT_SENT, "no"))
+    entry = journal.settle(journal.begin(AttemptRequest(create(1), "r1")), Settlement(Outcome.NOT_SENT, "no"))
     changed = entry._replace(attempt=5)
 
-    begun, stale = journal.begin_all(
-        [AttemptRequest(entry.intent, "r2", again=entry), AttemptRequest(entry.intent, "r3", again=changed)]
-    )
+    attempts = [AttemptRequest(entry.intent, "r2", again=entry), AttemptRequest(entry.intent, "r3", again=changed)]
+    begun, stale = journal.write_all(attempts, ())[0]
 
     assert isinstance(begun, Entry)
     assert (begun.number, begun.attempt) == (1, 2)
@@ -52,11 +51,11 @@ def test_next_attempt_and_a_first_one_share_a_commit(journal: Journal) -> None:
 
 
 def test_closed_journal_refuses_every_write_and_names_its_successor(journal: Journal) -> None:
-    entry = journal.begin(create(1), request_id="r1")
+    entry = journal.begin(AttemptRequest(create(1), "r1"))
     with journal.storage.transaction() as transaction:
         transaction.append_journal_record(Kind.CLOSING, {"successor": "next"})
     writes: list[Callable[[], object]] = [
-        lambda: journal.begin(create(2), request_id="r2"),
+        lambda: journal.begin(AttemptRequest(create(2), "r2")),
         lambda: journal.settle(entry, DONE),
         lambda: journal.store_new_batch(lambda name: [PlanRow(name, 0, "{}")]),
         lambda: journal.record_reason(OperatorDecision("anna", "desk")),
@@ -74,7 +73,7 @@ def test_journal_made_from_an_export_asks_for_a_reason_once(journal: Journal) ->
     with journal.storage.transaction() as transaction:
         transaction.append_journal_record(Kind.OPENING, {"journal_id": "old"})
     asked.append(journal.needs_reason())
-    journal.begin(create(1), request_id="r1")
+    journal.begin(AttemptRequest(create(1), "r1"))
 
     journal.record_reason(OperatorDecision("anna", "desk"))
 
@@ -89,7 +88,7 @@ def test_identical_creates_in_one_commit_guard_each_other(journal: Journal) -> N
         AttemptRequest(create(2), "r3"),
     ]
 
-    results = journal.begin_all(begins)
+    results = journal.write_all(begins, ())[0]
 
     assert [getattr(result, "code", "begun") for result in results] == ["begun", ErrorCode.BUSY, "begun"]
     assert head_of(journal.storage).sequence == 2
@@ -100,12 +99,11 @@ def test_commit_repeats_a_reference_of_another_run_only(
     journal: Journal, run_key: str | None, *, is_begun: bool
 ) -> None:
     row = create(1, reference="A-1", batch="b1", line=2, run_key=run_key)
-    first = journal.settle(journal.begin(row, request_id="r1"), DONE)
+    first = journal.settle(journal.begin(AttemptRequest(row, "r1")), DONE)
     again = row._replace(idempotency_key="k", run_key="december", allowed_duplicates=(first.number,))
 
-    results = journal.begin_all(
-        [AttemptRequest(again, "r2"), AttemptRequest(again._replace(idempotency_key="l", run_key=None), "r3")]
-    )
+    other = AttemptRequest(again._replace(idempotency_key="l", run_key=None), "r3")
+    results = journal.write_all([AttemptRequest(again, "r2"), other], ())[0]
 
     assert [isinstance(result, Entry) for result in results] == [is_begun, False]
 
@@ -132,18 +130,18 @@ def test_writes_that_may_both_be_meant_are_no_duplicates(journal: Journal, secon
 def test_caps_count_the_writes_of_the_same_commit(journal: Journal) -> None:
     caps = {"USD": Decimal(100)}
 
-    results = journal.begin_all([AttemptRequest(create(amount), f"r{amount}", caps) for amount in (60, 41, 40)])
+    results = journal.write_all([AttemptRequest(create(amount), f"r{amount}", caps) for amount in (60, 41, 40)], ())[0]
 
     assert [getattr(result, "code", "begun") for result in results] == ["begun", ErrorCode.CAPPED, "begun"]
 
 
 def test_settle_of_an_attempt_that_is_not_current_is_refused(opener: Opener, tmp_path: Path) -> None:
     mine, theirs = opener(), opener()
-    first, second = (mine.begin(create(number), request_id=f"r{number}") for number in (1, 2))
+    first, second = (mine.begin(AttemptRequest(create(number), f"r{number}")) for number in (1, 2))
     with theirs.storage.transaction() as transaction:
         transaction.append(first.number, Kind.SETTLEMENT, facts_of_settlement(UNKNOWN))
 
-    results = mine.settle_all([(first, DONE), (second, DONE)])
+    results = mine.write_all((), [(first, DONE), (second, DONE)])[1]
 
     assert [getattr(result, "code", "settled") for result in results] == [ErrorCode.OUTCOME_UNKNOWN, "settled"]
     assert [entry.state for entry in mine.storage.read_entries([1, 2])] == [State.UNKNOWN, State.DONE]
@@ -151,7 +149,7 @@ def test_settle_of_an_attempt_that_is_not_current_is_refused(opener: Opener, tmp
 
 def test_entry_whose_sender_is_gone_reads_as_unknown(opener: Opener, tmp_path: Path) -> None:
     sender, reader = opener(), opener()
-    sender.begin(create(1), request_id="r1")
+    sender.begin(AttemptRequest(create(1), "r1"))
     before = reader.find(1)
 
     sender.close()
@@ -159,5 +157,5 @@ def test_entry_whose_sender_is_gone_reads_as_unknown(opener: Opener, tmp_path: P
     after = reader.find(1)
     assert (before and before.state, after and after.state) == (State.IN_FLIGHT, State.UNKNOWN)
     with pytest.raises(EscrowctlError) as refused:
-        reader.begin(create(1, key="k2"), request_id="r2")
+        reader.begin(AttemptRequest(create(1, key="k2"), "r2"))
     assert refused.value.code is ErrorCode.EARLIER_UNKNOWN

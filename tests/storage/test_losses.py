@@ -73,20 +73,20 @@ def check_lost_intent(opener: Opener, moment: str) -> None:
     lose_next_commit(journal, moment)
 
     with pytest.raises(EscrowctlError) as lost:
-        journal.begin(create(1), request_id="r1")
+        journal.begin(AttemptRequest(create(1), "r1"))
 
     assert lost.value.code is ErrorCode.JOURNAL_UNUSABLE
     assert states(opener) == ([] if moment == "before" else [State.NOT_SENT])
-    assert opener().begin(create(1, key="again"), request_id="r2").state is State.IN_FLIGHT
+    assert opener().begin(AttemptRequest(create(1, key="again"), "r2")).state is State.IN_FLIGHT
 
 
 def test_earlier_attempt_stays_unknown_when_the_next_intent_is_lost(opener: Opener) -> None:
     journal = opener()
-    entry = journal.settle(journal.begin(create(1), request_id="r1"), UNKNOWN)
+    entry = journal.settle(journal.begin(AttemptRequest(create(1), "r1")), UNKNOWN)
     lose_next_commit(journal, "after")
 
     with pytest.raises(EscrowctlError):
-        journal.begin_all([AttemptRequest(entry.intent, "r2", again=entry)])
+        journal.begin(AttemptRequest(entry.intent, "r2", again=entry))
     journal.close()
 
     found = opener().find(1)
@@ -101,7 +101,7 @@ def test_outcome_whose_commit_is_lost_is_looked_for(opener: Opener, moment: str)
 
 def check_lost_outcome(opener: Opener, moment: str) -> None:
     journal = opener()
-    entry = journal.begin(create(1), request_id="r1")
+    entry = journal.begin(AttemptRequest(create(1), "r1"))
     lose_next_commit(journal, moment)
 
     with contextlib.nullcontext() if moment == "after" else pytest.raises(EscrowctlError):
@@ -120,12 +120,12 @@ def check_clocks(folder: Path, clock: Clock) -> None:
     client.set(LATER)
     journal = open_journal(place, now=client)
     try:
-        entry = journal.begin(create(60), request_id="r1", caps=CAPS)
+        entry = journal.begin(AttemptRequest(create(60), "r1", CAPS))
         assert (entry.sent_at, client() > clock()) == (NOW, True)
         with pytest.raises(EscrowctlError):
-            journal.begin(create(50), request_id="r2", caps=CAPS)
+            journal.begin(AttemptRequest(create(50), "r2", CAPS))
         clock.set(LATER)
-        assert journal.begin(create(50), request_id="r3", caps=CAPS).sent_at == LATER
+        assert journal.begin(AttemptRequest(create(50), "r3", CAPS)).sent_at == LATER
     finally:
         memory.forget_all()
 
@@ -183,7 +183,7 @@ def test_losses_are_noticed_on_a_journal_that_ignores_them(
     monkeypatch.setattr(Journal, "_take_back", lambda _journal, _begun: None)
     with pytest.raises(AssertionError):
         check_lost_intent(opener, "after")
-    monkeypatch.setattr(Journal, "_find_stored", lambda _journal, _settlements: None)
+    monkeypatch.setattr(Journal, "_find_stored", lambda *_: None)
     with pytest.raises(EscrowctlError):
         check_lost_outcome(opener, "after")
     monkeypatch.setattr(memory.Server, "clock", property(lambda _: None, lambda _, _clock: None), raising=False)

@@ -15,7 +15,7 @@ from escrowctl.contract.money import Money
 from escrowctl.contract.redaction import Secret
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Account, Intent, OperatorDecision, Settlement, State
+from escrowctl.journal.model import Account, AttemptRequest, Intent, OperatorDecision, Settlement, State
 from escrowctl.journal.opening import open_journal
 from storage import memory
 from storage.writes import DONE, REFUSED, UNKNOWN, create, release
@@ -47,7 +47,7 @@ class Writer:
         """Begin a write and settle it (None: it stays in flight). Return what happened, or the code of the refusal."""
         caps = {"USD": Decimal(cap)} if cap else {}
         try:
-            begun = self.journal.begin(intent, request_id="r", caps=caps, resend_throttled=resend_throttled)
+            begun = self.journal.begin(AttemptRequest(intent, "r", caps, resend_throttled))
         except EscrowctlError as error:
             return error.code
         if begun.state is not State.IN_FLIGHT:
@@ -252,10 +252,10 @@ def test_unknown_amount_of_the_day_refuses_every_write_under_caps(writer: Writer
 
 
 def test_resent_write_counts_as_often_as_it_was_sent(writer: Writer) -> None:
-    entry = writer.journal.begin(create(60), request_id="r")
+    entry = writer.journal.begin(AttemptRequest(create(60), "r"))
     decision = OperatorDecision("anna", "desk")
     unknown = writer.journal.settle(entry, UNKNOWN)
-    sent = writer.journal.begin_next_attempt(unknown, Account(), request_id="s", decision=decision)
+    sent = writer.journal.begin(AttemptRequest(unknown.intent, "s", again=unknown, decision=decision))
     writer.journal.settle(sent, UNKNOWN)
 
     assert [writer.send(create(amount), cap="150") for amount in (31, 30)] == [CAPPED, SENT]

@@ -12,7 +12,7 @@ from conftest import NOW
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
 from escrowctl.journal.imported import RecordLine
-from escrowctl.journal.model import Intent, Settlement
+from escrowctl.journal.model import AttemptRequest, Intent, Settlement
 from escrowctl.journal.opening import find_place, open_journal
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.reading import read_tail
@@ -37,7 +37,7 @@ def intent(number: int) -> Intent:
 def journal_file(tmp_path: Path) -> Path:
     """A journal of three creates: done, refused, in flight."""
     journal = open_journal(find_place(tmp_path), now=lambda: NOW)
-    entries = [journal.begin(intent(number), request_id="r") for number in (1, 2, 3)]
+    entries = [journal.begin(AttemptRequest(intent(number), "r")) for number in (1, 2, 3)]
     journal.settle(entries[0], Settlement(Outcome.DONE, "200", 200, "tx_1", '{"id":"tx_1"}'))
     journal.settle(entries[1], Settlement(Outcome.REFUSED, "400", 400))
     journal.close()
@@ -54,7 +54,7 @@ def test_first_write_while_another_process_reads_the_end_is_no_damage(tmp_path: 
         def write_before_the_second(statement: str) -> None:
             statements.append(statement)
             if len(statements) == 2:
-                journal.begin(intent(1), request_id="r")
+                journal.begin(AttemptRequest(intent(1), "r"))
 
         reader.set_trace_callback(write_before_the_second)
         ends = [read_tail(reader), read_tail(reader)]
@@ -82,7 +82,7 @@ def test_journal_whose_format_changes_while_it_is_open_takes_no_more_writes(jour
         database.execute("PRAGMA user_version = 99")
 
     with pytest.raises(EscrowctlError) as refused:
-        journal.begin(intent(9), request_id="r-9")
+        journal.begin(AttemptRequest(intent(9), "r-9"))
 
     assert refused.value.code is ErrorCode.JOURNAL_UNUSABLE
     journal.close()

@@ -171,7 +171,7 @@ def change_batch(journal: Journal, batch: Batch) -> None:
 
 def read_state(journal: Journal, batch: str) -> RunState:
     """Return the state of a batch's last run. An empty state: the batch was never sent."""
-    rows = journal.storage.read_plan(batch, after=_STATE_ROW - 1, limit=1)
+    rows = journal.read_plan(batch, after=_STATE_ROW - 1, limit=1)
     return _decode_state(rows[0] if rows and rows[0].row == _STATE_ROW else None)
 
 

@@ -111,7 +111,7 @@ def _find_outcome(state: State, http_status: int | None, *, may_repeat: bool) ->
 
 def list_batches(journal: Journal) -> list[Batch]:
     """Return the batches of a journal, oldest first."""
-    return [_BATCH_ADAPTER.validate_json(read_plan_text(row)) for row in journal.storage.list_batches()]
+    return [_BATCH_ADAPTER.validate_json(read_plan_text(row)) for row in journal.list_batches()]
 
 
 def find_batch(journal: Journal, name: str) -> Batch:
@@ -220,7 +220,7 @@ def store_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) ->
     rows = [
         make_plan_row(batch.name, line, decode_row(read_plan_text(planned))._replace(held=why).encode())
         for line, why in reasons.items()
-        for planned in journal.storage.read_plan(batch.name, after=line - 1, limit=1)
+        for planned in journal.read_plan(batch.name, after=line - 1, limit=1)
         if planned.row == line and not is_planned_again(planned)
     ]
     if rows:
@@ -232,7 +232,7 @@ def sum_up(journal: Journal, batch: Batch) -> Summary:
     sums: dict[tuple[Outcome, str], Sum] = {}
     unsent = dict(batch.sums)
     remarks = unread = 0
-    for found in journal.storage.sum_batch(batch.name):
+    for found in journal.sum_batch(batch.name):
         currency = found.currency or ""
         outcome = _find_outcome(found.state, found.http_status, may_repeat=found.may_repeat)
         sums[outcome, currency] = sums.get((outcome, currency), Sum()).plus(found.rows, found.amount)
@@ -275,7 +275,7 @@ def sum_unsent(
                 f"chosen service is {service.origin}: use the base URL that the line was sent to.",
             )
         add_row(sums, to_send.row)
-    missing = batch.rows - planned - sum(found.rows for found in journal.storage.sum_batch(batch.name))
+    missing = batch.rows - planned - sum(found.rows for found in journal.sum_batch(batch.name))
     if missing and not is_running:
         rows = count_rows(abs(missing))
         raise _damaged_plan(f"{batch.name} lacks {rows}" if missing > 0 else f"{batch.name} has {rows} too many")
@@ -287,7 +287,7 @@ def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[Ro
     for entry in _list_again(journal, batch, service):
         yield RowToSend(entry.intent.line or 0, content_of(entry), entry)
     after = 0
-    while page := journal.storage.read_plan(batch.name, after=after, limit=_PAGE_SIZE):
+    while page := journal.read_plan(batch.name, after=after, limit=_PAGE_SIZE):
         yield from (_read_row(journal, planned) for planned in page if not is_planned_again(planned))
         after = page[-1].row
 

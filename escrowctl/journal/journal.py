@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, not_sent
-from escrowctl.journal import guards
 from escrowctl.journal.chain import Head, Kind
 from escrowctl.journal.commit import Commit, Questions, refresh_entry, sender_lock
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
@@ -19,11 +18,9 @@ from escrowctl.journal.witness import SavedHead, Witness
 
 if TYPE_CHECKING:
     from escrowctl.journal.signing_secrets import SigningSecrets
-    from escrowctl.journal.storage import JournalPlace, Locks, PlanRow, Reading, Storage
+    from escrowctl.journal.storage import BatchSum, JournalPlace, Locks, PlanRow, Reading, Storage
 
 _T = TypeVar("_T")
-
-_POLL_SECONDS = 0.05
 
 
 class Journal:
@@ -118,7 +115,19 @@ class Journal:
 
     def next_batch(self) -> str:
         """Return the name that a new batch would get now, such as `b41`."""
-        return f"b{max((int(row.batch[1:]) for row in self.storage.list_batches()), default=0) + 1}"
+        return f"b{max((int(row.batch[1:]) for row in self.list_batches()), default=0) + 1}"
+
+    def list_batches(self) -> list[PlanRow]:
+        """Return row 0 of each batch, oldest batch first. Its content is "" if the batch's plan was lost."""
+        return self.storage.list_batches()
+
+    def read_plan(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
+        """Return up to `limit` rows of a batch's plan, in order, with row numbers above `after`."""
+        return self.storage.read_plan(batch, after=after, limit=limit)
+
+    def sum_batch(self, batch: str) -> list[BatchSum]:
+        """Return the counts and sums of a batch's entries, grouped by the fields of `BatchSum`."""
+        return self.storage.sum_batch(batch)
 
     def read_batch(self, batch: str, *, after: int, limit: int) -> list[Entry]:
         """Return up to `limit` entries of a batch, in order, with lines above `after`, in their current state."""
@@ -141,7 +150,7 @@ class Journal:
     def change_plan_row(self, batch: str, row: int, change: Callable[[PlanRow | None], PlanRow]) -> PlanRow:
         """Replace a row of a batch's plan by the one that `change` makes of it (None: there is none), and return it."""
         with self.checked_commit() as commit:
-            found = self.storage.read_plan(batch, after=row - 1, limit=1)
+            found = self.read_plan(batch, after=row - 1, limit=1)
             changed = change(found[0] if found and found[0].row == row else None)
             commit.transaction.store_plan_rows([changed])
             return changed
@@ -188,30 +197,6 @@ class Journal:
         with self._asking() as questions:
             for intent in intents:
                 questions.check_caps(intent, limits)
-
-    @contextlib.contextmanager
-    def hold_locks(
-        self, names: Iterable[str], *, monotonic: Callable[[], float], sleep: Callable[[float], None], timeout: float
-    ) -> Iterator[bool]:
-        """Hold the locks of these names during the `with` block. Yield True if another process held one first.
-
-        Raises EscrowctlError `ErrorCode.BUSY` if a lock is not free after `timeout` seconds.
-        """
-        waited, start = False, monotonic()
-        held: list[str] = []
-        try:
-            # Every process takes them in the same order, so that no two processes wait for each other.
-            for name in sorted(set(names)):
-                while not self.locks.hold(name):
-                    waited = True
-                    if monotonic() - start > timeout:
-                        raise guards.lock_wait_expired(timeout)
-                    sleep(_POLL_SECONDS)
-                held.append(name)
-            yield waited
-        finally:
-            for name in held:
-                self.locks.free(name)
 
     def find_repeated(self, intent: Intent, *, resend_throttled: bool) -> Entry | None:
         """Return the entry that was already sent with this intent's idempotency key, or None. Record nothing.

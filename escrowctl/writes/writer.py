@@ -22,6 +22,7 @@ from escrowctl.contract.operations import CREATE_TRANSACTION, Operation
 from escrowctl.contract.record import Record, make_record
 from escrowctl.contract.redaction import find_signing_secret, hide_private_values, may_hold_secret, redact
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
+from escrowctl.journal.guards import lock_wait_expired
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, AttemptRequest, Caps, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import timestamp
@@ -38,6 +39,7 @@ from escrowctl.writes.requests import (
 from escrowctl.writes.result import WriteResult, describe_differences, not_recorded
 
 _REPORT_AFTER_SECONDS = 1.0
+_POLL_SECONDS = 0.05
 _RECENT_AGE = timedelta(minutes=15)
 
 
@@ -116,21 +118,26 @@ class Writer:
         After a second, the wait is reported if standard error is a terminal. Signals may end the wait. Raises
         `ErrorCode.BUSY` after twice a write's time-out.
         """
-        runtime, timeout = self.runtime, 2 * self.service.write_timeout
-        start = runtime.monotonic()
-
-        def wait(seconds: float) -> None:
-            if runtime.stderr.isatty() and runtime.monotonic() - start >= _REPORT_AFTER_SECONDS:
-                verb = request.operation.verb
-                self.reader.retry.report(
-                    f"another process is working on the same {verb}; escrowctl waits up to {timeout:g} s"
-                )
-            with self.signals.let_through():
-                runtime.sleep(seconds)
-
-        names = [f"{name}\n{lock}" for name in self.service.journal_names for lock in request.locks]
-        with self.journal.hold_locks(names, monotonic=runtime.monotonic, sleep=wait, timeout=timeout) as waited:
+        runtime, locks, timeout = self.runtime, self.journal.locks, 2 * self.service.write_timeout
+        start, waited, held = runtime.monotonic(), False, list[str]()
+        try:
+            # Every process takes them in the same order, so that no two processes wait for each other.
+            for name in sorted({f"{name}\n{lock}" for name in self.service.journal_names for lock in request.locks}):
+                while not locks.hold(name):
+                    waited, seconds = True, runtime.monotonic() - start
+                    if seconds > timeout:
+                        raise lock_wait_expired(timeout)
+                    if runtime.stderr.isatty() and seconds >= _REPORT_AFTER_SECONDS:
+                        verb = request.operation.verb
+                        message = f"another process is working on the same {verb}; escrowctl waits up to {timeout:g} s"
+                        self.reader.retry.report(message)
+                    with self.signals.let_through():
+                        runtime.sleep(_POLL_SECONDS)
+                held.append(name)
             yield waited
+        finally:
+            for name in held:
+                locks.free(name)
 
     def perform(
         self,

@@ -11,7 +11,7 @@ from wire_server import hang_up
 
 from cli.conftest import Profile
 from cli.replies import CREATE, HELD, holding, in_turn, json_reply
-from escrowctl.journal.journal import Journal
+from escrowctl.writes.writer import Writer
 
 LATER = NOW + timedelta(minutes=14)
 SAID = "an identical create (100 USD) was done 14 min ago (j1, tx_1)"
@@ -102,17 +102,17 @@ def test_question_is_asked_after_the_wait_for_an_identical_create(
     profile: Profile, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profile('mode = "live"', behave=json_reply(HELD))
-    real = Journal.hold_locks
+    real = Writer.hold_locks
 
     @contextmanager
-    def exclusive(self: Journal, *given: Any, **named: Any) -> Iterator[bool]:
+    def exclusive(self: Writer, *given: Any, **named: Any) -> Iterator[bool]:
         # While this command waits for the lock, another one creates the same escrow.
-        monkeypatch.setattr(Journal, "hold_locks", real)
+        monkeypatch.setattr(Writer, "hold_locks", real)
         assert run(*CREATE, now=lambda: NOW).code == 0
         with real(self, *given, **named):
             yield True
 
-    monkeypatch.setattr(Journal, "hold_locks", exclusive)
+    monkeypatch.setattr(Writer, "hold_locks", exclusive)
     result = run(*CREATE, terminal=True, stdin="no\n", now=lambda: LATER)
 
     assert (result.code, "an identical create" in result.err) == (3, True)

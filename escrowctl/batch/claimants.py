@@ -137,9 +137,14 @@ class SharedRun:
         """Whether another claimant may still send rows. `is_idle`: this one has found no more rows."""
         state = self.read()
         others = [one for one in _list_alive(self.journal, state) if one.sender != self._sender]
-        if is_idle and others and not self._is_idle:
-            self._store_idle(is_idle=True)
+        if is_idle and others:
+            self.note_idle()
         return any(not one.is_idle for one in others)
+
+    def note_idle(self) -> None:
+        """Tell the others that this claimant has found no more rows."""
+        if not self._is_idle:
+            self._store_idle(is_idle=True)
 
     def _store_idle(self, *, is_idle: bool) -> None:
         def mark(state: RunState) -> RunState:

@@ -125,6 +125,8 @@ class Run:
         self._share()
         if self._failure is not None:
             raise self._failure
+        # Its children may wait for it, while it waits for their end.
+        self.shared.note_idle()
 
     def wait_for_turn(self) -> None:
         """Wait until the pace allows one more row. Raises `Stopped` if the run ends meanwhile."""

@@ -16,8 +16,8 @@ from wire_server import Seen
 
 from batch.conftest import FAILS, Clock, Start, WriteRows, counts_of, fail_after, open_elsewhere
 from batch.services import as_usual
-from escrowctl.batch.claimants import RunState
-from escrowctl.batch.plan import RowToSend
+from escrowctl.batch.claimants import RunState, SharedRun
+from escrowctl.batch.plan import RowToSend, find_batch, plan_again
 from escrowctl.batch.rows import RowContent
 from escrowctl.batch.run import RowResult, Run
 from escrowctl.errors import ErrorCode, Outcome, not_sent
@@ -318,3 +318,35 @@ def test_amounts_of_rows_without_one_are_not_taken_from_the_others(start: Start,
 
     # Of those that were not begun, some have no amount that is known: none is shown for them.
     assert f"not sent\t8\t{100 * (begun - len(service.applied))}\n" in result.out
+
+
+def test_claimant_whose_run_has_ended_keeps_no_other_waiting(start: Start, rows: WriteRows, home: Path) -> None:
+    """It has found no more rows while its last one was in progress."""
+
+    class Slow:
+        def send(self, _row: RowToSend) -> RowResult:
+            while run_of_first._has_more_rows:  # noqa: SLF001 - what it waits for
+                time.sleep(0.01)
+            return RowResult(None, not_sent(ErrorCode.EXPECTATION_FAILED, "not as expected."))
+
+        def close(self) -> None:
+            pass
+
+    _, run = start(lambda _number, _seen: "401 No")
+    run("create", str(rows(1)), *RUN)
+    journals = [open_elsewhere(home), open_elsewhere(home)]
+    service = Mock(may_repeat_throttled=False, deduplicates=False)
+    first, second = (SharedRun(one, find_batch(one, "b1"), service, Runtime()) for one in journals)
+    first.start(None)
+    first.change(lambda state: state._replace(first_sender=None))
+    plan_again(journals[0], first.batch, service)
+    second.join()
+    before = second.has_working_others(is_idle=True)
+
+    run_of_first = Run(first, 8, Signals(), Mock())
+    run_of_first.send_rows([Slow()])
+
+    # The process of the first may now wait for that of the second.
+    assert (before, second.has_working_others(is_idle=True)) == (True, False)
+    for one in journals:
+        one.close()

@@ -90,7 +90,7 @@ class Reading(Protocol):
         """The id of the journal that replaced this one, from the closing record. None: no closing record."""
 
     def now(self) -> datetime:
-        """Return the time in UTC by the storage's clock. It dates records and decides on which day caps count them."""
+        """Return the time in UTC by the storage's clock: the same at each call. It dates records and decides caps."""
 
     def check(self) -> None:
         """Raise `JOURNAL_UNUSABLE` if the last records are damaged."""

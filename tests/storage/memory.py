@@ -12,7 +12,9 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -137,9 +139,16 @@ class MemoryTransaction:
 
     def __init__(self, content: Content, server: Server, now: Clock) -> None:
         self.content = content
-        self.now = server.clock or now
+        self._clock = server.clock or now
         self._server = server
         self._known: set[int] = set()
+
+    def now(self) -> datetime:
+        return self._moment
+
+    @cached_property
+    def _moment(self) -> datetime:
+        return self._clock()
 
     @property
     def head(self) -> Head:

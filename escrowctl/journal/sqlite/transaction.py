@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
 from decimal import Decimal
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -51,7 +53,7 @@ class SqliteTransaction:
     ) -> None:
         self.path = path
         self._db = database
-        self.now = now
+        self._clock = now
         self._tail = read_tail(database)
         self.head, self.latest = self._tail.head, self._tail.latest
         self.continues = previous is not None and previous.head == self.head
@@ -64,6 +66,18 @@ class SqliteTransaction:
         self._total_changes: dict[TotalKey, Decimal] = {}
         self._unplanned: list[tuple[str, int]] = []
         self._last_entry = self._tail.last_entry
+
+    def now(self) -> datetime:
+        """See `storage.Reading`."""
+        return self._moment
+
+    @cached_property
+    def _moment(self) -> datetime:
+        return self._clock()
+
+    @cached_property
+    def _timestamp(self) -> str:
+        return timestamp(self._moment)
 
     @translate_errors
     def check(self) -> None:
@@ -97,7 +111,7 @@ class SqliteTransaction:
     def append(self, number: int | None, kind: str, facts: Facts) -> Entry:
         """See `storage.Transaction`."""
         number = number or self._last_entry + 1
-        return self.append_record(next_record(self.head, number, kind, facts, at=timestamp(self.now())), facts).entry
+        return self.append_record(next_record(self.head, number, kind, facts, at=self._timestamp), facts).entry
 
     @property
     @translate_errors
@@ -109,7 +123,7 @@ class SqliteTransaction:
     @translate_errors
     def append_journal_record(self, kind: str, facts: Mapping[str, str]) -> None:
         """See `storage.Transaction`."""
-        record = next_record(self.head, NO_ENTRY, kind, dict(facts), at=max(self.latest, timestamp(self.now())))
+        record = next_record(self.head, NO_ENTRY, kind, dict(facts), at=max(self.latest, self._timestamp))
         self._records.append(record)
         self.head, self.latest = record.head, record.at
 
@@ -199,10 +213,16 @@ class SqliteTransaction:
         return {(key, number) for key in keys for number in self._index[key]}
 
     def _change_duplicate_keys(self, number: int, *, lost: frozenset[int], new: frozenset[int]) -> None:
-        removed, added = {(key, number) for key in lost}, {(key, number) for key in new}
-        self._removed_keys |= removed - self._added_keys
-        self._added_keys = (self._added_keys - removed) | (added - self._removed_keys)
-        self._removed_keys -= added
+        for pair in ((key, number) for key in lost):
+            if pair in self._added_keys:
+                self._added_keys.remove(pair)
+            else:
+                self._removed_keys.add(pair)
+        for pair in ((key, number) for key in new):
+            if pair in self._removed_keys:
+                self._removed_keys.remove(pair)
+            else:
+                self._added_keys.add(pair)
 
     def _read_totals(self, condition: str, values: tuple[str, ...]) -> dict[TotalKey, Decimal]:
         rows = self._db.execute(f"SELECT * FROM totals WHERE {condition}", values).fetchall()

@@ -9,6 +9,7 @@ import os
 import platform
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 from pydantic import TypeAdapter
@@ -206,7 +207,9 @@ def _list_alive(journal: Journal, state: RunState) -> list[Claimant]:
     return [one for one in state.claimants if journal.is_alive(one.sender)]
 
 
+@lru_cache(maxsize=4)
 def _decode_state(row: PlanRow | None) -> RunState:
+    # It is read in each commit, and seldom changes.
     return RunState() if row is None else _ADAPTER.validate_json(read_plan_text(row))
 
 

@@ -8,6 +8,7 @@ process ends, however it ends. The lock of a name is the byte at a hash of the n
 import contextlib
 import errno
 import fcntl
+import functools
 import hashlib
 import os
 import struct
@@ -120,6 +121,7 @@ def _pack_flock(kind: int, offset: int) -> bytes:
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, offset, 1, 0)
 
 
+@functools.lru_cache(maxsize=256)
 def offset_of(name: str) -> int:
     """Return the offset of a lock's byte: a hash of its name.
 

@@ -1,6 +1,7 @@
 """The differences between kinds of writes, one `WriteKind` each. `writes.pipeline` has what all kinds share."""
 
 from escrowctl.config.service import Service
+from escrowctl.contract.json import Document, JsonValue, read_reply
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
     CREATE_WEBHOOK,
@@ -61,6 +62,10 @@ class WriteKind:
             return self.is_proven_by(status, service)
         return fold_status(status) == self.done_status
 
+    def is_capped(self, _body: str | None) -> bool:
+        """Whether the profile's caps apply to a write with this body. If the amount is not known, they refuse it."""
+        return True
+
 
 class _Create(WriteKind):
     unknown_sentence = "The escrow may or may not exist."
@@ -87,11 +92,18 @@ class _Update(WriteKind):
     warning = "The service does not document what an update does. It may release the escrow."
     conflict_is_refusal = True
 
+    def is_capped(self, body: str | None) -> bool:
+        reply = read_reply((body or "").encode())
+        return isinstance(reply, Document) and _may_set_amount(reply.value)
+
 
 class _Registration(WriteKind):
     unknown_sentence = "The endpoint may or may not be registered."
     support_answers = ("it exists", "it does not exist")
     listing = LIST_WEBHOOKS
+
+    def is_capped(self, _body: str | None) -> bool:
+        return False
 
 
 _KINDS: dict[str, WriteKind] = {
@@ -105,3 +117,14 @@ _KINDS: dict[str, WriteKind] = {
 def kind_of(operation: str) -> WriteKind:
     """Return the kind of an operation, by its name. All operations outside of the interface share one kind."""
     return _KINDS.get(operation) or WriteKind()
+
+
+def _may_set_amount(body: JsonValue) -> bool:
+    """Whether the name of a field at any depth contains "amount", in any case."""
+    match body:
+        case dict():
+            return any("amount" in key.casefold() or _may_set_amount(item) for key, item in body.items())
+        case list():
+            return any(_may_set_amount(item) for item in body)
+        case _:
+            return False

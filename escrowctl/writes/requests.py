@@ -63,8 +63,7 @@ class WriteRequest(NamedTuple):
 
     Identical writes of one operation have the same `fingerprint`. `locks` names the locks that are held across
     processes while the write is sent. `recorded_body` is the body as the journal stores it: complete, or with
-    hashes in place of possible secrets. `is_capped`: the caps of the profile apply; a request without `money` is
-    then refused if there are caps.
+    hashes in place of possible secrets.
     """
 
     operation: Operation
@@ -75,7 +74,6 @@ class WriteRequest(NamedTuple):
     recorded_body: str | None
     resource_id: str | None = None
     money: Money | None = None
-    is_capped: bool = True
     origin: RowOrigin = NO_ROW
 
     @property
@@ -160,7 +158,6 @@ def make_update_request(
         recorded_body=encode(recorded),
         resource_id=resource_id,
         money=Money(in_body.amount, currency) if in_body.amount is not None and currency is not None else None,
-        is_capped=_may_set_amount(body),
     )
 
 
@@ -175,7 +172,6 @@ def make_webhook_request(body: JsonValue, service: Service, options: WriteOption
         locks=(f"webhook\n{fingerprint}",),
         options=options,
         recorded_body=encode(recorded),
-        is_capped=False,
     )
 
 
@@ -217,7 +213,6 @@ def restore_request(entry: Entry) -> WriteRequest | None:
         recorded_body=intent.body,
         resource_id=intent.resource_id,
         money=intent.money,
-        is_capped=intent.operation != UPDATE_TRANSACTION.name or _may_set_amount(body),
         origin=RowOrigin(intent.batch, intent.line, intent.columns, intent.run_key),
     )
 
@@ -225,17 +220,6 @@ def restore_request(entry: Entry) -> WriteRequest | None:
 def _parse_body(body: str) -> JsonValue:
     reply = read_reply(body.encode())
     return reply.value if isinstance(reply, Document) else None
-
-
-def _may_set_amount(body: JsonValue) -> bool:
-    """Whether the name of a field at any depth contains "amount", in any case."""
-    match body:
-        case dict():
-            return any("amount" in key.casefold() or _may_set_amount(item) for key, item in body.items())
-        case list():
-            return any(_may_set_amount(item) for item in body)
-        case _:
-            return False
 
 
 def _locks_of_transaction(*ids: str) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from escrowctl.journal.guards import lock_wait_expired
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, AttemptRequest, Caps, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import timestamp
+from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.outcome import Judgement, find_other_write, judge_write, make_sent_request
 from escrowctl.writes.requests import (
     WriteRequest,
@@ -224,7 +225,7 @@ class Writer:
         return make_intent(self.service, request, key, operator=self._operator)
 
     def _caps_for(self, request: WriteRequest) -> Caps:
-        return self.service.caps if request.is_capped else NO_CAPS
+        return self.service.caps if kind_of(request.operation.name).is_capped(request.body) else NO_CAPS
 
     def _send(self, entry: Entry, request: WriteRequest, *, may_be_applied: bool) -> Exchange:
         evidence = Evidence(self.journal.locks.may_send)

@@ -22,11 +22,17 @@ _TRY_SECONDS = 0.001
 _SUFFIXES = (".db", ".db-journal", ".lock", ".head")
 
 
-class _PatientConnection(sqlite3.Connection):
+class PatientConnection(sqlite3.Connection):
     """A connection that waits for other processes, up to `sqlite.BUSY_SECONDS`, and tries often.
 
     SQLite itself waits up to 100 ms between two tries: too long to find a gap between the commits of a busy process.
+    Call `try_often` when the tables are known: until then, only SQLite's own waiting finds tables that another process
+    creates meanwhile.
     """
+
+    def try_often(self) -> None:
+        """Replace SQLite's own waiting. Raises sqlite3.Error."""
+        self.execute("PRAGMA busy_timeout = 0")
 
     def execute(self, statement: str, values: Any = (), /) -> sqlite3.Cursor:
         """Execute a statement. Raises sqlite3.Error."""
@@ -50,7 +56,7 @@ def find_journal_id(path: Path) -> str | None:
         return database.execute("SELECT id FROM journal").fetchone()[0] if sqlite.read_version(database) else None
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path) -> PatientConnection:
     """Return a connection to the journal's file, for this thread only. Creates the file if it is missing.
 
     Raises OSError, sqlite3.Error or EscrowctlError.
@@ -59,7 +65,7 @@ def connect(path: Path) -> sqlite3.Connection:
     # SQLite would create it with the umask's mode; its own journal gets the mode of this file.
     create_empty_file(path)
     check_files(path)
-    return sqlite3.connect(path, timeout=0, isolation_level=None, factory=_PatientConnection)
+    return sqlite3.connect(path, timeout=sqlite.BUSY_SECONDS, isolation_level=None, factory=PatientConnection)
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:

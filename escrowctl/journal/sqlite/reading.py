@@ -130,12 +130,13 @@ def _read_where(database: sqlite3.Connection, condition: str, *values: object) -
 
 def _sequence_before(database: sqlite3.Connection, since: str) -> int:
     """Return a sequence number that is lower than that of every record written at `since` or later."""
-    last: int
-    (last,) = database.execute("SELECT coalesce(max(sequence), 0) FROM records").fetchone()
+    newest = "SELECT max(sequence), max(at) FROM records WHERE sequence > (SELECT max(sequence) FROM records) - ?"
     between = "SELECT max(at) FROM records WHERE sequence > ? AND sequence <= ?"
-    while last > 0 and (database.execute(between, (last - _SEARCH_STEP, last)).fetchone()[0] or "") >= since:
-        last -= _SEARCH_STEP
-    return last
+    last, latest = database.execute(newest, (_SEARCH_STEP,)).fetchone()
+    while last and (latest or "") >= since:
+        last = max(0, last - _SEARCH_STEP)
+        latest = database.execute(between, (last - _SEARCH_STEP, last)).fetchone()[0] if last else None
+    return last or 0
 
 
 def read_batch(database: sqlite3.Connection, batch: str, *, after: int, limit: int) -> list[Entry]:

@@ -18,7 +18,7 @@ from escrowctl.errors import Reason
 from escrowctl.journal.chain import NO_ENTRY, ChainRecord, Kind
 from escrowctl.journal.model import Entry, Selection
 from escrowctl.journal.sqlite.errors import to_journal_error, translate_errors, translating_errors
-from escrowctl.journal.sqlite.files import FORMAT_VERSION, connect, connect_to_read, read_identity
+from escrowctl.journal.sqlite.files import FORMAT_VERSION, PatientConnection, connect, connect_to_read, read_identity
 from escrowctl.journal.sqlite.reading import read_batch, read_entries, read_records, select_entries
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
 from escrowctl.journal.storage import CommitUnknownError, damaged, unusable
@@ -50,9 +50,11 @@ class SqliteStorage:
         may be read-only.
         """
         with translating_errors(path):
-            storage = cls(path, connect_to_read(path) if reading else connect(path), now)
+            database = connect_to_read(path) if reading else connect(path)
+            storage = cls(path, database, now)
             storage._prepare()
-            if not reading:
+            if isinstance(database, PatientConnection) and not reading:
+                database.try_often()
                 storage.journal_id, problem = read_identity(storage._db)
                 if problem is not None:
                     raise damaged(str(path), problem)

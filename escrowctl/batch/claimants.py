@@ -12,12 +12,22 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from escrowctl.batch.halts import EQUAL_FAILURES, count_failure, describe_equal_failures
-from escrowctl.batch.plan import Batch, RowToSend, claim_rows, encode_batch, find_batch, make_plan_row, read_plan_text
+from escrowctl.batch.plan import (
+    Batch,
+    RowToSend,
+    claim_rows,
+    damaged_plan,
+    encode_batch,
+    find_batch,
+    make_plan_row,
+    read_plan_text,
+    sum_up,
+)
 from escrowctl.config.service import Service
-from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, command, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.storage import PlanRow
 from escrowctl.runtime import Runtime, timestamp
@@ -42,7 +52,8 @@ class RunState(NamedTuple):
 
     `first_sender` is the claimant that sends the first row; None: that row is done. `halted` says why the run ends.
     Nothing is sent before `paused_until`. With a `rate` (rows a second), the next row may be taken at `next_slot`.
-    `failure` is the kind of the last failure, and how many rows in a row had it.
+    `failure` is the kind of the last failure, and how many rows in a row had it. `caps` are those of the profile that
+    started the run.
     """
 
     claimants: tuple[Claimant, ...] = ()
@@ -52,6 +63,7 @@ class RunState(NamedTuple):
     rate: float | None = None
     next_slot: str = ""
     failure: tuple[str, int] = ("", 0)
+    caps: tuple[tuple[str, str], ...] = ()
 
 
 _ADAPTER = TypeAdapter(RunState)
@@ -72,9 +84,11 @@ class SharedRun:
         """Begin a run, as its first claimant. Raises `ErrorCode.BUSY` if another process works on the batch."""
 
         def begin(state: RunState) -> RunState:
-            if _list_alive(self.journal, state) or find_batch(self.journal, self.batch.name).dropped:
+            if _list_alive(self.journal, state):
                 raise busy_error(self.batch)
-            return RunState((self._describe_self(),), first_sender=self._sender, rate=rate)
+            _require_unchanged(self.journal, self.batch)
+            caps = tuple((code, str(cap)) for code, cap in self.service.caps.items())
+            return RunState((self._describe_self(),), first_sender=self._sender, rate=rate, caps=caps)
 
         self.journal.hold_sender(self._sender)
         self.change(begin)
@@ -128,6 +142,9 @@ class SharedRun:
         def take(state: RunState) -> RunState:
             nonlocal slot
             due = max(now, datetime.fromisoformat(state.next_slot)) if state.next_slot else now
+            if due - now > (len(state.claimants) + 1) * timedelta(seconds=max(1.0, 2 / rate)):
+                # No claimants reserve so far ahead: the clock was set back.
+                due = now
             slot = due - now
             return state._replace(next_slot=timestamp(due + timedelta(seconds=count / rate)))
 
@@ -137,15 +154,20 @@ class SharedRun:
     def has_working_others(self, *, is_idle: bool) -> bool:
         """Whether another claimant may still send rows. `is_idle`: this one has found no more rows."""
         state = self.read()
+        if self.is_first(state):
+            # The others wait until a row is done.
+            return False
         others = [one for one in _list_alive(self.journal, state) if one.sender != self._sender]
         if is_idle and others:
             self.note_idle()
         return any(not one.is_idle for one in others)
 
     def note_idle(self) -> None:
-        """Tell the others that this claimant has found no more rows."""
+        """Tell the others that this claimant has found no more rows. If no row is done, no other may begin one."""
         if not self._is_idle:
             self._store_idle(is_idle=True)
+        if self.is_first(self.read()):
+            self.change(lambda state: state._replace(halted=state.halted or "no row of this run is done"))
 
     def _store_idle(self, *, is_idle: bool) -> None:
         def mark(state: RunState) -> RunState:
@@ -164,15 +186,30 @@ def list_claimants(journal: Journal, batch: Batch) -> list[Claimant]:
     return _list_alive(journal, read_state(journal, batch.name))
 
 
-def change_batch(journal: Journal, batch: Batch) -> None:
-    """Store what has changed in a batch, but not in its rows. Raises `BUSY` if a process works on the batch."""
+def change_batch(journal: Journal, before: Batch, after: Batch) -> None:
+    """Store what has changed in a batch, but not in its rows.
+
+    Raises EscrowctlError: `BUSY` if a process works on the batch, `CONFLICT` if another process has changed it since it
+    was read as `before`, or if the account changes although rows were sent.
+    """
 
     def change(_row: PlanRow | None) -> PlanRow:
-        if list_claimants(journal, batch):
-            raise busy_error(batch)
-        return encode_batch(batch)
+        if list_claimants(journal, before):
+            raise busy_error(before)
+        is_sent = sum_up(journal, before).counts[Outcome.NOT_SENT] != before.rows
+        _require_unchanged(journal, before, is_changed=is_sent and before.account != after.account)
+        return encode_batch(after)
 
-    journal.change_plan_row(batch.name, 0, change)
+    journal.change_plan_row(before.name, 0, change)
+
+
+def _require_unchanged(journal: Journal, batch: Batch, *, is_changed: bool = False) -> None:
+    if is_changed or find_batch(journal, batch.name) != batch:
+        raise not_sent(
+            ErrorCode.CONFLICT,
+            f"another process has changed {batch.name} since this command read it.",
+            hint=command(f"batch show {batch.name}", "to see it"),
+        )
 
 
 def read_state(journal: Journal, batch: str) -> RunState:
@@ -210,7 +247,10 @@ def _list_alive(journal: Journal, state: RunState) -> list[Claimant]:
 @lru_cache(maxsize=4)
 def _decode_state(row: PlanRow | None) -> RunState:
     # It is read in each commit, and seldom changes.
-    return RunState() if row is None else _ADAPTER.validate_json(read_plan_text(row))
+    try:
+        return RunState() if row is None else _ADAPTER.validate_json(read_plan_text(row))
+    except ValidationError as error:
+        raise damaged_plan("the state of its run was written by another version of escrowctl") from error
 
 
 def _encode_state(batch: str, state: RunState) -> PlanRow:

@@ -31,7 +31,7 @@ class Batch(NamedTuple):
 
     `verb` says what the rows do: create or release. `sums` maps currency to `Sum`. `account` is the name and the
     fingerprint of the account that made the batch. `reference_field` is the field for the reference in the body of
-    a create. `caps` are those of the profile that made the batch. `dropped`: the unsent rows were given up.
+    a create. `dropped`: the unsent rows were given up.
     """
 
     name: str
@@ -48,7 +48,6 @@ class Batch(NamedTuple):
     profile: str
     account: tuple[str | None, str | None]
     made_at: str
-    caps: dict[str, str]
     reference_field: str | None = None
     dropped: bool = False
 
@@ -159,7 +158,6 @@ def make_batch(
         profile=service.name,
         account=(account.name, account.fingerprint),
         made_at=now,
-        caps={code: str(cap) for code, cap in service.caps.items()},
         reference_field=service.reference_field,
     )
 
@@ -278,7 +276,7 @@ def sum_unsent(
     missing = batch.rows - planned - sum(found.rows for found in journal.sum_batch(batch.name))
     if missing and not is_running:
         rows = count_rows(abs(missing))
-        raise _damaged_plan(f"{batch.name} lacks {rows}" if missing > 0 else f"{batch.name} has {rows} too many")
+        raise damaged_plan(f"{batch.name} lacks {rows}" if missing > 0 else f"{batch.name} has {rows} too many")
     return sums, unknown
 
 
@@ -302,7 +300,7 @@ def _read_row(journal: Journal, row: PlanRow) -> RowToSend:
         return RowToSend(row.row, decode_row(read_plan_text(row)))
     entry = journal.find(int(read_plan_text(row)))
     if entry is None:
-        raise _damaged_plan(f"line {row.row} of {row.batch} has no entry")
+        raise damaged_plan(f"line {row.row} of {row.batch} has no entry")
     return RowToSend(row.row, content_of(entry), entry)
 
 
@@ -336,7 +334,7 @@ def read_plan_text(row: PlanRow) -> str:
     """Return the text of a plan's row. Raises EscrowctlError `JOURNAL_UNUSABLE` if its checksum does not match."""
     checksum, _, text = row.content.partition(" ")
     if checksum != _checksum(row.batch, row.row, text):
-        raise _damaged_plan(f"line {row.row} of {row.batch} was changed" if row.row else f"{row.batch} was changed")
+        raise damaged_plan(f"line {row.row} of {row.batch} was changed" if row.row else f"{row.batch} was changed")
     return text
 
 
@@ -344,7 +342,8 @@ def _checksum(batch: str, row: int, text: str) -> str:
     return hashlib.blake2b(f"{batch}\n{row}\n{text}".encode(), digest_size=8).hexdigest()
 
 
-def _damaged_plan(why: str) -> EscrowctlError:
+def damaged_plan(why: str) -> EscrowctlError:
+    """Return the error for a plan that cannot be used. `why` ends the message."""
     return not_sent(
         ErrorCode.JOURNAL_UNUSABLE,
         f"the plan in the journal is damaged: {why}.",

@@ -5,7 +5,6 @@ The thread that calls `Run.send_rows` owns the journal and serves the others. A 
 """
 
 import contextlib
-import os
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,12 +17,11 @@ from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import RowToSend, outcome_of
 from escrowctl.batch.progress import Progress
 from escrowctl.client.http import Exchange
-from escrowctl.client.retry import find_retry_after, is_throttled
+from escrowctl.client.retry import MAX_RETRY_AFTER_SECONDS, find_retry_after, is_throttled
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, Stopped, not_sent
 from escrowctl.journal.model import Entry, State
 from escrowctl.journal.shared import SharedJournal
 from escrowctl.runtime import timestamp
-from escrowctl.signals import Signals
 
 _MAX_WAIT = 0.1
 _LOOK_SECONDS = 0.3
@@ -53,17 +51,16 @@ class Sender(Protocol):
 class Run:
     """One run of a batch, for one of its claimants. `size` is how many requests may be in progress at once.
 
-    The run ends with the process `parent`. `note_signal` is called at each signal.
+    `take_signal` returns the code of a signal that has arrived, or None. `note_signal` is called at each signal.
     """
 
     def __init__(
         self,
         shared: SharedRun,
         size: int,
-        signals: Signals,
+        take_signal: Callable[[], ErrorCode | None],
         progress: Progress,
         *,
-        parent: int | None = None,
         note_signal: Callable[[], None] = lambda: None,
     ) -> None:
         self.journal = SharedJournal(shared.journal, self._refuse)
@@ -72,9 +69,8 @@ class Run:
         self._state = shared.read()
         self._pace = pace = Pace(self._state.rate, self._runtime.monotonic())
         self._size = size
-        self._signals = signals
+        self._take_signal = take_signal
         self._progress = progress
-        self._parent = parent
         self._note_signal = note_signal
         self.halts = HaltRules(pace)
         self.halts.canary_passed = self._state.first_sender is None
@@ -125,8 +121,9 @@ class Run:
         self._share()
         if self._failure is not None:
             raise self._failure
-        # Its children may wait for it, while it waits for their end.
-        self.shared.note_idle()
+        with contextlib.suppress(EscrowctlError):
+            # Its children may wait for it, while it waits for their end.
+            self.shared.note_idle()
 
     def wait_for_turn(self) -> None:
         """Wait until the pace allows one more row. Raises `Stopped` if the run ends meanwhile."""
@@ -271,8 +268,9 @@ class Run:
             self.halts.canary_passed |= state.first_sender is None
             self.halts.failure = note_ended(state, self.halts.ended).failure
             if state.paused_until:
-                left = datetime.fromisoformat(state.paused_until) - self._runtime.now()
-                self._pace.pause_until(self._runtime.monotonic() + left.total_seconds())
+                left = (datetime.fromisoformat(state.paused_until) - self._runtime.now()).total_seconds()
+                # The clock may have been set back.
+                self._pace.pause_until(self._runtime.monotonic() + min(left, MAX_RETRY_AFTER_SECONDS))
 
     def _refuse(self) -> EscrowctlError | None:
         """Return the error for rows that would be begun now, if a claimant has ended the run."""
@@ -346,10 +344,7 @@ class Run:
 
     def _signals_allow(self) -> bool:
         """End the run at the first signal. Return False at the second: do not wait for the requests in progress."""
-        code = self._signals.take_pending()
-        if code is None and self._parent is not None and self.stopped is None and os.getppid() != self._parent:
-            code = ErrorCode.TERMINATED
-        if code is None:
+        if (code := self._take_signal()) is None:
             return True
         self._note_signal()
         if self.stopped is not None:

@@ -284,7 +284,7 @@ def test_rows_that_end_without_the_journal_are_all_counted(home: Path) -> None:
     shared.claim = lambda limit: list(islice(rows, limit)) or None
     shared.has_working_others.return_value = shared.has_lost_first.return_value = False
 
-    run = Run(shared, 8, Signals(), Mock())
+    run = Run(shared, 8, Signals().take_pending, Mock())
     run.send_rows([Refusing()] * 16)
 
     journal.close()
@@ -335,7 +335,7 @@ def test_claimant_whose_run_has_ended_keeps_no_other_waiting(start: Start, rows:
     _, run = start(lambda _number, _seen: "401 No")
     run("create", str(rows(1)), *RUN)
     journals = [open_elsewhere(home), open_elsewhere(home)]
-    service = Mock(may_repeat_throttled=False, deduplicates=False)
+    service = Mock(may_repeat_throttled=False, deduplicates=False, caps={})
     first, second = (SharedRun(one, find_batch(one, "b1"), service, Runtime()) for one in journals)
     first.start(None)
     first.change(lambda state: state._replace(first_sender=None))
@@ -343,7 +343,7 @@ def test_claimant_whose_run_has_ended_keeps_no_other_waiting(start: Start, rows:
     second.join()
     before = second.has_working_others(is_idle=True)
 
-    run_of_first = Run(first, 8, Signals(), Mock())
+    run_of_first = Run(first, 8, Signals().take_pending, Mock())
     run_of_first.send_rows([Slow()])
 
     # The process of the first may now wait for that of the second.

@@ -14,8 +14,9 @@ from wire_server import Seen
 
 from batch.conftest import Clock, Start, WriteRows, counts_of, open_elsewhere
 from batch.services import Answer
-from escrowctl.batch.claimants import SharedRun
+from escrowctl.batch.claimants import SharedRun, change_batch
 from escrowctl.batch.plan import find_batch
+from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.runtime import Runtime
 
 RUN = ("--yes", "--json")
@@ -262,12 +263,37 @@ def test_other_process_that_runs_it_is_named_at_once(start: Start, rows: WriteRo
     path = str(rows(5))
     run("create", path, *RUN)
     elsewhere = open_elsewhere(home)
-    SharedRun(elsewhere, find_batch(elsewhere, "b1"), Mock(), Runtime()).start(None)
+    SharedRun(elsewhere, find_batch(elsewhere, "b1"), Mock(caps={}), Runtime()).start(None)
 
     codes = [run("resume", "b1", *RUN).code, run("create", path, *RUN).code, run("drop", "b1", "--yes").code]
 
     elsewhere.close()
     assert (codes, run("resume", "b1", *RUN).code) == ([7, 7, 7], 15)
+
+
+@pytest.mark.parametrize("happened", ["dropped", "sent by another account"])
+def test_batch_that_changed_while_a_command_asked_is_not_sent(
+    start: Start, rows: WriteRows, home: Path, happened: str
+) -> None:
+    service, run = start(lambda _number, _seen: "401 No")
+    run("create", str(rows(3)), *RUN)
+    elsewhere = open_elsewhere(home)
+    before = find_batch(elsewhere, "b1")
+    if happened == "dropped":
+        run("drop", "b1", "--yes")
+    else:
+        service.answer = lambda number, _seen: "401 No" if number > 2 else ""
+        run("resume", "b1", *RUN)
+    after = before._replace(account=("another", None))
+    shared = SharedRun(elsewhere, before, Mock(caps={}), Runtime())
+
+    with pytest.raises(EscrowctlError) as not_changed:
+        change_batch(elsewhere, before, after)
+    with pytest.raises(EscrowctlError) if happened == "dropped" else contextlib.nullcontext():
+        shared.start(None)
+    assert not_changed.value.code is ErrorCode.CONFLICT
+    assert find_batch(elsewhere, "b1") == before._replace(dropped=happened == "dropped")
+    elsewhere.close()
 
 
 @pytest.mark.slow

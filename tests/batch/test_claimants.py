@@ -139,6 +139,14 @@ def test_more_rows_at_once_than_sixteen_are_sent_by_children_too(tmp_path: Path,
     assert len(senders.writes) == 2
 
 
+def test_children_do_not_wait_for_a_first_row_that_no_row_becomes(tmp_path: Path, rows: WriteRows) -> None:
+    with served(tmp_path, Senders(0)) as (service, program):
+        path = rows(text="id,amount,currency\n" + "".join(f"tx_{number},1,EUR\n" for number in range(1, 21)))
+        ended = program.run("batch", "release", str(path), "--yes", "--json", "--concurrency", "32")
+
+    assert (ended.code, service.received) == (15, [])
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_children_end_with_their_parent(tmp_path: Path, rows: WriteRows, number: signal.Signals) -> None:
     senders = Senders(0.05)

@@ -121,7 +121,7 @@ def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> 
         lines = [f"  {name}   not sent: {count_rows(count)}", "To drop them, type the number of rows:"]
         session.prompt.confirm(lines, str(count), why="batch drop needs confirmation", declined="nothing was changed")
     with session.signals.held():
-        change_batch(journal, batch._replace(dropped=True))
+        change_batch(journal, batch, batch._replace(dropped=True))
         count = sum_up(journal, batch).counts[Outcome.NOT_SENT]
         session.console.note(
             "dropped",

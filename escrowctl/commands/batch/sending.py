@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from escrowctl.batch.check import CheckedFile, Sum, add_row, count_rows
-from escrowctl.batch.claimants import SharedRun, busy_error, change_batch, list_claimants
+from escrowctl.batch.claimants import SharedRun, busy_error, change_batch, list_claimants, read_state
 from escrowctl.batch.overlaps import find_overlaps
 from escrowctl.batch.plan import (
     Batch,
@@ -24,7 +24,7 @@ from escrowctl.batch.progress import Progress
 from escrowctl.batch.rows import CREATES, RELEASES, RowContent, RowKind, make_request
 from escrowctl.batch.run import Run
 from escrowctl.batch.worker import Worker
-from escrowctl.commands.batch.further import further_claimants
+from escrowctl.commands.batch.further import Children, follow_parent, further_claimants
 from escrowctl.commands.batch.opening import checked_file, require_batch, require_same_account, require_same_service
 from escrowctl.commands.batch.overlap import decide_overlaps
 from escrowctl.commands.batch.summary import already_sent_error, early_end_error, make_report, report_run
@@ -46,7 +46,7 @@ from escrowctl.commands.sums import describe_escrow_count, format_sums
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import JsonValue, Number
-from escrowctl.errors import EscrowctlError, Outcome, bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, bad_value
 from escrowctl.journal.model import Account
 from escrowctl.options import YesOption
 from escrowctl.prompt import confirmation_needed
@@ -145,7 +145,7 @@ def work(
     name: NameArgument,
     yes: YesOption = False,
     concurrency: ConcurrencyOption = 8,
-    parent: Annotated[int | None, typer.Option("--parent", hidden=True)] = None,
+    child: Annotated[bool, typer.Option("--child", hidden=True)] = False,
 ) -> None:
     """Send rows of a batch together with the process that started it.
 
@@ -157,7 +157,8 @@ def work(
     session = session_of(context)
     session.journals.guard_live_writes(session.service, session.console)
     batch = require_batch(session.journal, name)
-    service = session.service._replace(caps=smaller_caps(session.service.caps, batch.caps))
+    caps = smaller_caps(session.service.caps, dict(read_state(session.journal, batch.name).caps))
+    service = session.service._replace(caps=caps)
     require_same_service(batch, service)
     require_same_account(batch, service)
     sums, _ = sum_unsent(session.journal, batch, service, is_running=True)
@@ -168,7 +169,7 @@ def work(
         shared = SharedRun(session.journal, batch, service, session.runtime)
         with session.signals.held():
             shared.join()
-            _send_rows(session, shared, options, max(1, count), parent=parent)
+            _send_rows(session, shared, options, max(1, count), follow_parent() if child else None)
 
 
 def _start_or_resume(session: Session, kind: RowKind, file: str, options: SendOptions) -> None:
@@ -264,8 +265,9 @@ def _resume(session: Session, batch: Batch, options: SendOptions, *, file: Check
             if not account.is_same(earlier):
                 # No row was sent, so another account may send them.
                 stored = account.as_stored
-                batch = batch._replace(account=(stored.name, stored.fingerprint))
-                change_batch(session.journal, batch)
+                adopted = batch._replace(account=(stored.name, stored.fingerprint))
+                change_batch(session.journal, batch, adopted)
+                batch = adopted
             _start_run(session, batch, options, count)
 
 
@@ -275,7 +277,7 @@ def _start_run(session: Session, batch: Batch, options: SendOptions, count: int)
     shared.start(options.rate)
     plan_again(session.journal, batch, session.service)
     with further_claimants(session, batch, min(options.concurrency, count)) as (size, children):
-        _send_rows(session, shared, options._replace(concurrency=size), count, note_signal=children.signal)
+        _send_rows(session, shared, options._replace(concurrency=size), count, children=children)
 
 
 def _send_rows(
@@ -283,14 +285,15 @@ def _send_rows(
     shared: SharedRun,
     options: SendOptions,
     count: int,
+    take_signal: Callable[[], ErrorCode | None] | None = None,
     *,
-    parent: int | None = None,
-    note_signal: Callable[[], None] = lambda: None,
+    children: Children | None = None,
 ) -> None:
     """Send the rows of a run. Show the outcomes of all rows of the batch. Raises the error of the run.
 
-    `parent` is the process that started this one, and with which this one ends. `note_signal` is called at each signal.
+    `take_signal` replaces the signals of this process. `children` send rows too, and are awaited before the report.
     """
+    take_signal = take_signal or session.signals.take_pending
     journal, batch, shared_options = session.journal, shared.batch, session.options
     session.completion_cache.add_journal_names("batch", [batch.name])
     connect = session.connector.make_opener(shared.service)
@@ -298,10 +301,11 @@ def _send_rows(
     draws = session.console.can_draw and not (shared_options.verbose or shared_options.debug)
     size = min(options.concurrency, count)
     progress = Progress(session.console, shared, rows=count, size=size, draws=draws)
-    run = Run(shared, size, session.signals, progress, parent=parent, note_signal=note_signal)
+    run = Run(shared, size, take_signal, progress, note_signal=children.end if children else lambda: None)
     workers = [Worker(connect(), run, session.defects.append) for _ in range(min(run.max_begun, count))]
     try:
         run.send_rows(workers)
+        stopped = (children.wait(take_signal) if children else None) or run.stopped
         try:
             store_reasons(journal, batch, progress.reasons)
         except EscrowctlError as error:
@@ -316,7 +320,7 @@ def _send_rows(
         raise early_end_error(session, batch, run.counts, error) from error
     finally:
         session.console.erase()
-    report_run(session, report, options.results, halted=run.halts.reason, stopped=run.stopped)
+    report_run(session, report, options.results, halted=run.halts.reason, stopped=stopped)
 
 
 def _require_under_caps(session: Session, kind: RowKind, sums: dict[str, Sum]) -> None:

@@ -43,8 +43,13 @@ FILE_TESTS: dict[str, tuple[str, ...]] = {
         "test_list_without_a_journal_says_so",
         "test_live_write_is_sent_with_the_expected_journal",
         "test_a_live_write_is_refused_on_another_journal",
+        "test_what_leads_to_the_required_journal_works_with_another",
     ),
-    "cli/test_resolve.py": ("test_read_does_not_overwrite_a_newer_record",),
+    "cli/test_mounts.py": ("test_live_write_and_doctor_warn_of_a_mount_without_shared_locks",),
+    "cli/test_resolve.py": (
+        "test_read_does_not_overwrite_a_newer_record",
+        "test_hint_with_the_url_of_an_entry_is_safe_to_paste",
+    ),
     "cli/test_resolve_decisions.py": (
         "test_decision_does_not_overturn_what_another_process_verified_meanwhile",
         "test_key_in_a_reason_or_id_is_refused",

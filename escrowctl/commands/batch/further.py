@@ -91,14 +91,16 @@ def follow_parent() -> Callable[[], ErrorCode | None]:
     """Let only the parent end this process, over its standard input. Return what asks whether it has done so."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    has_ended = False
+    has_order = has_ended = False
 
     def take_order() -> ErrorCode | None:
-        nonlocal has_ended
+        nonlocal has_order, has_ended
         if has_ended or not select.select([sys.stdin], [], [], 0)[0]:
             return None
         has_ended = not os.read(sys.stdin.fileno(), 1)
-        return ErrorCode.TERMINATED
+        # The end of the parent is no second order: what is in flight may finish.
+        is_known, has_order = has_ended and has_order, True
+        return None if is_known else ErrorCode.TERMINATED
 
     return take_order
 

@@ -1,31 +1,35 @@
 """The filters for lists of journal entries and of escrows: the options, and the code that applies the filters."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, get_args
+from enum import StrEnum
+from typing import Annotated, get_args
 
 import typer
 
 from escrowctl.commands.api import Method
 from escrowctl.commands.times import parse_moment
-from escrowctl.contract.operations import OPERATIONS, make_raw_operation
+from escrowctl.contract.operations import WRITES, make_raw_operation
 from escrowctl.contract.record import read_time
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, bad_value, command
-from escrowctl.journal.model import Selection, State
+from escrowctl.journal.model import UNCONFIRMED, Selection, State
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session
 
-OperationChoice = Literal["create", "release", "update", "webhook", "call"]
-StateChoice = Literal["in_flight", "done", "refused", "unknown", "not_sent", "not_applied", "unconfirmed"]
+_RAW_CALLS = "call"
+
+# mypy wants a literal list of members.
+OperationChoice = StrEnum("OperationChoice", [*(one.word for one in WRITES), _RAW_CALLS])  # type: ignore[misc]
+StateChoice = StrEnum("StateChoice", [*State, UNCONFIRMED])  # type: ignore[misc]
 
 PAGE_SIZE = 1000
 """The number of entries read at a time."""
 
 StateOption = Annotated[
-    StateChoice | None, typer.Option("--state", metavar="STATE", help=f"Only {', '.join(get_args(StateChoice))}.")
+    StateChoice | None, typer.Option("--state", metavar="STATE", help=f"Only {', '.join(StateChoice)}.")
 ]
 OperationOption = Annotated[
     OperationChoice | None,
-    typer.Option("--operation", metavar="KIND", help=f"Only this kind: {', '.join(get_args(OperationChoice))}."),
+    typer.Option("--operation", metavar="KIND", help=f"Only this kind: {', '.join(OperationChoice)}."),
 ]
 SinceOption = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Since this time: a date, a time, or 24h (ago).")
@@ -62,8 +66,8 @@ def make_selection(
         or profile in session.resolver.profiles
     ):
         raise bad_value(f'there is no profile "{profile}", and no journal entry has this profile.')
-    names = [one.name for one in OPERATIONS if operation in (one.verb, one.noun) and one.is_write]
-    if operation == "call":
+    names = [one.name for one in WRITES if one.word == operation]
+    if operation == _RAW_CALLS:
         names = [make_raw_operation(method, "").name for method in get_args(Method)]
     return Selection(
         page_size,

@@ -3,7 +3,7 @@
 from escrowctl.commands.writing import note_replayed, read_data, show_dry_run
 from escrowctl.config.service import Service
 from escrowctl.contract.json import JsonValue, encode
-from escrowctl.contract.operations import Operation
+from escrowctl.contract.operations import WRITES, Operation
 from escrowctl.contract.paths import find_known_write_noun, parse_call
 from escrowctl.contract.readable import find_list_items
 from escrowctl.contract.record import make_item, make_record
@@ -11,9 +11,6 @@ from escrowctl.errors import bad_value
 from escrowctl.output.view import View, view_record
 from escrowctl.session import Session
 from escrowctl.writes.requests import WriteOptions, make_call_request, require_writable
-
-_WRITE_COMMANDS = {"transaction": "tx create, tx release or tx update", "webhook": "webhook create"}
-"""Noun of a path -> the commands that write there."""
 
 
 def call_path(
@@ -26,7 +23,8 @@ def call_path(
     if operation.is_write:
         noun = find_known_write_noun(f"{service.origin.path}{service.api_prefix}{operation.path}")
         if noun is not None:
-            raise bad_value(f"api cannot write to {noun} paths: use {_WRITE_COMMANDS[noun]}.")
+            commands = ", ".join(one.command for one in WRITES if one.noun == noun)
+            raise bad_value(f"api cannot write to {noun} paths: use {commands}.")
         body = read_data(data, session.runtime.stdin) if data is not None else None
         _send_write(session, operation, body, options, yes=yes, dry_run=dry_run)
     elif data is not None or dry_run:

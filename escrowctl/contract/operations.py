@@ -36,12 +36,25 @@ class Operation(NamedTuple):
     done: str = ""
     provenance: Provenance = Provenance.PUBLISHED
     is_once_only: bool = False
-    """Whether a second call for the same record is always a mistake. An identical create may be intended."""
+    """Whether a record gets only one of the operations with this mark, and only once. An identical create may be
+    intended."""
 
     @property
     def is_write(self) -> bool:
         """Whether the operation may change something at the service."""
         return self.method not in READING_METHODS
+
+    @property
+    def word(self) -> str:
+        """The operation's name in options (`--operation release`, `fault.release=500`): one word, in no other row."""
+        if self.noun == "transaction":
+            return self.verb
+        return f"{self.noun}s" if self.verb == "list" else self.noun
+
+    @property
+    def command(self) -> str:
+        """The command that calls the operation, such as `tx release` or `webhook create`."""
+        return f"{'tx' if self.noun == 'transaction' else self.noun} {self.name.partition('_')[0]}"
 
     @property
     def creates_record(self) -> bool:
@@ -91,6 +104,8 @@ def make_raw_operation(method: str, path: str) -> Operation:
     """Return an operation for a call that INTERFACE.md does not have. `path` is complete and has no `{id}`."""
     return Operation(f"call_{method.lower()}", "call", method, path, "record", provenance=Provenance.RAW)
 
+
+WRITES = tuple(operation for operation in OPERATIONS if operation.is_write)
 
 OPERATIONS_BY_NAME = {operation.name: operation for operation in OPERATIONS}
 """Name -> operation. Raw operations are not in it."""

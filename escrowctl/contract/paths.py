@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from escrowctl.contract.operations import OPERATIONS, READING_METHODS, Operation, make_raw_operation
+from escrowctl.contract.operations import OPERATIONS, READING_METHODS, WRITES, Operation, make_raw_operation
 from escrowctl.errors import bad_value
 
 _SAFE_SEGMENT = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]*", re.ASCII)
@@ -51,6 +51,6 @@ def parse_call(method: str, typed_path: str, *, api_prefix: str) -> Call:
 
 def find_known_write_noun(path: str) -> str | None:
     """Return the noun of the known writes that a complete path may call, such as `transaction`; else None."""
-    nouns = {operation.noun for operation in OPERATIONS if operation.is_write}
+    nouns = {operation.noun for operation in WRITES}
     segments = unquote(path).casefold().split("/")
     return next((noun for noun in sorted(nouns) if any(segment.startswith(noun) for segment in segments)), None)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from escrowctl.sandbox.bodies import ProblemKind
-from escrowctl.sandbox.settings import FAULT_PREFIX, OPERATION_WORDS, Fault, FaultKind, Rehearsal
+from escrowctl.sandbox.settings import FAULT_PREFIX, Fault, FaultKind, Rehearsal
 from escrowctl.sandbox.variants import Answer, call_app, make_problem_answer, vary_answer, vary_request
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class RehearsalApp:
             if not settings:
                 return self._app(environ, start_response)
             routed, operation = vary_request(environ, settings)
-            name = f"{FAULT_PREFIX}{OPERATION_WORDS[operation]}" if operation else ""
+            name = f"{FAULT_PREFIX}{operation.word}" if operation else ""
             fault = self._rehearsal.use_fault(name) if name in settings else None
         except sqlite3.Error:
             # The application uses the same store: it fails too, and reports the error.

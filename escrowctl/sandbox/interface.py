@@ -17,7 +17,7 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import NoReturn
 
-from escrowctl.contract.operations import Operation
+from escrowctl.contract.operations import OPERATIONS, Operation
 from escrowctl.sandbox import records
 from escrowctl.sandbox.bodies import JsonObject, ProblemError, ProblemKind, invalid, no_record, parse_object, write_json
 from escrowctl.sandbox.http import Call, Handler
@@ -26,7 +26,6 @@ from escrowctl.sandbox.moves import perform_move, record_move
 from escrowctl.sandbox.requests import NewTransaction, NewWebhook, PageQuery, read_body, read_query
 from escrowctl.sandbox.seed import draw_id
 from escrowctl.sandbox.sender import SIGNING_PREFIX
-from escrowctl.sandbox.settings import OPERATION_WORDS
 from escrowctl.sandbox.store import Store
 
 SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -45,8 +44,8 @@ class InterfaceCalls:
 
     @property
     def handlers(self) -> Mapping[Operation, Handler]:
-        """The handler of each operation that the sandbox has: the method with the operation's name."""
-        return {operation: getattr(self, operation.name) for operation in OPERATION_WORDS}
+        """The handler of each operation: the method with the operation's name."""
+        return {operation: getattr(self, operation.name) for operation in OPERATIONS}
 
     def create_transaction(self, call: Call) -> JsonObject:
         """Create a transaction that holds the payer's money, and return its record.

@@ -14,26 +14,13 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from escrowctl.contract import operations
-from escrowctl.contract.operations import API_PREFIXES, Operation
+from escrowctl.contract.operations import API_PREFIXES, OPERATIONS
 from escrowctl.errors import EscrowctlError, bad_value
 from escrowctl.sandbox.seed import draw_number
 from escrowctl.sandbox.store import Store
 
 FAULT_PREFIX, VARIANT_PREFIX = "fault.", "variant."
 MAX_FAULT_SECONDS = 600
-
-OPERATION_WORDS: Mapping[Operation, str] = {
-    operations.CREATE_TRANSACTION: "create",
-    operations.GET_TRANSACTION: "get",
-    operations.RELEASE_TRANSACTION: "release",
-    operations.LIST_TRANSACTIONS: "list",
-    operations.UPDATE_TRANSACTION: "update",
-    operations.GET_USER: "user",
-    operations.CREATE_WEBHOOK: "webhook",
-    operations.LIST_WEBHOOKS: "webhooks",
-}
-"""The word for an operation in a setting."""
 
 VARIANTS: Mapping[str, tuple[str, ...]] = {
     "prefix": API_PREFIXES,
@@ -161,8 +148,9 @@ def read_setting(name: str, value: str) -> Fault | str | None:
     """
     kind, dot, word = name.partition(".")
     if kind + dot == FAULT_PREFIX:
-        if word not in OPERATION_WORDS.values():
-            raise _bad_choice(name, f'there is no operation "{word}"', OPERATION_WORDS.values())
+        words = [operation.word for operation in OPERATIONS]
+        if word not in words:
+            raise _bad_choice(name, f'there is no operation "{word}"', words)
         return None if value == "off" else _read_fault(f"{name}={value}", value)
     if kind + dot != VARIANT_PREFIX or word not in VARIANTS:
         names = (f"{FAULT_PREFIX}OPERATION", *(f"{VARIANT_PREFIX}{variant}" for variant in VARIANTS))

@@ -13,7 +13,7 @@ from wsgiref.headers import Headers
 from escrowctl.contract import operations
 from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, ProblemError, ProblemKind, parse_object, write_json
 from escrowctl.sandbox.http import IDEMPOTENCY_KEY_NAME, JSON_TYPE
-from escrowctl.sandbox.settings import OPERATION_WORDS, Settings, find_variant_value
+from escrowctl.sandbox.settings import Settings, find_variant_value
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
@@ -69,7 +69,7 @@ def vary_request(
     elif path.startswith(f"{operations.DEFAULT_API_PREFIX}/"):
         path = _UNKNOWN_PATH_PREFIX + path
     route = path.removeprefix(operations.DEFAULT_API_PREFIX)
-    called = [one for one in OPERATION_WORDS if one.method == environ["REQUEST_METHOD"]]
+    called = [one for one in operations.OPERATIONS if one.method == environ["REQUEST_METHOD"]]
     operation = next((one for one in called if re.fullmatch(one.path.replace("{id}", "[^/]+"), route)), None)
     key = environ.get("HTTP_IDEMPOTENCY_KEY", "") if find_variant_value(settings, "idempotent") == "on" else ""
     return {**environ, "PATH_INFO": path, IDEMPOTENCY_KEY_NAME: key}, operation

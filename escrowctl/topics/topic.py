@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
+from escrowctl.contract.operations import OPERATIONS
 from escrowctl.errors import ExitCode
 from escrowctl.options import make_shared_options
 
@@ -81,6 +82,8 @@ def _list_table_rows(topic: str) -> Iterable[tuple[str, str]]:
             return [(name, f"{field.description}{_add_default(field.default)}") for name, field in ALL_SETTINGS.items()]
         case "environment":
             return VARIABLES
+        case "sandbox":
+            return [("OPERATION", " ".join(operation.word for operation in OPERATIONS))]
         case _:
             return [(f"{int(code):>3}", code.meaning) for code in ExitCode]
 

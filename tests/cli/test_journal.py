@@ -6,7 +6,6 @@ import socket
 import sqlite3
 from datetime import timedelta
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from conftest import Run, ServiceAndRun
@@ -14,8 +13,6 @@ from wire_server import Behave, Seen, hang_up
 
 from cli.conftest import DAY, Served
 from cli.replies import HELD, RELEASE, create, json_reply, writes_meet
-from escrowctl.commands.filters import StateChoice
-from escrowctl.journal.model import UNCONFIRMED, State
 
 
 @pytest.mark.parametrize(
@@ -49,10 +46,6 @@ def test_a_selection_that_cannot_be_meant_is_a_usage_error(run: Run, options: st
     result = run("journal", "list", *options.split(), "--json")
 
     assert (result.code, result.out) == (2, "")
-
-
-def test_each_state_of_an_entry_can_be_selected() -> None:
-    assert get_args(StateChoice) == (*State, UNCONFIRMED)
 
 
 def test_reading_the_journal_creates_no_files(run: Run, home: Path) -> None:

@@ -18,8 +18,8 @@ class Overlaps(NamedTuple):
     """Rows of a file that were sent before or are planned: pairs of a line and an entry or a batch.
 
     `done`: this account has done the row, not under a different run key. `repeated`: this account has done it under
-    a different run key. `unknown`: its outcome is unknown. `other`: perhaps a different account has done it, or its
-    id is spelled differently. `planned`: an unfinished batch plans it.
+    a different run key. `unknown`: its outcome is unknown. `other`: perhaps a different account has done it, its id
+    is spelled differently, or its escrow got a different once-only write. `planned`: an unfinished batch plans it.
     """
 
     done: list[tuple[int, Entry]]
@@ -51,9 +51,10 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_
 def _choose_list(found: Overlaps, intent: Intent, entry: Entry, run_key: str | None) -> list[tuple[int, Entry]]:
     if entry.state in OPEN_STATES:
         return found.unknown
-    if not intent.account.is_same(entry.intent.account) or (
-        intent.is_once_only and not intent.has_same_id(entry.intent)
-    ):
+    is_other_write = intent.is_once_only and (
+        entry.intent.operation != intent.operation or not intent.has_same_id(entry.intent)
+    )
+    if is_other_write or not intent.account.is_same(entry.intent.account):
         return found.other
     return found.done if run_key is None or entry.intent.run_key in (None, run_key) else found.repeated
 

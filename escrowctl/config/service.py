@@ -136,10 +136,6 @@ class Service(NamedTuple):
         """Whether this status means that a release is accepted but not done. Case does not matter."""
         return status is not None and fold_status(status) in self.pending
 
-    def is_in_progress(self, status: str | None) -> bool:
-        """Like `is_pending`, for a status before a release. "pending" does not count: it may mean held."""
-        return self.is_pending(status) and status is not None and fold_status(status) != PENDING_STATUSES[0]
-
 
 def read_released(environ: Mapping[str, str]) -> list[str] | None:
     """Return the statuses in RELEASED_ENV; None if it is not set. Raises `BAD_VALUE` for an empty item."""

@@ -21,6 +21,9 @@ _SHORT_LIVED_BIT = 1 << 62
 """The bit that is set in keys that are removed when a write is settled. It keeps these few keys together: a commit
 of many writes then changes few pages of a table ordered by key. SQLite's positive integers have 63 bits."""
 
+_ONCE_ONLY = "release_transaction"
+"""The operation in the keys of every once-only write, because these exclude each other: a record gets only one."""
+
 
 TotalKey = tuple[str, str, str, str, str]
 """The key of a running total: operation, currency, UTC day, and the service's two names (`service` and `site`)."""
@@ -141,15 +144,16 @@ def reference_keys(intent: Intent) -> frozenset[int]:
 def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, reference: bool = False) -> frozenset[int]:
     """Return the duplicate keys of these kinds. Keys do not depend on the service: callers compare services.
 
-    Ids that differ only in case or Unicode form have the same key. So do references that look alike.
+    Ids that differ only in case or Unicode form have the same key. So do references that look alike, and all
+    once-only writes to one record.
     """
     # The stored keys are hashes of these names, so the names cannot change: "likeness" is the fingerprint.
     found = [_hash_key("key", intent.idempotency_key)] if key else []
     # Only the reference identifies a row of a batch: thousands of rows may have the same amount.
     if fingerprint and not (intent.batch is not None and intent.has_no_id and intent.reference is not None):
         fingerprints = [fold_id(one) if intent.is_once_only else one for one in intent.fingerprints]
-        bit = 0 if intent.is_once_only else _SHORT_LIVED_BIT
-        found += [bit | _hash_key("likeness", intent.operation, one) for one in fingerprints]
+        bit, name = (0, _ONCE_ONLY) if intent.is_once_only else (_SHORT_LIVED_BIT, intent.operation)
+        found += [bit | _hash_key("likeness", name, one) for one in fingerprints]
     if reference and intent.reference is not None:
         found.append(_hash_key("reference", fold_reference(intent.reference)))
     return frozenset(found)

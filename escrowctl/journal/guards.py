@@ -34,6 +34,8 @@ def check_duplicates(
 def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) -> None:
     """Refuse a write that is identical to an earlier write that may have happened.
 
+    All once-only writes to one record count as identical.
+
     Raises EscrowctlError:
         `BUSY` if the earlier write is in flight.
         `CONFLICT` if both are once-only with ids that differ only in case or Unicode form. Allowed duplicates pass.
@@ -56,7 +58,7 @@ def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) ->
                 earlier_write += f' under the reference "{entry.intent.reference}"'
             if intent.is_once_only:
                 # No entry can be allowed: a once-only write is never intended twice.
-                to_allow, earlier_write = [], f"the {intent.verb} of {entry.intent.resource_id}"
+                to_allow, earlier_write = [], f"the {entry.intent.verb} of {entry.intent.resource_id}"
             raise _unknown_error(entry, earlier_write, now, to_allow=to_allow)
 
 
@@ -258,7 +260,7 @@ def _already_done_error(entry: Entry, intent: Intent, now: datetime) -> Escrowct
     imported = f", imported from journal {entry.origin}" if entry.origin else ""
     when = f"{describe_age(entry.settled_at or entry.sent_at, now)} ({entry.name}{imported})"
     typed_id, earlier_id = intent.resource_id, entry.intent.resource_id
-    write = f"the {intent.verb} of {typed_id}"
+    write = f"the {entry.intent.verb} of {typed_id}"
     if not intent.account.is_same(entry.intent.account):
         return refusal(
             ErrorCode.CONFLICT,
@@ -269,7 +271,7 @@ def _already_done_error(entry: Entry, intent: Intent, now: datetime) -> Escrowct
             id=typed_id,
         )
     sentence = (
-        f"escrowctl already {intent.past_participle} {typed_id} {when}."
+        f"escrowctl already {entry.intent.past_participle} {typed_id} {when}."
         if entry.settlement.verified
         else f"{when} an operator recorded that {write} was applied."
         if entry.settlement.detail == DECIDED_APPLIED

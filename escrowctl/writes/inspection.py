@@ -94,7 +94,7 @@ def inspect_target(
             f"{resource_id} is already {found.status}.",
             reason="" if kind.is_proven_by(found.status, service) else Reason.SEEMS_DONE,
         )
-    if operation.is_once_only and service.is_in_progress(found.status):
+    if kind.is_in_progress(found.status, service):
         raise not_sent(
             ErrorCode.ALREADY_DONE,
             f"the service reports {resource_id} as {found.status}: a {operation.verb} may be in progress.",
@@ -162,14 +162,15 @@ def require_resendable(service: Service, entry: Entry, found: KnownFields) -> No
             f"{entry.name} was sent for {money}, but {entry.intent.resource_id} now has {now or 'an unknown amount'}.",
             facts={"expected": str(money), "found": now},
         )
-    if kind_of(entry.intent.operation).seems_done(found.status, service):
+    kind = kind_of(entry.intent.operation)
+    if kind.seems_done(found.status, service):
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
             f"the service reports {entry.intent.resource_id} as {found.status}.",
             facts=entry.facts,
             reason=Reason.SEEMS_DONE,
         )
-    if service.is_pending(found.status) and not service.deduplicates:
+    if kind.is_pending(found.status, service) and not service.deduplicates:
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
             f"{describe_pending_write(entry, found)}.",

@@ -1,6 +1,6 @@
 """The differences between kinds of writes, one `WriteKind` each. `writes.pipeline` has what all kinds share."""
 
-from escrowctl.config.service import Service
+from escrowctl.config.service import PENDING_STATUSES, Service
 from escrowctl.contract.json import Document, JsonValue, read_reply
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
@@ -56,6 +56,18 @@ class WriteKind:
         """Whether this status of a record proves that the write was done; case does not matter."""
         return status is not None and fold_status(status) in self.proving_statuses(service)
 
+    def is_pending(self, _status: str | None, _service: Service) -> bool:
+        """Whether this status, read after the write, means that the service accepted the write but has not done it."""
+        return False
+
+    def is_in_progress(self, status: str | None, service: Service) -> bool:
+        """Like `is_pending`, for a status read before the write. "pending" does not count: it may mean held."""
+        return self.is_pending(status, service) and fold_status(status or "") != PENDING_STATUSES[0]
+
+    def is_failed(self, status: str | None, service: Service) -> bool:
+        """Whether this status of a record means that the write failed. A status that proves the write does not."""
+        return service.is_failed(status) and not self.is_proven_by(status, service)
+
     def seems_done(self, status: str | None, service: Service) -> bool:
         """Whether a record's status proves that the write is done, or suggests it if no proving status is known."""
         if status is None or self.proving_statuses(service):
@@ -85,6 +97,9 @@ class _Release(WriteKind):
 
     def proving_statuses(self, service: Service) -> frozenset[str]:
         return service.released
+
+    def is_pending(self, status: str | None, service: Service) -> bool:
+        return service.is_pending(status)
 
 
 class _Update(WriteKind):

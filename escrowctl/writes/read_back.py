@@ -46,14 +46,16 @@ class ReadBack:
         amount or currency than expected; `WAIT_EXPIRED` if the write is still in progress at the end of the wait.
         """
         after, why = self._read_record()
-        if after is not None and self._options.wait is not None and self._service.is_pending(after.known.status):
+        status = after.known.status if after else None
+        if self._options.wait is not None and self._kind.is_pending(status, self._service):
             after = self._poll(after, f"the {self._verb} of {self.resource_id} was accepted earlier", error.facts)
         if after is None:
             error.message = f"{error.message} The escrow could not be read now: {why}"
             raise error
         require_expected_money(self.resource_id, after.known, self._options)
         verified, status = self._is_verified(after), after.known.status
-        if self._service.is_failed(status) or (verified is False and not self._service.is_pending(status)):
+        is_pending = self._kind.is_pending(status, self._service)
+        if self._kind.is_failed(status, self._service) or (verified is False and not is_pending):
             raise error
         return WriteResult(None, before=after.known, after=after, verified=verified)
 
@@ -82,9 +84,9 @@ class ReadBack:
         if result.sent_entry.state is not State.DONE:
             raise self._not_done(result)
         replied = result.record.known.status if result.record else None
-        is_failed = any(map(self._service.is_failed, (replied, result.status_after)))
+        is_failed = any(self._kind.is_failed(status, self._service) for status in (replied, result.status_after))
         is_unknown = not self._kind.proving_statuses(self._service) and not is_failed
-        is_open = is_unknown or self._service.is_pending(result.status_after)
+        is_open = is_unknown or self._kind.is_pending(result.status_after, self._service)
         # A stop ends the read or the wait early: the accepted write is reported first, then the stop.
         if result.verified is True or is_open or self._signals.pending is not None:
             return result
@@ -172,7 +174,7 @@ class ReadBack:
         pace = PollTimer(self._writer.runtime, self._signals, seconds)
         while self._is_verified(after) is not True:
             status = after.known.status if after else None
-            if self._service.is_failed(status) and status != before:
+            if self._kind.is_failed(status, self._service) and status != before:
                 return after
             try:
                 is_over = not pace.wait_for_next_read()

@@ -309,7 +309,7 @@ class EntryResolver:
                 return f"the service reports {resource_id} as {located.status}.", []
             if kind.seems_done(located.status, self._service):
                 return None, [f"the service reports {resource_id} as {located.status}"]
-            return None, [describe_pending_write(entry, located)] * self._service.is_pending(located.status)
+            return None, [describe_pending_write(entry, located)] * kind.is_pending(located.status, self._service)
         if (created_id := entry.settlement.result_id) is not None and intent.operation == CREATE_TRANSACTION.name:
             return f"{created_id} exists ({describe_record(self._require_readable(created_id))}).", []
         if (listing := kind.listing) is None:
@@ -355,7 +355,7 @@ class EntryResolver:
             raise _contradicted_decision(entry, "applied", contradiction)
         kind = kind_of(entry.intent.operation)
         is_proven = kind.is_proven_by(found.status, self._service)
-        is_failed = entry.intent.is_once_only and self._service.is_failed(found.status)
+        is_failed = entry.intent.is_once_only and kind.is_failed(found.status, self._service)
         if is_failed or (kind.proving_statuses(self._service) and not is_proven):
             done = entry.intent.past_participle
             contradiction = f"the service reports {resource_id} as {describe_record(found)}, not {done}."

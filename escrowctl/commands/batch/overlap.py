@@ -106,8 +106,8 @@ def _refuse_conflicting_rows(checked: CheckedFile, overlaps: Overlaps) -> None:
         entry, lines = overlaps.other[0][1], _describe_lines(overlaps.other)
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"{lines} may have been sent before, with another API key or another spelling of the {key}: "
-            f"see {entry.name}.",
+            f"{lines} may have been sent before, with another API key, another spelling of the {key} or another "
+            f"command: see {entry.name}.",
             hint=command(f"tx get {shlex.quote(entry.record_id)}", "to see what the service reports")
             if entry.record_id
             else command(f"journal show {entry.name}"),

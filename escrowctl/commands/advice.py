@@ -8,7 +8,7 @@ from escrowctl.client.http import THROTTLED_STATUSES
 from escrowctl.config.advice import advise_add_pending, advise_proving_status, advise_remove_pending, advise_setting
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
-from escrowctl.errors import EscrowctlError, Hint, Reason, command
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Reason, command
 from escrowctl.session import Session
 
 Facts = Mapping[str, object]
@@ -97,7 +97,7 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     ),
     Reason.WAIT_OVER: (
         command("tx get {id}", "to check the escrow"),
-        command(f"tx wait {{id}} --for {RELEASE_TRANSACTION.done}", "to keep waiting"),
+        command("tx watch {id}", "to see when the status changes"),
     ),
     Reason.WEB_PAGE: (_RESOLVE_FIRST, command("doctor", "the reply is a web page; to check base URL and API prefix")),
 }
@@ -107,7 +107,7 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
 def advise(error: EscrowctlError, session: Session) -> EscrowctlError:
     """Return the same error, with the hints for its reason first. Keep only two hints, and clear the reason."""
     if error.reason:
-        facts = {name: value for name, value in error.facts.items() if value is not None}
+        facts = {name: value for name, value in error.facts.items() if value is not None} | {"code": error.code}
         make_hints = _HINT_MAKERS.get(error.reason)
         hints = make_hints(session.service, facts) if make_hints else _fill_in(_HINTS.get(error.reason, ()), facts)
         error.hints = (*hints, *error.hints)[:_MAX_HINTS]
@@ -162,7 +162,10 @@ def _advise_not_confirmed(service: Service, facts: Facts) -> tuple[Hint, ...]:
     again = command("journal resolve {entry}", "to check the escrow again")
     if after is None:
         return _fill_in((again, _FIND_FIELD), facts)
-    pending = advise_add_pending(service, str(after), RELEASE_TRANSACTION.verb) if before not in (None, after) else ()
+    has_changed = before not in (None, after)
+    # Only for a release, the profile may say which statuses mean that it is in progress.
+    may_be_pending = has_changed and facts["code"] is ErrorCode.NOT_RELEASED
+    pending = advise_add_pending(service, str(after), RELEASE_TRANSACTION.verb) if may_be_pending else ()
     return (*_fill_in((again,), facts), *pending)
 
 

@@ -12,7 +12,7 @@ from escrowctl.client.http import SUCCESS_STATUSES
 from escrowctl.commands.journal.duplicates import find_pairs_with, make_duplicates_error
 from escrowctl.commands.journal.listing import require_entry
 from escrowctl.commands.rows import describe_state, view_resolved
-from escrowctl.commands.tx.release import note_release_result
+from escrowctl.commands.tx.once_only import note_result
 from escrowctl.commands.writing import check_text
 from escrowctl.config.advice import advise_proving_status, advise_setting
 from escrowctl.contract.identifiers import parse_id
@@ -149,11 +149,12 @@ def _settle_entry(session: Session, entry: Entry, options: _Options) -> Entry:
     if resolution.is_settled:
         return resolution.entry
     if entry.state is State.DONE:
+        kind = kind_of(entry.intent.operation)
         hints: Sequence[Hint] = _advise_support(entry)
-        if not session.service.released:
+        if not kind.proving_statuses(session.service):
             hints = (*advise_proving_status(session.service, entry.intent.past_participle), *hints)
         raise EscrowctlError(
-            kind_of(entry.intent.operation).unconfirmed_code,
+            kind.unconfirmed_code,
             f"the service accepted the {entry.intent.verb} ({entry.name}), but no reading has confirmed it: "
             f"{resolution.why_unsettled}",
             hint=tuple(hints[:2]),
@@ -218,7 +219,7 @@ def _resend(session: Session, resolver: "EntryResolver", entry: Entry, options: 
     )
     if request.operation.is_once_only and not result.sent_entry.settlement.verified:
         result = session.pipeline.read_back(request, result)
-        note_release_result(session, request.resource_id or "", result)
+        note_result(session, request.operation, request.resource_id or "", result)
     if result.sent_entry.state is not State.DONE:
         raise write_failure(session.service, result)
     if kind.needs_id and len(result.sent_entry.request_ids) > 1 and not session.service.deduplicates:

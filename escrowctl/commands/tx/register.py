@@ -10,7 +10,7 @@ from escrowctl.commands.times import parse_duration
 from escrowctl.config.advice import advise_proving_status
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Document, Number, read_reply
-from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
+from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, WRITES
 from escrowctl.contract.record import has_other_id, make_record
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, command
 from escrowctl.journal.model import POSSIBLE_STATES, Entry, Selection
@@ -24,10 +24,11 @@ _FAILURES_OF_EVERY_READ = (ErrorCode.NO_CONNECTION, ErrorCode.NOT_AUTHENTICATED)
 
 
 class Escrow(NamedTuple):
-    """An escrow. `first`: the entry of its create. `last`: that of its release. If one is missing, they are equal.
+    """An escrow. `first`: the entry of its create. `last`: that of its release, or of another write that it gets only
+    once. If one is missing, they are equal.
 
-    `status`: as last reported. It is "unknown" if a write's outcome or account is not known, and "accepted" if a
-    release was accepted but is not proven. `released_at`: the time when a proven release was recorded. `is_own`:
+    `status`: as last reported. It is "unknown" if a write's outcome or account is not known, and "accepted" if the
+    last write was accepted but is not proven. `released_at`: the time when a proven release was recorded. `is_own`:
     the current account certainly sent its writes.
     """
 
@@ -140,32 +141,32 @@ def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow],
 
 def _list_escrows(session: Session) -> list[Escrow]:
     """Return every escrow that a write in this journal created or released, or may have, newest first."""
-    kinds = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
+    operations = (CREATE_TRANSACTION.name, *(one.name for one in WRITES if one.is_once_only))
+    # The newest write of each operation, by escrow.
     writes: dict[str, dict[str, Entry]] = {}
-    for entry in list_own_entries(session, Selection(PAGE_SIZE, states=POSSIBLE_STATES, operations=kinds)):
-        resource_id = entry.intent.resource_id or entry.settlement.result_id
-        key = resource_id if resource_id is not None else f" {entry.name}"
-        writes.setdefault(key, {}).setdefault(entry.intent.operation, entry)
+    for entry in list_own_entries(session, Selection(PAGE_SIZE, states=POSSIBLE_STATES, operations=operations)):
+        writes.setdefault(entry.record_id or f" {entry.name}", {}).setdefault(entry.intent.operation, entry)
     service, escrows = session.service, []
     account = account_of(service)
     for found in writes.values():
-        in_order = [found[kind] for kind in kinds if kind in found]
-        first, last = in_order[0], in_order[-1]
+        last = next((entry for entry in found.values() if entry.intent.is_once_only), next(iter(found.values())))
+        first = found.get(CREATE_TRANSACTION.name, last)
         # Entries of another API key may be about escrows of another account.
         is_own = account.is_same(first.intent.account) and account.is_same(last.intent.account)
         is_open = first.is_open or last.is_open or not is_own
         status = _UNKNOWN if is_open else _find_status(service, last)
         is_proven = last.intent.is_once_only and last.settlement.verified and not is_open
+        is_released = is_proven and last.intent.operation == RELEASE_TRANSACTION.name
         money = first.intent.money
         escrow = Escrow(
-            last.intent.resource_id or first.settlement.result_id,
+            last.record_id,
             first,
             last,
             status,
             may_hold_money=not is_proven and _may_hold_money(service, last, status),
             amount=money.amount if money else None,
             currency=money.currency if money else None,
-            released_at=last.settled_at if is_proven else None,
+            released_at=last.settled_at if is_released else None,
             is_own=is_own,
         )
         escrows.append(escrow)
@@ -173,24 +174,24 @@ def _list_escrows(session: Session) -> list[Escrow]:
 
 
 def _find_status(service: Service, last: Entry) -> str | None:
-    """Return an escrow's status after `last`, its newest write: from the stored reply, or "released" if proven."""
+    """Return an escrow's status after its newest write, `last`: "released" if that is proven, else as in the reply."""
     if last.intent.is_once_only and last.settlement.verified:
         return last.intent.past_participle
     reply = read_reply((last.settlement.reply or "").encode())
     status = None
     if isinstance(reply, Document):
         located = make_record(reply.value, pointers=service.pointers, noun=CREATE_TRANSACTION.noun).known
-        if not has_other_id(last.intent.resource_id or last.settlement.result_id or "", located):
+        if not has_other_id(last.record_id or "", located):
             status = located.status
     if not last.intent.is_once_only:
         return status
-    # The reply to a release is no proof: only a read is.
+    # The reply to a once-only write is no proof: only a read is.
     is_unproven = status is None or kind_of(last.intent.operation).is_proven_by(status, service)
     return _ACCEPTED if is_unproven else status
 
 
 def _may_hold_money(service: Service, last: Entry, status: str | None) -> bool:
-    """Whether an escrow may hold money: False if `status` is released, or is failed and `last` is a create."""
-    if kind_of(RELEASE_TRANSACTION.name).is_proven_by(status, service):
+    """Whether an escrow may hold money: False if `status` proves `last` or a release, or is failed after a create."""
+    if any(kind_of(one).is_proven_by(status, service) for one in (RELEASE_TRANSACTION.name, last.intent.operation)):
         return False
     return last.intent.is_once_only or (status or "").casefold() not in service.failed

@@ -12,6 +12,7 @@ from conftest import NOW
 
 from escrowctl.contract.json import Number
 from escrowctl.contract.money import Money
+from escrowctl.contract.operations import OPERATIONS_BY_NAME, Operation
 from escrowctl.contract.redaction import Secret
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.journal import Journal
@@ -117,6 +118,20 @@ def test_later_write_is_sent_or_refused(writer: Writer, case: tuple[Intent, Sett
 
     key = f"{second.idempotency_key}-2"
     assert writer.send(second._replace(account=account, idempotency_key=key)) == expected
+
+
+@pytest.mark.parametrize(
+    ("settlement", "code"), [(DONE, ALREADY), (UNKNOWN, UNRESOLVED), (None, BUSY), (REFUSED, SENT)]
+)
+def test_once_only_write_excludes_every_other(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch, settlement: Settlement | None, code: str
+) -> None:
+    cancel = Operation("cancel", "cancel", "PUT", "/transactions/{id}/cancel", "transaction", is_once_only=True)
+    monkeypatch.setitem(OPERATIONS_BY_NAME, cancel.name, cancel)
+    account = Account("acme")
+    writer.send(RELEASE._replace(operation=cancel.name, account=account), settlement)
+
+    assert writer.send(RELEASE._replace(idempotency_key="another", account=account)) == code
 
 
 BY_URL, BY_NAME, SITE = "http://127.0.0.1:8080", "http://localhost:8080", "http://loopback:8080"

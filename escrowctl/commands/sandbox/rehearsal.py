@@ -63,9 +63,7 @@ def magic(context: typer.Context) -> None:
 def move(
     context: typer.Context,
     transaction_id: Annotated[str, typer.Argument(metavar="ID", help="An escrow of the sandbox.")],
-    status: Annotated[
-        str, typer.Argument(metavar="STATUS", help="held, releasing, disputed, released, refunded or expired.")
-    ],
+    status: Annotated[str, typer.Argument(metavar="STATUS", help="The new status, such as disputed or released.")],
 ) -> None:
     """Move an escrow of the sandbox to another status.
 

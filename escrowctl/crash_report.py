@@ -2,7 +2,7 @@
 
 An operator may send a report to the developers. So it contains no values: no exception messages, no
 arguments of the command line, no part of a request or a reply. All names in it come from the source of
-escrowctl and its packages, or from the list of existing commands and options.
+escrowctl and its packages.
 """
 
 import contextlib
@@ -10,7 +10,6 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from traceback import walk_tb
@@ -25,12 +24,10 @@ _MAX_REPORTS = 20
 _MAX_FRAMES = 50
 
 
-def write_crash_report(
-    folder: Path, words: Sequence[str], error: BaseException, *, known_words: frozenset[str], now: datetime
-) -> Path | None:
+def write_crash_report(folder: Path, command: str, error: BaseException, *, now: datetime) -> Path | None:
     """Write a report on `error` into `folder`/crashes. Return its path, or None if it cannot be written.
 
-    `words` is the command line. The report omits each word that is not in `known_words`.
+    `command` is the command as far as it was recognised, such as `escrowctl tx get`.
     """
     moment = timestamp(now)
     report = {
@@ -38,7 +35,7 @@ def write_crash_report(
         "python": platform.python_version(),
         "platform": sys.platform,
         "at": moment,
-        "line": [name for word in words if (name := word.partition("=")[0]) in known_words],
+        "command": command,
         "exceptions": [
             {"type": f"{type(one).__module__}.{type(one).__qualname__}", "frames": _describe_frames(one.__traceback__)}
             for one in _list_exception_chain(error)

@@ -130,13 +130,9 @@ def _write_crash_report(session: "Session", error: BaseException) -> "Path | Non
 
     _report_traceback(session, error)
     with contextlib.suppress(Exception):
-        from escrowctl.app import list_known_words
         from escrowctl.crash_report import write_crash_report
 
-        runtime = session.runtime
-        return write_crash_report(
-            session.folders.state, session.words, error, known_words=list_known_words(), now=runtime.now()
-        )
+        return write_crash_report(session.folders.state, session.command, error, now=session.runtime.now())
     return None
 
 

@@ -52,7 +52,7 @@ def test_a_defect_is_one_sentence_and_never_a_traceback(
     report = Path(last.partition(": ")[2].strip())
     assert stat.S_IMODE(report.stat().st_mode) == 0o600
     document = json.loads(report.read_text())
-    assert document["line"] == [word for word in words if word in ("tx", "get", "create", "--amount", "--currency")]
+    assert document["command"] == f"escrowctl {words[0]} {words[1]}"
     (exception,) = document["exceptions"]
     assert (exception["type"], exception["frames"][-1]) == ("builtins.ValueError", "<string>:7 break_down")
     assert exception["frames"][0].startswith("escrowctl/main.py:")

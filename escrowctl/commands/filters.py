@@ -122,7 +122,7 @@ class Filters:
             raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, none, effect=Effect.ONLY_READ, hint=find)
         if without_status:
             why = f"--status left out the escrows in which escrowctl finds no status: {without_status}"
-            session.console.note("unstated", why, important=True, hints=(find,), invocation=session.invocation)
+            session.console.note("unstated", why, important=True, hints=(find,))
         if self.undated:
             why = f"--since left out the escrows without a readable time of creation: {self.undated}"
             session.console.note("undated", why, important=True)

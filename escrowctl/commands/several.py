@@ -59,7 +59,7 @@ def run_several(session: Session, ids: list[str], run: Callable[[str], View], *,
 def _show_failure(session: Session, resource_id: str, error: EscrowctlError, verb: str | None) -> None:
     if verb:
         error.subject = resource_id
-    session.console.error(advise(error, session), session.invocation)
+    session.console.error(advise(error, session))
     if session.options.json or session.options.raw:
         document = make_error_document(error, session.invocation)
         outcome = error.outcome.value if error.outcome else Outcome.NOT_SENT.value if verb else "failed"

@@ -227,7 +227,7 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
                 facts=entry.facts,
             )
         message = f"the {intent.verb} succeeded ({status}), but escrowctl found no id in the reply. Do not repeat it."
-        session.console.note("id_not_found", message, hints=(hint,), invocation=session.invocation)
+        session.console.note("id_not_found", message, hints=(hint,))
     session.show(view, done=f"{intent.past_participle} {view.id or entry.name} ({status})", facts=entry.facts)
     if result.failure is not None:
         raise result.failure

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO
 
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 
 _MIN_WIDTH, _DEFAULT_WIDTH = 40, 80
-_DEFAULT_INVOCATION = Invocation("escrowctl")
 _RED, _RESET = "\x1b[1;31m", "\x1b[0m"
 
 
 class Console:
     """Writes the output of one run. Methods that write to stdout raise OutputClosedError if its reader is gone, and
-    EscrowctlError `OUTPUT_UNUSABLE` if stdout cannot be written. `keys` returns the known API keys: on stderr stars
-    replace them.
+    EscrowctlError `OUTPUT_UNUSABLE` if stdout cannot be written.
+
+    `find_invocation` returns the start of commands in hints. `star` returns a JSON value with stars in place of the
+    known API keys: everything on stderr passes it.
     """
 
     def __init__(
@@ -39,13 +40,15 @@ class Console:
         options: "SharedOptions",
         *,
         now: "Callable[[], datetime]",
-        keys: "Callable[[], Iterable[str]]" = tuple,
+        find_invocation: "Callable[[], Invocation]",
+        star: "Callable[[JsonValue], JsonValue]",
     ) -> None:
         self._stdout = stdout
         self._stderr = stderr
         self._environ = environ
         self._now = now
-        self._keys = keys
+        self._find_invocation = find_invocation
+        self._star = star
         self._options = options
         self._written_notes: set[str] = set()
         self._widths: tuple[int, ...] = ()
@@ -158,21 +161,13 @@ class Console:
             raise EscrowctlError(ErrorCode.OUTPUT_UNUSABLE, message) from error
 
     def note(
-        self,
-        code: str,
-        message: str,
-        *,
-        label: str = "note",
-        important: bool = False,
-        hints: tuple[Hint, ...] = (),
-        invocation: Invocation = _DEFAULT_INVOCATION,
+        self, code: str, message: str, *, label: str = "note", important: bool = False, hints: tuple[Hint, ...] = ()
     ) -> None:
         """Write `label`, a message and hints on stderr; each message once a run. `-q` hides unimportant ones."""
-        message = self._star_keys(message)
         if (self._options.quiet and not important) or message in self._written_notes:
             return
         self._written_notes.add(message)
-        self._write_note(code, message, label, hints, invocation)
+        self._write_note(code, message, label, hints)
 
     def warn(self, code: str, message: str) -> None:
         """Write a warning on stderr, even under `-q`; each message once a run."""
@@ -203,7 +198,7 @@ class Console:
             width = _DEFAULT_WIDTH
         self._has_drawn_text = True
         # A text that fills the line would wrap into the next one, which is never erased.
-        self._write_to_stderr(f"\r{safe(self._star_keys(text))[: width - 1]}\x1b[K")
+        self._write_to_stderr(f"\r{safe(self._star_text(text))[: width - 1]}\x1b[K")
 
     def erase(self) -> None:
         """Erase the drawn text, if any. While the terminal is stopped, leave that to the next written line."""
@@ -213,31 +208,29 @@ class Console:
     def trace(self, message: str) -> None:
         """Write a line about a request or reply, under `-v` and `--debug`."""
         if self._options.verbose or self._options.debug:
-            self._write_note("trace", self._star_keys(message), "", (), _DEFAULT_INVOCATION)
+            self._write_note("trace", message, "", ())
 
-    def error(self, error: EscrowctlError, invocation: Invocation) -> None:
-        """Write an error and its hints. Commands in the hints start with `invocation`."""
-        from escrowctl.output.errors import format_error, make_error_document, star_error
+    def error(self, error: EscrowctlError) -> None:
+        """Write an error and its hints."""
+        from escrowctl.output.errors import format_error, make_error_document
 
-        for key in self._keys():
-            error = star_error(error, key)
-        invocation = Invocation(*map(self._star_keys, invocation))
+        invocation = self._find_invocation()
         if self._options.json:
-            self._write_stderr_lines(_encode_json(make_error_document(error, invocation)))
+            self._write_stderr_lines(_encode_json(self._star(make_error_document(error, invocation))))
             return
         first, *others = format_error(error, invocation, raw=self._options.raw, width=self._stderr_width)
-        word, _, rest = first.partition(":")
-        colored = f"{_RED}{word}:{_RESET}{rest}" if self._is_colored(self._stderr) else first
-        self._write_stderr_lines("\n".join([colored, *others]))
+        word, _, message = first.partition(":")
+        label = f"{_RED}{word}:{_RESET}" if self._is_colored(self._stderr) else f"{word}:"
+        self._write_stderr_lines("\n".join([label + self._star_text(message), *map(self._star_text, others)]))
 
     def report(self, text: str) -> None:
-        """Write a text of several lines to stderr, such as a traceback. Stars replace API keys."""
-        self._write_stderr_lines("\n".join(self._star_keys(line) for line in text.split("\n")))
+        """Write a text of several lines to stderr, such as a traceback."""
+        self._write_stderr_lines("\n".join(map(self._star_text, text.split("\n"))))
 
     def write_question(self, lines: list[str]) -> None:
         """Write the lines of a question, and a prompt for the answer."""
         for line in lines:
-            self._write_stderr_lines(safe(self._star_keys(line)))
+            self._write_stderr_lines(safe(self._star_text(line)))
         self._write_to_stderr("> ")
 
     def close(self) -> None:
@@ -297,23 +290,22 @@ class Console:
         if rows:
             self.write_data(render_rows(rows))
 
-    def _star_keys(self, text: str) -> str:
-        from escrowctl.contract.redaction import star
+    def _star_text(self, text: str) -> str:
+        return str(self._star(text))
 
-        for key in self._keys():
-            text = star(text, key)
-        return text
+    def _write_note(self, code: str, message: str, label: str, hints: tuple[Hint, ...]) -> None:
+        if self._options.json:
+            from escrowctl.output.errors import make_note_document
 
-    def _write_note(self, code: str, message: str, word: str, hints: tuple[Hint, ...], invocation: Invocation) -> None:
-        lines = [f"{word}: {safe(message)}" if word else safe(message)]
-        if self._options.json or hints:
-            from escrowctl.output.errors import format_hints, make_note_document
+            document = make_note_document(code, message, hints, self._find_invocation())
+            self._write_stderr_lines(_encode_json(self._star(document)))
+            return
+        text = safe(self._star_text(message))
+        lines = [f"{label}: {text}" if label else text]
+        if hints:
+            from escrowctl.output.errors import format_hints
 
-            hints = tuple(hint._replace(text=self._star_keys(hint.text)) for hint in hints)
-            if self._options.json:
-                lines = [_encode_json(make_note_document(code, message, hints, invocation))]
-            else:
-                lines += format_hints(hints, invocation, self._stderr_width)
+            lines += map(self._star_text, format_hints(hints, self._find_invocation(), self._stderr_width))
         self._write_stderr_lines("\n".join(lines))
 
     @property

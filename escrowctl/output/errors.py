@@ -1,7 +1,6 @@
 """Errors as text: for a person, lines with hints to paste; for a program, one JSON object."""
 
 from escrowctl.contract.json import JsonValue, as_json, encode
-from escrowctl.contract.redaction import star, star_key_in_document
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, Invocation
 from escrowctl.output.plain import safe
 
@@ -48,21 +47,6 @@ def align_hints(hints: tuple[Hint, ...], invocation: Invocation, *, width: int |
         return lines
     step = "  " if all(_INDENT + 2 + len(text) <= width for label, text in pairs if label) else ""
     return [line for label, text in pairs for line in ((f"{label}:", f"{step}{text}") if label else (text,))]
-
-
-def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
-    """Return a copy of the error with stars in place of the API key."""
-    starred = EscrowctlError(
-        error.code,
-        star(error.message, key),
-        hint=tuple(hint._replace(text=star(hint.text, key), label=star(hint.label, key)) for hint in error.hints),
-        outcome=error.outcome,
-        effect=error.effect,
-        facts={name: star_key_in_document(as_json(value), key) for name, value in error.facts.items()},
-        reason=error.reason,
-    )
-    starred.subject = star(error.subject, key) if error.subject else None
-    return starred
 
 
 def make_error_document(error: EscrowctlError, invocation: Invocation) -> dict[str, JsonValue]:

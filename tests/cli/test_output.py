@@ -33,10 +33,10 @@ def test_hints_lead_to_the_journal_and_to_the_service(serve: Serve, run: Run, tm
 
     unknown = run(*CREATE, "--json", environ=disk).error
     profile = disk | {"ESCROWCTL_PROFILE": "acme"}
-    chosen = run("tx", "gett", "--json", environ=profile, without=("ESCROWCTL_BASE_URL",)).error
+    chosen = run("config", "get", "api_key", "--json", environ=profile, without=("ESCROWCTL_BASE_URL",)).error
 
     assert unknown["hint"].endswith(f" ESCROWCTL_BASE_URL={at['ESCROWCTL_BASE_URL']} {leading} journal resolve j1")
-    assert chosen["hint"].endswith(f" ESCROWCTL_PROFILE=acme {leading} tx get")
+    assert chosen["hint"].endswith(f" ESCROWCTL_PROFILE=acme {leading} config list")
 
 
 def test_error_has_the_id_of_the_record_that_it_is_about(run: Run) -> None:

@@ -156,7 +156,7 @@ def ask_until_valid(session: Session, ask: Callable[[], str], parse: Callable[[s
             if error.code not in _CORRECTABLE_CODES:
                 raise
             # The next question follows: the message is enough.
-            session.console.error(EscrowctlError(error.code, error.message), session.invocation)
+            session.console.error(EscrowctlError(error.code, error.message))
     return parse(ask())
 
 

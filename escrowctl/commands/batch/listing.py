@@ -80,8 +80,7 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
     show_summary(session, report.summary)
     report.show(session)
     if state != "running" and report.error is not None:
-        hints, invocation = report.error.hints, session.invocation
-        session.console.note("rest", report.error.message.rstrip("."), hints=hints, invocation=invocation)
+        session.console.note("rest", report.error.message.rstrip("."), hints=report.error.hints)
 
 
 def rejects(context: typer.Context, name: NameArgument) -> None:
@@ -124,8 +123,5 @@ def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> 
         change_batch(journal, batch, batch._replace(dropped=True))
         count = sum_up(journal, batch).counts[Outcome.NOT_SENT]
         session.console.note(
-            "dropped",
-            f"{name}: {count_rows(count)} will not be sent",
-            hints=(rejects_hint(batch, "to correct them"),),
-            invocation=session.invocation,
+            "dropped", f"{name}: {count_rows(count)} will not be sent", hints=(rejects_hint(batch, "to correct them"),)
         )

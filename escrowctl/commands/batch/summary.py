@@ -91,7 +91,6 @@ class BatchReport(NamedTuple):
                 f"accepted, but not confirmed by a reading: {count_rows(self.summary.unread)}",
                 important=True,
                 hints=_advise_reading(session, self.summary.batch),
-                invocation=session.invocation,
             )
 
 
@@ -139,8 +138,8 @@ def _showing_results(session: Session, report: BatchReport) -> Iterator[None]:
         if report.error is None:
             error.hints = (save,)
             raise
-        why, invocation = explain_print_failure(error), session.invocation
-        session.console.note("results", why, label="warning", important=True, hints=(save,), invocation=invocation)
+        why = explain_print_failure(error)
+        session.console.note("results", why, label="warning", important=True, hints=(save,))
     except OutputClosedError:
         # Nobody reads the table. The error goes to stderr.
         if report.error is None:

@@ -105,7 +105,7 @@ def _read_filtered(session: Session, filters: Filters, limit: int | None, *, all
     if (with_id := sum(one.known.id is not None for one in listed)) < len(listed):
         find = command("doctor --tx ID", "to find the fields of an escrow")
         message = f"escrowctl finds an id in only {with_id} of the {len(listed)} escrows listed"
-        session.console.note("unnamed", message, important=True, hints=(find,), invocation=session.invocation)
+        session.console.note("unnamed", message, important=True, hints=(find,))
     return items[:limit]
 
 

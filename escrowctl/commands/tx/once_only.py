@@ -195,10 +195,10 @@ def note_result(session: Session, operation: Operation, resource_id: str, result
     elif result.verified is False:
         hint = command(f"journal resolve {entry.name}", "to check again and record the result")
         message = f"{accepted} yet: the status is {status}"
-        note(f"not_yet_{done}", message, hints=(hint,), invocation=session.invocation)
+        note(f"not_yet_{done}", message, hints=(hint,))
     elif result.verified is None and not entry.settlement.verified:
         why, hints = _why_unconfirmed(session, operation, resource_id, result)
-        note("not_confirmed", f"{accepted}: {why}", hints=hints, invocation=session.invocation)
+        note("not_confirmed", f"{accepted}: {why}", hints=hints)
 
 
 def _why_unconfirmed(

@@ -111,7 +111,7 @@ def _announce(session: Session, local_url: str, url: str | None, endpoint: "View
         console.note("public_url", f"{url} must forward to {local_url}", label="listening")
     if can_verify:
         hint = command("webhook listen --print-secret", "to print the secret for your application")
-        console.note("secret", "signatures are checked", hints=(hint,), invocation=session.invocation)
+        console.note("secret", "signatures are checked", hints=(hint,))
     else:
         console.warn("unverified", "no signing secret or scheme is known: every event will be UNVERIFIED")
 

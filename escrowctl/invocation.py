@@ -1,9 +1,8 @@
-"""The start of commands in hints, and the hints for a run without a configured service."""
+"""The start of commands in hints."""
 
 import shlex
-from collections.abc import Sequence
 
-from escrowctl.errors import Hint, Invocation, command
+from escrowctl.errors import Invocation
 from escrowctl.options import SharedOptions
 from escrowctl.runtime import Runtime
 
@@ -23,16 +22,6 @@ def read_invocation(runtime: Runtime, options: SharedOptions) -> Invocation:
     if is_job and service_variables and runtime.environ.get("ESCROWCTL_API_KEY"):
         variables += " ESCROWCTL_API_KEY_FILE=FILE"
     return Invocation(program, shlex.join(service_options), variables)
-
-
-def advise_configuring(runtime: Runtime, words: Sequence[str], command_path: str) -> tuple[Hint, ...]:
-    """Return hints for a run without a configured service: log in, or repeat the line `words` in the sandbox.
-
-    `journal` commands get only the first hint: the journal of the sandbox records no real money.
-    """
-    login_hint = command("auth login", "with an account", bare=True)
-    sandbox_hint = Hint(shlex.join([*runtime.program, "--sandbox", *words]), "without an account")
-    return (login_hint,) if command_path.split()[1:2] == ["journal"] else (login_hint, sandbox_hint)
 
 
 def _list_given_options(*options: tuple[str, str | None]) -> list[str]:

@@ -12,14 +12,14 @@ from escrowctl.files import read_regular, replace_quickly
 _MAX_READY_FILE_BYTES = 4096
 
 
-def refuse_unrelated_file(path: Path, *, keys: frozenset[str]) -> None:
-    """Raise `ErrorCode.BAD_VALUE` if `path` exists, unless its content is a JSON object with these `keys`."""
+def refuse_unrelated_file(path: Path) -> None:
+    """Raise `ErrorCode.BAD_VALUE` if `path` exists, unless its content is a JSON object with the field `pid`."""
     if not os.path.lexists(path):
         return
     document = None
     with contextlib.suppress(ValueError, RecursionError):
         document = json.loads(_read_ready_file(path))
-    if not isinstance(document, dict) or document.keys() != keys:
+    if not isinstance(document, dict) or "pid" not in document:
         raise bad_value(f"--ready-file {path} exists and is not a ready file of escrowctl: name another file.")
 
 

@@ -3,11 +3,12 @@
 A part is imported and opened when a command first uses it.
 """
 
+import shlex
 from contextlib import ExitStack, closing, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Invocation, printing_result
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, command, printing_result
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime
@@ -178,13 +179,15 @@ class Session:
             service = self.connector.find_sandbox(self.service_options)
             self.console.note("sandbox", "built in, no real money", label="sandbox")
             return service
-        from escrowctl.invocation import advise_configuring
-
         try:
             service = self.resolver.resolve()
         except EscrowctlError as error:
             if error.code is ErrorCode.NOT_CONFIGURED:
-                error.hints = advise_configuring(self.runtime, self.words, self.command)
+                in_sandbox = shlex.join([*self.runtime.program, "--sandbox", *self.words])
+                error.hints = (
+                    command("auth login", "with an account", bare=True),
+                    Hint(in_sandbox, "without an account"),
+                )
             raise
         self.keys.protect(service.key)
         service.refuse_key_in_names()

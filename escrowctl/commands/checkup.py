@@ -24,14 +24,6 @@ from escrowctl.session import Session
 
 _COLUMNS = ("check", "verdict", "finding")
 _GOOD_VERDICTS = (Verdict.OK, Verdict.FOUND, Verdict.SKIPPED)
-_CHECKS = (
-    *("config", "base_url", "key", "proxy", "released", "dns", "tcp", "tls", "access", "clock"),
-    *("journal", "history", "unknown", "locks", "record", *FIELDS),
-)
-"""The names of all checks, in the order in which they are shown."""
-
-_CHECKS_ALWAYS_SHOWN = frozenset(_CHECKS) - {"released", "history", "record", *FIELDS}
-"""These checks are shown as skipped if they were not made."""
 _NOT_CONFIGURED_HINTS = (
     command("auth login", "with an account", bare=True),
     command("--sandbox doctor", "without an account", bare=True),
@@ -48,11 +40,7 @@ def run_checks(session: Session, resource_id: str | None, *, save: bool) -> None
         parse_id(resource_id)
     session.learn_stored_keys()
     checkup = _Checkup(session, resource_id)
-    expected = _CHECKS_ALWAYS_SHOWN | ({*FIELDS} if resource_id is not None else set())
-    why = "does not apply to the sandbox" if session.options.sandbox else "a check above failed"
-    findings = {name: Finding(name, Verdict.SKIPPED, why) for name in expected}
-    findings |= {one.name: one for one in checkup.run()}
-    shown = [findings[name] for name in _CHECKS if name in findings]
+    shown = list(checkup.run())
     profile = checkup.service.profile if checkup.service else None
     if save and profile and checkup.new_settings:
         editor = open_editor(session)
@@ -71,7 +59,7 @@ def run_checks(session: Session, resource_id: str | None, *, save: bool) -> None
 
 
 class _Checkup:
-    """The checks of one run. A check is skipped if its input is missing because an earlier check failed.
+    """The checks of one run. A check is not made if its input is missing because an earlier check failed.
 
     `service` is None until config, key and proxy pass their checks. `new_settings`: check -> (setting, value).
     """

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from escrowctl.loopback import LoopbackServer
     from escrowctl.sandbox.service import Sandbox
 
-_READY_FILE_KEYS = frozenset({"base_url", "api_prefix", "key", "openapi", "pid"})
-
 
 def serve(
     context: typer.Context,
@@ -50,7 +48,7 @@ def serve(
     texts = read_settings(settings or [])
     if ready_file is not None:
         ready_file = ready_file.absolute()
-        refuse_unrelated_file(ready_file, keys=_READY_FILE_KEYS)
+        refuse_unrelated_file(ready_file)
     with session.signals.held(), contextlib.ExitStack() as cleanup:
         sandbox = open_sandbox_exclusively(session.journals.sandbox_folder, now=session.runtime.now)
         cleanup.callback(sandbox.close)

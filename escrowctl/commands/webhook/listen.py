@@ -28,7 +28,6 @@ from escrowctl.webhooks.spool import ForwardState, Spool
 if TYPE_CHECKING:
     from escrowctl.output.view import View
 
-_READY_FILE_KEYS = frozenset({"url", "pid"})
 _EVENT_RETENTION = timedelta(days=30)
 """How long an event stays stored after it needs no more forwarding."""
 _STOP_SECONDS = 2.0
@@ -65,7 +64,7 @@ def listen(
     if url is not None:
         check_url(url)
     if ready_file is not None:
-        refuse_unrelated_file(ready_file.absolute(), keys=_READY_FILE_KEYS)
+        refuse_unrelated_file(ready_file.absolute())
     source = EventSource(session, secret_file)
     if print_secret:
         for text in dict.fromkeys(secret.text for secret in source.require_secrets()):

@@ -80,7 +80,7 @@ def test_status_that_fails_ends_the_wait_with_16(profile: Profile, run_tx: RunTx
     assert (result.error["code"], result.error["id"], result.error["status"]) == ("check_failed", "tx_1", "Disputed")
 
 
-def test_deadline_names_the_status_and_the_ways_to_accept_it(profile: Profile, run: Run) -> None:
+def test_deadline_names_the_status_and_how_to_accept_it(profile: Profile, run: Run) -> None:
     clock = Clock()
     profile('status.released = ["PAID"]', behave=in_turn(named("queued"), named("SETTLED")))
 
@@ -88,7 +88,7 @@ def test_deadline_names_the_status_and_the_ways_to_accept_it(profile: Profile, r
 
     assert (result.code, result.out, clock.seconds) == (13, "", 60)
     assert (result.error["code"], result.error["statuses"]) == ("wait_expired", {"tx_1": "SETTLED"})
-    assert "config set status.released" in result.error["hint"]
+    assert result.error["hint"].endswith("repeat the command with --for SETTLED")
 
 
 def test_several_are_waited_for_together(profile: Profile, run_tx: RunTx) -> None:

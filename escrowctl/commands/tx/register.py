@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from escrowctl.commands.filters import PAGE_SIZE, Filters
 from escrowctl.commands.rows import ESCROW_COLUMNS, make_cells, open_journal_to_read
+from escrowctl.commands.sums import describe_escrow_count
 from escrowctl.commands.times import parse_duration
-from escrowctl.config.advice import advise_proving_status
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Document, Number, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, WRITES
@@ -88,16 +88,11 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, refr
     session.console.show_listing(Listing(ESCROW_COLUMNS, tuple(views)))
     session.remember_ids("transaction", {view.id: view.named["status"] for view in views})
     if over is not None and found:
-        hints = []
+        hint = command("journal list --unknown", "to see the writes whose outcome is unknown")
         if not refresh:
-            hints.append(command(f"tx list --local --refresh --over {over}", "to read each escrow at the service"))
-        if not session.service.released:
-            hints += advise_proving_status(session.service, "released")
-        if any(one.status == _UNKNOWN for one in found):
-            hints.append(command("journal list --unknown", "to see the writes whose outcome is unknown"))
-        escrows = "1 escrow" if len(found) == 1 else f"{len(found)} escrows"
-        message = f"{escrows} may hold money for longer than {over}."
-        raise EscrowctlError(ErrorCode.CHECK_FAILED, message, hint=tuple(hints))
+            hint = command(f"tx list --local --refresh --over {over}", "to read each escrow at the service")
+        message = f"{describe_escrow_count(len(found))} may hold money for longer than {over}."
+        raise EscrowctlError(ErrorCode.CHECK_FAILED, message, hint=hint)
     if unread:
         message = f"{unread} of the escrows could not be read."
         raise EscrowctlError(ErrorCode.SOME_FAILED, message, effect=Effect.ONLY_READ)

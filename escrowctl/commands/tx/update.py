@@ -61,10 +61,6 @@ def update(
         with adding_id(resource_id):
             result = session.pipeline.run_on_record(make_request, confirm, reading)
         note_replayed(session, result)
-        if result.record is None:
-            status = result.sent_entry.settlement.http_status
-            message = f"the service accepted the update of {resource_id} ({status}); the reply has no body"
-            session.console.note("empty_reply", message)
         if result.why_unread is not None:
             message = f"escrowctl could not read {resource_id} after the update: {result.why_unread}"
             session.console.note("not_read_back", message)

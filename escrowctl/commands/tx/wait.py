@@ -10,7 +10,6 @@ from escrowctl.commands.filters import parse_statuses
 from escrowctl.commands.read import read_ids, view_one_of_several
 from escrowctl.commands.times import parse_duration
 from escrowctl.commands.tx.release import require_released_statuses
-from escrowctl.config.advice import advise_setting
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import GET_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.contract.readable import require_escrow
@@ -71,7 +70,7 @@ def wait(
                 session.show(view_record(change.record, change.id, raw=session.options.raw))
     session.remember_ids("transaction", dict.fromkeys(resource_ids))
     if poller.left:
-        raise _deadline_error(session, poller, deadline, goals)
+        raise _deadline_error(poller, deadline, goals=True)
 
 
 def watch(
@@ -111,7 +110,7 @@ def watch(
         if change.is_one_of(final_statuses):
             poller.left.remove(change.id)
     if poller.left:
-        raise _deadline_error(session, poller, deadline or "", None)
+        raise _deadline_error(poller, deadline or "", goals=False)
 
 
 class _StatusChange(NamedTuple):
@@ -194,20 +193,15 @@ def _parse_statuses(session: Session, text: str, *, name: str) -> frozenset[str]
     return frozenset(statuses)
 
 
-def _deadline_error(session: Session, poller: _StatusPoller, deadline: str, goals: str | None) -> EscrowctlError:
-    """Return the `WAIT_EXPIRED` error, with the statuses of the remaining escrows. `goals`: the value of --for."""
+def _deadline_error(poller: _StatusPoller, deadline: str, *, goals: bool) -> EscrowctlError:
+    """Return the `WAIT_EXPIRED` error, with the statuses of the remaining escrows. `goals`: the command has --for."""
     left, statuses = poller.left, poller.statuses
     known = [f"the status of {one} is {statuses.get(one, 'not known')}" for one in left[:_MAX_NAMED_ESCROWS]]
     more = f" and {len(left) - _MAX_NAMED_ESCROWS} more" if len(left) > _MAX_NAMED_ESCROWS else ""
-    hints: list[Hint] = []
-    found = sorted({statuses[one] for one in left if one in statuses})
-    if goals is not None and found:
-        current = ",".join(found)
-        hints.append(Hint(f"repeat the command with --for {current}", f"if you wait for {current}"))
-        if _RELEASED in parse_statuses(goals, name="--for") and not session.service.sandbox:
-            # Never suggest a status that means released: a wrong one would report a false release.
-            purpose = f"to change which statuses mean released (now {', '.join(sorted(session.service.released))})"
-            hints += advise_setting(session.service, "status.released", "STATUS,...", purpose)
-    message = f"the deadline ({deadline}) passed: {', '.join(known)}{more}."
-    facts = {"statuses": {one: statuses.get(one) for one in left}}
-    return EscrowctlError(ErrorCode.WAIT_EXPIRED, message, hint=tuple(hints[:2]), facts=facts)
+    found = ",".join(sorted({statuses[one] for one in left if one in statuses}))
+    return EscrowctlError(
+        ErrorCode.WAIT_EXPIRED,
+        f"the deadline ({deadline}) passed: {', '.join(known)}{more}.",
+        hint=Hint(f"repeat the command with --for {found}", f"if you wait for {found}") if goals and found else (),
+        facts={"statuses": {one: statuses.get(one) for one in left}},
+    )

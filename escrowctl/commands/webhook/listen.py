@@ -67,7 +67,7 @@ def listen(
         refuse_unrelated_file(ready_file.absolute())
     source = EventSource(session, secret_file)
     if print_secret:
-        for text in dict.fromkeys(secret.text for secret in source.require_secrets()):
+        for text in dict.fromkeys(source.require_secrets()):
             session.console.write_page(text)
         return
     with session.signals.held(), contextlib.ExitStack() as cleanup:

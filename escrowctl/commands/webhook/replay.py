@@ -7,7 +7,7 @@ import typer
 
 from escrowctl.commands.times import parse_moment
 from escrowctl.commands.webhook.lines import describe_reply, make_reply_document, view_event
-from escrowctl.commands.webhook.sender import EventSource, Secret, SecretFileOption, UnverifiedOption, find_event
+from escrowctl.commands.webhook.sender import EventSource, SecretFileOption, UnverifiedOption, find_event
 from escrowctl.config.service import STANDARD
 from escrowctl.contract.json import JsonValue
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, not_sent
@@ -16,7 +16,7 @@ from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.forward import read_target, send
-from escrowctl.webhooks.signing import TOLERANCE_SECONDS, Delivery, SignatureError, renew_signature
+from escrowctl.webhooks.signing import TOLERANCE_SECONDS, Delivery, SignatureError, read_secret, renew_signature
 from escrowctl.webhooks.spool import ForwardState, Spool, WaitingEvent
 
 
@@ -78,14 +78,14 @@ def replay(
         raise EscrowctlError(ErrorCode.NOT_FORWARDED, message, hint=hint, facts={"events": not_accepted})
 
 
-def _sign_again(event: Event, source: EventSource, secrets: list[Secret], *, now: datetime) -> Delivery:
+def _sign_again(event: Event, source: EventSource, secrets: list[str], *, now: datetime) -> Delivery:
     """Return the event's delivery, signed again with the secret that verifies it; unchanged if no secret does."""
     for secret in secrets:
         try:
             source.make_verifier([secret]).check(event.delivery, now=event.received_at)
         except SignatureError:
             continue
-        return renew_signature(event.delivery, secret.key, now=now)
+        return renew_signature(event.delivery, read_secret(secret, source.webhooks.scheme, source="a secret"), now=now)
     return event.delivery
 
 

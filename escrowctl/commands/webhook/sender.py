@@ -2,7 +2,7 @@
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -23,13 +23,6 @@ SecretFileOption = Annotated[
     Path | None, typer.Option("--secret-file", metavar="FILE", help="A file (0600) with the signing secret.")
 ]
 UnverifiedOption = Annotated[bool, typer.Option("--unverified", help="Also forward UNVERIFIED events.")]
-
-
-class Secret(NamedTuple):
-    """A signing secret: its text, and the key that is decoded from the text."""
-
-    text: str
-    key: bytes
 
 
 class EventSource:
@@ -63,7 +56,7 @@ class EventSource:
         """Open the stored events for a `with` block. Raises `STATE_UNUSABLE`, on entry or in the block."""
         return open_spool(self.spool_path, self.identity)
 
-    def find_secrets(self) -> list[Secret]:
+    def find_secrets(self) -> list[str]:
         """Return the secrets in `--secret-file`, else in ESCROWCTL_WEBHOOK_SECRET, else in stored replies.
 
         `--sandbox` ignores the variable. Raises EscrowctlError for the file or the variable: `KEY_MISSING` if it is
@@ -79,31 +72,32 @@ class EventSource:
                 message = f"{source} is empty: it should hold the signing secret."
                 hint = "in CI, check that the secret is passed to this job"
                 raise not_sent(ErrorCode.KEY_MISSING, message, hint=hint)
-            return [self.parse_secret(one, source=source) for one in text.split()]
+            return [self.check_secret(one, source=source) for one in text.split()]
         stored = []
         for text in SigningSecrets(self._session.journals.folder).list_secrets(self.identity):
             try:
-                stored.append(self.parse_secret(text, source="a stored reply"))
+                stored.append(self.check_secret(text, source="a stored reply"))
             except EscrowctlError as error:
                 # A value that the scheme cannot use may be no secret.
                 self._session.console.warn("secret", f"{error.message} This value is not used")
         return stored
 
-    def require_secrets(self) -> list[Secret]:
+    def require_secrets(self) -> list[str]:
         """Return the secrets of `find_secrets`. Raises `ErrorCode.KEY_MISSING` if there are none."""
         if secrets := self.find_secrets():
             return secrets
         hint: Hints = (f"set {_VARIABLE_NAME}", "or name a file with the signing secret: --secret-file FILE")
         raise not_sent(ErrorCode.KEY_MISSING, "no signing secret is known for this service.", hint=hint)
 
-    def make_verifier(self, secrets: list[Secret]) -> Verifier:
+    def make_verifier(self, secrets: list[str]) -> Verifier:
         """Return a verifier with these secrets. Raises `BAD_CONFIG` if the scheme's signature header is not set."""
-        return Verifier(self.webhooks, [secret.key for secret in secrets])
+        return Verifier(self.webhooks, [read_secret(text, self.webhooks.scheme, source="a secret") for text in secrets])
 
-    def parse_secret(self, text: str, *, source: str) -> Secret:
-        """Return the secret with this text, and hide the text on stderr from now on. May raise `BAD_CONFIG`."""
+    def check_secret(self, text: str, *, source: str) -> str:
+        """Return a secret unchanged, and hide it on stderr from now on. Raises `BAD_CONFIG` if it is no secret."""
         self._session.keys.learn([text])
-        return Secret(text, read_secret(text, self.webhooks.scheme, source=source))
+        read_secret(text, self.webhooks.scheme, source=source)
+        return text
 
 
 def find_event(spool: Spool, name: str) -> Event:

@@ -60,7 +60,7 @@ def verify(
     secrets = source.find_secrets() if can_ask else source.require_secrets()
     if not secrets:
         typed = session.prompt.ask_secret("Type the signing secret (it is not shown):").strip()
-        secrets = [source.parse_secret(typed, source="the answer")]
+        secrets = [source.check_secret(typed, source="the answer")]
     try:
         source.make_verifier(secrets).check(found.delivery, now=found.received_at, tolerance=tolerance)
     except SignatureError as error:

@@ -7,16 +7,17 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from io import StringIO
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.output.plain import safe
 from escrowctl.output.view import Listing, View, format_cell, list_fields
 from escrowctl.runtime import describe_age
-
-if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
 
 _UNFOLDED_COLUMNS = frozenset({"id", "entry", "endpoint"})
 """Columns of ids. Ids are copied, so they are never folded."""
@@ -48,8 +49,8 @@ class _Column(NamedTuple):
 
     def min_width(self, limit: int) -> int:
         """Return the least width that fits the header's words and all cells. `limit` fits a cell that may fold."""
-        cells = max(map(_text_width, self.cells))
-        return max(*map(_text_width, self.header.split()), cells if self.is_unfolded else min(cells, limit))
+        cells = max(map(cell_len, self.cells))
+        return max(*map(cell_len, self.header.split()), cells if self.is_unfolded else min(cells, limit))
 
 
 def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) -> tuple[str, tuple[str, ...]]:
@@ -74,15 +75,13 @@ def render_row(view: View, widths: tuple[int, ...], now: datetime, *, color: boo
     """Return (header, row, column widths). The first call gets no `widths`. Later calls get the returned ones, and
     return an empty header. A cell wider than its column moves the cells after it.
     """
-    from rich.text import Text
-
     columns = [_make_column(name, [value], now) for name, value in view.named.items()]
     cells = [column.cells[0] for column in columns]
     if widths:
         return "", _pad_row(cells, widths), widths
-    widths = tuple(max(_text_width(column.header), _text_width(column.cells[0])) for column in columns)
+    widths = tuple(max(cell_len(column.header), cell_len(column.cells[0])) for column in columns)
     header = _pad_row([column.header for column in columns], widths)
-    return _render_block(Text(header, style="bold"), _text_width(header), color=color), _pad_row(cells, widths), widths
+    return _render_block(Text(header, style="bold"), cell_len(header), color=color), _pad_row(cells, widths), widths
 
 
 def render_fields(view: View, *, now: datetime, width: int, color: bool) -> str:
@@ -90,12 +89,9 @@ def render_fields(view: View, *, now: datetime, width: int, color: bool) -> str:
 
     The names of nested values are indented. An array of objects is a table if it fits.
     """
-    from rich.table import Table
-    from rich.text import Text
-
     items = list(view.named.items()) if view.has_chosen_fields else list_fields(view.shown) or [("value", view.shown)]
-    names = max(_text_width(name) for name, _ in _outline(items, 0, now, room=0))
-    width = max(width, names + _COLUMN_GAP + max(_text_width(safe(view.id or "")), _MIN_WIDTH))
+    names = max(cell_len(name) for name, _ in _outline(items, 0, now, room=0))
+    width = max(width, names + _COLUMN_GAP + max(cell_len(safe(view.id or "")), _MIN_WIDTH))
     grid = Table.grid(padding=(0, _COLUMN_GAP))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
@@ -106,7 +102,7 @@ def render_fields(view: View, *, now: datetime, width: int, color: bool) -> str:
 
 def _outline(
     items: list[tuple[str, JsonValue]], depth: int, now: datetime, *, room: int
-) -> "Iterator[tuple[str, str | Table]]":
+) -> Iterator[tuple[str, str | Table]]:
     """Yield each indented name and its value. An array of objects is a table if it fits into `room` cells."""
     for key, item in items:
         name = "  " * depth + safe(key)
@@ -132,10 +128,7 @@ def _make_columns(objects: list[JsonValue], now: datetime) -> list[_Column]:
     return [_make_column(name, [row.get(name) for row in rows], now, header=safe(name)) for name in names]
 
 
-def _make_table(columns: list[_Column]) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
+def _make_table(columns: list[_Column]) -> Table:
     table = Table(box=None, padding=(0, _COLUMN_GAP, 0, 0), pad_edge=False, header_style="bold")
     for column in columns:
         least = column.min_width(_MIN_WIDTH)
@@ -190,15 +183,8 @@ def _describe_age(text: str, now: datetime) -> str | None:
 
 
 def _pad_row(cells: list[str], widths: tuple[int, ...]) -> str:
-    padded = [cell + " " * (width - _text_width(cell)) for cell, width in zip(cells, widths, strict=True)]
+    padded = [cell + " " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=True)]
     return (" " * _COLUMN_GAP).join(padded).rstrip()
-
-
-def _text_width(text: str) -> int:
-    """Return the width of a text in terminal cells."""
-    from rich.cells import cell_len
-
-    return cell_len(text)
 
 
 def _table_width(columns: list[_Column], limit: int) -> int:
@@ -206,10 +192,8 @@ def _table_width(columns: list[_Column], limit: int) -> int:
     return sum(column.min_width(limit) + _COLUMN_GAP for column in columns)
 
 
-def _render_block(block: "Table | Text", width: int, *, color: bool) -> str:
+def _render_block(block: Table | Text, width: int, *, color: bool) -> str:
     """Return a block as the text that rich prints, without spaces at the ends of lines."""
-    from rich.console import Console
-
     target = StringIO()
     Console(file=target, width=width, force_terminal=color, color_system="standard" if color else None).print(block)
     return "\n".join(line.rstrip() for line in target.getvalue().splitlines())

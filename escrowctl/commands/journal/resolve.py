@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -20,13 +20,13 @@ from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, Outcome, Stopped, bad_value, command, not_sent
 from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.guards import identical_in_flight
-from escrowctl.journal.model import Entry, State, parse_entry_name
+from escrowctl.journal.model import Entry, OperatorDecision, State, parse_entry_name
 from escrowctl.session import Session, session_of
+from escrowctl.writes.create import find_difference_error, find_misread_id
 from escrowctl.writes.kinds import kind_of
-
-if TYPE_CHECKING:
-    from escrowctl.journal.model import OperatorDecision
-    from escrowctl.writes.resolve import EntryResolver, Resolution
+from escrowctl.writes.requests import account_of, operator_name
+from escrowctl.writes.resolve import EntryResolver, Resolution
+from escrowctl.writes.result import write_failure
 
 
 class _Options(NamedTuple):
@@ -102,8 +102,6 @@ def resolve(
         return
     _check_entry(session, found, options)
     session.service.refuse_key(options.reason, created_id)
-    from escrowctl.writes.create import find_difference_error
-
     with session.signals.held():
         try:
             settled = _settle_entry(session, found, options)
@@ -125,8 +123,6 @@ def _format_state(entry: Entry) -> str:
 
 
 def _settle_entry(session: Session, entry: Entry, options: _Options) -> Entry:
-    from escrowctl.writes.resolve import EntryResolver, Resolution
-
     origin = session.service.origin
     reading = f"reading {origin} before anything is sent" if options.resend else f"reading {origin}; no write is sent"
     resolver = EntryResolver(
@@ -186,18 +182,14 @@ def _has_misread_id(session: Session, entry: Entry, options: _Options) -> bool:
     """Whether the entry is a create, and the profile finds another id in the stored reply than the recorded id."""
     if options.not_applied or options.resend or entry.intent.operation != CREATE_TRANSACTION.name:
         return False
-    from escrowctl.writes.create import find_misread_id
-
     with suppress(EscrowctlError):
         service = session.service
         return entry.intent.goes_to_service(service.journal_names) and find_misread_id(entry, service) is not None
     return False
 
 
-def _resend(session: Session, resolver: "EntryResolver", entry: Entry, options: _Options) -> Entry:
+def _resend(session: Session, resolver: EntryResolver, entry: Entry, options: _Options) -> Entry:
     """Ask for confirmation unless --yes is given, then send the write again."""
-    from escrowctl.writes.result import write_failure
-
     kind = kind_of(entry.intent.operation)
     if not options.yes:
         money = entry.intent.money
@@ -228,10 +220,7 @@ def _resend(session: Session, resolver: "EntryResolver", entry: Entry, options: 
     return result.sent_entry
 
 
-def _make_decision(options: _Options) -> "OperatorDecision":
-    from escrowctl.journal.model import OperatorDecision
-    from escrowctl.writes.requests import operator_name
-
+def _make_decision(options: _Options) -> OperatorDecision:
     assert options.reason is not None, "`check` requires it"
     return OperatorDecision(operator_name(), options.reason)
 
@@ -256,8 +245,6 @@ def _check_entry(session: Session, entry: Entry, options: _Options) -> None:
 
     Also raise it if --id is missing for a create, or differs from the id of the entry.
     """
-    from escrowctl.writes.requests import account_of
-
     intent = entry.intent
     if options.applied and intent.operation == CREATE_TRANSACTION.name and options.resource_id is None:
         raise bad_value(f"{entry.name} is a create: --applied needs --id, the id of the escrow that it created.")
@@ -312,7 +299,7 @@ def _advise_support(entry: Entry, likely_id: str | None = None) -> tuple[Hint, H
     )
 
 
-def _unknown_error(session: Session, resolution: "Resolution") -> EscrowctlError:
+def _unknown_error(session: Session, resolution: Resolution) -> EscrowctlError:
     entry = resolution.entry
     status, kind = entry.settlement.http_status, kind_of(entry.intent.operation)
     hints: Sequence[Hint] = _advise_support(entry, resolution.likely_id)

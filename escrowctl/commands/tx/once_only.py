@@ -1,7 +1,7 @@
 """Carry out a write that an escrow gets only once, such as a release, for one escrow or several."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from escrowctl.client.http import SUCCESS_STATUSES
 from escrowctl.commands import writing
@@ -17,9 +17,7 @@ from escrowctl.session import Session
 from escrowctl.writes.inspection import Confirm, RecordOptions, require_unchanged
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import WriteOptions, WriteRequest, make_once_only_request
-
-if TYPE_CHECKING:
-    from escrowctl.writes.result import WriteResult
+from escrowctl.writes.result import WriteResult
 
 _COLUMNS = ("id", "amount", "currency", "status")
 
@@ -173,7 +171,7 @@ class OnceOnlyWrites(NamedTuple):
         )
 
 
-def note_result(session: Session, operation: Operation, resource_id: str, result: "WriteResult") -> None:
+def note_result(session: Session, operation: Operation, resource_id: str, result: WriteResult) -> None:
     """Write a note if a once-only write was skipped, is not confirmed, or is done although the reply was an error."""
     note, entry, status = session.console.note, result.entry, result.status_after
     verb, done = operation.verb, operation.done
@@ -202,7 +200,7 @@ def note_result(session: Session, operation: Operation, resource_id: str, result
 
 
 def _why_unconfirmed(
-    session: Session, operation: Operation, resource_id: str, result: "WriteResult"
+    session: Session, operation: Operation, resource_id: str, result: WriteResult
 ) -> tuple[str, tuple[Hint, ...]]:
     """Return why a write is not confirmed, and hints to read the escrow again or to configure its status."""
     status, done = result.status_after, operation.done

@@ -50,16 +50,10 @@ class SharedOptions:
         """Names of the options with a value that were read so far."""
 
 
-def _find_options(context: Any) -> SharedOptions:
-    """Return the options of the session that `main` passed to the command tree."""
-    options: SharedOptions = context.find_root().obj.options
-    return options
-
-
 def _store_value(context: Any, option: Any, value: Any) -> None:
     if value is None or value is False:
         return
-    options = _find_options(context)
+    options: SharedOptions = context.find_root().obj.options
     if option.name in options.given:
         # Once before the command and once after it also counts as twice.
         raise _make_given_twice_error(option)
@@ -94,7 +88,7 @@ def _store_fields(context: Any, option: Any, value: Any) -> None:
 
 def _store_format(context: Any, option: Any, value: Any) -> None:
     _store_value(context, option, value)
-    options = _find_options(context)
+    options: SharedOptions = context.find_root().obj.options
     given = [name for name in ("json", "raw", "quiet", "table", "csv") if getattr(options, name)]
     if value and len(given) > 1 and (options.table or options.csv):
         raise bad_value(f"--{given[0]} and --{given[-1]} cannot be combined: each sets the output format.")

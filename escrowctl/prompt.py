@@ -12,9 +12,9 @@ _MAX_ANSWER_CHARS = 8192
 _MAX_QUOTED_CHARS = 80
 
 
-def confirmation_needed(why: str, flag: str, hint: str = "") -> EscrowctlError:
-    """Return a `CONFIRMATION_NEEDED` error with the message `why`. A hint to use `flag` precedes `hint`."""
-    confirm = f"to confirm without a question: repeat the command with {flag}"
+def confirmation_needed(why: str, *, hint: str = "") -> EscrowctlError:
+    """Return a `CONFIRMATION_NEEDED` error with the message `why`. A hint to use `--yes` precedes `hint`."""
+    confirm = "to confirm without a question: repeat the command with --yes"
     return not_sent(ErrorCode.CONFIRMATION_NEEDED, f"{why}.", hint=(confirm, hint))
 
 
@@ -46,7 +46,7 @@ class Prompt:
         `CONFIRMATION_NEEDED` with the message `why` if no question can be asked.
         """
         if obstacle := self.obstacle:
-            raise confirmation_needed(f"{why}, but {obstacle}", "--yes", hint)
+            raise confirmation_needed(f"{why}, but {obstacle}", hint=hint)
         # Text typed before the question is no answer to it.
         discard_typed_input(self._runtime.stdin)
         try:

@@ -134,10 +134,24 @@ class Session:
 
     @property
     def invocation(self) -> Invocation:
-        """The start of commands in hints, for this journal and service."""
-        from escrowctl.invocation import read_invocation
-
-        return read_invocation(self.runtime, self.options)
+        """The program as it was called, with the options and variables that select this journal and service."""
+        options, environ = self.options, self.runtime.environ
+        program = shlex.join([*self.runtime.program, *_list_given_options(("--config", options.config))])
+        service_options = ["--sandbox"] if options.sandbox else []
+        service_options += _list_given_options(("-p", options.profile), ("--base-url", options.base_url))
+        # These variables may be set for this command only. Without them, the pasted command would use another journal.
+        program = f"{_format_assignments(environ, 'ESCROWCTL_HOME', 'ESCROWCTL_CONFIG')} {program}".strip()
+        names: tuple[str, ...] = ()
+        if not service_options:
+            names = ("ESCROWCTL_PROFILE", "ESCROWCTL_BASE_URL", "ESCROWCTL_API_KEY_FILE")
+        # In the shell of a person who reads a CI job's log, the job's variables are not set.
+        is_job = environ.get("CI") and not options.sandbox
+        if is_job:
+            names += ("ESCROWCTL_JOURNAL_ID", "ESCROWCTL_API_KEY_FILE", "ESCROWCTL_STATUS_RELEASED")
+        variables = _format_assignments(environ, *dict.fromkeys(names))
+        if is_job and not service_options and environ.get("ESCROWCTL_API_KEY"):
+            variables += " ESCROWCTL_API_KEY_FILE=FILE"
+        return Invocation(program, shlex.join(service_options), variables)
 
     @cached_property
     def folders(self) -> "Folders":
@@ -245,3 +259,11 @@ class Session:
     def close(self) -> None:
         """Close the connection, the journals and the sandbox."""
         self._opened.close()
+
+
+def _list_given_options(*options: tuple[str, str | None]) -> list[str]:
+    return [word for name, value in options if value is not None for word in (name, value)]
+
+
+def _format_assignments(environ: "Mapping[str, str]", *names: str) -> str:
+    return " ".join(f"{name}={shlex.quote(value)}" for name in names if (value := environ.get(name)))

@@ -175,9 +175,7 @@ def work(
 def _start_or_resume(session: Session, kind: RowKind, file: str, options: SendOptions) -> None:
     """Create a batch from a file and send it. If the file already has a batch, resume that batch."""
     if file == "-" and not (options.yes or options.dry_run):
-        raise confirmation_needed(
-            "the rows come from standard input, so escrowctl cannot ask for confirmation", "--yes"
-        )
+        raise confirmation_needed("the rows come from standard input, so escrowctl cannot ask for confirmation")
     session.journals.guard_live_writes(session.service, session.console)
     with checked_file(session, kind, file) as checked:
         if options.run_key is not None and not checked.has_keys:

@@ -5,7 +5,7 @@ import os
 import shlex
 from collections import Counter
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
@@ -17,6 +17,7 @@ from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, command, not_sent
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.options import PortOption, ReadyFileOption, YesOption
+from escrowctl.output.view import View
 from escrowctl.post_once import Target
 from escrowctl.ready_file import ready_file_written, refuse_unrelated_file
 from escrowctl.runtime import timestamp
@@ -24,9 +25,6 @@ from escrowctl.session import Session, session_of
 from escrowctl.webhooks.forward import Forwarder, read_target
 from escrowctl.webhooks.receiver import Arrival, Receiver
 from escrowctl.webhooks.spool import ForwardState, Spool
-
-if TYPE_CHECKING:
-    from escrowctl.output.view import View
 
 _EVENT_RETENTION = timedelta(days=30)
 """How long an event stays stored after it needs no more forwarding."""
@@ -100,7 +98,7 @@ def listen(
     raise typer.Exit(code)
 
 
-def _announce(session: Session, local_url: str, url: str | None, endpoint: "View | None", *, can_verify: bool) -> None:
+def _announce(session: Session, local_url: str, url: str | None, endpoint: View | None, *, can_verify: bool) -> None:
     console = session.console
     if endpoint is not None and (status := endpoint.named["status"] or "enabled") not in ("enabled", "active"):
         console.warn("endpoint", f"the service reports endpoint {endpoint.id} as {status}: it may send no events")

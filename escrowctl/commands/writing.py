@@ -19,11 +19,10 @@ from escrowctl.output.view import View
 from escrowctl.runtime import describe_age
 from escrowctl.session import Session
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import WriteOptions
+from escrowctl.writes.requests import WriteOptions, WriteRequest
 
 if TYPE_CHECKING:
     from escrowctl.writes.inspection import Confirm
-    from escrowctl.writes.requests import WriteRequest
     from escrowctl.writes.result import WriteResult
 
 _MAX_TEXT_CHARS = 500
@@ -116,13 +115,13 @@ def check_currency(session: Session, text: str, *, name: str = "--currency") -> 
         raise
 
 
-def show_dry_run(session: Session, request: "WriteRequest") -> None:
+def show_dry_run(session: Session, request: WriteRequest) -> None:
     """Make the local checks of a write and show its request. Send nothing. Raises the error of a failed check."""
     # A request does not have the fields of a record, so --fields must not select among them.
     session.show(view_dry_run(session, request)._replace(named={}))
 
 
-def view_dry_run(session: Session, request: "WriteRequest") -> View:
+def view_dry_run(session: Session, request: WriteRequest) -> View:
     """Return the view of a dry run: the request, or the done entry that it repeats. Raises the error of a check."""
     from escrowctl.writes.result import write_failure  # noqa: PLC0415 - help does not pay for HTTP
 
@@ -180,7 +179,7 @@ def make_confirm(session: Session, operation: Operation, body: str | None, *, ye
     return confirm
 
 
-def confirm_duplicate(session: Session, request: "WriteRequest", *, yes: bool, dry_run: bool = False) -> None:
+def confirm_duplicate(session: Session, request: WriteRequest, *, yes: bool, dry_run: bool = False) -> None:
     """Ask before a create that repeats a recent identical create. For a test service or `yes`, only print a note.
 
     If `dry_run`, also print the note instead of asking. Raises EscrowctlError: `DECLINED` if the operator does not

@@ -113,15 +113,10 @@ def _check_key(session: Session, account: LoginAccount, key: Secret) -> None:
         with session.connector.open_reader(service._replace(api_prefix=account.api_prefix)) as reader:
             reader.probe(LIST_WEBHOOKS)
     except EscrowctlError as error:
+        if error.code is ErrorCode.NOT_FOUND:
+            error.hints = (Hint("repeat the command with --api-prefix PATH", "if the API has another prefix"),)
         without_check = Hint("repeat the command with --no-check", "to store the key without a check")
-        other_prefix = Hint("repeat the command with --api-prefix PATH", "if the API has another prefix")
-        match error.code:
-            case ErrorCode.NOT_AUTHENTICATED:
-                error.hints = ()
-            case ErrorCode.NOT_FOUND:
-                error.hints = (other_prefix, without_check)
-            case _:
-                error.hints = (*error.hints[:1], without_check)
+        error.hints = () if error.code is ErrorCode.NOT_AUTHENTICATED else (*error.hints[:1], without_check)
         error.effect = Effect.NOTHING_STORED
         raise
 

@@ -100,7 +100,7 @@ def _read_filtered(session: Session, filters: Filters, limit: int | None, *, all
         if not all_pages and len(items) >= (limit or 0):
             break
     is_partial = has_more or (limit is not None and len(items) > limit)
-    _note_undocumented(session, is_partial=is_partial, is_filtered=bool(filters))
+    _note_undocumented(session, is_partial=is_partial)
     filters.note_left_out(session, [one.known.status for one in listed])
     if (with_id := sum(one.known.id is not None for one in listed)) < len(listed):
         find = command("doctor --tx ID", "to find the fields of an escrow")
@@ -109,13 +109,8 @@ def _read_filtered(session: Session, filters: Filters, limit: int | None, *, all
     return items[:limit]
 
 
-def _note_undocumented(session: Session, *, is_partial: bool, is_filtered: bool = False) -> None:
-    completeness = (
-        "the list may be incomplete"
-        if not is_partial
-        else "only the newest escrows were searched; --all searches all, --local only those of this journal"
-        if is_filtered
-        else "the service has more escrows than these; --all lists them all"
-    )
+def _note_undocumented(session: Session, *, is_partial: bool) -> None:
+    more = "the service has more escrows than were read; --all reads them all"
+    completeness = more if is_partial else "the list may be incomplete"
     # Important: a script must not take an incomplete list of ids, or its sum, for complete.
     session.console.note("observed", f"GET /transactions is an undocumented call: {completeness}", important=is_partial)

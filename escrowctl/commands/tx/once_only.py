@@ -52,19 +52,13 @@ class OnceOnlyWrites(NamedTuple):
         def send_one(resource_id: str) -> View:
             if resource_id in refused:
                 raise refused[resource_id]
-            view = self._send_one(resource_id, confirm)
-            assert isinstance(view.document, dict)
-            document = {"id": view.id, "outcome": "done", **view.document}
-            return view._replace(document=document, shown=document, record=document, outcome="done")
+            return self._send_one(resource_id, confirm)
 
         if self.several:
             run_several(session, self.ids, send_one, verb=self.operation.verb)
             return
         with session.signals.held():
-            view = self._send_one(self.ids[0], confirm)
-            assert isinstance(view.document, dict)
-            status = view.document["http_status"]
-            session.show(view, done=f"the service accepted the {self.operation.verb} of {self.ids[0]} ({status})")
+            session.show(send_one(self.ids[0]), done=f"the {self.operation.verb} of {self.ids[0]} was accepted")
 
     def _make_request(self, resource_id: str, found: KnownFields | None = None) -> WriteRequest:
         body = self.record_options.body
@@ -92,7 +86,7 @@ class OnceOnlyWrites(NamedTuple):
             )
         note_result(self.session, self.operation, resource_id, result)
         self.session.remember_ids(self.operation.noun, {resource_id: result.status_after})
-        status = result.entry.settlement.http_status if result.entry else None
+        http_status = result.entry.settlement.http_status if result.entry else None
         statuses: dict[str, JsonValue] = {
             "status_before": result.status_before,
             "status_after": result.status_after,
@@ -100,7 +94,8 @@ class OnceOnlyWrites(NamedTuple):
         }
         document: dict[str, JsonValue] = {
             "id": resource_id,
-            "http_status": Number(str(status)) if status is not None else None,
+            **({"outcome": "done"} if self.several else {}),
+            "http_status": Number(str(http_status)) if http_status is not None else None,
             "reply": result.record.document if result.record else None,
             **statuses,
         }
@@ -112,7 +107,8 @@ class OnceOnlyWrites(NamedTuple):
         else:
             outcome = "accepted, not confirmed"
         line = f"{resource_id}   {before} -> {after}   {outcome}"
-        return View(document, resource_id, document, line=line, named={"id": resource_id, **statuses}, record=document)
+        view = View(document, resource_id, document, line=line, named={"id": resource_id, **statuses}, record=document)
+        return view._replace(outcome="done" if self.several else None)
 
     def _confirm_all(self) -> tuple[Confirm, Mapping[str, EscrowctlError]]:
         """Read each escrow, show all escrows, and ask one question for all writes.

@@ -24,7 +24,7 @@ from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 from escrowctl.webhooks.forward import Forwarder, read_target
 from escrowctl.webhooks.receiver import Arrival, Receiver
-from escrowctl.webhooks.spool import ForwardState, Spool
+from escrowctl.webhooks.spool import ForwardState, Spool, open_spool
 
 _EVENT_RETENTION = timedelta(days=30)
 """How long an event stays stored after it needs no more forwarding."""
@@ -71,7 +71,7 @@ def listen(
     with session.signals.held(), contextlib.ExitStack() as cleanup:
         # Check the scheme before registering an endpoint.
         source.make_verifier([])
-        spool = cleanup.enter_context(source.open_spool())
+        spool = cleanup.enter_context(open_spool(source.spool_path, source.identity))
         # The server has its port now, but does not answer yet. It also accepts the host name of the public URL.
         host = urlsplit(url).hostname if url is not None else None
         server = LoopbackServer(port, hosts=frozenset({host} if host else ()))

@@ -17,7 +17,7 @@ from escrowctl.session import Session, session_of
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.forward import read_target, send
 from escrowctl.webhooks.signing import TOLERANCE_SECONDS, Delivery, SignatureError, read_secret, renew_signature
-from escrowctl.webhooks.spool import ForwardState, Spool, WaitingEvent
+from escrowctl.webhooks.spool import ForwardState, Spool, WaitingEvent, open_spool
 
 
 def replay(
@@ -52,7 +52,7 @@ def replay(
     secrets = source.require_secrets() if sign else []
     not_accepted: list[str] = []
     may_be_too_old = False
-    with source.open_spool() as spool:
+    with open_spool(source.spool_path, source.identity) as spool:
         chosen = _choose_events(session, spool, target, events or [], moment, unverified=unverified)
         for event in chosen:
             delivery = _sign_again(event, source, secrets, now=session.runtime.now())

@@ -1,6 +1,5 @@
 """The service that sends events: its signing scheme, its secrets and its stored events. No API key is needed."""
 
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,7 @@ from escrowctl.journal.signing_secrets import SigningSecrets
 from escrowctl.session import Session
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Verifier, read_secret
-from escrowctl.webhooks.spool import Spool, open_spool
+from escrowctl.webhooks.spool import Spool
 
 _VARIABLE_NAME = "ESCROWCTL_WEBHOOK_SECRET"
 _SPOOL_FILE_NAME = "webhooks.db"
@@ -51,10 +50,6 @@ class EventSource:
     def spool_path(self) -> Path:
         """The path of the file with the stored events."""
         return self._session.journals.folder / _SPOOL_FILE_NAME
-
-    def open_spool(self) -> AbstractContextManager[Spool]:
-        """Open the stored events for a `with` block. Raises `STATE_UNUSABLE`, on entry or in the block."""
-        return open_spool(self.spool_path, self.identity)
 
     def find_secrets(self) -> list[str]:
         """Return the secrets in `--secret-file`, else in ESCROWCTL_WEBHOOK_SECRET, else in stored replies.

@@ -12,6 +12,7 @@ from escrowctl.runtime import timestamp
 from escrowctl.session import session_of
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import TOLERANCE_SECONDS, Delivery, SignatureError
+from escrowctl.webhooks.spool import open_spool
 
 
 def verify(
@@ -51,7 +52,7 @@ def verify(
         headers.append((name.strip(), value.strip()))
     source = EventSource(session, secret_file)
     if event is not None:
-        with source.open_spool() as spool:
+        with open_spool(source.spool_path, source.identity) as spool:
             found = find_event(spool, event)
     else:
         delivery = Delivery(tuple(headers), read_input(str(body), session.runtime.stdin))

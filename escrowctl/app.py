@@ -95,12 +95,6 @@ COMMANDS = {
 }
 """Maps each command to the path of its function in `escrowctl.commands`, in the order of the help."""
 
-_LOCAL_COMMANDS = (
-    *("help", "version", "config", "completion", "sandbox", "auth switch", "auth logout", "webhook verify"),
-    *("batch list", "batch show", "batch rejects", "batch drop"),
-    *(name for name in COMMANDS if name.startswith("journal ") and name != "journal resolve"),
-)
-
 _MISTAKEN_KEY_OPTIONS = frozenset(
     {"--api-key", "--apikey", "--key", "--token", "--with-token", "--secret", "--secret-key", "--password", "--bearer"}
 )
@@ -180,11 +174,6 @@ def make_tree() -> Any:
         first, _, verb = name.partition(" ")
         makers[first] = partial(_make_noun_group, first) if verb else partial(_make_command, first, path)
     return _make_group(_SUMMARY, makers)
-
-
-def is_local(command_path: str) -> bool:
-    """Whether a command, such as `escrowctl config set`, sends nothing to a service."""
-    return f"{command_path} ".startswith(tuple(f"escrowctl {one} " for one in _LOCAL_COMMANDS))
 
 
 def run(argv: Sequence[str], session: Session) -> int:

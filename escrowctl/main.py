@@ -150,8 +150,7 @@ def _report_traceback(session: "Session", error: BaseException) -> None:
 def _report_error(session: "Session", error: "EscrowctlError") -> int:
     import contextlib
 
-    from escrowctl.app import is_local
-    from escrowctl.errors import Effect, ErrorCode
+    from escrowctl.errors import ErrorCode
 
     # The exit code is decided: another signal must not change it.
     session.signals.hold()
@@ -167,9 +166,6 @@ def _report_error(session: "Session", error: "EscrowctlError") -> int:
         advise(error, session)
     if error.code is ErrorCode.RESULT_NOT_PRINTED:
         _report_traceback(session, error)
-    if error.effect is Effect.NOTHING_SENT and is_local(session.command):
-        # A command that never sends anything need not say so.
-        error.effect = None
     session.console.error(error)
     return error.exit_code
 

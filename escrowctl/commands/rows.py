@@ -68,20 +68,19 @@ def describe_state(entry: Entry) -> str:
 def make_cells(entry: Entry) -> dict[str, JsonValue]:
     """Return the values of an entry by column: the `ENTRY_COLUMNS`, `operator` and `reason`."""
     intent, money = entry.intent, entry.intent.money
-    values = (
-        entry.name,
-        entry.sent_at if entry.state is not State.NOT_SENT else None,
-        intent.verb,
-        entry.shown_state,
-        money.amount if money else None,
-        money.currency if money else None,
-        entry.record_id,
-        intent.reference,
-        intent.profile,
-        intent.operator,
-        intent.reason,
-    )
-    return dict(zip(_CELL_NAMES, values, strict=True))
+    return {
+        "entry": entry.name,
+        "sent": entry.sent_at if entry.state is not State.NOT_SENT else None,
+        "operation": intent.verb,
+        "state": entry.shown_state,
+        "amount": money.amount if money else None,
+        "currency": money.currency if money else None,
+        "id": entry.record_id,
+        "reference": intent.reference,
+        "profile": intent.profile,
+        "operator": intent.operator,
+        "reason": intent.reason,
+    }
 
 
 def _as_json(entry: Entry) -> dict[str, JsonValue]:

@@ -138,15 +138,10 @@ def _make_group(summary: str, command_makers: dict[str, partial[Any]]) -> Any:
 
 
 def _make_noun_group(noun: str) -> Any:
-    verbs = _list_verbs(noun)
+    verbs = {name.partition(" ")[2]: path for name, path in COMMANDS.items() if name.startswith(f"{noun} ")}
     group = _make_group(NOUNS[noun], {verb: partial(_make_command, verb, path) for verb, path in verbs.items()})
     group.name = noun
     return group
-
-
-def _list_verbs(noun: str) -> dict[str, str]:
-    """Return the verbs of a noun with the paths of their functions. Empty for a command without a noun."""
-    return {name.partition(" ")[2]: path for name, path in COMMANDS.items() if name.startswith(f"{noun} ")}
 
 
 def _make_typer_app(summary: str) -> typer.Typer:

@@ -142,10 +142,6 @@ def unset(context: typer.Context, key: _KeyArgument) -> None:
     editor.unset(path)
     name = ".".join(path)
     session.console.note("saved", f"{name} is no longer set in {session.resolver.config_path}", label="saved")
-    if len(path) == len(("profiles", "NAME")) and session.resolver.credentials.find(path[1]) is not None:
-        message = f"the API key of profile {path[1]} is still stored"
-        remove = command(f"auth logout -p {path[1]}", "to remove it", bare=True)
-        session.console.note("key_left", message, hints=(remove,))
 
 
 def _list_effective_settings(session: Session) -> list[Setting]:

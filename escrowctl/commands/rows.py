@@ -56,7 +56,7 @@ def view_resolved(entry: Entry) -> View:
 
 def describe_state(entry: Entry) -> str:
     """Return the state of an entry in a few words: `done, 200`, `not applied (operator's decision)`."""
-    state, detail = entry.state.value.replace("_", " "), entry.settlement.detail
+    state, detail = entry.state.label, entry.settlement.detail
     decided, _, _ = detail.partition(", ")
     if decided in _DECISION_TEXTS:
         return f"{decided} (operator's decision)"

@@ -67,6 +67,11 @@ class State(StrEnum):
     NOT_SENT = "not_sent"
     NOT_APPLIED = "not_applied"
 
+    @property
+    def label(self) -> str:
+        """The state as text for people, such as `not applied`."""
+        return self.value.replace("_", " ")
+
 
 UNCONFIRMED = "unconfirmed"
 """Shown instead of "done" if the write was accepted but not confirmed, or was not done as requested."""
@@ -233,7 +238,7 @@ class Settlement(NamedTuple):
     def description(self) -> str:
         """The state, its detail and the id of the created record, as text for messages."""
         created_id = f", id {self.result_id}" if self.result_id else ""
-        return f"{self.state.value.replace('_', ' ')} ({self.detail}{created_id})"
+        return f"{self.state.label} ({self.detail}{created_id})"
 
 
 UNSETTLED = Settlement(None, "")

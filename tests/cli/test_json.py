@@ -34,7 +34,6 @@ def documents_in(text: str) -> list[Any]:
 def test_output_of_every_command_is_json(
     command: str, run: Run, profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(internals.RUN_SANDBOX, lambda _session, server, _sandbox: server.run(None, lambda: True))
     monkeypatch.setattr(internals.RUN_SERVER, lambda *_arguments, **_options: None)
     server = profile("timeout = 5", behave=json_reply(b"[]"))
     words, where = ALL[command], () if command in commands_refusing_sandbox() else ("--sandbox",)

@@ -165,7 +165,6 @@ def commands_refusing_sandbox() -> set[str]:
 def test_command_runs_with_sandbox_unless_the_readme_excludes_it(
     command: str, run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(internals.RUN_SANDBOX, lambda _session, server, _sandbox: server.run(None, lambda: True))
     monkeypatch.setattr(internals.RUN_SERVER, lambda *_arguments, **_options: None)
     words = LINES[command]
     if "ID" in words or command.startswith("journal "):

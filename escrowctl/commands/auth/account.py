@@ -57,15 +57,13 @@ class AccountFinder:
         profile = self._profiles.get(name) if name else None
         origin, source = self._pick_origin(profile)
         mode = self._pick_mode(profile)
-        if name is not None:
-            return self._make_account(name, origin, source, mode)
         suggestion = f"local-{mode}"
         if not origin.is_loopback:
             # Such as `acme-test` for https://api.acme.com.
             long = [label for label in origin.host.split(".")[:-1] if len(label) > _MAX_SHORT_LABEL_CHARS]
             suggestion = f"{long[-1][:_MAX_LABEL_CHARS] if long else 'service'}-{mode}"
-        if self._session.prompt.obstacle:
-            return self._make_account(suggestion, origin, source, mode)
+        if name is not None or self._session.prompt.obstacle:
+            return self._make_account(name or suggestion, origin, source, mode)
         return self._ask_for(
             "-p NAME",
             f"Name for this profile (press Enter for {suggestion}):",

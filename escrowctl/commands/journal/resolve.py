@@ -106,9 +106,9 @@ def resolve(
         try:
             settled = _settle_entry(session, found, options)
         except Stopped as stopped:
-            unchanged = f"{found.name} is still recorded as {_format_state(found)}. Nothing was sent or recorded."
+            unchanged = f"{found.name} is still recorded as {found.state.label}. Nothing was sent or recorded."
             raise Stopped(stopped.code, stopped.progress or unchanged) from None
-        session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {_format_state(settled)}")
+        session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {settled.state.label}")
         if (difference := find_difference_error(settled)) is not None:
             raise difference
         if found.state is State.NOT_APPLIED:
@@ -116,10 +116,6 @@ def resolve(
             pairs = find_pairs_with(list_duplicates(session.journal), [settled])
             if pairs:
                 raise make_duplicates_error(session, pairs, settled.name, "The decision was recorded.")
-
-
-def _format_state(entry: Entry) -> str:
-    return entry.state.value.replace("_", " ")
 
 
 def _settle_entry(session: Session, entry: Entry, options: _Options) -> Entry:
@@ -236,7 +232,7 @@ def _confirm_not_applied(session: Session, entry: Entry, doubts: list[str], *, y
         [f"After {name} is recorded as not applied, the same {verb} can be sent again. To record that, type {name}:"],
         entry.name,
         why=f"--not-applied for {entry.name} is in doubt and needs confirmation",
-        declined=f"{entry.name} is still recorded as {_format_state(entry)}",
+        declined=f"{entry.name} is still recorded as {entry.state.label}",
     )
 
 

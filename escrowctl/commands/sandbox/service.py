@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,10 +13,6 @@ from escrowctl.errors import ErrorCode, ExitCode
 from escrowctl.options import PortOption, ReadyFileOption, YesOption
 from escrowctl.output.view import View
 from escrowctl.session import Session
-
-if TYPE_CHECKING:
-    from escrowctl.loopback import LoopbackServer
-    from escrowctl.sandbox.service import Sandbox
 
 
 def serve(
@@ -41,6 +37,7 @@ def serve(
     session = sandbox_session(context)
     from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - help does not need it
     from escrowctl.ready_file import ready_file_written, refuse_unrelated_file  # noqa: PLC0415
+    from escrowctl.sandbox.faults import apply_faults  # noqa: PLC0415
     from escrowctl.sandbox.ownership import ServedSandbox  # noqa: PLC0415
     from escrowctl.sandbox.service import open_sandbox_exclusively  # noqa: PLC0415
     from escrowctl.sandbox.settings import read_settings  # noqa: PLC0415
@@ -71,9 +68,16 @@ def serve(
         session.console.note("sandbox", "built in, no real money; press Ctrl-C to stop it", label="sandbox")
         export = f"export ESCROWCTL_BASE_URL={served.base_url} ESCROWCTL_API_KEY={served.key}"
         session.console.note("next", f"{export}    or: {session.invocation.program} --sandbox ...", label="next")
+
+        def is_over() -> bool:
+            # The sandbox is not served without deliveries.
+            sandbox.sender.raise_background_error()
+            return session.signals.pending is not None
+
         with sandbox.sender.working_in_background():
-            interrupted = _serve_until_signal(session, server, sandbox)
-    if interrupted:
+            server.run(apply_faults(sandbox.app, server), is_over, commit_group=sandbox.store.group)
+        stopped_by = session.signals.take_pending()
+    if stopped_by is ErrorCode.INTERRUPTED:
         session.console.note("stopped", "stopped", label="sandbox")
         raise typer.Exit(ExitCode.INTERRUPTED)
 
@@ -118,24 +122,6 @@ def reset(
         message = "the sandbox is empty now and has a new identity and a new API key"
         session.console.note("reset", message, label="sandbox")
         _show_status(session)
-
-
-def _serve_until_signal(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool:
-    """Serve until a signal. Return whether the signal was SIGINT (Ctrl-C).
-
-    Raises the error that ended the delivery of events: the sandbox is not served without deliveries.
-    """
-    from escrowctl.sandbox.faults import apply_faults  # noqa: PLC0415 - help does not need it
-
-    signals = session.signals
-
-    def is_over() -> bool:
-        sandbox.sender.raise_background_error()
-        return signals.pending is not None
-
-    server.run(apply_faults(sandbox.app, server), is_over, commit_group=sandbox.store.group)
-    ended, signals.pending = signals.pending, None
-    return ended is ErrorCode.INTERRUPTED
 
 
 def _show_status(session: Session) -> None:

@@ -1,6 +1,6 @@
 """`escrowctl webhook replay`: send stored events to a web application again."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -16,7 +16,7 @@ from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.forward import read_target, send
-from escrowctl.webhooks.signing import TOLERANCE_SECONDS, Delivery, SignatureError, read_secret, renew_signature
+from escrowctl.webhooks.signing import Delivery, SignatureError, read_secret, renew_signature
 from escrowctl.webhooks.spool import ForwardState, Spool, WaitingEvent, open_spool
 
 
@@ -51,7 +51,6 @@ def replay(
         raise bad_value("--sign works only with the scheme Standard Webhooks (webhook.scheme).")
     secrets = source.require_secrets() if sign else []
     not_accepted: list[str] = []
-    may_be_too_old = False
     with open_spool(source.spool_path, source.identity) as spool:
         chosen = _choose_events(session, spool, target, events or [], moment, unverified=unverified)
         for event in chosen:
@@ -65,17 +64,13 @@ def replay(
             documents: JsonValue = [make_reply_document(reply) for reply in replies]
             at = timestamp(session.runtime.now())
             session.console.show_line(view_event(event, at=at, result=result, forward=documents))
-            if failures := [reply for reply in replies if not reply.is_accepted]:
+            if not all(reply.is_accepted for reply in replies):
                 not_accepted.append(event.name)
-                age = session.runtime.now() - event.received_at
-                has_reply = any(reply.status is not None for reply in failures)
-                may_be_too_old |= age > timedelta(seconds=TOLERANCE_SECONDS) and has_reply
             else:
                 spool.record_attempt(WaitingEvent(event, attempts=1, refusals=0), str(target), ForwardState.DONE)
     if not_accepted:
         message = f"{target} did not accept {len(not_accepted)} of {len(chosen)} events."
-        hint = "if your application refuses events as too old: add --sign" if may_be_too_old and not sign else ""
-        raise EscrowctlError(ErrorCode.NOT_FORWARDED, message, hint=hint, facts={"events": not_accepted})
+        raise EscrowctlError(ErrorCode.NOT_FORWARDED, message, facts={"events": not_accepted})
 
 
 def _sign_again(event: Event, source: EventSource, secrets: list[str], *, now: datetime) -> Delivery:

@@ -177,12 +177,9 @@ def run(argv: Sequence[str], session: Session) -> int:
     Raises EscrowctlError `USAGE` or `BAD_VALUE` if `argv` cannot be parsed, and every error of the command.
     """
     tree = make_tree()
-    # If the variable with this name is set, Typer prints its own completion. No variable can be named "=".
-    no_variable = "="
     try:
-        ended = tree.main(
-            args=list(argv), prog_name="escrowctl", complete_var=no_variable, standalone_mode=False, obj=session
-        )
+        # If the variable `complete_var` is set, Typer prints its own completion. No variable can be named "=".
+        ended = tree.main(args=list(argv), prog_name="escrowctl", complete_var="=", standalone_mode=False, obj=session)
     except typer.TyperException as error:
         raise _convert_typer_error(error, session) from error
     return ended if isinstance(ended, int) else ExitCode.OK

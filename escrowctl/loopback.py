@@ -7,6 +7,7 @@ A web page can reach loopback under the page's own host name (DNS rebinding, CVE
 similar), so the Host header must be a name of this machine.
 """
 
+import json
 import logging
 import math
 import os
@@ -34,7 +35,9 @@ HOST = "127.0.0.1"
 
 _HOST_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _MISDIRECTED = "421 Misdirected Request"
-_MISDIRECTED_BODY = f"The Host header must name this server: {HOST}.\n".encode()
+_MISDIRECTED_BODY = json.dumps(
+    {"title": "Misdirected Request", "status": 421, "detail": f"The Host header must name this server: {HOST}."}
+).encode()
 _MAX_QUOTED_CHARS = 80
 _POLL_SECONDS = 0.2
 _SHUTDOWN_SECONDS = 5.0
@@ -168,7 +171,7 @@ class LoopbackServer:
             _MISDIRECTED,
             f'its Host header is "{host[:_MAX_QUOTED_CHARS]}", not one of {", ".join(sorted(self._hosts))}',
         )
-        headers = [("Content-Type", "text/plain"), ("Content-Length", str(len(_MISDIRECTED_BODY)))]
+        headers = [("Content-Type", "application/problem+json"), ("Content-Length", str(len(_MISDIRECTED_BODY)))]
         start_response(_MISDIRECTED, headers)
         return [_MISDIRECTED_BODY]
 

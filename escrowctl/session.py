@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     import typer
 
-    from escrowctl.client.connection import Connection
     from escrowctl.client.reader import Reader
     from escrowctl.completion.cache import CompletionCache
     from escrowctl.config.folders import Folders
@@ -211,15 +210,13 @@ class Session:
         return service
 
     @cached_property
-    def _connection(self) -> "Connection":
-        return self._opened.enter_context(closing(self.connector.make_opener(self.service, self.console.draw_wait)()))
-
-    @cached_property
     def reader(self) -> "Reader":
         """The reader for this run's service."""
         from escrowctl.client.reader import Reader
 
-        return Reader(self.service, self._connection, self.connector.retry, self.runtime, self.signals)
+        connection = self.connector.make_opener(self.service, self.console.draw_wait)()
+        self._opened.enter_context(closing(connection))
+        return Reader(self.service, connection, self.connector.retry, self.runtime, self.signals)
 
     @cached_property
     def writer(self) -> "Writer":

@@ -49,8 +49,7 @@ def run_checks(session: Session, resource_id: str | None, *, save: bool) -> None
             report_saved(session, path, editor.set(path, value))
             shown = [one._replace(verdict=Verdict.FOUND, hints=()) if one.name == name else one for one in shown]
     elif save:
-        no_profile = f"no profile is in use; {session.invocation.program} auth login creates one"
-        reason = "no new setting was found" if profile else no_profile
+        reason = "no new setting was found" if profile else "no profile is in use"
         session.console.note("nothing_saved", f"nothing was saved: {reason}")
     _show_findings(session, shown)
     if failed := [one.name for one in shown if one.verdict is Verdict.FAILED]:
@@ -72,7 +71,11 @@ class _Checkup:
 
     def run(self) -> Iterator[Finding]:
         """Make the checks, and yield the finding of each check that is made."""
-        yield from self._check_sandbox() if self._session.options.sandbox else self._check_settings()
+        if self._session.options.sandbox:
+            self.service = self._session.service
+            yield Finding("base_url", Verdict.OK, "the built-in sandbox")
+        else:
+            yield from self._check_settings()
         is_reached = False
         if self.service is not None:
             for finding in self._check_service(self.service):
@@ -81,17 +84,6 @@ class _Checkup:
         yield from self._check_journal()
         if self._resource_id is not None and self.service is not None and is_reached:
             yield from self._check_record(self.service, self._resource_id)
-
-    def _check_sandbox(self) -> Iterator[Finding]:
-        try:
-            self.service = self._session.service
-        except EscrowctlError as error:
-            yield make_failure("base_url", error)
-            return
-        is_here = self._session.connector.is_in_process(self.service)
-        where = "the sandbox, in this process" if is_here else self.service.origin.base_url
-        yield Finding("base_url", Verdict.OK, f"{where} (from {self.service.url_source})")
-        yield Finding("key", Verdict.OK, f"from {self.service.key_source}")
 
     def _check_settings(self) -> Iterator[Finding]:
         """Check config file, service and key. Stop at the first error: each needs the result of the one before."""

@@ -116,11 +116,11 @@ class Filters:
         `statuses`: one for each listed escrow. Raises `ErrorCode.UNREADABLE_REPLY` for `--status` if all are None.
         """
         without_status = sum(one is None for one in statuses) if self.statuses else 0
-        find = command("doctor --tx ID", "to find the field that has the status")
-        if without_status and without_status == len(statuses):
-            none = f"--status cannot be applied: escrowctl finds no status in the {without_status} escrows listed."
-            raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, none, effect=Effect.ONLY_READ, hint=find)
         if without_status:
+            find = command("doctor --tx ID", "to find the field that has the status")
+            if without_status == len(statuses):
+                none = f"--status cannot be applied: escrowctl finds no status in the {without_status} escrows listed."
+                raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, none, effect=Effect.ONLY_READ, hint=find)
             why = f"--status left out the escrows in which escrowctl finds no status: {without_status}"
             session.console.note("unstated", why, important=True, hints=(find,))
         if self.undated:

@@ -216,16 +216,9 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
     note_replayed(session, result)
     if view.id is None:
         hint = command(f"journal show {entry.name}", "to see the reply")
-        if options.quiet and (not options.fields or "id" in options.fields):
-            raise EscrowctlError(
-                ErrorCode.ID_UNKNOWN,
-                f"the {intent.verb} succeeded ({status}), but escrowctl found no id in the reply, so -q has "
-                "nothing to print. Do not repeat the command.",
-                hint=hint,
-                outcome=Outcome.DONE,
-                facts=entry.facts,
-            )
         message = f"the {intent.verb} succeeded ({status}), but escrowctl found no id in the reply. Do not repeat it."
+        if options.quiet and (not options.fields or "id" in options.fields):
+            raise EscrowctlError(ErrorCode.ID_UNKNOWN, message, hint=hint, outcome=Outcome.DONE, facts=entry.facts)
         session.console.note("id_not_found", message, hints=(hint,))
     session.show(view, done=f"{intent.past_participle} {view.id or entry.name} ({status})", facts=entry.facts)
     if result.failure is not None:

@@ -186,7 +186,7 @@ READY = {"base_url": "http://127.0.0.1:1", "api_prefix": "/api/v1", "key": "sk_s
 
 def occupy(path: Path, kind: str) -> None:
     """Create something at a path that is not a ready file of escrowctl."""
-    others = {"config": '[profiles.a]\nbase_url = "https://a.example"\n', "json": '{"pid": 1}', "nested": "[" * 5000}
+    others = {"config": '[profiles.a]\nbase_url = "https://a.example"\n', "json": '{"name": 1}', "nested": "[" * 5000}
     if kind == "folder":
         path.mkdir()
     elif kind == "fifo":

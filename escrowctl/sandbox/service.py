@@ -10,7 +10,7 @@ from pathlib import Path
 from escrowctl.errors import EscrowctlError
 from escrowctl.sandbox.bodies import JsonObject
 from escrowctl.sandbox.faults import RehearsalApp
-from escrowctl.sandbox.http import OPENAPI_PATH, Call, build_app
+from escrowctl.sandbox.http import OPENAPI_PATH, Call, SandboxApp
 from escrowctl.sandbox.interface import InterfaceCalls
 from escrowctl.sandbox.moves import fire_due_timers
 from escrowctl.sandbox.operator_calls import OperatorCalls
@@ -35,7 +35,7 @@ class Sandbox:
         self.rehearsal = Rehearsal(store)
         self.sender = Sender(store)
         operator_calls = OperatorCalls(store, self.sender, self.rehearsal)
-        app = build_app(
+        app = SandboxApp(
             InterfaceCalls(store).handlers,
             {**operator_calls.handlers, OPENAPI_PATH: {"GET": _get_openapi_document}},
             key=store.key,

@@ -4,7 +4,6 @@ A variant changes the request before the application gets it, or the answer afte
 application itself does not change. The OpenAPI document describes the sandbox without variants.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
@@ -70,7 +69,7 @@ def vary_request(
         path = _UNKNOWN_PATH_PREFIX + path
     route = path.removeprefix(operations.DEFAULT_API_PREFIX)
     called = [one for one in OPERATION_WORDS if one.method == environ["REQUEST_METHOD"]]
-    operation = next((one for one in called if re.fullmatch(one.path.replace("{id}", "[^/]+"), route)), None)
+    operation = next((one for one in called if operations.match_path(one.path, route)), None)
     key = environ.get("HTTP_IDEMPOTENCY_KEY", "") if find_variant_value(settings, "idempotent") == "on" else ""
     return {**environ, "PATH_INFO": path, IDEMPOTENCY_KEY_NAME: key}, operation
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from escrowctl.post_once import Reply
 from escrowctl.sandbox.bodies import write_json
 from escrowctl.sandbox.records import EventKind, Transaction, add_duration
 from escrowctl.sandbox.seed import draw_id
@@ -37,14 +38,6 @@ class Delivery(NamedTuple):
     body: str
     url: str
     secret: str
-
-
-class Attempt(NamedTuple):
-    """The result of one attempt: its duration, and the status of the reply, or the `error` if there is no reply."""
-
-    milliseconds: int
-    status: int | None = None
-    error: str | None = None
 
 
 ADD_EVENT = """
@@ -95,13 +88,14 @@ def find_first_delivery(connection: sqlite3.Connection) -> Delivery | None:
     return Delivery(*row) if row else None
 
 
-def record_attempt(connection: sqlite3.Connection, delivery: Delivery, attempt: Attempt, *, at: str) -> None:
+def record_attempt(connection: sqlite3.Connection, delivery: Delivery, reply: Reply, *, at: str) -> None:
     """Store an attempt that began at `at`, and the new state of its delivery. Only a 2xx status is a success."""
-    connection.execute(ADD_ATTEMPT, (delivery.position, at, *attempt))
+    milliseconds = round(reply.seconds * 1000)
+    connection.execute(ADD_ATTEMPT, (delivery.position, at, milliseconds, reply.status, reply.error or None))
     state, failures, next_at = DeliveryState.DEAD, delivery.failures, None
-    if attempt.status in range(200, 300):
+    if reply.is_accepted:
         state = DeliveryState.DELIVERED
     elif failures < len(DELAYS):
-        wait = timedelta(milliseconds=attempt.milliseconds) + DELAYS[failures]
+        wait = timedelta(milliseconds=milliseconds) + DELAYS[failures]
         state, failures, next_at = DeliveryState.WAITING, failures + 1, add_duration(at, wait)
     connection.execute(UPDATE_DELIVERY, (state, failures, next_at, delivery.position))

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from escrowctl.post_once import PostError, parse_target, post_once
-from escrowctl.sandbox.events import Attempt, Delivery, find_first_delivery, record_attempt
+from escrowctl.post_once import Reply, parse_target, post_once
+from escrowctl.sandbox.events import Delivery, find_first_delivery, record_attempt
 from escrowctl.sandbox.moves import Timer, find_first_timer, fire_timer
 from escrowctl.sandbox.ownership import lock_deliveries
 from escrowctl.sandbox.records import add_duration
@@ -86,9 +86,9 @@ class Sender:
                 with self._store.writing() as connection:
                     fire_timer(connection, job)
             else:
-                attempt = self._send_once(job, seconds=seconds or ATTEMPT_SECONDS)
+                reply = self._send_once(job, seconds=seconds or ATTEMPT_SECONDS)
                 with self._store.writing() as connection:
-                    record_attempt(connection, job, attempt, at=at)
+                    record_attempt(connection, job, reply, at=at)
 
     def _find_job(self) -> tuple[str, Timer | Delivery] | None:
         """Return the first due job with the sandbox's time at which to do it, or None if no job is due.
@@ -136,19 +136,16 @@ class Sender:
             except Exception as error:  # noqa: BLE001 - `raise_background_error` raises it in the thread that reports it
                 self._error = error
 
-    def _send_once(self, delivery: Delivery, *, seconds: float) -> Attempt:
-        start, stamp = time.monotonic(), int(self._store.machine_time().timestamp())
-        body, status, error = delivery.body.encode(), None, None
+    def _send_once(self, delivery: Delivery, *, seconds: float) -> Reply:
+        stamp, body = int(self._store.machine_time().timestamp()), delivery.body.encode()
         signed = make_signed_headers(delivery.secret, message_id=delivery.message_id, timestamp=stamp, body=body)
         headers = {"Content-Type": "application/json", "User-Agent": "escrowctl-sandbox", **signed}
         try:
             target = parse_target(delivery.url)
-            status = post_once(target, headers.items(), body, seconds=seconds, monotonic=time.monotonic)
-        except PostError as failure:
-            error = str(failure)
         except ValueError:
             error = "the sandbox sends events to http://127.0.0.1, http://[::1] and http://localhost only"
-        return Attempt(round((time.monotonic() - start) * 1000), status, error)
+            return Reply(None, 0.0, error)
+        return post_once(target, headers.items(), body, seconds=seconds, monotonic=time.monotonic)
 
 
 def make_signed_headers(secret: str, *, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:

@@ -1,13 +1,10 @@
 """`sandbox serve|status|reset`: one store for commands and HTTP clients, and one owner at a time."""
 
-import contextlib
 import json
 import os
 import signal
 import socket
 import stat
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -261,51 +258,3 @@ def test_status_of_a_served_sandbox_names_the_server(program: Program, served: S
     assert (found["served_at"], found["pid"]) == (served.ready["base_url"], served.process.pid)
     assert (found["transactions"], found["users"], found["webhooks"]) == ({"held": 1}, 2, 0)
     assert found["ledger"] == [{"currency": "EUR", "held": "7.5", "balanced": True}]
-
-
-@contextlib.contextmanager
-def slow_connections(served: Served, count: int, first: bytes) -> Iterator[list[socket.socket]]:
-    """Connections that send a byte every tenth of a second."""
-    ended = threading.Event()
-    connections = [socket.create_connection(("127.0.0.1", served.port), timeout=20) for _ in range(count)]
-
-    def send() -> None:
-        for connection in connections:
-            connection.sendall(first)
-        while not ended.wait(0.1):
-            for connection in connections:
-                with contextlib.suppress(OSError):
-                    connection.sendall(b"x")
-
-    sender = threading.Thread(target=send)
-    sender.start()
-    try:
-        yield connections
-    finally:
-        ended.set()
-        sender.join()
-        for connection in connections:
-            connection.close()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", [b"", b"GET / HTTP/1.1\r\nX: ", b"POST / HTTP/1.1\r\nContent-Length: 999\r\n\r\n"])
-def test_hundreds_of_slow_connections_block_no_other_client(served: Served, first: bytes) -> None:
-    with slow_connections(served, 230, first):
-        begun = time.monotonic()
-        answers = [served.call("GET", "/webhooks")[0] for _ in range(3)]
-        took = time.monotonic() - begun
-
-    # With only the idle limit it took 50 s.
-    assert (answers, took < 20) == ([200] * 3, True), took
-
-
-@pytest.mark.slow
-def test_endless_request_is_closed_after_its_time_limit(served: Served) -> None:
-    begun = time.monotonic()
-    with slow_connections(served, 1, b"GET /api/v1/webhooks HTTP/1.1\r\nX: ") as (slow,):
-        with contextlib.suppress(ConnectionResetError):
-            assert slow.recv(1) == b""
-        took = time.monotonic() - begun
-
-    assert 9 < took < 25

@@ -65,15 +65,6 @@ def _list_exception_chain(error: BaseException | None) -> list[BaseException]:
 
 
 def _describe_frames(traceback: TracebackType | None) -> list[str]:
-    """Return `file:line function` for each of the last frames, outermost first. A path starts at its package."""
-    found = [(frame.f_code, line) for frame, line in walk_tb(traceback)]
-    return [f"{_shorten_path(code.co_filename)}:{line} {code.co_qualname}" for code, line in found[-_MAX_FRAMES:]]
-
-
-def _shorten_path(filename: str) -> str:
-    parts = Path(filename).parts
-    for package in ("site-packages", "escrowctl"):
-        if package in parts:
-            start = len(parts) - 1 - parts[::-1].index(package)
-            return "/".join(parts[start + (package == "site-packages") :])
-    return parts[-1] if parts else "?"
+    """Return `module:line function` for each of the last frames, outermost first."""
+    found = [*walk_tb(traceback)][-_MAX_FRAMES:]
+    return [f"{frame.f_globals.get('__name__')}:{line} {frame.f_code.co_qualname}" for frame, line in found]

@@ -25,7 +25,6 @@ from escrowctl.client.transport import (
     NoRedirectResponse,
     OriginTransport,
     Transport,
-    make_empty_tls_context,
     make_tls_context,
 )
 from escrowctl.config.service import Service
@@ -171,15 +170,14 @@ class InProcessTransport(Transport):
             raise httpcore.RemoteProtocolError("Server disconnected without sending a response") from error
 
 
-def make_service_tls_context(service: Service) -> ssl.SSLContext:
-    """Return a TLS context for connections to a service. Raises EscrowctlError `BAD_CONFIG` for a bad CA bundle."""
-    is_https = service.origin.scheme == "https"
-    return make_tls_context(service.network.ca_bundle) if is_https else make_empty_tls_context()
+def make_service_tls_context(service: Service) -> ssl.SSLContext | None:
+    """Return a TLS context for a service; None for plain http. Raises `ErrorCode.BAD_CONFIG` for a bad CA bundle."""
+    return make_tls_context(service.network.ca_bundle) if service.origin.scheme == "https" else None
 
 
 def connect(
     service: Service,
-    context: ssl.SSLContext,
+    context: ssl.SSLContext | None,
     *,
     monotonic: Callable[[], float] = time.monotonic,
     observe: ExchangeObserver | None = None,
@@ -197,12 +195,7 @@ def connect(
     return Connection(transport, service.key, observe, monotonic=monotonic, proxy=shown)
 
 
-def connect_in_process(app: "WSGIApplication", key: Secret, *, observe: ExchangeObserver | None = None) -> Connection:
-    """Return a connection to a WSGI application in this process."""
-    return Connection(InProcessTransport(app), key, observe)
-
-
-def _make_proxy(url: str | None, context: ssl.SSLContext) -> httpcore.Proxy | None:
+def _make_proxy(url: str | None, context: ssl.SSLContext | None) -> httpcore.Proxy | None:
     if url is None:
         return None
     parsed = httpx.URL(url)

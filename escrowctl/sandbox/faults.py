@@ -6,16 +6,19 @@ server do all three; in-process, the client's transport imitates a socket. A req
 effect. With every other fault, the effect of the request is stored before the fault happens.
 """
 
+import contextlib
 import errno
 import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from escrowctl.sandbox.bodies import ProblemKind
-from escrowctl.sandbox.settings import FAULT_PREFIX, OPERATION_WORDS, Fault, FaultKind, Rehearsal
-from escrowctl.sandbox.variants import Answer, call_app, make_problem_answer, vary_answer, vary_request
+from escrowctl.sandbox.bodies import ProblemError, ProblemKind
+from escrowctl.sandbox.http import Answer, Router, make_problem_answer
+from escrowctl.sandbox.settings import FAULT_PREFIX, OPERATION_WORDS, Fault, FaultKind, Rehearsal, Settings
+from escrowctl.sandbox.variants import vary_answer, vary_request
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -44,47 +47,51 @@ class LateAnswer:
 
 
 class RehearsalApp:
-    """A WSGI application that calls `app`, with the faults and variants that are set."""
+    """The sandbox's WSGI application: the router, with the faults and variants that are set."""
 
-    def __init__(self, app: "WSGIApplication", rehearsal: Rehearsal) -> None:
-        self._app = app
+    def __init__(self, router: Router, rehearsal: Rehearsal) -> None:
+        self._router = router
         self._rehearsal = rehearsal
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         """Answer one request. Raises ConnectionAbortedError or ConnectionResetError if a fault ends the connection."""
-        try:
+        settings: Settings = {}
+        fault: Fault | None = None
+        # After an error of the store, the handler fails too, and its answer reports the error.
+        with contextlib.suppress(sqlite3.Error):
             settings = self._rehearsal.read()
-            if not settings:
-                return self._app(environ, start_response)
-            routed, operation = vary_request(environ, settings)
-            name = f"{FAULT_PREFIX}{OPERATION_WORDS[operation]}" if operation else ""
+        routed, operation = vary_request(environ, settings)
+        name = f"{FAULT_PREFIX}{OPERATION_WORDS[operation]}" if operation else ""
+        with contextlib.suppress(sqlite3.Error):
             fault = self._rehearsal.use_fault(name) if name in settings else None
-        except sqlite3.Error:
-            # The application uses the same store: it fails too, and reports the error.
-            return self._app(environ, start_response)
         answer = self._make_answer(routed, fault)
         if operation is not None:
             answer = vary_answer(answer, operation, settings)
-        if fault and fault.kind is FaultKind.BAD_JSON:
-            answer = answer.with_body(b"{" + answer.body)
-        start_response(answer.status, answer.headers)
+        body = b"{" + answer.body if fault and fault.kind is FaultKind.BAD_JSON else answer.body
+        headers = [*answer.headers.items()]
+        if answer.content is not None:
+            headers += [("Content-Type", answer.content_type), ("Content-Length", str(len(body)))]
+        start_response(f"{answer.status} {HTTPStatus(answer.status).phrase}", headers)
         if fault and fault.kind is FaultKind.TRUNCATED:
-            return _abort_after_half(answer.body)
-        chunks = [answer.body]
+            return _abort_after_half(body)
+        chunks = [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
         return LateAnswer(chunks, fault.seconds) if fault and fault.kind is FaultKind.LATENCY else chunks
 
     def _make_answer(self, environ: "WSGIEnvironment", fault: Fault | None) -> Answer:
-        """Return the answer of the application or the fault. Raises ConnectionError for a broken connection."""
-        if fault is None:
-            return call_app(self._app, environ)
-        if fault.kind is FaultKind.RESET:
+        """Return the answer of the router or the fault. Raises ConnectionError for a broken connection."""
+        detail = "This reply is a fault that was set for a rehearsal."
+        if fault and fault.kind is FaultKind.RESET:
             raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
-        if fault.kind is FaultKind.THROTTLED:
-            return make_problem_answer(ProblemKind.THROTTLED, {"Retry-After": f"{fault.seconds:.0f}"})
-        answer = call_app(self._app, environ)
-        if fault.kind is FaultKind.DROP_REPLY:
+        if fault and fault.kind is FaultKind.THROTTLED:
+            headers = {"Retry-After": f"{fault.seconds:.0f}"}
+            problem = ProblemError(ProblemKind.THROTTLED, detail, headers=headers)
+            return make_problem_answer(problem, request_id="rehearsal")
+        answer = self._router.answer(environ)
+        if fault and fault.kind is FaultKind.DROP_REPLY:
             raise ConnectionAbortedError
-        return make_problem_answer(ProblemKind.INTERNAL, {}) if fault.kind is FaultKind.FAILED else answer
+        if fault and fault.kind is FaultKind.FAILED:
+            return make_problem_answer(ProblemError(ProblemKind.INTERNAL, detail), request_id="rehearsal")
+        return answer
 
 
 def apply_faults(app: "WSGIApplication", server: "LoopbackServer") -> "WSGIApplication":

@@ -1,4 +1,4 @@
-"""The sandbox over HTTP: a WSGI application, and the `Call` that a handler gets.
+"""The sandbox over HTTP: the router, the `Call` that a handler gets, and the `Answer` to a request.
 
     request -> key (401) -> path (404) -> method (405) -> body (413) -> handler -> 200 or 201
 
@@ -18,9 +18,9 @@ import re
 import secrets
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from hmac import compare_digest
-from http import HTTPStatus
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import parse_qs
 
@@ -29,7 +29,7 @@ from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, ProblemError, Pro
 from escrowctl.sqlite import primary_code
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+    from _typeshed.wsgi import WSGIEnvironment
 
 JSON_TYPE = "application/json"
 MAX_BODY_BYTES = 1024 * 1024
@@ -38,9 +38,6 @@ REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 
 OPENAPI_PATH = "/openapi.json"
 """The path of the sandbox's OpenAPI document. It is not part of the interface, and the only path without a key."""
-
-IDEMPOTENCY_KEY_NAME = "escrowctl.idempotency_key"
-"""The WSGI environment has the Idempotency-Key here; "" or missing if the variant `idempotent` is off."""
 
 _LOG = logging.getLogger(__name__)
 # Without its own handler the log would reach stderr, which is for the command line only.
@@ -79,13 +76,33 @@ class Call(NamedTuple):
 Handler: TypeAlias = Callable[[Call], JsonObject]
 
 
-class SandboxApp:
-    """The WSGI application.
+class Answer(NamedTuple):
+    """The answer to a request. `content` is its JSON document or its text; None if it has no body."""
+
+    status: int
+    content: JsonObject | str | None
+    content_type: str = JSON_TYPE
+    headers: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def body(self) -> bytes:
+        """The bytes of the body."""
+        text = write_json(self.content) if isinstance(self.content, Mapping) else self.content or ""
+        return text.encode()
+
+
+def make_problem_answer(problem: ProblemError, *, request_id: str) -> Answer:
+    """Return the answer to a request that is refused or fails."""
+    return Answer(problem.kind.status, problem.make_body(request_id=request_id), PROBLEM_TYPE, problem.headers)
+
+
+class Router:
+    """Calls the handler of a request.
 
     `handlers` has the operations of the interface, `extra_handlers` the paths outside the interface, by path and
     method. `before_call` is called before each handler except that of the OpenAPI document.
 
-    An unexpected exception is logged and gets a 500 without details. A handler's ConnectionError leaves the app.
+    An unexpected exception is logged and gets a 500 without details. A handler's ConnectionError is raised.
     """
 
     def __init__(
@@ -104,26 +121,20 @@ class SandboxApp:
         for path, by_method in extra_handlers.items():
             self._routes[path] |= {method: (handler, 200) for method, handler in by_method.items()}
 
-    def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        """Answer one request."""
+    def answer(self, environ: "WSGIEnvironment") -> Answer:
+        """Return the answer to one request."""
         offered_id = environ.get("HTTP_X_REQUEST_ID", "")
         request_id = offered_id if REQUEST_ID_PATTERN.fullmatch(offered_id) else f"req_{secrets.token_hex(8)}"
-        headers = {"Content-Type": JSON_TYPE}
         try:
-            status, document = self._call_handler(environ)
+            answer = self._call_handler(environ)
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 - a server answers every request
-            problem = _find_problem(error, request_id)
-            status, document = problem.kind.status, problem.make_body(request_id=request_id)
-            headers = {"Content-Type": PROBLEM_TYPE, **problem.headers}
-        content = write_json(document).encode()
-        headers |= {"Content-Length": str(len(content)), REQUEST_ID_HEADER: request_id}
-        start_response(f"{status} {HTTPStatus(status).phrase}", list(headers.items()))
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else [content]
+            answer = make_problem_answer(_find_problem(error, request_id), request_id=request_id)
+        return answer._replace(headers={**answer.headers, REQUEST_ID_HEADER: request_id})
 
-    def _call_handler(self, environ: "WSGIEnvironment") -> tuple[int, JsonObject]:
-        """Return the status and body of a successful call. Raises ProblemError."""
+    def _call_handler(self, environ: "WSGIEnvironment") -> Answer:
+        """Return the answer to a successful call. Raises ProblemError."""
         # PEP 3333: the bytes of the path, as Latin-1.
         path = environ["PATH_INFO"].encode("latin-1").decode("utf-8", "replace")
         if path != OPENAPI_PATH:
@@ -148,9 +159,9 @@ class SandboxApp:
             {name: values[0] if len(values) == 1 else values for name, values in query.items()},
             environ.get("CONTENT_TYPE", ""),
             body,
-            environ.get(IDEMPOTENCY_KEY_NAME, ""),
+            environ.get("HTTP_IDEMPOTENCY_KEY", ""),
         )
-        return status, handler(call)
+        return Answer(status, handler(call))
 
     def check_key(self, environ: "WSGIEnvironment") -> None:
         """Raise ProblemError 401 without the API key: a client without the key learns nothing about any path."""

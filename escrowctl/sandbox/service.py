@@ -10,7 +10,7 @@ from pathlib import Path
 from escrowctl.errors import EscrowctlError
 from escrowctl.sandbox.bodies import JsonObject
 from escrowctl.sandbox.faults import RehearsalApp
-from escrowctl.sandbox.http import OPENAPI_PATH, Call, SandboxApp
+from escrowctl.sandbox.http import OPENAPI_PATH, Call, Router
 from escrowctl.sandbox.interface import InterfaceCalls
 from escrowctl.sandbox.moves import fire_due_timers
 from escrowctl.sandbox.operator_calls import OperatorCalls
@@ -35,13 +35,13 @@ class Sandbox:
         self.rehearsal = Rehearsal(store)
         self.sender = Sender(store)
         operator_calls = OperatorCalls(store, self.sender, self.rehearsal)
-        app = SandboxApp(
+        router = Router(
             InterfaceCalls(store).handlers,
             {**operator_calls.handlers, OPENAPI_PATH: {"GET": _get_openapi_document}},
             key=store.key,
             before_call=partial(fire_due_timers, store),
         )
-        self.app = RehearsalApp(app, self.rehearsal)
+        self.app = RehearsalApp(router, self.rehearsal)
 
     def deliver(self) -> None:
         """Deliver due events for about a second. Ignore errors: undelivered events stay in the store."""

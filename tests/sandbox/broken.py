@@ -53,13 +53,13 @@ def user_without_a_field(patched: pytest.MonkeyPatch) -> None:
 
 
 def key_ignored_on_one_route(patched: pytest.MonkeyPatch) -> None:
-    check = http.SandboxApp.check_key
+    check = http.Router.check_key
 
-    def check_elsewhere(self: http.SandboxApp, environ: Any) -> None:
+    def check_elsewhere(self: http.Router, environ: Any) -> None:
         if not environ["PATH_INFO"].startswith("/api/v1/users/"):
             check(self, environ)
 
-    patched.setattr(http.SandboxApp, "check_key", check_elsewhere)
+    patched.setattr(http.Router, "check_key", check_elsewhere)
 
 
 def failing_on_a_large_amount(patched: pytest.MonkeyPatch) -> None:

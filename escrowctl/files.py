@@ -107,13 +107,10 @@ def create_file(path: Path, mode: int = PRIVATE) -> int:
     return handle
 
 
-def create_empty_file(path: Path) -> bool:
-    """Create an empty file, mode 0600 under any umask. Return False if `path` exists. Raises OSError."""
-    try:
+def create_empty_file(path: Path) -> None:
+    """Create an empty file, mode 0600 under any umask. Does nothing if `path` exists. Raises OSError."""
+    with contextlib.suppress(FileExistsError):
         os.close(create_file(path))
-    except FileExistsError:
-        return False
-    return True
 
 
 def replace_quickly(path: Path, content: bytes, mode: int = PRIVATE) -> None:

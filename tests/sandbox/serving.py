@@ -19,7 +19,7 @@ from e2e.script import Program
 
 from escrowctl.loopback import HOST, LoopbackServer
 from escrowctl.sandbox.faults import apply_faults
-from escrowctl.sandbox.ownership import ServedSandbox
+from escrowctl.sandbox.ownership import ServedSandbox, announce_server
 from escrowctl.sandbox.service import Sandbox, open_sandbox_exclusively
 
 SECONDS = 30
@@ -91,7 +91,7 @@ def serving_here(home: Path, **settings: str) -> Iterator[ServedSandbox]:
     served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
     assert sandbox.claim is not None, "it was opened with one"
     try:
-        with sandbox.claim.announce_server(served), _running(server, sandbox):
+        with announce_server(sandbox.claim, served), _running(server, sandbox):
             yield served
     finally:
         sandbox.close()

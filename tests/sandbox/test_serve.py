@@ -6,6 +6,7 @@ import signal
 import socket
 import stat
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from wire_server import say_nothing
 from wire_server import serving as serving_wire
 
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.sandbox.ownership import Claim, ServedSandbox, claim_store, find_server
+from escrowctl.sandbox.ownership import ServedSandbox, announce_server, claim_store, find_server
 from sandbox.serving import Served, serving
 
 CREATE = ("--sandbox", "tx", "create", "--amount", "7.50", "--currency", "EUR", "-q")
@@ -77,31 +78,31 @@ def test_served_sandbox_refuses_a_second_owner(program: Program, served: Served,
 
 def test_commands_share_the_store_and_a_server_waits(folder: Path) -> None:
     first, second = claim_store(folder), claim_store(folder)
-    first.release()
+    first.close()
     with pytest.raises(EscrowctlError) as raised:
         claim_store(folder, exclusive=True, timeout=0)
-    second.release()
+    second.close()
     alone = claim_store(folder, exclusive=True, timeout=0)
     with pytest.raises(EscrowctlError):
         claim_store(folder, timeout=0)
-    alone.release()
+    alone.close()
 
     assert raised.value.code is ErrorCode.BUSY
 
 
 @pytest.fixture
-def claim(folder: Path) -> Iterator[Claim]:
+def claim(folder: Path) -> Iterator[FileIO]:
     """An exclusive lock on the folder, as a server holds it."""
     claim = claim_store(folder, exclusive=True, timeout=0)
     yield claim
-    claim.release()
+    claim.close()
 
 
 SERVED = ServedSandbox("http://127.0.0.1:4650", "sk_sandbox_0", "sbx_0", os.getpid())
 
 
-def test_server_is_found_while_it_is_announced(folder: Path, claim: Claim) -> None:
-    with claim.announce_server(SERVED):
+def test_server_is_found_while_it_is_announced(folder: Path, claim: FileIO) -> None:
+    with announce_server(claim, SERVED):
         assert find_server(folder) == SERVED
         with pytest.raises(EscrowctlError, match=SERVED.base_url):
             claim_store(folder, timeout=0)
@@ -115,21 +116,21 @@ def test_server_is_found_while_it_is_announced(folder: Path, claim: Claim) -> No
         *("http://127.0.0.1:4650/x", "http://127.0.0.1", "http://127.0.0.1:4650\n"),
     ],
 )
-def test_server_address_off_this_machine_is_ignored(folder: Path, claim: Claim, base_url: str) -> None:
-    with claim.announce_server(SERVED._replace(base_url=base_url)):
+def test_server_address_off_this_machine_is_ignored(folder: Path, claim: FileIO, base_url: str) -> None:
+    with announce_server(claim, SERVED._replace(base_url=base_url)):
         assert find_server(folder) is None
         with pytest.raises(EscrowctlError):
             claim_store(folder, timeout=0)
 
 
-def test_address_without_a_server_is_ignored(folder: Path, claim: Claim) -> None:
-    with claim.announce_server(SERVED):
+def test_address_without_a_server_is_ignored(folder: Path, claim: FileIO) -> None:
+    with announce_server(claim, SERVED):
         content = (folder / "sandbox.lock").read_bytes()
-    claim.release()
+    claim.close()
     (folder / "sandbox.lock").write_bytes(content)
 
     assert find_server(folder) is None
-    claim_store(folder, timeout=0).release()
+    claim_store(folder, timeout=0).close()
 
 
 @pytest.mark.representative("15-0")

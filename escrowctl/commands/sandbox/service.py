@@ -43,7 +43,7 @@ def serve(
     session = sandbox_session(context)
     from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - help does not need it
     from escrowctl.ready_file import ready_file_written, refuse_unrelated_file  # noqa: PLC0415
-    from escrowctl.sandbox.ownership import ServedSandbox  # noqa: PLC0415
+    from escrowctl.sandbox.ownership import ServedSandbox, announce_server  # noqa: PLC0415
     from escrowctl.sandbox.service import open_sandbox_exclusively  # noqa: PLC0415
     from escrowctl.sandbox.settings import read_settings  # noqa: PLC0415
 
@@ -58,8 +58,8 @@ def serve(
         server = LoopbackServer(port)
         cleanup.callback(server.close)
         served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
-        assert sandbox.claim is not None, "open_sandbox_alone makes the claim"
-        cleanup.enter_context(sandbox.claim.announce_server(served))
+        assert sandbox.claim is not None, "open_sandbox_exclusively makes the claim"
+        cleanup.enter_context(announce_server(sandbox.claim, served))
         document: dict[str, JsonValue] = {
             "base_url": served.base_url,
             "api_prefix": DEFAULT_API_PREFIX,

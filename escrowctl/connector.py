@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from escrowctl.config.service import Service, make_sandbox_service
-from escrowctl.config.settings import ServiceOptions, refuse_sandbox_conflicts
+from escrowctl.config.settings import ServiceOptions, check_timeout
+from escrowctl.errors import bad_value
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime
@@ -51,7 +52,11 @@ class Connector:
         Raises EscrowctlError: `BAD_VALUE` if `service_options` select a real service; `STATE_UNUSABLE` or `BUSY` if
         the sandbox's store cannot be opened.
         """
-        refuse_sandbox_conflicts(service_options)
+        for name, value in (("--profile", service_options.profile), ("--base-url", service_options.base_url)):
+            if value is not None:
+                raise bad_value(f"--sandbox and {name} contradict each other: leave one out.")
+        if service_options.timeout is not None:
+            check_timeout(service_options.timeout)
         sandbox = self._find_or_open_sandbox()
         served_at = self._served.base_url if self._served else None
         return make_sandbox_service(

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from traceback import walk_tb
-from types import TracebackType
 
 from escrowctl import __version__
 from escrowctl.errors import EscrowctlError
@@ -40,7 +39,14 @@ def write_crash_report(
         "at": moment,
         "line": [name for word in words if (name := word.partition("=")[0]) in known_words],
         "exceptions": [
-            {"type": f"{type(one).__module__}.{type(one).__qualname__}", "frames": _describe_frames(one.__traceback__)}
+            {
+                "type": f"{type(one).__module__}.{type(one).__qualname__}",
+                # The outermost frame is the first.
+                "frames": [
+                    f"{frame.f_globals.get('__name__')}:{line} {frame.f_code.co_qualname}"
+                    for frame, line in [*walk_tb(one.__traceback__)][-_MAX_FRAMES:]
+                ],
+            }
             for one in _list_exception_chain(error)
         ],
     }
@@ -62,9 +68,3 @@ def _list_exception_chain(error: BaseException | None) -> list[BaseException]:
         found.append(error)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return found
-
-
-def _describe_frames(traceback: TracebackType | None) -> list[str]:
-    """Return `module:line function` for each of the last frames, outermost first."""
-    found = [*walk_tb(traceback)][-_MAX_FRAMES:]
-    return [f"{frame.f_globals.get('__name__')}:{line} {frame.f_code.co_qualname}" for frame, line in found]

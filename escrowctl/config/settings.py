@@ -138,7 +138,7 @@ class ServiceResolver:
                 released=_fold_all(profile.status.released),
                 failed=_fold_all(profile.status.failed),
                 pending=_fold_all(profile.status.pending),
-                webhooks=find_webhook_settings(profile),
+                webhooks=WebhookSettings(**profile.webhook.model_dump()),
             )
         return service._replace(released=_fold_all(choice.environ_released)) if choice.environ_released else service
 
@@ -343,20 +343,6 @@ def check_mode(text: str, *, name: str) -> str:
     if text not in MODES:
         raise bad_value(f'{name} "{star_possible_key(text)}" is neither test nor live.')
     return text
-
-
-def refuse_sandbox_conflicts(options: ServiceOptions) -> None:
-    """Raise `ErrorCode.BAD_VALUE` for options that contradict `--sandbox`, and for a wrong time-out."""
-    for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
-        if value is not None:
-            raise bad_value(f"--sandbox and {name} contradict each other: leave one out.")
-    if options.timeout is not None:
-        check_timeout(options.timeout)
-
-
-def find_webhook_settings(profile: "Profile | None") -> WebhookSettings:
-    """Return the webhook settings of a profile; the built-in values if `profile` is None."""
-    return WebhookSettings(**profile.webhook.model_dump()) if profile else WebhookSettings()
 
 
 def _fold_all(statuses: list[str]) -> frozenset[str]:

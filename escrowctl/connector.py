@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from escrowctl.config.service import Service, make_sandbox_service
-from escrowctl.config.settings import ServiceOptions, check_timeout
+from escrowctl.config.settings import check_timeout
 from escrowctl.errors import bad_value
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console
@@ -46,22 +46,21 @@ class Connector:
         self._served: ServedSandbox | None = None
         self._sandbox: Sandbox | None = None
 
-    def find_sandbox(self, service_options: ServiceOptions) -> Service:
+    def find_sandbox(self) -> Service:
         """Return the sandbox as a service. If `sandbox serve` does not run, open the sandbox in this process.
 
-        Raises EscrowctlError: `BAD_VALUE` if `service_options` select a real service; `STATE_UNUSABLE` or `BUSY` if
+        Raises EscrowctlError: `BAD_VALUE` if the options select a real service; `STATE_UNUSABLE` or `BUSY` if
         the sandbox's store cannot be opened.
         """
-        for name, value in (("--profile", service_options.profile), ("--base-url", service_options.base_url)):
+        options = self._options
+        for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
             if value is not None:
                 raise bad_value(f"--sandbox and {name} contradict each other: leave one out.")
-        if service_options.timeout is not None:
-            check_timeout(service_options.timeout)
+        if options.timeout is not None:
+            check_timeout(options.timeout)
         sandbox = self._find_or_open_sandbox()
         served_at = self._served.base_url if self._served else None
-        return make_sandbox_service(
-            service_options.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at
-        )
+        return make_sandbox_service(options.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
 
     def is_in_process(self, service: Service) -> bool:
         """Whether the service is the sandbox, and the sandbox runs in this process."""

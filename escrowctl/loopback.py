@@ -67,7 +67,14 @@ class LoopbackServer:
         self._delayed_until: dict[Any, float] = {}
         self._current_channel: Any = None
         self._map: dict[int, Any] = {}
-        self._socket = _listen(port)
+        try:
+            self._socket = socket.create_server((HOST, port), backlog=128)
+        except OSError as error:
+            raise not_sent(
+                ErrorCode.BUSY,
+                f"escrowctl cannot listen on {HOST}:{port}: {os.strerror(error.errno or 0)}.",
+                hint="choose another port: --port N, or --port 0 for a free one",
+            ) from error
         self.base_url = f"http://{HOST}:{self._socket.getsockname()[1]}"
         self._server = create_server(
             self._answer,
@@ -156,14 +163,3 @@ class LoopbackServer:
         headers = [("Content-Type", "application/problem+json"), ("Content-Length", str(len(_MISDIRECTED_BODY)))]
         start_response(_MISDIRECTED, headers)
         return [_MISDIRECTED_BODY]
-
-
-def _listen(port: int) -> socket.socket:
-    try:
-        return socket.create_server((HOST, port), backlog=128)
-    except OSError as error:
-        raise not_sent(
-            ErrorCode.BUSY,
-            f"escrowctl cannot listen on {HOST}:{port}: {os.strerror(error.errno or 0)}.",
-            hint="choose another port: --port N, or --port 0 for a free one",
-        ) from error

@@ -65,10 +65,13 @@ def post_once(
             raise TimeoutError
         return remaining
 
+    own_headers = [("Host", target.netloc), ("Content-Length", str(len(body))), ("Connection", "close")]
+    head = "".join(f"{name}: {value}\r\n" for name, value in (*own_headers, *headers))
     try:
         with socket.create_connection((target.host, target.port), timeout=seconds_left()) as connection:
             connection.settimeout(seconds_left())
-            connection.sendall(_format_request(target, headers, body))
+            # WSGI decodes header values as Latin-1. Encoding restores the bytes that arrived.
+            connection.sendall(f"POST {target.path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body)
             status = _read_status(connection, seconds_left)
     except ConnectionRefusedError:
         error = "no connection"
@@ -77,13 +80,6 @@ def post_once(
     except (OSError, ValueError):
         error = "no valid answer"
     return Reply(status, monotonic() - start, error)
-
-
-def _format_request(target: Target, headers: Iterable[tuple[str, str]], body: bytes) -> bytes:
-    own_headers = [("Host", target.netloc), ("Content-Length", str(len(body))), ("Connection", "close")]
-    head = "".join(f"{name}: {value}\r\n" for name, value in (*own_headers, *headers))
-    # WSGI decodes header values as Latin-1. Encoding restores the bytes that arrived.
-    return f"POST {target.path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body
 
 
 def _read_status(connection: socket.socket, seconds_left: Callable[[], float]) -> int:

@@ -1,15 +1,18 @@
 """The tables of the sandbox's store."""
 
-FORMAT = 6
+FORMAT = 7
 """`PRAGMA user_version` of a store with these tables."""
 
 TABLES = """
+-- `seed` is null if ids and random numbers do not come from a seed. `draws` counts those that do.
 CREATE TABLE sandbox (
   only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
   identity TEXT NOT NULL,
   api_key TEXT NOT NULL,
   created_at TEXT NOT NULL,
-  clock_ahead_ms INTEGER NOT NULL DEFAULT 0
+  clock_ahead_ms INTEGER NOT NULL DEFAULT 0,
+  seed INTEGER,
+  draws INTEGER NOT NULL DEFAULT 0
 ) STRICT
 
 CREATE TABLE transactions (
@@ -100,13 +103,6 @@ CREATE TABLE delivery_attempts (
 CREATE INDEX attempts_by_delivery ON delivery_attempts (delivery)
 
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT
-
--- One row if ids and random numbers come from a seed, else none. `draws` counts them.
-CREATE TABLE seed (
-  only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
-  seed INTEGER NOT NULL,
-  draws INTEGER NOT NULL DEFAULT 0
-) STRICT
 
 -- The reply to each write with an Idempotency-Key, if the variant `idempotent` is on.
 CREATE TABLE replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, reply TEXT NOT NULL) STRICT

@@ -85,8 +85,7 @@ def reset_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None
         for ending in ("", "-journal", "-wal", "-shm"):
             (folder / f"{FILE_NAME}{ending}").unlink(missing_ok=True)
         with contextlib.closing(open_store(folder, now=now, alone=True)) as store, store.writing() as connection:
-            if seed is not None:
-                connection.execute("INSERT INTO seed (only_row, seed) VALUES (1, ?)", (seed,))
+            connection.execute("UPDATE sandbox SET seed = ?", (seed,))
 
 
 def _open_claimed(folder: Path, claim: FileIO, *, now: Callable[[], datetime], alone: bool = False) -> Sandbox:

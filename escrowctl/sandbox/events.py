@@ -74,7 +74,7 @@ def add_event(
     of the event. `triggered`: an operator asked for the event, and the transaction did not change.
     """
     (sequence,) = connection.execute(NEXT_SEQUENCE, (transaction.id,)).fetchone()
-    body = write_json({"type": kind, "timestamp": at, "sequence": sequence, "data": transaction.to_json()})
+    body = write_json({"type": kind, "timestamp": at, "sequence": sequence, "data": transaction.document})
     event_id = draw_id(connection, "msg", table="events")
     added = connection.execute(ADD_EVENT, (event_id, kind, transaction.id, sequence, triggered, body, at))
     delivery = {"event": added.lastrowid, "kind": kind, "state": DeliveryState.WAITING, "at": at}

@@ -23,7 +23,10 @@ class Timer(NamedTuple):
     move: Move
 
 
-CHANGE_STATUS = "UPDATE transactions SET status = ?, updated_at = ? WHERE id = ? AND status = ? RETURNING *"
+CHANGE_STATUS = """
+    UPDATE transactions SET document = json_set(document, '$.status', ?1, '$.updated_at', ?2)
+    WHERE id = ?3 AND status = ?4 RETURNING document
+"""
 FIRST_TIMER = "SELECT position, due_at, transaction_id, move FROM timers ORDER BY due_at, position LIMIT 1"
 
 

@@ -142,7 +142,7 @@ class OperatorCalls:
             choices = f"it can become {', '.join(ways)}" if ways else "its status is final"
             sentence = f"{body.id} is {before} and cannot become {body.status}: {choices}."
             raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
-        return {"status_before": before, **moved.to_json()}
+        return {"status_before": before, **moved.document}
 
     def list_ledger(self, _call: Call) -> JsonObject:
         """Return `{"entries": [...], "currencies": [...]}`, the oldest entry first.

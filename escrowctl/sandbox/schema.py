@@ -18,14 +18,8 @@ CREATE TABLE sandbox (
 CREATE TABLE transactions (
   position INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
-  status TEXT NOT NULL,
-  amount TEXT NOT NULL,
-  currency TEXT NOT NULL,
-  payer TEXT NOT NULL,
-  payee TEXT NOT NULL,
-  extra TEXT NOT NULL,
-  created_at TEXT NOT NULL,
-  updated_at TEXT NOT NULL
+  document TEXT NOT NULL,
+  status TEXT NOT NULL AS (json_extract(document, '$.status'))
 ) STRICT
 
 CREATE TABLE ledger_entries (

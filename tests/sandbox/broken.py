@@ -17,7 +17,6 @@ from escrowctl.contract.operations import (
 from escrowctl.sandbox import http, interface, requests
 from escrowctl.sandbox.bodies import JsonObject, no_record
 from escrowctl.sandbox.http import Call
-from escrowctl.sandbox.records import Transaction
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -35,12 +34,12 @@ class Fault:
 
 
 def amount_as_text(patched: pytest.MonkeyPatch) -> None:
-    document = Transaction.to_json
+    create = interface.InterfaceCalls.create_transaction
 
-    def with_text(self: Transaction) -> JsonObject:
-        return {**document(self), "amount": self.amount}
+    def with_text(self: interface.InterfaceCalls, call: Call) -> JsonObject:
+        return {**create(self, call), "amount": "100"}
 
-    patched.setattr(Transaction, "to_json", with_text)
+    patched.setattr(interface.InterfaceCalls, "create_transaction", with_text)
 
 
 def user_without_a_field(patched: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,8 @@ def forgets_half_of_a_release() -> None:
         if seen[0] % 10:
             post(connection, transaction, move=move, at=at)
         else:
-            row = (transaction.id, move, HOLD, transaction.currency, ledger.to_ten_thousandths(transaction.amount), at)
+            amount, currency = ledger.to_ten_thousandths(transaction.amount), transaction.document["currency"]
+            row = (transaction.id, move, HOLD, currency, amount, at)
             connection.execute(ledger.ADD_ENTRY, row)
 
     ledger.post_entries = half  # that is the fault

@@ -68,13 +68,15 @@ class Connector:
 
     def make_opener(self, service: Service, draw_wait: "DrawWait | None" = None) -> "Callable[[], Connection]":
         """Return a function that opens a connection for one thread. Several threads may not share `draw_wait`."""
-        from escrowctl.client.connection import Connection, InProcessTransport, connect, make_service_tls_context
+        from escrowctl.client.connection import Connection, InProcessTransport, connect
+        from escrowctl.client.transport import make_tls_context
 
         observe = self._observe_exchange
         if self.is_in_process(service) and self._sandbox is not None:
             app = self._sandbox.app
             return lambda: Connection(InProcessTransport(app), service.key, observe)
-        context, monotonic = make_service_tls_context(service), self._runtime.monotonic
+        context = make_tls_context(service.network.ca_bundle) if service.origin.scheme == "https" else None
+        monotonic = self._runtime.monotonic
         return partial(connect, service, context, monotonic=monotonic, observe=observe, draw_wait=draw_wait)
 
     @contextmanager

@@ -19,14 +19,7 @@ import httpcore
 import httpx
 
 from escrowctl.client.http import Answer, Evidence, Exchange, Fault, NotAllowedError, Request
-from escrowctl.client.transport import (
-    Client,
-    NoAddressError,
-    NoRedirectResponse,
-    OriginTransport,
-    Transport,
-    make_tls_context,
-)
+from escrowctl.client.transport import Client, NoAddressError, NoRedirectResponse, OriginTransport, Transport
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Defect
 from escrowctl.contract.redaction import Secret, star
@@ -170,11 +163,6 @@ class InProcessTransport(Transport):
             raise httpcore.RemoteProtocolError("Server disconnected without sending a response") from error
 
 
-def make_service_tls_context(service: Service) -> ssl.SSLContext | None:
-    """Return a TLS context for a service; None for plain http. Raises `ErrorCode.BAD_CONFIG` for a bad CA bundle."""
-    return make_tls_context(service.network.ca_bundle) if service.origin.scheme == "https" else None
-
-
 def connect(
     service: Service,
     context: ssl.SSLContext | None,
@@ -185,6 +173,7 @@ def connect(
 ) -> Connection:
     """Return a connection to a service, through the configured proxy if any. The first request opens it.
 
+    `context` is None for plain http.
     `draw_wait` is called several times a second while the host name is resolved, and while escrowctl waits for a reply.
     """
     is_https = service.origin.scheme == "https"

@@ -40,9 +40,7 @@ class Delivery(NamedTuple):
     secret: str
 
 
-ADD_EVENT = """
-    INSERT INTO events (id, kind, transaction_id, sequence, triggered, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
-"""
+ADD_EVENT = "INSERT INTO events (id, transaction_id, sequence, triggered, body) VALUES (?, ?, ?, ?, ?)"
 NEXT_SEQUENCE = "SELECT coalesce(max(sequence), 0) + 1 FROM events WHERE transaction_id = ?"
 ADD_DELIVERIES = """
     INSERT INTO deliveries (event, endpoint_id, state, next_attempt_at)
@@ -76,7 +74,7 @@ def add_event(
     (sequence,) = connection.execute(NEXT_SEQUENCE, (transaction.id,)).fetchone()
     body = write_json({"type": kind, "timestamp": at, "sequence": sequence, "data": transaction.document})
     event_id = draw_id(connection, "msg", table="events")
-    added = connection.execute(ADD_EVENT, (event_id, kind, transaction.id, sequence, triggered, body, at))
+    added = connection.execute(ADD_EVENT, (event_id, transaction.id, sequence, triggered, body))
     delivery = {"event": added.lastrowid, "kind": kind, "state": DeliveryState.WAITING, "at": at}
     connection.execute(ADD_DELIVERIES, delivery)
     return event_id

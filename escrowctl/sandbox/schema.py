@@ -63,12 +63,12 @@ CREATE INDEX timers_by_time ON timers (due_at)
 CREATE TABLE events (
   position INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
-  kind TEXT NOT NULL,
+  kind TEXT NOT NULL AS (json_extract(body, '$.type')),
   transaction_id TEXT NOT NULL REFERENCES transactions (id),
   sequence INTEGER NOT NULL,
   triggered INTEGER NOT NULL,
   body TEXT NOT NULL,
-  created_at TEXT NOT NULL,
+  created_at TEXT NOT NULL AS (json_extract(body, '$.timestamp')),
   UNIQUE (transaction_id, sequence)
 ) STRICT
 

@@ -32,7 +32,6 @@ from escrowctl.sandbox.store import Store
 SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 _ADD_TRANSACTION = "INSERT INTO transactions (id, document) VALUES (?, ?)"
-_ADD_TIMER = "INSERT INTO timers (due_at, transaction_id, move) VALUES (?, ?, ?)"
 _ADD_ENDPOINT = "INSERT INTO webhook_endpoints (id, secret, document) VALUES (?, ?, ?)"
 _FIND_REPLY = "SELECT request, reply FROM replies WHERE key = ?"
 _ADD_REPLY = "INSERT INTO replies (key, request, reply) VALUES (?, ?, ?)"
@@ -79,9 +78,6 @@ class InterfaceCalls:
                 "updated_at": at,
             }
             connection.execute(_ADD_TRANSACTION, (document["id"], write_json(document)))
-            for field, move in records.TIMED_MOVES.values():
-                if field in moments:
-                    connection.execute(_ADD_TIMER, (moments[field], document["id"], move))
             record_move(connection, records.Transaction(document), records.Move.CREATE, at=at)
             return document
 

@@ -19,8 +19,13 @@ CREATE TABLE transactions (
   position INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
   document TEXT NOT NULL,
-  status TEXT NOT NULL AS (json_extract(document, '$.status'))
+  status TEXT NOT NULL AS (json_extract(document, '$.status')),
+  expires_at TEXT AS (json_extract(document, '$.expires_at')),
+  auto_release_at TEXT AS (json_extract(document, '$.auto_release_at')),
+  moves_at TEXT AS (min(ifnull(expires_at, auto_release_at), ifnull(auto_release_at, expires_at)))
 ) STRICT
+
+CREATE INDEX held_by_time ON transactions (moves_at) WHERE status = 'held' AND moves_at IS NOT NULL
 
 CREATE TABLE ledger_entries (
   entry INTEGER PRIMARY KEY,
@@ -49,16 +54,6 @@ CREATE TABLE webhook_endpoints (
   secret TEXT NOT NULL,
   document TEXT NOT NULL
 ) STRICT
-
--- Automatic moves of a transaction. A row is removed once its move has happened, or is no longer possible.
-CREATE TABLE timers (
-  position INTEGER PRIMARY KEY,
-  due_at TEXT NOT NULL,
-  transaction_id TEXT NOT NULL REFERENCES transactions (id),
-  move TEXT NOT NULL
-) STRICT
-
-CREATE INDEX timers_by_time ON timers (due_at)
 
 CREATE TABLE events (
   position INTEGER PRIMARY KEY,

@@ -18,7 +18,7 @@ from datetime import timedelta
 
 from escrowctl.post_once import Reply, parse_target, post_once
 from escrowctl.sandbox.events import Delivery, find_first_delivery, record_attempt
-from escrowctl.sandbox.moves import Timer, find_first_timer, fire_timer
+from escrowctl.sandbox.moves import Timer, find_first_timer, perform_move
 from escrowctl.sandbox.ownership import lock_deliveries
 from escrowctl.sandbox.records import add_duration
 from escrowctl.sandbox.store import Store
@@ -84,7 +84,7 @@ class Sender:
                 self._store.advance_to(at)
             if isinstance(job, Timer):
                 with self._store.writing() as connection:
-                    fire_timer(connection, job)
+                    perform_move(connection, job.transaction_id, job.move, at=job.due_at)
             else:
                 reply = self._send_once(job, seconds=seconds or ATTEMPT_SECONDS)
                 with self._store.writing() as connection:

@@ -1,9 +1,9 @@
 """Faults that an operator sets for a rehearsal: broken connections, broken replies and late replies.
 
 A WSGI application cannot close a connection. So a fault raises ConnectionAbortedError to end the connection before
-or during the reply, and ConnectionResetError to reset it. A late reply is a `LateAnswer`. `apply_faults` makes a
-server do all three; in-process, the client's transport imitates a socket. A request with a reset or a 429 has no
-effect. With every other fault, the effect of the request is stored before the fault happens.
+or during the reply, and ConnectionResetError to reset it. In the process of a command, the client's transport
+imitates a socket. A request with a reset or a 429 has no effect. With every other fault, the effect of the request is
+stored before the fault happens.
 """
 
 import contextlib
@@ -21,33 +21,20 @@ from escrowctl.sandbox.settings import FAULT_PREFIX, OPERATION_WORDS, Fault, Fau
 from escrowctl.sandbox.variants import vary_answer, vary_request
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
     from escrowctl.loopback import LoopbackServer
 
 _DELAY_STEP_SECONDS = 0.1
 
 
-class LateAnswer:
-    """The body of an answer that is delayed by `seconds`.
+class RehearsalApp:
+    """The sandbox's WSGI application: the router, with the faults and variants that are set.
 
-    Iteration yields empty chunks during the delay (PEP 3333: not ready yet), then `chunks`. A server that has
-    several clients must not wait here: it takes `chunks`, and delays the answer itself.
+    `server` is the server of the application; None in the process of a command.
     """
 
-    def __init__(self, chunks: Iterable[bytes], seconds: float) -> None:
-        self.chunks = chunks
-        self.seconds = seconds
-
-    def __iter__(self) -> Iterator[bytes]:
-        for _ in range(round(self.seconds / _DELAY_STEP_SECONDS)):
-            time.sleep(_DELAY_STEP_SECONDS)
-            yield b""
-        yield from self.chunks
-
-
-class RehearsalApp:
-    """The sandbox's WSGI application: the router, with the faults and variants that are set."""
+    server: "LoopbackServer | None" = None
 
     def __init__(self, router: Router, rehearsal: Rehearsal) -> None:
         self._router = router
@@ -75,12 +62,22 @@ class RehearsalApp:
         if fault and fault.kind is FaultKind.TRUNCATED:
             return _abort_after_half(body)
         chunks = [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
-        return LateAnswer(chunks, fault.seconds) if fault and fault.kind is FaultKind.LATENCY else chunks
+        return self._delay(chunks, fault.seconds) if fault and fault.kind is FaultKind.LATENCY else chunks
+
+    def _delay(self, chunks: Iterable[bytes], seconds: float) -> Iterable[bytes]:
+        """Return chunks that come `seconds` later, or let the server send them later."""
+        if self.server is None:
+            return _yield_late(chunks, seconds)
+        # It has several clients: it must not wait here.
+        self.server.delay_answer(seconds)
+        return chunks
 
     def _make_answer(self, environ: "WSGIEnvironment", fault: Fault | None) -> Answer:
         """Return the answer of the router or the fault. Raises ConnectionError for a broken connection."""
         detail = "This reply is a fault that was set for a rehearsal."
         if fault and fault.kind is FaultKind.RESET:
+            if self.server is not None:
+                self.server.reset_connection()
             raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
         if fault and fault.kind is FaultKind.THROTTLED:
             headers = {"Retry-After": f"{fault.seconds:.0f}"}
@@ -94,21 +91,12 @@ class RehearsalApp:
         return answer
 
 
-def apply_faults(app: "WSGIApplication", server: "LoopbackServer") -> "WSGIApplication":
-    """Return an application that calls `app`, and makes `server` reset connections and delay answers for faults."""
-
-    def respond(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        try:
-            answer = app(environ, start_response)
-        except ConnectionResetError:
-            server.reset_connection()
-            raise
-        if isinstance(answer, LateAnswer):
-            server.delay_answer(answer.seconds)
-            return answer.chunks
-        return answer
-
-    return respond
+def _yield_late(chunks: Iterable[bytes], seconds: float) -> Iterator[bytes]:
+    """Yield empty chunks (PEP 3333: not ready yet) for this many seconds, then `chunks`."""
+    for _ in range(round(seconds / _DELAY_STEP_SECONDS)):
+        time.sleep(_DELAY_STEP_SECONDS)
+        yield b""
+    yield from chunks
 
 
 def _abort_after_half(body: bytes) -> Iterator[bytes]:

@@ -18,7 +18,6 @@ from typing import Any
 from e2e.script import Program
 
 from escrowctl.loopback import HOST, LoopbackServer
-from escrowctl.sandbox.faults import apply_faults
 from escrowctl.sandbox.ownership import ServedSandbox, announce_server
 from escrowctl.sandbox.service import Sandbox, open_sandbox_exclusively
 
@@ -108,9 +107,9 @@ def serving_sandbox(sandbox: Sandbox) -> Iterator[str]:
 @contextlib.contextmanager
 def _running(server: LoopbackServer, sandbox: Sandbox) -> Iterator[None]:
     stopping = threading.Event()
-    app = apply_faults(sandbox.app, server)
+    sandbox.app.server = server
     thread = threading.Thread(
-        target=server.run, args=(app, stopping.is_set), kwargs={"commit_group": sandbox.store.group}
+        target=server.run, args=(sandbox.app, stopping.is_set), kwargs={"commit_group": sandbox.store.group}
     )
     thread.start()
     try:

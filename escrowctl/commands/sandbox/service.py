@@ -127,15 +127,14 @@ def _serve_until_signal(session: Session, server: "LoopbackServer", sandbox: "Sa
 
     Raises the error that ended the delivery of events: the sandbox is not served without deliveries.
     """
-    from escrowctl.sandbox.faults import apply_faults  # noqa: PLC0415 - help does not need it
-
     signals = session.signals
 
     def is_over() -> bool:
         sandbox.sender.raise_background_error()
         return signals.pending is not None
 
-    server.run(apply_faults(sandbox.app, server), is_over, commit_group=sandbox.store.group)
+    sandbox.app.server = server
+    server.run(sandbox.app, is_over, commit_group=sandbox.store.group)
     ended, signals.pending = signals.pending, None
     return ended is ErrorCode.INTERRUPTED
 

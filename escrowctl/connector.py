@@ -97,7 +97,7 @@ class Connector:
     def deliver_events(self) -> None:
         """Deliver the sandbox's events, if the sandbox runs in this process. Takes a few seconds at most."""
         if self._sandbox is not None:
-            self._sandbox.deliver()
+            self._sandbox.sender.deliver()
 
     def close(self) -> None:
         """Close the sandbox, so that other processes can use it. The next use opens the sandbox again."""

@@ -9,7 +9,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import BaseModel, Field, RootModel
 from pydantic.json_schema import models_json_schema
 
 from escrowctl.contract import operations
@@ -42,10 +42,6 @@ _TIME_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{
 Time = Annotated[str, Field(pattern=_TIME_PATTERN, json_schema_extra={"format": "date-time"})]
 
 
-class _ClosedModel(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
 class Transaction(requests.Body):
     """A transaction. It also has the unknown fields of the request that created it."""
 
@@ -61,14 +57,14 @@ class Transaction(requests.Body):
     updated_at: Time
 
 
-class TransactionPage(_ClosedModel):
+class TransactionPage(BaseModel, extra="forbid"):
     """One page of transactions, newest first."""
 
     data: list[Transaction] = Field(max_length=MAX_PAGE_SIZE)
     has_more: bool
 
 
-class User(_ClosedModel):
+class User(BaseModel, extra="forbid"):
     """A person who pays or is paid."""
 
     id: UserId
@@ -96,14 +92,14 @@ class CreatedWebhook(Webhook):
     secret: str = Field(pattern="^whsec_[A-Za-z0-9+/]{43}=$")
 
 
-class WebhookPage(_ClosedModel):
+class WebhookPage(BaseModel, extra="forbid"):
     """One page of webhook endpoints, newest first."""
 
     data: list[Webhook] = Field(max_length=MAX_PAGE_SIZE)
     has_more: bool
 
 
-class Event(_ClosedModel):
+class Event(BaseModel, extra="forbid"):
     """The body of an event, as an endpoint receives it. `sequence` counts the events of one transaction."""
 
     type: EventKind
@@ -116,7 +112,7 @@ class AnyObject(RootModel[dict[str, Any]]):
     """A JSON object that has no effect."""
 
 
-class Flaw(_ClosedModel):
+class Flaw(BaseModel, extra="forbid"):
     """A flaw in the body or in the query. `pointer` is a JSON Pointer into the body (RFC 9457)."""
 
     pointer: Annotated[str, Field(pattern="^#(/.*)?$")] = requests.ABSENT
@@ -124,7 +120,7 @@ class Flaw(_ClosedModel):
     detail: str
 
 
-class Problem(_ClosedModel):
+class Problem(BaseModel, extra="forbid"):
     """An error reply (RFC 9457). The responses of a call say which types and status it can have."""
 
     type: str

@@ -8,14 +8,15 @@ No event is sent inside a database transaction, because a receiver may call the 
 """
 
 import base64
+import contextlib
 import hmac
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 
+from escrowctl.errors import EscrowctlError
 from escrowctl.post_once import Reply, parse_target, post_once
 from escrowctl.sandbox.events import Delivery, find_first_delivery, record_attempt
 from escrowctl.sandbox.moves import Timer, find_first_timer, perform_move
@@ -60,17 +61,18 @@ class Sender:
             self.clock_target = None
 
     def deliver(self) -> None:
-        """Do due jobs for about a second. Raises sqlite3.Error or EscrowctlError if a file cannot be used."""
-        if self._find_job() is not None:
-            self._do_jobs_locked(seconds=_COMMAND_SECONDS)
+        """Do due jobs for about a second. Ignore errors: unfinished jobs stay in the store."""
+        with contextlib.suppress(sqlite3.Error, EscrowctlError):
+            if self._find_job() is not None:
+                self._do_jobs_locked(seconds=_COMMAND_SECONDS)
 
     def _do_jobs_locked(self, *, seconds: float | None = None) -> None:
         with lock_deliveries(self._store.folder, _COMMAND_SECONDS) as is_locked:
             # Without the lock, another process is delivering: do not send its events a second time.
             if is_locked:
-                self.do_due_jobs(seconds=seconds)
+                self._do_due_jobs(seconds=seconds)
 
-    def do_due_jobs(self, *, seconds: float | None = None) -> None:
+    def _do_due_jobs(self, *, seconds: float | None = None) -> None:
         """Do all due jobs in turn. With `seconds`, start jobs only for so long, and limit each attempt to it.
 
         Raises sqlite3.Error if the store cannot be read or written. Unfinished jobs stay in the store.
@@ -109,7 +111,7 @@ class Sender:
             self.clock_target = None if self.clock_target == target else self.clock_target
         return None
 
-    @contextmanager
+    @contextlib.contextmanager
     def working_in_background(self) -> Iterator[None]:
         """Do due jobs in a background thread during the block. After the block, wait at most 1 s for an attempt."""
         thread = threading.Thread(target=self._do_jobs_repeatedly, name="sender", daemon=True)
@@ -129,7 +131,7 @@ class Sender:
     def _do_jobs_repeatedly(self) -> None:
         while self._error is None and not self._stopping.wait(_POLL_SECONDS):
             try:
-                self.do_due_jobs()
+                self._do_due_jobs()
             except sqlite3.Error:
                 # The disk may be full: waiting events are in the store, and are tried again.
                 self._stopping.wait(_WAIT_SECONDS)

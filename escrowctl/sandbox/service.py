@@ -1,14 +1,12 @@
 """The sandbox of a folder: open it for commands or for a server, and empty it."""
 
 import contextlib
-import sqlite3
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from io import FileIO
 from pathlib import Path
 
-from escrowctl.errors import EscrowctlError
 from escrowctl.sandbox.bodies import JsonObject
 from escrowctl.sandbox.faults import RehearsalApp
 from escrowctl.sandbox.http import OPENAPI_PATH, Call, Router
@@ -43,11 +41,6 @@ class Sandbox:
             before_call=partial(fire_due_timers, store),
         )
         self.app = RehearsalApp(router, self.rehearsal)
-
-    def deliver(self) -> None:
-        """Deliver due events for about a second. Ignore errors: undelivered events stay in the store."""
-        with contextlib.suppress(sqlite3.Error, EscrowctlError):
-            self.sender.deliver()
 
     def close(self) -> None:
         """Close the store and release its lock. A second call does nothing."""

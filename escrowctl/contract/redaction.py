@@ -97,12 +97,6 @@ class Secret:
     def __repr__(self) -> str:
         return "Secret(***)"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._text == self._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
-
 
 def holds_key(text: str | bytes, key: str) -> bool:
     """Whether a text or a body holds an API key, in any encoding.

@@ -4,14 +4,13 @@ FORMAT = 7
 """`PRAGMA user_version` of a store with these tables."""
 
 TABLES = """
--- `seed` is null if ids and random numbers do not come from a seed. `draws` counts those that do.
 CREATE TABLE sandbox (
   only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
   identity TEXT NOT NULL,
   api_key TEXT NOT NULL,
   created_at TEXT NOT NULL,
   clock_ahead_ms INTEGER NOT NULL DEFAULT 0,
-  seed INTEGER,
+  seed INTEGER, -- null if ids and random numbers do not come from a seed
   draws INTEGER NOT NULL DEFAULT 0
 ) STRICT
 

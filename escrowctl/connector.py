@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from escrowctl.config.service import Service, make_sandbox_service
-from escrowctl.config.settings import ServiceOptions, refuse_sandbox_conflicts
+from escrowctl.config.settings import check_timeout
+from escrowctl.errors import bad_value
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime
@@ -45,18 +46,21 @@ class Connector:
         self._served: ServedSandbox | None = None
         self._sandbox: Sandbox | None = None
 
-    def find_sandbox(self, service_options: ServiceOptions) -> Service:
+    def find_sandbox(self) -> Service:
         """Return the sandbox as a service. If `sandbox serve` does not run, open the sandbox in this process.
 
-        Raises EscrowctlError: `BAD_VALUE` if `service_options` select a real service; `STATE_UNUSABLE` or `BUSY` if
+        Raises EscrowctlError: `BAD_VALUE` if the options select a real service; `STATE_UNUSABLE` or `BUSY` if
         the sandbox's store cannot be opened.
         """
-        refuse_sandbox_conflicts(service_options)
+        options = self._options
+        for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
+            if value is not None:
+                raise bad_value(f"--sandbox and {name} contradict each other: leave one out.")
+        if options.timeout is not None:
+            check_timeout(options.timeout)
         sandbox = self._find_or_open_sandbox()
         served_at = self._served.base_url if self._served else None
-        return make_sandbox_service(
-            service_options.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at
-        )
+        return make_sandbox_service(options.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
 
     def is_in_process(self, service: Service) -> bool:
         """Whether the service is the sandbox, and the sandbox runs in this process."""
@@ -64,12 +68,15 @@ class Connector:
 
     def make_opener(self, service: Service, draw_wait: "DrawWait | None" = None) -> "Callable[[], Connection]":
         """Return a function that opens a connection for one thread. Several threads may not share `draw_wait`."""
-        from escrowctl.client.connection import connect, connect_in_process, make_service_tls_context
+        from escrowctl.client.connection import Connection, InProcessTransport, connect
+        from escrowctl.client.transport import make_tls_context
 
         observe = self._observe_exchange
         if self.is_in_process(service) and self._sandbox is not None:
-            return partial(connect_in_process, self._sandbox.app, service.key, observe=observe)
-        context, monotonic = make_service_tls_context(service), self._runtime.monotonic
+            app = self._sandbox.app
+            return lambda: Connection(InProcessTransport(app), service.key, observe)
+        context = make_tls_context(service.network.ca_bundle) if service.origin.scheme == "https" else None
+        monotonic = self._runtime.monotonic
         return partial(connect, service, context, monotonic=monotonic, observe=observe, draw_wait=draw_wait)
 
     @contextmanager
@@ -90,7 +97,7 @@ class Connector:
     def deliver_events(self) -> None:
         """Deliver the sandbox's events, if the sandbox runs in this process. Takes a few seconds at most."""
         if self._sandbox is not None:
-            self._sandbox.deliver()
+            self._sandbox.sender.deliver()
 
     def close(self) -> None:
         """Close the sandbox, so that other processes can use it. The next use opens the sandbox again."""

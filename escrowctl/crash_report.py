@@ -13,7 +13,6 @@ import sys
 from datetime import datetime
 from pathlib import Path
 from traceback import walk_tb
-from types import TracebackType
 
 from escrowctl import __version__
 from escrowctl.errors import EscrowctlError
@@ -37,7 +36,14 @@ def write_crash_report(folder: Path, command: str, error: BaseException, *, now:
         "at": moment,
         "command": command,
         "exceptions": [
-            {"type": f"{type(one).__module__}.{type(one).__qualname__}", "frames": _describe_frames(one.__traceback__)}
+            {
+                "type": f"{type(one).__module__}.{type(one).__qualname__}",
+                # The outermost frame is the first.
+                "frames": [
+                    f"{frame.f_globals.get('__name__')}:{line} {frame.f_code.co_qualname}"
+                    for frame, line in [*walk_tb(one.__traceback__)][-_MAX_FRAMES:]
+                ],
+            }
             for one in _list_exception_chain(error)
         ],
     }
@@ -59,18 +65,3 @@ def _list_exception_chain(error: BaseException | None) -> list[BaseException]:
         found.append(error)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return found
-
-
-def _describe_frames(traceback: TracebackType | None) -> list[str]:
-    """Return `file:line function` for each of the last frames, outermost first. A path starts at its package."""
-    found = [(frame.f_code, line) for frame, line in walk_tb(traceback)]
-    return [f"{_shorten_path(code.co_filename)}:{line} {code.co_qualname}" for code, line in found[-_MAX_FRAMES:]]
-
-
-def _shorten_path(filename: str) -> str:
-    parts = Path(filename).parts
-    for package in ("site-packages", "escrowctl"):
-        if package in parts:
-            start = len(parts) - 1 - parts[::-1].index(package)
-            return "/".join(parts[start + (package == "site-packages") :])
-    return parts[-1] if parts else "?"

@@ -43,8 +43,6 @@ _POLL_SECONDS = 0.2
 _SHUTDOWN_SECONDS = 5.0
 _MAX_CONNECTIONS = 200
 _IDLE_SECONDS = 60
-_REQUEST_SECONDS = 10.0
-"""The time limit for one request, from its first byte to its last, and for one answer."""
 _MAX_REQUEST_BYTES = 2 * 1024 * 1024
 """Larger than the limit of any application here: an application refuses a large body with its own message."""
 _MAX_UNSENT_BYTES = 1 << 40
@@ -65,12 +63,18 @@ class LoopbackServer:
         self._report: ReportRefusal
         self._hosts = _HOST_NAMES | hosts
         self._arrived_channels: list[Any] = []
-        # Map a connection to the time when its current request or answer began, or when its delayed answer is due.
-        self._busy_since: dict[Any, float] = {}
+        # Map a connection to the time when its delayed answer is due.
         self._delayed_until: dict[Any, float] = {}
         self._current_channel: Any = None
         self._map: dict[int, Any] = {}
-        self._socket = _listen(port)
+        try:
+            self._socket = socket.create_server((HOST, port), backlog=128)
+        except OSError as error:
+            raise not_sent(
+                ErrorCode.BUSY,
+                f"escrowctl cannot listen on {HOST}:{port}: {os.strerror(error.errno or 0)}.",
+                hint="choose another port: --port N, or --port 0 for a free one",
+            ) from error
         self.base_url = f"http://{HOST}:{self._socket.getsockname()[1]}"
         self._server = create_server(
             self._answer,
@@ -131,10 +135,8 @@ class LoopbackServer:
     def _serve_once(self, max_wait: float, commit_group: Callable[[], AbstractContextManager[None]]) -> None:
         due = min(self._delayed_until.values(), default=math.inf) - time.monotonic()
         wasyncore.loop(timeout=max(0.0, min(max_wait, due)), map=self._map, count=1, use_poll=True)
-        now = time.monotonic()
-        for channel in [one for one, until in self._delayed_until.items() if until <= now]:
+        for channel in [one for one, until in self._delayed_until.items() if until <= time.monotonic()]:
             del self._delayed_until[channel], channel.writable
-        self._close_slow_connections(now)
         arrived = self._arrived_channels.copy()
         self._arrived_channels.clear()
         if not arrived:
@@ -142,25 +144,12 @@ class LoopbackServer:
         try:
             with commit_group():
                 for self._current_channel in arrived:
-                    self._busy_since.pop(self._current_channel, None)
                     if flaw := self._current_channel.requests[0].error:
                         self._report(f"{flaw.code} {flaw.reason}", f"it is not a valid request ({flaw.body})")
                     self._current_channel.service()
         except sqlite3.Error:
             # Nothing was stored, so the prepared answers are false: close the connections without an answer.
             for channel in arrived:
-                channel.handle_close()
-
-    def _close_slow_connections(self, now: float) -> None:
-        """Close connections that take too long to send a request, or to read an answer.
-
-        waitress closes only silent connections. A client could send one byte a minute, and stay connected for ever.
-        """
-        channels = [one for one in self._server.active_channels.values() if one not in self._delayed_until]
-        busy = [one for one in channels if one.request is not None or one.total_outbufs_len]
-        self._busy_since = {channel: self._busy_since.get(channel, now) for channel in busy}
-        for channel, since in self._busy_since.items():
-            if now - since > _REQUEST_SECONDS:
                 channel.handle_close()
 
     def _answer(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
@@ -174,14 +163,3 @@ class LoopbackServer:
         headers = [("Content-Type", "application/problem+json"), ("Content-Length", str(len(_MISDIRECTED_BODY)))]
         start_response(_MISDIRECTED, headers)
         return [_MISDIRECTED_BODY]
-
-
-def _listen(port: int) -> socket.socket:
-    try:
-        return socket.create_server((HOST, port), backlog=128)
-    except OSError as error:
-        raise not_sent(
-            ErrorCode.BUSY,
-            f"escrowctl cannot listen on {HOST}:{port}: {os.strerror(error.errno or 0)}.",
-            hint="choose another port: --port N, or --port 0 for a free one",
-        ) from error

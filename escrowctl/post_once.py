@@ -38,42 +38,48 @@ def parse_target(url: str) -> Target:
     return Target(host, port, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
 
 
-class PostError(Exception):
-    """No valid reply was received; the message says why."""
+class Reply(NamedTuple):
+    """The result of one attempt: the status of the reply and the duration. Without a valid reply, `error` says why."""
+
+    status: int | None
+    seconds: float
+    error: str = ""
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the target has accepted the request."""
+        return self.status in range(200, 300)
 
 
 def post_once(
     target: Target, headers: Iterable[tuple[str, str]], body: bytes, *, seconds: float, monotonic: Callable[[], float]
-) -> int:
-    """Send a POST once and return the status of the reply. Raises PostError.
+) -> Reply:
+    """Send a POST once and return the reply.
 
     The call takes at most `seconds`. No redirect is followed, and no body of a reply is read.
     """
-    end = monotonic() + seconds
+    start, status, error = monotonic(), None, ""
 
     def seconds_left() -> float:
-        if (remaining := end - monotonic()) <= 0:
+        if (remaining := start + seconds - monotonic()) <= 0:
             raise TimeoutError
         return remaining
 
+    own_headers = [("Host", target.netloc), ("Content-Length", str(len(body))), ("Connection", "close")]
+    head = "".join(f"{name}: {value}\r\n" for name, value in (*own_headers, *headers))
     try:
         with socket.create_connection((target.host, target.port), timeout=seconds_left()) as connection:
             connection.settimeout(seconds_left())
-            connection.sendall(_format_request(target, headers, body))
-            return _read_status(connection, seconds_left)
-    except ConnectionRefusedError as error:
-        raise PostError("no connection") from error
-    except TimeoutError as error:
-        raise PostError(f"no answer within {seconds:g} s") from error
-    except (OSError, ValueError) as error:
-        raise PostError("no valid answer") from error
-
-
-def _format_request(target: Target, headers: Iterable[tuple[str, str]], body: bytes) -> bytes:
-    own_headers = [("Host", target.netloc), ("Content-Length", str(len(body))), ("Connection", "close")]
-    head = "".join(f"{name}: {value}\r\n" for name, value in (*own_headers, *headers))
-    # WSGI decodes header values as Latin-1. Encoding restores the bytes that arrived.
-    return f"POST {target.path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body
+            # WSGI decodes header values as Latin-1. Encoding restores the bytes that arrived.
+            connection.sendall(f"POST {target.path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body)
+            status = _read_status(connection, seconds_left)
+    except ConnectionRefusedError:
+        error = "no connection"
+    except TimeoutError:
+        error = f"no answer within {seconds:g} s"
+    except (OSError, ValueError):
+        error = "no valid answer"
+    return Reply(status, monotonic() - start, error)
 
 
 def _read_status(connection: socket.socket, seconds_left: Callable[[], float]) -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from escrowctl.config.folders import Folders
     from escrowctl.config.keys import KnownKeys
     from escrowctl.config.service import Service
-    from escrowctl.config.settings import ServiceOptions, ServiceResolver
+    from escrowctl.config.settings import ServiceResolver
     from escrowctl.connector import Connector
     from escrowctl.contract.json import JsonValue
     from escrowctl.journal.journal import Journal
@@ -160,19 +160,13 @@ class Session:
         return Folders(self.runtime.environ)
 
     @cached_property
-    def service_options(self) -> "ServiceOptions":
-        """The values of the shared options that select the service."""
-        from escrowctl.config.settings import ServiceOptions
-
-        options = self.options
-        return ServiceOptions(options.profile, options.base_url, options.config, options.timeout)
-
-    @cached_property
     def resolver(self) -> "ServiceResolver":
         """Finds settings and their sources. Not for the sandbox, whose settings are fixed."""
-        from escrowctl.config.settings import ServiceResolver
+        from escrowctl.config.settings import ServiceOptions, ServiceResolver
 
-        return ServiceResolver(self.service_options, self.runtime.environ, self.folders)
+        options = self.options
+        selecting = ServiceOptions(options.profile, options.base_url, options.config, options.timeout)
+        return ServiceResolver(selecting, self.runtime.environ, self.folders)
 
     @cached_property
     def connector(self) -> "Connector":
@@ -189,7 +183,7 @@ class Session:
         Raises `NOT_CONFIGURED`, `KEY_MISSING`; `BAD_VALUE`, `BAD_CONFIG` for bad or conflicting values.
         """
         if self.options.sandbox:
-            service = self.connector.find_sandbox(self.service_options)
+            service = self.connector.find_sandbox()
             self.console.note("sandbox", "built in, no real money", label="sandbox")
             return service
         try:

@@ -19,15 +19,7 @@ import httpcore
 import httpx
 
 from escrowctl.client.http import Answer, Evidence, Exchange, Fault, NotAllowedError, Request
-from escrowctl.client.transport import (
-    Client,
-    NoAddressError,
-    NoRedirectResponse,
-    OriginTransport,
-    Transport,
-    make_empty_tls_context,
-    make_tls_context,
-)
+from escrowctl.client.transport import Client, NoAddressError, NoRedirectResponse, OriginTransport, Transport
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Defect
 from escrowctl.contract.redaction import Secret, star
@@ -171,15 +163,9 @@ class InProcessTransport(Transport):
             raise httpcore.RemoteProtocolError("Server disconnected without sending a response") from error
 
 
-def make_service_tls_context(service: Service) -> ssl.SSLContext:
-    """Return a TLS context for connections to a service. Raises EscrowctlError `BAD_CONFIG` for a bad CA bundle."""
-    is_https = service.origin.scheme == "https"
-    return make_tls_context(service.network.ca_bundle) if is_https else make_empty_tls_context()
-
-
 def connect(
     service: Service,
-    context: ssl.SSLContext,
+    context: ssl.SSLContext | None,
     *,
     monotonic: Callable[[], float] = time.monotonic,
     observe: ExchangeObserver | None = None,
@@ -187,6 +173,7 @@ def connect(
 ) -> Connection:
     """Return a connection to a service, through the configured proxy if any. The first request opens it.
 
+    `context` is None for plain http.
     `draw_wait` is called several times a second while the host name is resolved, and while escrowctl waits for a reply.
     """
     is_https = service.origin.scheme == "https"
@@ -197,12 +184,7 @@ def connect(
     return Connection(transport, service.key, observe, monotonic=monotonic, proxy=shown)
 
 
-def connect_in_process(app: "WSGIApplication", key: Secret, *, observe: ExchangeObserver | None = None) -> Connection:
-    """Return a connection to a WSGI application in this process."""
-    return Connection(InProcessTransport(app), key, observe)
-
-
-def _make_proxy(url: str | None, context: ssl.SSLContext) -> httpcore.Proxy | None:
+def _make_proxy(url: str | None, context: ssl.SSLContext | None) -> httpcore.Proxy | None:
     if url is None:
         return None
     parsed = httpx.URL(url)

@@ -39,7 +39,11 @@ class Trace:
                 return
             peer = f", to {exchange.peer.address}" if exchange.peer else ""
             proxy = f", through the proxy {exchange.proxy}" if exchange.proxy else ""
-            self._write_line(f"* attempt {self._count_attempt(request)}{peer}{proxy}")
+            # Counted for each Idempotency-Key (a write) or request id (a read).
+            headers = dict(request.headers)
+            name = headers.get("Idempotency-Key") or headers["X-Request-Id"]
+            self._attempts[name] += 1
+            self._write_line(f"* attempt {self._attempts[name]}{peer}{proxy}")
             for name, value in (STARRED_KEY_HEADER, *redact_headers(request.headers)):
                 self._write_line(f"> {name}: {value}")
             if request.body is not None:
@@ -62,13 +66,6 @@ class Trace:
             self._write_line(f"{mark} {line}")
         if len(text) > _MAX_BODY_CHARS:
             self._write_line(f"{mark} ... (the body has {size} bytes)")
-
-    def _count_attempt(self, request: Request) -> int:
-        """Return the attempt's number among those with its Idempotency-Key (a write) or request id (a read)."""
-        headers = dict(request.headers)
-        name = headers.get("Idempotency-Key") or headers["X-Request-Id"]
-        self._attempts[name] += 1
-        return self._attempts[name]
 
     def _write_line(self, line: str) -> None:
         self._trace(hide_in_text(line))

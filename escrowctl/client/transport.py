@@ -75,7 +75,7 @@ class OriginTransport(Transport):
         self,
         *,
         is_https: bool,
-        context: ssl.SSLContext,
+        context: ssl.SSLContext | None,
         proxy: httpcore.Proxy | None,
         monotonic: Callable[[], float],
         on_wait: Callable[[float], None] | None = None,
@@ -344,8 +344,3 @@ def make_tls_context(ca_bundle: Path | None) -> ssl.SSLContext:
         trust_store = f"ESCROWCTL_CA_BUNDLE: {ca_bundle}" if ca_bundle else "the system's trust store"
         raise bad_config(f"{trust_store} holds no usable certificates: {error}.") from error
     return context
-
-
-def make_empty_tls_context() -> ssl.SSLContext:
-    """Return a TLS context without certificates, for plain http to loopback, which makes no handshake."""
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

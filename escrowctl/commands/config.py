@@ -147,7 +147,7 @@ def unset(context: typer.Context, key: _KeyArgument) -> None:
 def _list_effective_settings(session: Session) -> list[Setting]:
     if session.options.sandbox:
         return list_sandbox_settings(session.options.timeout)
-    found = list_settings(session.resolver, session.service_options, session.runtime.environ)
+    found = list_settings(session.resolver)
     session.learn_stored_keys()
     return [_star_keys(session, setting) for setting in found]
 

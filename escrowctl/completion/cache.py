@@ -31,7 +31,6 @@ JOURNAL_KINDS = frozenset({"entry", "batch"})
 """Kinds of names that come from the journal. All profiles share them."""
 _RELEASED = " released"
 _LINE_PATTERN = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_-]{{0,127}}({_RELEASED})?", re.ASCII)
-_SCOPE_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}|@default|@sandbox", re.ASCII)
 _MAX_FILE_BYTES = _MAX_NAMES * 138
 
 
@@ -68,8 +67,7 @@ class CompletionCache:
         return _SANDBOX_SCOPE if self._sandbox else profile or _DEFAULT_SCOPE
 
     def _add(self, scope: str, kind: str, names: Iterable[str | None]) -> None:
-        if _SCOPE_PATTERN.fullmatch(scope):
-            self._update_file(f"{scope}/{kind}", lambda known: [*filter(None, names), *known])
+        self._update_file(f"{scope}/{kind}", lambda known: [*filter(None, names), *known])
 
     def _update_file(self, name: str, choose: Callable[[list[str]], list[str]]) -> None:
         with contextlib.suppress(OSError, EscrowctlError):

@@ -56,10 +56,6 @@ class Credentials:
         self.path = folder / CREDENTIALS_NAME
         self._environ = environ
 
-    def list_profiles(self) -> tuple[str, ...]:
-        """Return the names of the profiles with a stored key, sorted."""
-        return tuple(sorted(self.read()))
-
     def find(self, profile: str) -> StoredKey | None:
         """Return the stored key of a profile; None if it has none. Does not read the keyring."""
         match self.read().get(profile):
@@ -79,15 +75,14 @@ class Credentials:
             return read_key(stored.key.reveal(), source=f"{self.path} [{profile}]")
         found, problem = None, "is not in the keyring"
         try:
-            ring = _open_keyring(self._environ)
-            found = _call_keyring(lambda: ring.get_password(_keyring_service_name(stored.origin), profile))
+            found = _ask_keyring(self._environ, "get_password", stored.origin, profile)
         except _KeyringError as error:
             problem = f"was stored in the keyring, but the keyring cannot be used now: {error}"
         if found is None:
             login = command(f"auth login -p {profile}", bare=True)
             hint = (login, "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY")
             raise not_sent(ErrorCode.KEY_MISSING, f"the key of profile {profile} {problem}.", hint=hint)
-        return read_key(str(found), source=f"the keyring entry of profile {profile}")
+        return read_key(found, source=f"the keyring entry of profile {profile}")
 
     def store(self, stored: StoredKey) -> None:
         """Write a profile's origin and key, or `store = "keyring"`. The caller must hold the folder's lock."""
@@ -139,9 +134,8 @@ class _KeyringError(Exception):
 def store_in_keyring(profile: str, origin: str, key: Secret, environ: Mapping[str, str]) -> None:
     """Store a profile's key in the keyring. Raises `ErrorCode.BAD_VALUE` if the keyring cannot return the key."""
     try:
-        ring = _open_keyring(environ)
-        _call_keyring(lambda: ring.set_password(_keyring_service_name(origin), profile, key.reveal()))
-        if _call_keyring(lambda: ring.get_password(_keyring_service_name(origin), profile)) != key.reveal():
+        _ask_keyring(environ, "set_password", origin, profile, key.reveal())
+        if _ask_keyring(environ, "get_password", origin, profile) != key.reveal():
             raise _KeyringError("it did not return the key that was stored")
     except _KeyringError as error:
         hint = f"without --keyring the key is stored in {CREDENTIALS_NAME}, which only you can read"
@@ -151,9 +145,8 @@ def store_in_keyring(profile: str, origin: str, key: Secret, environ: Mapping[st
 def remove_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) -> None:
     """Remove a profile's key if the keyring has it. Raises `STATE_UNUSABLE` if the keyring cannot be used."""
     try:
-        ring = _open_keyring(environ)
-        if _call_keyring(lambda: ring.get_password(_keyring_service_name(origin), profile)) is not None:
-            _call_keyring(lambda: ring.delete_password(_keyring_service_name(origin), profile))
+        if _ask_keyring(environ, "get_password", origin, profile) is not None:
+            _ask_keyring(environ, "delete_password", origin, profile)
     except _KeyringError as error:
         raise not_sent(
             ErrorCode.STATE_UNUSABLE,
@@ -162,7 +155,8 @@ def remove_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) -
         ) from error
 
 
-def _open_keyring(environ: Mapping[str, str]) -> Any:  # the extra may not be installed, so its types may not be known
+def _ask_keyring(environ: Mapping[str, str], method: str, origin: str, *arguments: str) -> str | None:
+    """Return the result of a method of the keyring, such as `get_password`. `arguments`: the profile, and the key."""
     if environ.get("CI"):
         raise _KeyringError("the variable CI is set, and CI jobs have no keyring")
     try:
@@ -175,7 +169,8 @@ def _open_keyring(environ: Mapping[str, str]) -> Any:  # the extra may not be in
     if getattr(ring, "priority", 0) < 1:
         backend = type(ring).__module__.rpartition(".")[2]
         raise _KeyringError(f"this system has no keyring ({backend})")
-    return ring
+    found: str | None = _call_keyring(lambda: getattr(ring, method)(f"escrowctl {origin}", *arguments))
+    return found
 
 
 def _call_keyring(call: Callable[[], Any]) -> Any:
@@ -197,7 +192,3 @@ def _call_keyring(call: Callable[[], Any]) -> Any:
     if not results:
         raise _KeyringError(f"no reply within {_KEYRING_TIMEOUT:g} s")
     return results[0]
-
-
-def _keyring_service_name(origin: str) -> str:
-    return f"escrowctl {origin}"

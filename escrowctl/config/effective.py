@@ -1,13 +1,12 @@
 """List every setting that applies to a command, each with its source."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from escrowctl.config.editing import find_value
 from escrowctl.config.origin import find_network, find_proxy_variable, hide_userinfo
 from escrowctl.config.profiles import SETTINGS, Profile, find_default
 from escrowctl.config.service import READ_TIMEOUT, RELEASED_ENV, WRITE_TIMEOUT
-from escrowctl.config.settings import ServiceChoice, ServiceOptions, ServiceResolver, check_timeout
+from escrowctl.config.settings import ServiceChoice, ServiceResolver, check_timeout
 from escrowctl.contract.json import JsonValue, as_json
 from escrowctl.contract.redaction import STARS
 from escrowctl.errors import EscrowctlError
@@ -30,11 +29,12 @@ class Setting(NamedTuple):
     origin: str
 
 
-def list_settings(resolver: ServiceResolver, options: ServiceOptions, environ: Mapping[str, str]) -> list[Setting]:
+def list_settings(resolver: ServiceResolver) -> list[Setting]:
     """Return all settings, including those that are not set. The first is the name of the profile.
 
     Raises EscrowctlError `ErrorCode.BAD_CONFIG` for an unusable config file, and for contradictory settings.
     """
+    options, environ = resolver.options, resolver.environ
     choice, file = resolver.choose_if_configured(), str(resolver.config_path)
     profile = choice.profile if choice else None
     in_file = f"profile {choice.profile_name if choice else ''} in {file}"

@@ -106,21 +106,17 @@ def locked(folder: Path, runtime: Runtime) -> Iterator[None]:
         raise make_unwritable_error(folder, error) from error
     end = runtime.monotonic() + _LOCK_SECONDS
     try:
-        while not _try_lock(handle, folder):
-            if runtime.monotonic() >= end:
-                message = f"another process has been writing in {folder} for {_LOCK_SECONDS:g} s."
-                raise not_sent(ErrorCode.BUSY, message)
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except (BlockingIOError, PermissionError) as error:
+                if runtime.monotonic() >= end:
+                    message = f"another process has been writing in {folder} for {_LOCK_SECONDS:g} s."
+                    raise not_sent(ErrorCode.BUSY, message) from error
+            except OSError as error:
+                raise make_unwritable_error(folder, error) from error
             runtime.sleep(_POLL_SECONDS)
         yield
     finally:
         os.close(handle)
-
-
-def _try_lock(handle: int, folder: Path) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    except OSError as error:
-        raise make_unwritable_error(folder, error) from error
-    return True

@@ -74,14 +74,14 @@ class ServiceResolver:
     """
 
     def __init__(self, options: ServiceOptions, environ: Mapping[str, str], folders: Folders) -> None:
-        self._options = options
-        self._environ = environ
+        self.options = options
+        self.environ = environ
         self._folders = folders
 
     @property
     def config_path(self) -> Path:
         """The path of config.toml: as `--config` or ESCROWCTL_CONFIG names it, else in the config folder."""
-        named = self._options.config or self._environ.get("ESCROWCTL_CONFIG")
+        named = self.options.config or self.environ.get("ESCROWCTL_CONFIG")
         return Path(named).absolute() if named else self._folders.config / CONFIG_NAME
 
     @cached_property
@@ -89,7 +89,7 @@ class ServiceResolver:
         """The keys that `auth login` stored."""
         from escrowctl.config.credentials import Credentials  # noqa: PLC0415 - not needed for a key in the environment
 
-        return Credentials(self._folders.config, self._environ)
+        return Credentials(self._folders.config, self.environ)
 
     @cached_property
     def config(self) -> "ConfigFile | None":
@@ -122,7 +122,7 @@ class ServiceResolver:
             live=choice.mode == "live",
             read_timeout=read_timeout,
             write_timeout=write_timeout,
-            network=find_network(choice.origin, self._environ),
+            network=find_network(choice.origin, self.environ),
         )
         if profile is not None:
             service = service._replace(
@@ -138,7 +138,7 @@ class ServiceResolver:
                 released=_fold_all(profile.status.released),
                 failed=_fold_all(profile.status.failed),
                 pending=_fold_all(profile.status.pending),
-                webhooks=find_webhook_settings(profile),
+                webhooks=WebhookSettings(**profile.webhook.model_dump()),
             )
         return service._replace(released=_fold_all(choice.environ_released)) if choice.environ_released else service
 
@@ -147,7 +147,7 @@ class ServiceResolver:
         choice = self._choose_by_precedence()
         if choice.level == COMMAND_LINE and choice.profile is not None:
             return choice
-        released, mode = read_released(self._environ), self._environ.get("ESCROWCTL_MODE") or None
+        released, mode = read_released(self.environ), self.environ.get("ESCROWCTL_MODE") or None
         own_mode = choice.profile.mode if choice.profile else None
         if mode is not None:
             check_mode(mode, name="ESCROWCTL_MODE")
@@ -166,7 +166,7 @@ class ServiceResolver:
             raise
 
     def _choose_by_precedence(self) -> ServiceChoice:
-        options, environ = self._options, self._environ
+        options, environ = self.options, self.environ
         # An empty variable is the same as none; an empty word on the command line is a mistake.
         env_profile, env_url = environ.get("ESCROWCTL_PROFILE") or None, environ.get("ESCROWCTL_BASE_URL") or None
         is_url_only = bool(options.base_url or env_url) and not (options.profile or env_profile)
@@ -212,9 +212,9 @@ class ServiceResolver:
 
     def find_profile_name(self) -> str | None:
         """Return the profile name in the command line, environment or config.toml. The profile may not exist."""
-        if self._options.profile is not None:
-            return self._options.profile
-        return self._environ.get("ESCROWCTL_PROFILE") or (self.config.default_profile if self.config else None)
+        if self.options.profile is not None:
+            return self.options.profile
+        return self.environ.get("ESCROWCTL_PROFILE") or (self.config.default_profile if self.config else None)
 
     def choose_profile(self, name: str, *, level: str = COMMAND_LINE, source: str = "") -> ServiceChoice:
         """Return a profile's service, named by `level` and `source`. Raises `BAD_CONFIG` for an unknown profile."""
@@ -223,13 +223,13 @@ class ServiceResolver:
 
     def find_required_journal_ids(self) -> tuple[tuple[str, str], ...]:
         """Return each id that the journal's id must equal, with the source of the id. Empty for a test service."""
-        name = self._options.profile
+        name = self.options.profile
         was_removed = name is not None and name not in self.profiles
         choice = None if was_removed else self.choose_if_configured()
         if choice is not None and choice.mode != "live":
             return ()
         # An empty id is required too: in a job, the variable with its value may be missing.
-        pins = [(self._environ.get("ESCROWCTL_JOURNAL_ID"), "ESCROWCTL_JOURNAL_ID")]
+        pins = [(self.environ.get("ESCROWCTL_JOURNAL_ID"), "ESCROWCTL_JOURNAL_ID")]
         if choice is not None and choice.profile is not None:
             pins.append((choice.profile.journal_id, f"journal_id of profile {choice.profile_name}"))
         return tuple((pin, source) for pin, source in pins if pin is not None)
@@ -247,7 +247,7 @@ class ServiceResolver:
         if found is None:
             url = choice.origin.base_url
             service_option = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {url}"
-            unused_variable = next((name for name in KEY_VARIABLES if self._environ.get(name)), None)
+            unused_variable = next((name for name in KEY_VARIABLES if self.environ.get(name)), None)
             stored = self.credentials.find(choice.profile_name) if choice.profile_name else None
             elsewhere = f"; the stored key is for {stored.origin}" if stored else ""
             raise not_sent(
@@ -289,11 +289,11 @@ class ServiceResolver:
 
         For a different or unknown origin: None if the command line chose the service, else raises `KEY_MISSING`.
         """
-        key = read_environ_key(self._environ)
+        key = read_environ_key(self.environ)
         if key is None or self._find_environ_origin() == str(choice.origin):
             return key
         if choice.level != COMMAND_LINE:
-            by_profile = self._options.config is None
+            by_profile = self.options.config is None
             assignment = f"PROFILE={choice.profile_name}" if by_profile else f"BASE_URL={choice.origin.base_url}"
             raise not_sent(
                 ErrorCode.KEY_MISSING,
@@ -311,10 +311,10 @@ class ServiceResolver:
 
         The environment's key is for this origin. The profile does not count if `--config` names its file.
         """
-        if url := self._environ.get("ESCROWCTL_BASE_URL"):
+        if url := self.environ.get("ESCROWCTL_BASE_URL"):
             return str(parse_base_url(url, source="ESCROWCTL_BASE_URL"))
-        name = self._environ.get("ESCROWCTL_PROFILE")
-        if name and self._options.config is None:
+        name = self.environ.get("ESCROWCTL_PROFILE")
+        if name and self.options.config is None:
             return str(self._require_profile(name).origin)
         return None
 
@@ -326,7 +326,7 @@ class ServiceResolver:
 
     def find_timeouts(self, profile: "Profile | None") -> tuple[float, float]:
         """Return the seconds for one attempt of a read, and of a write."""
-        option = check_timeout(self._options.timeout) if self._options.timeout is not None else None
+        option = check_timeout(self.options.timeout) if self.options.timeout is not None else None
         timeout = option or (profile.timeout if profile else None)
         return timeout or READ_TIMEOUT, timeout or WRITE_TIMEOUT
 
@@ -343,20 +343,6 @@ def check_mode(text: str, *, name: str) -> str:
     if text not in MODES:
         raise bad_value(f'{name} "{star_possible_key(text)}" is neither test nor live.')
     return text
-
-
-def refuse_sandbox_conflicts(options: ServiceOptions) -> None:
-    """Raise `ErrorCode.BAD_VALUE` for options that contradict `--sandbox`, and for a wrong time-out."""
-    for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
-        if value is not None:
-            raise bad_value(f"--sandbox and {name} contradict each other: leave one out.")
-    if options.timeout is not None:
-        check_timeout(options.timeout)
-
-
-def find_webhook_settings(profile: "Profile | None") -> WebhookSettings:
-    """Return the webhook settings of a profile; the built-in values if `profile` is None."""
-    return WebhookSettings(**profile.webhook.model_dump()) if profile else WebhookSettings()
 
 
 def _fold_all(statuses: list[str]) -> frozenset[str]:

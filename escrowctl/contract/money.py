@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from decimal import Context, Decimal, InvalidOperation
+from functools import reduce
 from typing import NamedTuple
 
 from escrowctl.contract.json import Number
@@ -79,10 +80,7 @@ def find_money(known: KnownFields | None) -> Money | None:
 
 def sum_exactly(amounts: Iterable[Decimal]) -> Decimal:
     """Return the sum without rounding. Decimal's default context would round to 28 digits."""
-    total = Decimal(0)
-    for amount in amounts:
-        total = _EXACT_CONTEXT.add(total, amount)
-    return total
+    return reduce(_EXACT_CONTEXT.add, amounts, Decimal(0))
 
 
 def multiply_exactly(amount: Decimal, count: int) -> Decimal:

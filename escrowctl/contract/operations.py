@@ -5,6 +5,7 @@ Paths are relative to `{base_url}{api_prefix}`. An operation is *published* if t
 sends to any other path is *raw*.
 """
 
+import re
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -103,6 +104,11 @@ OPERATIONS: tuple[Operation, ...] = (
 def make_raw_operation(method: str, path: str) -> Operation:
     """Return an operation for a call that INTERFACE.md does not have. `path` is complete and has no `{id}`."""
     return Operation(f"call_{method.lower()}", "call", method, path, "record", provenance=Provenance.RAW)
+
+
+def match_path(template: str, path: str) -> re.Match[str] | None:
+    """Return the match of a path with a template such as `/users/{id}`, or None. The group `id` has the id."""
+    return re.fullmatch(template.replace("{id}", "(?P<id>[^/]+)"), path)
 
 
 WRITES = tuple(operation for operation in OPERATIONS if operation.is_write)

@@ -6,7 +6,6 @@ of the next page, a cursor, or "has more" with the id of the last item.
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 from urllib.parse import quote
 
 from escrowctl.contract.json import JsonValue, fold_name
@@ -15,19 +14,15 @@ _ENVELOPE_NAMES = frozenset({"data", "links", "meta", "page", "pageinfo", "pagin
 _SAFE_QUERY = r"[A-Za-z0-9._~=&%+,:@/-]{1,2000}"
 
 
-class NextPage(NamedTuple):
-    """Whether a list has a next page, and the query that asks for the next page (None: the query is not known)."""
+def find_next_page(document: JsonValue, last_id: str | None) -> tuple[bool, str | None]:
+    """Return whether a list has a next page, and the query that asks for it (None: the query is not known).
 
-    has_more: bool
-    query: str | None = None
-
-
-def find_next_page(document: JsonValue, last_id: str | None) -> NextPage:
-    """Return the next page that a reply names. `last_id` is the id of the last item in that reply."""
+    `last_id` is the id of the last item in the reply.
+    """
     fields = dict(_list_page_fields(document))
     has_more = fields.get("hasmore", fields.get("hasnextpage"))
     if has_more is False:
-        return NextPage(has_more=False)
+        return False, None
     url = fields.get("next")
     if isinstance(url, dict):
         url = url.get("href")
@@ -39,7 +34,7 @@ def find_next_page(document: JsonValue, last_id: str | None) -> NextPage:
         query = f"cursor={quote(cursor, safe='')}"
     if query is None and has_more is True and last_id is not None:
         query = f"after={quote(last_id, safe='')}"
-    return NextPage(has_more is True or query is not None, query)
+    return has_more is True or query is not None, query
 
 
 def _list_page_fields(document: JsonValue) -> Iterator[tuple[str, JsonValue]]:

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from escrowctl.contract.operations import OPERATIONS, READING_METHODS, WRITES, Operation, make_raw_operation
+from escrowctl.contract.operations import OPERATIONS, READING_METHODS, WRITES, Operation, make_raw_operation, match_path
 from escrowctl.errors import bad_value
 
 _SAFE_SEGMENT = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]*", re.ASCII)
@@ -43,9 +43,9 @@ def parse_call(method: str, typed_path: str, *, api_prefix: str) -> Call:
     if not all(_SAFE_SEGMENT.fullmatch(segment) for segment in path[1:].split("/")):
         raise bad_value(f'"{typed_path}" has a part that is empty, starts with "." or has unsafe characters: {advice}.')
     for operation in OPERATIONS:
-        found = re.fullmatch(operation.path.replace("{id}", "([^/]+)"), path)
+        found = match_path(operation.path, path)
         if found and method == operation.method and not operation.is_write:
-            return Call(operation, found[1] if found.lastindex else None, query)
+            return Call(operation, found.groupdict().get("id"), query)
     return Call(make_raw_operation(method, path), query=query)
 
 

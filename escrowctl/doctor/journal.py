@@ -22,10 +22,20 @@ def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` if the journal is incomplete.
     """
     journal.require_complete()
-    verified = _verify_journal(journal, monotonic)
-    yield verified
-    if verified.verdict is Verdict.FAILED:
-        return
+    storage, place = journal.storage, journal.place
+    if place.exists:
+        end = monotonic() + _MAX_CHAIN_SECONDS
+        found = verify(storage, journal.witness, is_time_over=lambda: monotonic() > end)
+        is_incomplete = found.problem is not None or found.is_partial
+        hints = (command("journal verify", "to check all records", bare=True),) if is_incomplete else ()
+        if found.problem is not None:
+            yield Finding("journal", Verdict.FAILED, f"{place.location}: {found.problem}", hints)
+            return
+        extent = f"the first {found.records} are verified" if found.is_partial else "verified"
+        described = f"{place.location}: id {storage.journal_id}, {head_of(storage).sequence} records, {extent}"
+        yield Finding("journal", Verdict.OK, described, hints)
+    else:
+        yield Finding("journal", Verdict.SKIPPED, f"there is no {place.location}: the first write creates it")
     names = [entry.name for entry in journal.select_all(Selection(_PAGE_SIZE, states=(State.UNKNOWN,)))]
     if not names:
         yield Finding("unknown", Verdict.OK, "no write has an unknown outcome")
@@ -33,20 +43,6 @@ def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[
     more = ", ..." if len(names) > _MAX_SHOWN_NAMES else ""
     count = f"writes with an unknown outcome: {len(names)} ({', '.join(names[:_MAX_SHOWN_NAMES])}{more})"
     yield Finding("unknown", Verdict.WARNING, count, (command("journal list --unknown", bare=True),))
-
-
-def _verify_journal(journal: Journal, monotonic: Callable[[], float]) -> Finding:
-    storage, place = journal.storage, journal.place
-    if not place.exists:
-        return Finding("journal", Verdict.SKIPPED, f"there is no {place.location}: the first write creates it")
-    end = monotonic() + _MAX_CHAIN_SECONDS
-    found = verify(storage, journal.witness, is_time_over=lambda: monotonic() > end)
-    hints = (command("journal verify", "to check all records", bare=True),) if found.problem or found.is_partial else ()
-    if found.problem is not None:
-        return Finding("journal", Verdict.FAILED, f"{place.location}: {found.problem}", hints)
-    extent = f"the first {found.records} are verified" if found.is_partial else "verified"
-    described = f"{place.location}: id {storage.journal_id}, {head_of(storage).sequence} records, {extent}"
-    return Finding("journal", Verdict.OK, described, hints)
 
 
 def check_locks(place: JournalPlace) -> Finding:

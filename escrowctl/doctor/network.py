@@ -49,20 +49,19 @@ def check_connection(
 ) -> Iterator[Finding]:
     """Yield findings on TCP, then on TLS, of one request. The first failure is the last finding, with `hints`."""
     peer, proxy = exchange.peer, exchange.proxy
-    reason = f"{(exchange.fault or Fault.BROKEN_OFF).value}{f' ({exchange.detail})' if exchange.detail else ''}"
     if peer is None:
         target = f"the proxy {proxy}" if proxy else str(service.origin)
-        yield Finding("tcp", Verdict.FAILED, f"{target}: {reason}", hints)
+        yield Finding("tcp", Verdict.FAILED, f"{target}: {exchange.why}", hints)
         return
     connected = f"connected to {peer.address}{f' (the proxy {proxy})' if proxy else ''}"
     if exchange.fault is Fault.PROXY:
-        yield Finding("tcp", Verdict.FAILED, f"{connected}: {reason}", hints)
+        yield Finding("tcp", Verdict.FAILED, f"{connected}: {exchange.why}", hints)
         return
     yield Finding("tcp", Verdict.OK, connected)
     if service.origin.scheme == "http":
         yield Finding("tls", Verdict.SKIPPED, "plain http, which is allowed to loopback only")
     elif peer.tls is None:
-        yield Finding("tls", Verdict.FAILED, reason, hints)
+        yield Finding("tls", Verdict.FAILED, exchange.why, hints)
     else:
         days = (peer.tls.expires - now).days
         verdict = Verdict.OK if days >= _MIN_CERTIFICATE_DAYS else Verdict.WARNING

@@ -130,13 +130,16 @@ Flaw: TypeAlias = Mapping[str, str]
 
 
 class ProblemError(Exception):
-    """An error reply: its kind, a sentence about the request, and the request's flaws."""
+    """An error reply: its kind, a sentence about the request, the request's flaws, and headers besides the kind's."""
 
-    def __init__(self, kind: ProblemKind, detail: str, *, flaws: tuple[Flaw, ...] = ()) -> None:
+    def __init__(
+        self, kind: ProblemKind, detail: str, *, flaws: tuple[Flaw, ...] = (), headers: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(detail)
         self.kind = kind
         self.detail = detail
         self.flaws = flaws
+        self.headers = {**kind.headers, **(headers or {})}
 
     def make_body(self, *, request_id: str) -> JsonObject:
         """Return the reply's body: type, title, status, detail, request_id, and the flaws, if any, as `errors`."""

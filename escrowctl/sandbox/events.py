@@ -10,6 +10,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from escrowctl.post_once import Reply
 from escrowctl.sandbox.bodies import write_json
 from escrowctl.sandbox.records import EventKind, Transaction, add_duration
 from escrowctl.sandbox.seed import draw_id
@@ -39,17 +40,7 @@ class Delivery(NamedTuple):
     secret: str
 
 
-class Attempt(NamedTuple):
-    """The result of one attempt: its duration, and the status of the reply, or the `error` if there is no reply."""
-
-    milliseconds: int
-    status: int | None = None
-    error: str | None = None
-
-
-ADD_EVENT = """
-    INSERT INTO events (id, kind, transaction_id, sequence, triggered, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
-"""
+ADD_EVENT = "INSERT INTO events (id, transaction_id, sequence, triggered, body) VALUES (?, ?, ?, ?, ?)"
 NEXT_SEQUENCE = "SELECT coalesce(max(sequence), 0) + 1 FROM events WHERE transaction_id = ?"
 ADD_DELIVERIES = """
     INSERT INTO deliveries (event, endpoint_id, state, next_attempt_at)
@@ -81,9 +72,9 @@ def add_event(
     of the event. `triggered`: an operator asked for the event, and the transaction did not change.
     """
     (sequence,) = connection.execute(NEXT_SEQUENCE, (transaction.id,)).fetchone()
-    body = write_json({"type": kind, "timestamp": at, "sequence": sequence, "data": transaction.to_json()})
+    body = write_json({"type": kind, "timestamp": at, "sequence": sequence, "data": transaction.document})
     event_id = draw_id(connection, "msg", table="events")
-    added = connection.execute(ADD_EVENT, (event_id, kind, transaction.id, sequence, triggered, body, at))
+    added = connection.execute(ADD_EVENT, (event_id, transaction.id, sequence, triggered, body))
     delivery = {"event": added.lastrowid, "kind": kind, "state": DeliveryState.WAITING, "at": at}
     connection.execute(ADD_DELIVERIES, delivery)
     return event_id
@@ -95,13 +86,14 @@ def find_first_delivery(connection: sqlite3.Connection) -> Delivery | None:
     return Delivery(*row) if row else None
 
 
-def record_attempt(connection: sqlite3.Connection, delivery: Delivery, attempt: Attempt, *, at: str) -> None:
+def record_attempt(connection: sqlite3.Connection, delivery: Delivery, reply: Reply, *, at: str) -> None:
     """Store an attempt that began at `at`, and the new state of its delivery. Only a 2xx status is a success."""
-    connection.execute(ADD_ATTEMPT, (delivery.position, at, *attempt))
+    milliseconds = round(reply.seconds * 1000)
+    connection.execute(ADD_ATTEMPT, (delivery.position, at, milliseconds, reply.status, reply.error or None))
     state, failures, next_at = DeliveryState.DEAD, delivery.failures, None
-    if attempt.status in range(200, 300):
+    if reply.is_accepted:
         state = DeliveryState.DELIVERED
     elif failures < len(DELAYS):
-        wait = timedelta(milliseconds=attempt.milliseconds) + DELAYS[failures]
+        wait = timedelta(milliseconds=milliseconds) + DELAYS[failures]
         state, failures, next_at = DeliveryState.WAITING, failures + 1, add_duration(at, wait)
     connection.execute(UPDATE_DELIVERY, (state, failures, next_at, delivery.position))

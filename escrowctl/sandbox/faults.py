@@ -1,107 +1,102 @@
 """Faults that an operator sets for a rehearsal: broken connections, broken replies and late replies.
 
 A WSGI application cannot close a connection. So a fault raises ConnectionAbortedError to end the connection before
-or during the reply, and ConnectionResetError to reset it. A late reply is a `LateAnswer`. `apply_faults` makes a
-server do all three; in-process, the client's transport imitates a socket. A request with a reset or a 429 has no
-effect. With every other fault, the effect of the request is stored before the fault happens.
+or during the reply, and ConnectionResetError to reset it. In the process of a command, the client's transport
+imitates a socket. A request with a reset or a 429 has no effect. With every other fault, the effect of the request is
+stored before the fault happens.
 """
 
+import contextlib
 import errno
 import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from escrowctl.sandbox.bodies import ProblemKind
-from escrowctl.sandbox.settings import FAULT_PREFIX, Fault, FaultKind, Rehearsal
-from escrowctl.sandbox.variants import Answer, call_app, make_problem_answer, vary_answer, vary_request
+from escrowctl.sandbox.bodies import ProblemError, ProblemKind
+from escrowctl.sandbox.http import Answer, Router, make_problem_answer
+from escrowctl.sandbox.settings import FAULT_PREFIX, Fault, FaultKind, Rehearsal, Settings
+from escrowctl.sandbox.variants import vary_answer, vary_request
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
     from escrowctl.loopback import LoopbackServer
 
 _DELAY_STEP_SECONDS = 0.1
 
 
-class LateAnswer:
-    """The body of an answer that is delayed by `seconds`.
+class RehearsalApp:
+    """The sandbox's WSGI application: the router, with the faults and variants that are set.
 
-    Iteration yields empty chunks during the delay (PEP 3333: not ready yet), then `chunks`. A server that has
-    several clients must not wait here: it takes `chunks`, and delays the answer itself.
+    `server` is the server of the application; None in the process of a command.
     """
 
-    def __init__(self, chunks: Iterable[bytes], seconds: float) -> None:
-        self.chunks = chunks
-        self.seconds = seconds
+    server: "LoopbackServer | None" = None
 
-    def __iter__(self) -> Iterator[bytes]:
-        for _ in range(round(self.seconds / _DELAY_STEP_SECONDS)):
-            time.sleep(_DELAY_STEP_SECONDS)
-            yield b""
-        yield from self.chunks
-
-
-class RehearsalApp:
-    """A WSGI application that calls `app`, with the faults and variants that are set."""
-
-    def __init__(self, app: "WSGIApplication", rehearsal: Rehearsal) -> None:
-        self._app = app
+    def __init__(self, router: Router, rehearsal: Rehearsal) -> None:
+        self._router = router
         self._rehearsal = rehearsal
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         """Answer one request. Raises ConnectionAbortedError or ConnectionResetError if a fault ends the connection."""
-        try:
+        settings: Settings = {}
+        fault: Fault | None = None
+        # After an error of the store, the handler fails too, and its answer reports the error.
+        with contextlib.suppress(sqlite3.Error):
             settings = self._rehearsal.read()
-            if not settings:
-                return self._app(environ, start_response)
-            routed, operation = vary_request(environ, settings)
-            name = f"{FAULT_PREFIX}{operation.word}" if operation else ""
+        routed, operation = vary_request(environ, settings)
+        name = f"{FAULT_PREFIX}{operation.word}" if operation else ""
+        with contextlib.suppress(sqlite3.Error):
             fault = self._rehearsal.use_fault(name) if name in settings else None
-        except sqlite3.Error:
-            # The application uses the same store: it fails too, and reports the error.
-            return self._app(environ, start_response)
         answer = self._make_answer(routed, fault)
         if operation is not None:
             answer = vary_answer(answer, operation, settings)
-        if fault and fault.kind is FaultKind.BAD_JSON:
-            answer = answer.with_body(b"{" + answer.body)
-        start_response(answer.status, answer.headers)
+        body = b"{" + answer.body if fault and fault.kind is FaultKind.BAD_JSON else answer.body
+        headers = [*answer.headers.items()]
+        if answer.content is not None:
+            headers += [("Content-Type", answer.content_type), ("Content-Length", str(len(body)))]
+        start_response(f"{answer.status} {HTTPStatus(answer.status).phrase}", headers)
         if fault and fault.kind is FaultKind.TRUNCATED:
-            return _abort_after_half(answer.body)
-        chunks = [answer.body]
-        return LateAnswer(chunks, fault.seconds) if fault and fault.kind is FaultKind.LATENCY else chunks
+            return _abort_after_half(body)
+        chunks = [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+        return self._delay(chunks, fault.seconds) if fault and fault.kind is FaultKind.LATENCY else chunks
+
+    def _delay(self, chunks: Iterable[bytes], seconds: float) -> Iterable[bytes]:
+        """Return chunks that come `seconds` later, or let the server send them later."""
+        if self.server is None:
+            return _yield_late(chunks, seconds)
+        # It has several clients: it must not wait here.
+        self.server.delay_answer(seconds)
+        return chunks
 
     def _make_answer(self, environ: "WSGIEnvironment", fault: Fault | None) -> Answer:
-        """Return the answer of the application or the fault. Raises ConnectionError for a broken connection."""
-        if fault is None:
-            return call_app(self._app, environ)
-        if fault.kind is FaultKind.RESET:
+        """Return the answer of the router or the fault. Raises ConnectionError for a broken connection."""
+        detail = "This reply is a fault that was set for a rehearsal."
+        if fault and fault.kind is FaultKind.RESET:
+            if self.server is not None:
+                self.server.reset_connection()
             raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
-        if fault.kind is FaultKind.THROTTLED:
-            return make_problem_answer(ProblemKind.THROTTLED, {"Retry-After": f"{fault.seconds:.0f}"})
-        answer = call_app(self._app, environ)
-        if fault.kind is FaultKind.DROP_REPLY:
+        if fault and fault.kind is FaultKind.THROTTLED:
+            headers = {"Retry-After": f"{fault.seconds:.0f}"}
+            problem = ProblemError(ProblemKind.THROTTLED, detail, headers=headers)
+            return make_problem_answer(problem, request_id="rehearsal")
+        answer = self._router.answer(environ)
+        if fault and fault.kind is FaultKind.DROP_REPLY:
             raise ConnectionAbortedError
-        return make_problem_answer(ProblemKind.INTERNAL, {}) if fault.kind is FaultKind.FAILED else answer
-
-
-def apply_faults(app: "WSGIApplication", server: "LoopbackServer") -> "WSGIApplication":
-    """Return an application that calls `app`, and makes `server` reset connections and delay answers for faults."""
-
-    def respond(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        try:
-            answer = app(environ, start_response)
-        except ConnectionResetError:
-            server.reset_connection()
-            raise
-        if isinstance(answer, LateAnswer):
-            server.delay_answer(answer.seconds)
-            return answer.chunks
+        if fault and fault.kind is FaultKind.FAILED:
+            return make_problem_answer(ProblemError(ProblemKind.INTERNAL, detail), request_id="rehearsal")
         return answer
 
-    return respond
+
+def _yield_late(chunks: Iterable[bytes], seconds: float) -> Iterator[bytes]:
+    """Yield empty chunks (PEP 3333: not ready yet) for this many seconds, then `chunks`."""
+    for _ in range(round(seconds / _DELAY_STEP_SECONDS)):
+        time.sleep(_DELAY_STEP_SECONDS)
+        yield b""
+    yield from chunks
 
 
 def _abort_after_half(body: bytes) -> Iterator[bytes]:

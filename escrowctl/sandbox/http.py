@@ -1,8 +1,8 @@
-"""The sandbox over HTTP: a WSGI application with one resource per path, and the `Call` that a handler gets.
+"""The sandbox over HTTP: the router, the `Call` that a handler gets, and the `Answer` to a request.
 
     request -> key (401) -> path (404) -> method (405) -> body (413) -> handler -> 200 or 201
 
-A handler gets a `Call`, returns a JSON object or raises ProblemError. It does not use the web library.
+A handler gets a `Call`, returns a JSON object or raises ProblemError. It knows nothing of WSGI.
 
 A successful POST /webhooks gets 201, every other successful call 200. A status that INTERFACE.md section 7 does not
 list is the sandbox's own choice. Every answer has an `X-Request-Id`: that of the request if it is valid, else a new
@@ -18,15 +18,18 @@ import re
 import secrets
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from hmac import compare_digest
-from typing import Any, NamedTuple, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from urllib.parse import parse_qs
 
-import falcon
-
-from escrowctl.contract.operations import CREATE_WEBHOOK, DEFAULT_API_PREFIX, Operation
+from escrowctl.contract.operations import CREATE_WEBHOOK, DEFAULT_API_PREFIX, Operation, match_path
 from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, ProblemError, ProblemKind, invalid, read_json, write_json
 from escrowctl.sqlite import primary_code
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
 
 JSON_TYPE = "application/json"
 MAX_BODY_BYTES = 1024 * 1024
@@ -35,9 +38,6 @@ REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 
 OPENAPI_PATH = "/openapi.json"
 """The path of the sandbox's OpenAPI document. It is not part of the interface, and the only path without a key."""
-
-IDEMPOTENCY_KEY_NAME = "escrowctl.idempotency_key"
-"""The WSGI environment has the Idempotency-Key here; "" or missing if the variant `idempotent` is off."""
 
 _LOG = logging.getLogger(__name__)
 # Without its own handler the log would reach stderr, which is for the command line only.
@@ -76,93 +76,101 @@ class Call(NamedTuple):
 Handler: TypeAlias = Callable[[Call], JsonObject]
 
 
-class Resource:
-    """One path, with a responder for each method. Falcon finds a responder by its name: `on_get`, `on_put`."""
+class Answer(NamedTuple):
+    """The answer to a request. `content` is its JSON document or its text; None if it has no body."""
 
-    methods: Sequence[str] = ()
+    status: int
+    content: JsonObject | str | None
+    content_type: str = JSON_TYPE
+    headers: Mapping[str, str] = MappingProxyType({})
 
-    def add_handler(self, method: str, handler: Handler, status: int) -> None:
-        """Add the responder for a method. It sends the object that `handler` returns, with `status`."""
-
-        def respond(request: falcon.Request, response: falcon.Response, **path: str) -> None:
-            length = request.content_length or 0
-            if length > MAX_BODY_BYTES:
-                raise ProblemError(ProblemKind.TOO_LARGE, f"A body may have at most {MAX_BODY_BYTES} bytes.")
-            body, key = request.bounded_stream.read(length), request.env.get(IDEMPOTENCY_KEY_NAME, "")
-            call = Call(path.get("id", ""), request.params, request.content_type or "", body, key)
-            response.text = write_json(handler(call))
-            response.status = status
-            response.content_type = JSON_TYPE
-
-        self.methods = sorted([*self.methods, method])
-        setattr(self, f"on_{method.lower()}", respond)
+    @property
+    def body(self) -> bytes:
+        """The bytes of the body."""
+        text = write_json(self.content) if isinstance(self.content, Mapping) else self.content or ""
+        return text.encode()
 
 
-class Middleware:
-    """Falcon middleware. It checks each request before the handler runs, and adds the request id to the answer."""
+def make_problem_answer(problem: ProblemError, *, request_id: str) -> Answer:
+    """Return the answer to a request that is refused or fails."""
+    return Answer(problem.kind.status, problem.make_body(request_id=request_id), PROBLEM_TYPE, problem.headers)
 
-    def __init__(self, *, key: str, before_call: Callable[[], None]) -> None:
+
+class Router:
+    """Calls the handler of a request.
+
+    `handlers` has the operations of the interface, `extra_handlers` the paths outside the interface, by path and
+    method. `before_call` is called before each handler except that of the OpenAPI document.
+
+    An unexpected exception is logged and gets a 500 without details. A handler's ConnectionError is raised.
+    """
+
+    def __init__(
+        self,
+        handlers: Mapping[Operation, Handler],
+        extra_handlers: Mapping[str, Mapping[str, Handler]],
+        *,
+        key: str,
+        before_call: Callable[[], None],
+    ) -> None:
         self._expected = f"bearer {key}".encode()
         self._before_call = before_call
+        self._routes: defaultdict[str, dict[str, tuple[Handler, int]]] = defaultdict(dict)
+        for operation, handler in handlers.items():
+            self._routes[DEFAULT_API_PREFIX + operation.path][operation.method] = handler, success_status(operation)
+        for path, by_method in extra_handlers.items():
+            self._routes[path] |= {method: (handler, 200) for method, handler in by_method.items()}
 
-    def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
-        """Give the request an id and check its API key. A client without the key learns nothing about any path."""
-        offered_id = request.get_header(REQUEST_ID_HEADER) or ""
-        request.context.id = offered_id if REQUEST_ID_PATTERN.fullmatch(offered_id) else f"req_{secrets.token_hex(8)}"
-        if request.path == OPENAPI_PATH:
-            return
-        scheme, _, key = (request.get_header("Authorization") or "").partition(" ")
-        offered = f"{scheme.lower()} {key}".encode("utf-8", "replace")
-        if not compare_digest(offered, self._expected):
+    def answer(self, environ: "WSGIEnvironment") -> Answer:
+        """Return the answer to one request."""
+        offered_id = environ.get("HTTP_X_REQUEST_ID", "")
+        request_id = offered_id if REQUEST_ID_PATTERN.fullmatch(offered_id) else f"req_{secrets.token_hex(8)}"
+        try:
+            answer = self._call_handler(environ)
+        except ConnectionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a server answers every request
+            answer = make_problem_answer(_find_problem(error, request_id), request_id=request_id)
+        return answer._replace(headers={**answer.headers, REQUEST_ID_HEADER: request_id})
+
+    def _call_handler(self, environ: "WSGIEnvironment") -> Answer:
+        """Return the answer to a successful call. Raises ProblemError."""
+        # PEP 3333: the bytes of the path, as Latin-1.
+        path = environ["PATH_INFO"].encode("latin-1").decode("utf-8", "replace")
+        if path != OPENAPI_PATH:
+            self.check_key(environ)
+        found = ((match_path(template, path), methods) for template, methods in self._routes.items())
+        match, methods = next((one for one in found if one[0]), (None, {}))
+        if match is None:
+            raise ProblemError(ProblemKind.NO_SUCH_PATH, f"There is no path {path!r} here.")
+        if environ["REQUEST_METHOD"] not in methods:
+            allowed = ", ".join(sorted(methods))
+            detail = f"This path supports {allowed}."
+            raise ProblemError(ProblemKind.METHOD_NOT_ALLOWED, detail, headers={"Allow": allowed})
+        if path != OPENAPI_PATH:
+            self._before_call()
+        body = environ["wsgi.input"].read(MAX_BODY_BYTES + 1)
+        if len(body) > MAX_BODY_BYTES:
+            raise ProblemError(ProblemKind.TOO_LARGE, f"A body may have at most {MAX_BODY_BYTES} bytes.")
+        query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
+        handler, status = methods[environ["REQUEST_METHOD"]]
+        call = Call(
+            match.groupdict().get("id", ""),
+            {name: values[0] if len(values) == 1 else values for name, values in query.items()},
+            environ.get("CONTENT_TYPE", ""),
+            body,
+            environ.get("HTTP_IDEMPOTENCY_KEY", ""),
+        )
+        return Answer(status, handler(call))
+
+    def check_key(self, environ: "WSGIEnvironment") -> None:
+        """Raise ProblemError 401 without the API key: a client without the key learns nothing about any path."""
+        scheme, _, key = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
+        if not compare_digest(f"{scheme.lower()} {key}".encode("utf-8", "replace"), self._expected):
             raise ProblemError(
                 ProblemKind.UNAUTHENTICATED,
                 "This call needs the header Authorization: Bearer <API_KEY>, with the key of this sandbox.",
             )
-
-    def process_resource(
-        self, request: falcon.Request, response: falcon.Response, resource: Resource, _params: dict[str, Any]
-    ) -> None:
-        """Refuse requests that Falcon would accept: empty segments in a path, HEAD, OPTIONS, unknown methods."""
-        if "//" in request.path or request.path.endswith("/"):
-            raise falcon.HTTPNotFound
-        if request.method not in resource.methods:
-            allowed = ", ".join(resource.methods)
-            response.set_header("Allow", allowed)
-            raise ProblemError(ProblemKind.METHOD_NOT_ALLOWED, f"This path supports {allowed}.")
-        if request.path != OPENAPI_PATH:
-            self._before_call()
-
-    def process_response(self, request: falcon.Request, response: falcon.Response, *_: object) -> None:
-        """Send the request's id with every answer."""
-        response.set_header(REQUEST_ID_HEADER, request.context.id)
-
-
-def build_app(
-    handlers: Mapping[Operation, Handler],
-    extra_handlers: Mapping[str, Mapping[str, Handler]],
-    *,
-    key: str,
-    before_call: Callable[[], None],
-) -> "falcon.App[falcon.Request, falcon.Response]":
-    """Return the WSGI app. `extra_handlers` has the handlers of paths outside the interface, by path and method.
-
-    `before_call` is called before each handler except that of the OpenAPI document.
-
-    An unexpected exception is logged and gets a 500 without details. A handler's ConnectionError leaves the app.
-    """
-    app = falcon.App(middleware=[Middleware(key=key, before_call=before_call)])
-    resources: defaultdict[str, Resource] = defaultdict(Resource)
-    for operation, handler in handlers.items():
-        path = DEFAULT_API_PREFIX + operation.path
-        resources[path].add_handler(operation.method, handler, success_status(operation))
-    for path, by_method in extra_handlers.items():
-        for method, handler in by_method.items():
-            resources[path].add_handler(method, handler, 200)
-    for path, resource in resources.items():
-        app.add_route(path, resource)
-    for kind in (Exception, falcon.HTTPError):
-        app.add_error_handler(kind, _answer_error)
-    return app
 
 
 def success_status(operation: Operation) -> int:
@@ -170,24 +178,11 @@ def success_status(operation: Operation) -> int:
     return 201 if operation is CREATE_WEBHOOK else 200
 
 
-def _answer_error(request: falcon.Request, response: falcon.Response, error: Exception, _params: object) -> None:
-    match error:
-        case ConnectionError():
-            raise error
-        case ProblemError():
-            problem = error
-        case falcon.HTTPNotFound():
-            problem = ProblemError(ProblemKind.NO_SUCH_PATH, f"There is no path {request.path!r} here.")
-        case falcon.HTTPBadRequest():
-            problem = ProblemError(ProblemKind.BAD_REQUEST, "The method or a header cannot be understood.")
-        case sqlite3.OperationalError() if primary_code(error) == sqlite3.SQLITE_BUSY:
-            detail = "Other processes locked the store for too long; nothing was changed."
-            problem = ProblemError(ProblemKind.STORE_BUSY, detail)
-        case _:
-            detail = "Internal error. The request may or may not have been carried out."
-            problem = ProblemError(ProblemKind.INTERNAL, detail)
-            _LOG.error("request %s failed", request.context.id, exc_info=error)
-    response.status = problem.kind.status
-    response.text = write_json(problem.make_body(request_id=request.context.id))
-    response.content_type = PROBLEM_TYPE
-    response.set_headers(problem.kind.headers)
+def _find_problem(error: Exception, request_id: str) -> ProblemError:
+    if isinstance(error, ProblemError):
+        return error
+    if isinstance(error, sqlite3.OperationalError) and primary_code(error) == sqlite3.SQLITE_BUSY:
+        detail = "Other processes locked the store for too long; nothing was changed."
+        return ProblemError(ProblemKind.STORE_BUSY, detail)
+    _LOG.error("request %s failed", request_id, exc_info=error)
+    return ProblemError(ProblemKind.INTERNAL, "Internal error. The request may or may not have been carried out.")

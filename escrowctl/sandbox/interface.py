@@ -30,7 +30,7 @@ from escrowctl.sandbox.store import Store
 
 SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
-_ADD_TIMER = "INSERT INTO timers (due_at, transaction_id, move) VALUES (?, ?, ?)"
+_ADD_TRANSACTION = "INSERT INTO transactions (id, document) VALUES (?, ?)"
 _ADD_ENDPOINT = "INSERT INTO webhook_endpoints (id, secret, document) VALUES (?, ?, ?)"
 _FIND_REPLY = "SELECT request, reply FROM replies WHERE key = ?"
 _ADD_REPLY = "INSERT INTO replies (key, request, reply) VALUES (?, ?, ?)"
@@ -64,35 +64,32 @@ class InterfaceCalls:
                 if (text := getattr(body, name)) is not None:
                     duration = timedelta(seconds=int(text[:-1]) * SECONDS_PER_UNIT[text[-1]])
                     moments[field] = records.add_duration(at, duration)
-            transaction = records.Transaction(
-                id=draw_id(connection, "tx", table="transactions"),
-                status=records.TRANSITIONS[records.Move.CREATE].after,
-                amount=amount,
-                currency=body.currency,
-                payer=body.payer,
-                payee=body.payee,
-                extra={**(body.model_extra or {}), **moments},
-                created_at=at,
-                updated_at=at,
-            )
-            row = {**transaction._asdict(), "extra": write_json(transaction.extra)}
-            connection.execute(records.INSERT_TRANSACTION, row)
-            for field, move in records.TIMED_MOVES.values():
-                if field in moments:
-                    connection.execute(_ADD_TIMER, (moments[field], transaction.id, move))
-            record_move(connection, transaction, records.Move.CREATE, at=at)
-            return transaction.to_json()
+            document: JsonObject = {
+                "id": draw_id(connection, "tx", table="transactions"),
+                "status": records.State.HELD,
+                "amount": body.amount,
+                "currency": body.currency,
+                "payer": body.payer,
+                "payee": body.payee,
+                **(body.model_extra or {}),
+                **moments,
+                "created_at": at,
+                "updated_at": at,
+            }
+            connection.execute(_ADD_TRANSACTION, (document["id"], write_json(document)))
+            record_move(connection, records.Transaction(document), records.Move.CREATE, at=at)
+            return document
 
         return self._write_once(call, add, drops_reply=amount == UNANSWERED_AMOUNT)
 
     def get_transaction(self, call: Call) -> JsonObject:
         """Return the record of one transaction. Raises ProblemError 404 if there is none."""
         with self._store.reading() as connection:
-            return require_transaction(connection, call.resource_id).to_json()
+            return require_transaction(connection, call.resource_id).document
 
     def list_transactions(self, call: Call) -> JsonObject:
         """Return one page of transactions, newest first. This operation is not published; it was observed."""
-        return self._list_page(call, "transactions", lambda row: records.read_transaction(row).to_json())
+        return self._list_page(call, "transactions")
 
     def update_transaction(self, call: Call) -> NoReturn:
         """Refuse every update with 400, and change nothing.
@@ -123,7 +120,7 @@ class InterfaceCalls:
             if moved is None:
                 detail = f"Transaction {found.id} is {found.status}; only a transaction that is held can be released."
                 raise ProblemError(ProblemKind.MOVE_REFUSED, detail)
-            return moved.to_json()
+            return moved.document
 
         return self._write_once(call, release)
 
@@ -172,7 +169,7 @@ class InterfaceCalls:
 
     def list_webhooks(self, call: Call) -> JsonObject:
         """Return one page of the endpoints, newest first, without their secrets."""
-        return self._list_page(call, "webhook_endpoints", lambda row: parse_object(row["document"]))
+        return self._list_page(call, "webhook_endpoints")
 
     def _write_once(
         self, call: Call, write: Callable[[sqlite3.Connection, str], JsonObject], *, drops_reply: bool = False
@@ -196,7 +193,7 @@ class InterfaceCalls:
             raise ConnectionAbortedError
         return reply
 
-    def _list_page(self, call: Call, table: str, read_row: Callable[[sqlite3.Row], JsonObject]) -> JsonObject:
+    def _list_page(self, call: Call, table: str) -> JsonObject:
         """Return the page of `table` that the call's query selects, newest first. Raises ProblemError 400."""
         page = read_query(call, PageQuery)
         limit = int(page.limit)
@@ -207,7 +204,7 @@ class InterfaceCalls:
             if page.after is not None and start is None:
                 raise invalid({"parameter": "after", "detail": f"after: there is no record {page.after!r}."})
             rows: Sequence[sqlite3.Row] = connection.execute(select, (start and start[0], limit + 1)).fetchall()
-        return {"data": [read_row(row) for row in rows[:limit]], "has_more": len(rows) > limit}
+        return {"data": [parse_object(row["document"]) for row in rows[:limit]], "has_more": len(rows) > limit}
 
 
 def require_transaction(connection: sqlite3.Connection, transaction_id: str) -> records.Transaction:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from escrowctl.sandbox.bodies import NumberToken
-from escrowctl.sandbox.records import HOLD, STATES_IN_ESCROW, TRANSITIONS, Move, Transaction
+from escrowctl.sandbox.records import HOLD, STATES_IN_ESCROW, TRANSITIONS, Move, Transaction, read_transaction
 
 DECIMALS = 4
 
@@ -34,8 +34,9 @@ def post_entries(connection: sqlite3.Connection, transaction: Transaction, *, mo
     """
     amount = to_ten_thousandths(transaction.amount)
     for template, units in zip(TRANSITIONS[move].accounts, (-amount, amount), strict=False):
-        account = template.format(payer=transaction.payer, payee=transaction.payee)
-        connection.execute(ADD_ENTRY, (transaction.id, move, account, transaction.currency, units, at))
+        document = transaction.document
+        account = template.format(payer=document["payer"], payee=document["payee"])
+        connection.execute(ADD_ENTRY, (transaction.id, move, account, document["currency"], units, at))
 
 
 class Balance(NamedTuple):
@@ -63,9 +64,9 @@ def calculate_balances(connection: sqlite3.Connection) -> tuple[Balance, ...]:
     # SQLite's own sum() of many 63-bit integers overflows.
     for currency, account, amount in connection.execute("SELECT currency, account, units FROM ledger_entries"):
         sums[currency].update(entries=1, total=amount, hold_balance=amount if account == HOLD else 0)
-    for currency, status, amount in connection.execute("SELECT currency, status, amount FROM transactions"):
-        if status in STATES_IN_ESCROW:
-            sums[currency]["held"] += to_ten_thousandths(amount)
+    for transaction in map(read_transaction, connection.execute("SELECT document FROM transactions")):
+        if transaction.status in STATES_IN_ESCROW:
+            sums[str(transaction.document["currency"])]["held"] += to_ten_thousandths(transaction.amount)
     return tuple(
         Balance(currency, found["entries"], found["total"], found["hold_balance"], found["held"])
         for currency, found in sorted(sums.items())

@@ -5,7 +5,7 @@ Only the written form of an amount counts: 4.29 is magic, 4.290 is not. The digi
 
 from collections.abc import Mapping
 
-from escrowctl.sandbox.bodies import ProblemKind
+from escrowctl.sandbox.bodies import JsonObject, NumberToken, ProblemKind
 from escrowctl.sandbox.records import State, Transaction, UserId
 
 UNANSWERED_AMOUNT = "5.04"
@@ -32,11 +32,18 @@ MAGIC_IDS: Mapping[str, State] = {
 }
 """Id -> state of its record, which has 100 USD. The record is in no list and no ledger, and never changes."""
 
-_CREATED_AT = "2026-01-01T00:00:00.000Z"
+_MAGIC_FIELDS: JsonObject = {
+    "amount": NumberToken("100"),
+    "currency": "USD",
+    "payer": UserId.PAYER,
+    "payee": UserId.PAYEE,
+    "created_at": "2026-01-01T00:00:00.000Z",
+    "updated_at": "2026-01-01T00:00:00.000Z",
+}
 
 
 def find_magic_record(transaction_id: str) -> Transaction | None:
     """Return the transaction of a magic id; None for any other id."""
     if (state := MAGIC_IDS.get(transaction_id)) is None:
         return None
-    return Transaction(transaction_id, state, "100", "USD", UserId.PAYER, UserId.PAYEE, {}, _CREATED_AT, _CREATED_AT)
+    return Transaction({"id": transaction_id, "status": state, **_MAGIC_FIELDS})

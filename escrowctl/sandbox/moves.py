@@ -10,21 +10,26 @@ from typing import NamedTuple
 
 from escrowctl.sandbox import ledger
 from escrowctl.sandbox.events import add_event
-from escrowctl.sandbox.records import TRANSITIONS, Move, Transaction, read_transaction
+from escrowctl.sandbox.records import TIMED_MOVES, TRANSITIONS, Move, Transaction, read_transaction
 from escrowctl.sandbox.store import Store
 
 
 class Timer(NamedTuple):
     """An automatic move of a transaction at a due time, if the move is still possible then."""
 
-    position: int
     due_at: str
     transaction_id: str
     move: Move
 
 
-CHANGE_STATUS = "UPDATE transactions SET status = ?, updated_at = ? WHERE id = ? AND status = ? RETURNING *"
-FIRST_TIMER = "SELECT position, due_at, transaction_id, move FROM timers ORDER BY due_at, position LIMIT 1"
+CHANGE_STATUS = """
+    UPDATE transactions SET document = json_set(document, '$.status', ?1, '$.updated_at', ?2)
+    WHERE id = ?3 AND status = ?4 RETURNING document
+"""
+FIRST_TIMER = """
+    SELECT moves_at, document FROM transactions WHERE status = 'held' AND moves_at IS NOT NULL
+    ORDER BY moves_at, position LIMIT 1
+"""
 
 
 def perform_move(connection: sqlite3.Connection, transaction_id: str, move: Move, *, at: str) -> Transaction | None:
@@ -50,13 +55,12 @@ def record_move(connection: sqlite3.Connection, transaction: Transaction, move: 
 def find_first_timer(connection: sqlite3.Connection) -> Timer | None:
     """Return the timer with the earliest due time, or None."""
     row = connection.execute(FIRST_TIMER).fetchone()
-    return Timer(*row)._replace(move=Move(row["move"])) if row else None
-
-
-def fire_timer(connection: sqlite3.Connection, timer: Timer) -> None:
-    """Remove a timer, and perform its move if that is still possible."""
-    connection.execute("DELETE FROM timers WHERE position = ?", (timer.position,))
-    perform_move(connection, timer.transaction_id, timer.move, at=timer.due_at)
+    if row is None:
+        return None
+    due_at, transaction = row["moves_at"], read_transaction(row)
+    move = next(move for field, move in TIMED_MOVES.values() if transaction.document.get(field) == due_at)
+    # Money that was disputed at that time moves once it is held again.
+    return Timer(max(due_at, str(transaction.document["updated_at"])), transaction.id, move)
 
 
 def fire_due_timers(store: Store) -> None:
@@ -67,4 +71,4 @@ def fire_due_timers(store: Store) -> None:
     with store.writing() as connection:
         now = store.sandbox_time(connection)
         while (timer := find_first_timer(connection)) is not None and timer.due_at <= now:
-            fire_timer(connection, timer)
+            perform_move(connection, timer.transaction_id, timer.move, at=timer.due_at)

@@ -9,22 +9,14 @@ from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
-from pydantic.json_schema import GenerateJsonSchema, models_json_schema
-from pydantic_core import core_schema
+from pydantic import BaseModel, Field, RootModel
+from pydantic.json_schema import models_json_schema
 
 from escrowctl.contract import operations
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, Operation
 from escrowctl.sandbox import requests
 from escrowctl.sandbox.bodies import PROBLEM_TYPE, PROBLEM_URN_PREFIX, JsonObject, JsonValue, ProblemKind
-from escrowctl.sandbox.http import (
-    JSON_TYPE,
-    MAX_BODY_BYTES,
-    OPENAPI_PATH,
-    REQUEST_ID_HEADER,
-    REQUEST_ID_PATTERN,
-    success_status,
-)
+from escrowctl.sandbox.http import JSON_TYPE, MAX_BODY_BYTES, REQUEST_ID_HEADER, REQUEST_ID_PATTERN, success_status
 from escrowctl.sandbox.records import EventKind, State, UserId
 from escrowctl.sandbox.seed import ID_LENGTH
 
@@ -32,7 +24,11 @@ ID_PREFIXES: Mapping[str, str] = {"transaction": "tx", "user": "usr", "webhook":
 
 MAX_PAGE_SIZE = 100
 
-COMMON_PROBLEMS = (ProblemKind.BAD_REQUEST, ProblemKind.TOO_LARGE, ProblemKind.INTERNAL)
+COMMON_PROBLEMS = (
+    *(ProblemKind.BAD_REQUEST, ProblemKind.UNAUTHENTICATED, ProblemKind.TOO_LARGE),
+    *(ProblemKind.INTERNAL, ProblemKind.STORE_BUSY),
+)
+"""The problems of every call."""
 
 
 def id_pattern(prefix: str) -> str:
@@ -40,12 +36,10 @@ def id_pattern(prefix: str) -> str:
     return f"^{prefix}_[0-9A-Z]{{{ID_LENGTH}}}$"
 
 
+REQUEST_ID_SCHEMA = {"type": "string", "pattern": f"^{REQUEST_ID_PATTERN.pattern}$"}
+
 _TIME_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
 Time = Annotated[str, Field(pattern=_TIME_PATTERN, json_schema_extra={"format": "date-time"})]
-
-
-class _ClosedModel(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 class Transaction(requests.Body):
@@ -63,14 +57,14 @@ class Transaction(requests.Body):
     updated_at: Time
 
 
-class TransactionPage(_ClosedModel):
+class TransactionPage(BaseModel, extra="forbid"):
     """One page of transactions, newest first."""
 
     data: list[Transaction] = Field(max_length=MAX_PAGE_SIZE)
     has_more: bool
 
 
-class User(_ClosedModel):
+class User(BaseModel, extra="forbid"):
     """A person who pays or is paid."""
 
     id: UserId
@@ -98,14 +92,14 @@ class CreatedWebhook(Webhook):
     secret: str = Field(pattern="^whsec_[A-Za-z0-9+/]{43}=$")
 
 
-class WebhookPage(_ClosedModel):
+class WebhookPage(BaseModel, extra="forbid"):
     """One page of webhook endpoints, newest first."""
 
     data: list[Webhook] = Field(max_length=MAX_PAGE_SIZE)
     has_more: bool
 
 
-class Event(_ClosedModel):
+class Event(BaseModel, extra="forbid"):
     """The body of an event, as an endpoint receives it. `sequence` counts the events of one transaction."""
 
     type: EventKind
@@ -114,60 +108,33 @@ class Event(_ClosedModel):
     data: Transaction
 
 
-class RequestId(RootModel[str]):
-    """The id of the request that this reply answers."""
-
-    root: str = Field(pattern=f"^{REQUEST_ID_PATTERN.pattern}$")
-
-
 class AnyObject(RootModel[dict[str, Any]]):
     """A JSON object that has no effect."""
 
 
-class InBody(_ClosedModel):
-    """A flaw in the body. `pointer` is a JSON Pointer to the flaw (RFC 9457)."""
+class Flaw(BaseModel, extra="forbid"):
+    """A flaw in the body or in the query. `pointer` is a JSON Pointer into the body (RFC 9457)."""
 
-    pointer: str = Field(pattern="^#(/.*)?$")
+    pointer: Annotated[str, Field(pattern="^#(/.*)?$")] = requests.ABSENT
+    parameter: str = requests.ABSENT
     detail: str
 
 
-class InQuery(_ClosedModel):
-    """A flaw in a parameter of the query."""
+class Problem(BaseModel, extra="forbid"):
+    """An error reply (RFC 9457). The responses of a call say which types and status it can have."""
 
-    parameter: str
+    type: str
+    title: str
+    status: int
     detail: str
-
-
-def _make_problem_model(kind: ProblemKind) -> type[BaseModel]:
-    """Return a model such as `MoveRefusedProblem` (RFC 9457), in which type, title and status are constants."""
-    fixed: dict[str, Any] = {"type": PROBLEM_URN_PREFIX + kind.slug, "title": kind.title, "status": kind.status}
-    fields: dict[str, Any] = {name: Literal[value] for name, value in fixed.items()}
-    fields |= {"detail": str, "request_id": RequestId}
-    if kind is ProblemKind.BAD_REQUEST:
-        fields["errors"] = list[InBody | InQuery], Field(requests.ABSENT, min_length=1)
-    return create_model(kind.slug.title().replace("-", "") + "Problem", __base__=_ClosedModel, **fields)
-
-
-PROBLEM_MODELS: Mapping[ProblemKind, type[BaseModel]] = {kind: _make_problem_model(kind) for kind in ProblemKind}
-
-
-class _SchemaGenerator(GenerateJsonSchema):
-    """Generates schemas without titles, and without the default of a field that may be absent."""
-
-    def field_title_should_be_set(self, *_: Any) -> bool:
-        return False
-
-    def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
-        return (
-            self.generate_inner(schema["schema"]) if schema.get("default") is None else super().default_schema(schema)
-        )
+    request_id: Annotated[str, Field(pattern=REQUEST_ID_SCHEMA["pattern"])]
+    errors: list[Flaw] = Field(default_factory=list, min_length=1)
 
 
 class CallDescription(NamedTuple):
     """The description of one operation, without its method and path.
 
-    If `reply_model` is None, the call is always refused. If there is an `example`, the body is required. `links`
-    has the operations that can take the id of the returned record: as `id` in their path, or as `after`.
+    If `reply_model` is None, the call is always refused. If there is an `example`, the body is required.
     """
 
     summary: str
@@ -175,7 +142,6 @@ class CallDescription(NamedTuple):
     body_model: type[BaseModel] | None = None
     example: JsonObject | None = None
     problems: Sequence[ProblemKind] = ()
-    links: Sequence[Operation] = ()
 
 
 DESCRIPTIONS: Mapping[Operation, CallDescription] = {
@@ -185,10 +151,6 @@ DESCRIPTIONS: Mapping[Operation, CallDescription] = {
         body_model=requests.NewTransaction,
         problems=(ProblemKind.NO_FUNDS, ProblemKind.KEY_REUSED, ProblemKind.THROTTLED),
         example={"amount": 100, "currency": "USD"},
-        links=(
-            *(operations.GET_TRANSACTION, operations.UPDATE_TRANSACTION),
-            *(operations.RELEASE_TRANSACTION, operations.LIST_TRANSACTIONS),
-        ),
     ),
     operations.GET_TRANSACTION: CallDescription("Get transaction details", reply_model=Transaction),
     operations.RELEASE_TRANSACTION: CallDescription(
@@ -196,7 +158,6 @@ DESCRIPTIONS: Mapping[Operation, CallDescription] = {
         reply_model=Transaction,
         body_model=AnyObject,
         problems=(ProblemKind.MOVE_REFUSED, ProblemKind.KEY_REUSED),
-        links=(operations.GET_TRANSACTION, operations.RELEASE_TRANSACTION),
     ),
     operations.LIST_TRANSACTIONS: CallDescription("List transactions", reply_model=TransactionPage),
     operations.UPDATE_TRANSACTION: CallDescription(
@@ -211,7 +172,6 @@ DESCRIPTIONS: Mapping[Operation, CallDescription] = {
         reply_model=CreatedWebhook,
         body_model=requests.NewWebhook,
         example={"url": "http://127.0.0.1:3000/hooks", "events": ["transaction.released"]},
-        links=(operations.LIST_WEBHOOKS,),
     ),
     operations.LIST_WEBHOOKS: CallDescription("List webhook endpoints", reply_model=WebhookPage),
 }
@@ -224,13 +184,6 @@ def build_openapi_document() -> JsonObject:
     for operation, description in DESCRIPTIONS.items():
         item = paths.setdefault(DEFAULT_API_PREFIX + operation.path, {})
         item[operation.method.lower()] = _describe_operation(operation, description)
-    own_schema: JsonObject = {"type": "object", "required": ["openapi", "info", "paths"]}
-    own_call: JsonObject = {
-        "operationId": "get_openapi_document",
-        "summary": "Get this document; it is not part of the published interface, and needs no key",
-        "security": [],
-        "responses": {"200": _make_response("This document", JSON_TYPE, own_schema), **_list_refusals(COMMON_PROBLEMS)},
-    }
     # The request that the sandbox sends to an endpoint, by Standard Webhooks 1.0.0.
     event_call: JsonObject = {
         "operationId": "receive_event",
@@ -252,11 +205,11 @@ def build_openapi_document() -> JsonObject:
             " interface does not show are the sandbox's own choice: another service may differ.",
         },
         "security": [{"key": []}],
-        "paths": {**paths, OPENAPI_PATH: {"get": own_call}},
+        "paths": paths,
         "webhooks": {"event": {"post": event_call}},
         "components": {
             "schemas": _generate_schemas(),
-            "headers": {REQUEST_ID_HEADER: {"required": True, "schema": _refer_to(RequestId)}},
+            "headers": {REQUEST_ID_HEADER: {"required": True, "schema": REQUEST_ID_SCHEMA}},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -264,12 +217,10 @@ def build_openapi_document() -> JsonObject:
 
 def _generate_schemas() -> JsonObject:
     """Return the schemas of all bodies, by the name of their model."""
-    models: list[type[BaseModel]] = [Event, *PROBLEM_MODELS.values()]
+    models: list[type[BaseModel]] = [Event, Problem]
     models += [model for one in DESCRIPTIONS.values() for model in (one.reply_model, one.body_model) if model]
     _, generated = models_json_schema(
-        [(model, "validation") for model in dict.fromkeys(models)],
-        schema_generator=_SchemaGenerator,
-        ref_template="#/components/schemas/{model}",
+        [(model, "validation") for model in dict.fromkeys(models)], ref_template="#/components/schemas/{model}"
     )
     schemas: JsonObject = generated["$defs"]
     return schemas
@@ -280,7 +231,7 @@ def _refer_to(model: type[BaseModel]) -> JsonObject:
 
 
 def _describe_operation(operation: Operation, description: CallDescription) -> JsonObject:
-    kinds = {*COMMON_PROBLEMS, ProblemKind.UNAUTHENTICATED, ProblemKind.STORE_BUSY, *description.problems}
+    kinds = {*COMMON_PROBLEMS, *description.problems}
     if "{id}" in operation.path:
         # A `/` in an id, even as %2F, starts another segment: the path may belong to another operation, or to none.
         kinds |= {ProblemKind.NOT_FOUND, ProblemKind.NO_SUCH_PATH, ProblemKind.METHOD_NOT_ALLOWED}
@@ -300,14 +251,16 @@ def _describe_operation(operation: Operation, description: CallDescription) -> J
         }
     success: dict[str, JsonObject] = {}
     if description.reply_model:
+        # The other operations can take the id of the record that a write returns.
+        targets = [one for one in DESCRIPTIONS if one.noun == operation.noun and not one.creates_record]
         links: JsonObject = {
             f"{target.name}_by_{name}": {"operationId": target.name, "parameters": {name: "$response.body#/id"}}
-            for target in description.links
+            for target in targets
             for name in ("id" if "{id}" in target.path else "after",)
         }
         success[f"{success_status(operation)}"] = {
             **_make_response(description.summary, JSON_TYPE, _refer_to(description.reply_model)),
-            **({"links": links} if links else {}),
+            **({"links": links} if operation.is_write else {}),
         }
     return {**described, "responses": {**success, **_list_refusals(kinds)}}
 
@@ -338,12 +291,13 @@ def _list_refusals(kinds: Collection[ProblemKind]) -> JsonObject:
     responses: dict[str, JsonObject] = {}
     for status in sorted({kind.status for kind in kinds}):
         found = [kind for kind in ProblemKind if kind in kinds and kind.status == status]
-        schemas = [_refer_to(PROBLEM_MODELS[kind]) for kind in found]
+        types = [PROBLEM_URN_PREFIX + kind.slug for kind in found]
+        properties: JsonObject = {"type": {"enum": types}, "status": {"const": status}}
         headers = {name: {"type": "string", "const": value} for kind in found for name, value in kind.headers.items()}
         if ProblemKind.METHOD_NOT_ALLOWED in found:
             headers["Allow"] = {"type": "string", "pattern": "^[A-Z]+(, [A-Z]+)*$"}
-        schema = schemas[0] if len(schemas) == 1 else {"oneOf": schemas}
-        responses[f"{status}"] = _make_response(" / ".join(kind.title for kind in found), PROBLEM_TYPE, schema, headers)
+        meaning, schema = " / ".join(kind.title for kind in found), {**_refer_to(Problem), "properties": properties}
+        responses[f"{status}"] = _make_response(meaning, PROBLEM_TYPE, schema, headers)
     return responses
 
 

@@ -91,7 +91,7 @@ class OperatorCalls:
         An item of `ledger` is `{"currency", "held", "balanced"}`: `held` is in the currency's main unit, and
         `balanced` is true if the entries sum to zero and agree with the transactions.
         """
-        settings = self._rehearsal.read_as_text()
+        settings = self._rehearsal.read()
         with self._store.reading() as connection:
             (webhooks,) = connection.execute("SELECT count(*) FROM webhook_endpoints").fetchone()
             balances = [
@@ -118,7 +118,7 @@ class OperatorCalls:
             self._rehearsal.change(texts)
         except EscrowctlError as error:
             raise invalid({"pointer": "#", "detail": error.message}) from error
-        return self._rehearsal.read_as_text()
+        return self._rehearsal.read()
 
     def clear_settings(self, call: Call) -> JsonObject:
         """Remove every setting, and return {}."""
@@ -142,7 +142,7 @@ class OperatorCalls:
             choices = f"it can become {', '.join(ways)}" if ways else "its status is final"
             sentence = f"{body.id} is {before} and cannot become {body.status}: {choices}."
             raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
-        return {"status_before": before, **moved.to_json()}
+        return {"status_before": before, **moved.document}
 
     def list_ledger(self, _call: Call) -> JsonObject:
         """Return `{"entries": [...], "currencies": [...]}`, the oldest entry first.

@@ -9,11 +9,11 @@ left. The folder and its files are private: no other user of the machine can rea
 import contextlib
 import fcntl
 import json
-import os
 import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,47 +37,33 @@ class ServedSandbox(NamedTuple):
     pid: int
 
 
-class Claim:
-    """A lock on the store of one folder; it ends with `release` or with the process."""
+@contextmanager
+def announce_server(claim: FileIO, served: ServedSandbox) -> Iterator[None]:
+    """Store the server's address in the lock file during the block. `claim` is an exclusive lock on the store.
 
-    def __init__(self, handle: int, path: Path) -> None:
-        self._handle: int | None = handle
-        self._path = path
-
-    @contextmanager
-    def announce_server(self, served: ServedSandbox) -> Iterator[None]:
-        """Store the server's address in the lock file during the block. Only for an exclusive claim.
-
-        Raises `ErrorCode.STATE_UNUSABLE` if the address cannot be written.
-        """
-        assert self._handle is not None, "announced while the claim is held"
-        _write_lock_file(self._handle, self._path, json.dumps(served._asdict()))
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._handle, 0)
-
-    def release(self) -> None:
-        """Unlock the store. A second call does nothing."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+    Raises `ErrorCode.STATE_UNUSABLE` if the address cannot be written.
+    """
+    _write_lock_file(claim, json.dumps(served._asdict()))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            claim.truncate(0)
 
 
-def claim_store(folder: Path, *, exclusive: bool = False, timeout: float = LOCK_TIMEOUT_SECONDS) -> Claim:
-    """Lock the store, and return the lock: shared, or exclusive if `exclusive`.
+def claim_store(folder: Path, *, exclusive: bool = False, timeout: float = LOCK_TIMEOUT_SECONDS) -> FileIO:
+    """Lock the store, shared or `exclusive`, and return the file that holds the lock: closing it unlocks the store.
 
     Wait up to `timeout` seconds for running commands, and for a server that starts or ends. Raises
     `ErrorCode.BUSY` at once if a server is running, or after the wait.
     """
-    handle = _open_lock(folder, LOCK_NAME)
+    file = _open_lock(folder, LOCK_NAME)
     try:
         for _ in _poll(timeout):
-            if _try_lock(handle, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH):
+            if _try_lock(file, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH):
                 if exclusive:
-                    _write_lock_file(handle, folder / LOCK_NAME, "")
-                return Claim(handle, folder / LOCK_NAME)
+                    _write_lock_file(file, "")
+                return file
             if served := find_server(folder):
                 message = f"the sandbox is being served at {served.base_url} (process {served.pid})."
                 break
@@ -85,7 +71,7 @@ def claim_store(folder: Path, *, exclusive: bool = False, timeout: float = LOCK_
             message = f"the sandbox in {folder} is busy: escrowctl waited {timeout:g} s for other commands."
         raise not_sent(ErrorCode.BUSY, message, hint=command("sandbox status", bare=True))
     except BaseException:
-        os.close(handle)
+        file.close()
         raise
 
 
@@ -95,51 +81,42 @@ def lock_deliveries(folder: Path, timeout: float) -> Iterator[bool]:
 
     Yields True, or False if the lock is not free within `timeout` seconds.
     """
-    handle = _open_lock(folder, DELIVERY_LOCK_NAME)
-    try:
-        yield any(_try_lock(handle, fcntl.LOCK_EX) for _ in _poll(timeout))
-    finally:
-        os.close(handle)
+    with _open_lock(folder, DELIVERY_LOCK_NAME) as file:
+        yield any(_try_lock(file, fcntl.LOCK_EX) for _ in _poll(timeout))
 
 
 def find_server(folder: Path) -> ServedSandbox | None:
     """Return the running server of the store, or None if no server on this machine has the store. Never wait."""
-    handle = _open_lock(folder, LOCK_NAME)
-    try:
-        if _try_lock(handle, fcntl.LOCK_SH):
-            return None
-        document = json.loads(os.pread(handle, _MAX_ADDRESS_BYTES, 0))
-    except (ValueError, RecursionError):
-        return None
-    finally:
-        os.close(handle)
-    match document:
-        case {"base_url": str(url), "key": str(key), "identity": str(identity), "pid": int(pid)}:
-            return ServedSandbox(url, key, identity, pid) if _LOOPBACK_URL.fullmatch(url) else None
-        case _:
-            return None
+    with _open_lock(folder, LOCK_NAME) as file, contextlib.suppress(ValueError, RecursionError):
+        document = None if _try_lock(file, fcntl.LOCK_SH) else json.loads(file.read(_MAX_ADDRESS_BYTES))
+        match document:
+            case {"base_url": str(url), "key": str(key), "identity": str(identity), "pid": int(pid)}:
+                return ServedSandbox(url, key, identity, pid) if _LOOPBACK_URL.fullmatch(url) else None
+            case _:
+                pass
+    return None
 
 
-def _open_lock(folder: Path, name: str) -> int:
+def _open_lock(folder: Path, name: str) -> FileIO:
     path = folder / name
     require_private_file(path)
     try:
-        return files.open_regular(path, os.O_RDWR)
+        return FileIO(path, "r+", opener=lambda _name, flags: files.open_regular(path, flags))
     except OSError as error:
         raise unusable_file(path, error.strerror or "it cannot be opened") from error
 
 
-def _write_lock_file(handle: int, path: Path, content: str) -> None:
+def _write_lock_file(file: FileIO, content: str) -> None:
     try:
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, content.encode(), 0)
+        file.truncate(0)
+        file.write(content.encode())
     except OSError as error:
-        raise unusable_file(path, error.strerror or "it cannot be written") from error
+        raise unusable_file(Path(str(file.name)), error.strerror or "it cannot be written") from error
 
 
-def _try_lock(handle: int, kind: int) -> bool:
+def _try_lock(file: FileIO, kind: int) -> bool:
     try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

@@ -95,31 +95,26 @@ def add_duration(moment: str, duration: timedelta) -> str:
 
 
 class Transaction(NamedTuple):
-    """One escrow. `amount` is written as in the request; `extra` has the fields that the sandbox does not know."""
+    """One escrow. `document` is its complete record, which has the fields that the sandbox does not know as sent."""
 
-    id: str
-    status: State
-    amount: str
-    currency: str
-    payer: str
-    payee: str
-    extra: JsonObject
-    created_at: str
-    updated_at: str
+    document: JsonObject
 
-    def to_json(self) -> JsonObject:
-        """Return the record as JSON. All fields are strings, except `amount` (a number) and those in `extra`."""
-        return {
-            "id": self.id,
-            "status": self.status,
-            "amount": NumberToken(self.amount),
-            "currency": self.currency,
-            "payer": self.payer,
-            "payee": self.payee,
-            **self.extra,
-            "created_at": self.created_at,
-            "updated_at": self.updated_at,
-        }
+    @property
+    def id(self) -> str:
+        """The id."""
+        return str(self.document["id"])
+
+    @property
+    def status(self) -> State:
+        """The state."""
+        return State(str(self.document["status"]))
+
+    @property
+    def amount(self) -> str:
+        """The amount, written as in the request."""
+        amount = self.document["amount"]
+        assert isinstance(amount, NumberToken), "a create checks it"
+        return amount.text
 
 
 TIMED_MOVES: Mapping[str, tuple[str, Move]] = {
@@ -131,19 +126,13 @@ TIMED_MOVES: Mapping[str, tuple[str, Move]] = {
 If a create has both, the earlier time decides. If the times are equal, `expires_in` does.
 """
 
-INSERT_TRANSACTION = """
-    INSERT INTO transactions (id, status, amount, currency, payer, payee, extra, created_at, updated_at)
-    VALUES (:id, :status, :amount, :currency, :payer, :payee, :extra, :created_at, :updated_at)
-"""
-
 
 def find_transaction(connection: sqlite3.Connection, transaction_id: str) -> Transaction | None:
     """Return the transaction with this id, or None."""
-    row = connection.execute("SELECT * FROM transactions WHERE id = ?", (transaction_id,)).fetchone()
+    row = connection.execute("SELECT document FROM transactions WHERE id = ?", (transaction_id,)).fetchone()
     return read_transaction(row) if row else None
 
 
 def read_transaction(row: sqlite3.Row) -> Transaction:
     """Return the transaction in a row of the table `transactions`."""
-    stored = {name: row[name] for name in Transaction._fields}
-    return Transaction(**{**stored, "status": State(row["status"]), "extra": parse_object(row["extra"])})
+    return Transaction(parse_object(row["document"]))

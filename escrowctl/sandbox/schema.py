@@ -1,6 +1,6 @@
 """The tables of the sandbox's store."""
 
-FORMAT = 6
+FORMAT = 7
 """`PRAGMA user_version` of a store with these tables."""
 
 TABLES = """
@@ -9,21 +9,22 @@ CREATE TABLE sandbox (
   identity TEXT NOT NULL,
   api_key TEXT NOT NULL,
   created_at TEXT NOT NULL,
-  clock_ahead_ms INTEGER NOT NULL DEFAULT 0
+  clock_ahead_ms INTEGER NOT NULL DEFAULT 0,
+  seed INTEGER, -- null if ids and random numbers do not come from a seed
+  draws INTEGER NOT NULL DEFAULT 0
 ) STRICT
 
 CREATE TABLE transactions (
   position INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
-  status TEXT NOT NULL,
-  amount TEXT NOT NULL,
-  currency TEXT NOT NULL,
-  payer TEXT NOT NULL,
-  payee TEXT NOT NULL,
-  extra TEXT NOT NULL,
-  created_at TEXT NOT NULL,
-  updated_at TEXT NOT NULL
+  document TEXT NOT NULL,
+  status TEXT NOT NULL AS (json_extract(document, '$.status')),
+  expires_at TEXT AS (json_extract(document, '$.expires_at')),
+  auto_release_at TEXT AS (json_extract(document, '$.auto_release_at')),
+  moves_at TEXT AS (min(ifnull(expires_at, auto_release_at), ifnull(auto_release_at, expires_at)))
 ) STRICT
+
+CREATE INDEX held_by_time ON transactions (moves_at) WHERE status = 'held' AND moves_at IS NOT NULL
 
 CREATE TABLE ledger_entries (
   entry INTEGER PRIMARY KEY,
@@ -53,25 +54,15 @@ CREATE TABLE webhook_endpoints (
   document TEXT NOT NULL
 ) STRICT
 
--- Automatic moves of a transaction. A row is removed once its move has happened, or is no longer possible.
-CREATE TABLE timers (
-  position INTEGER PRIMARY KEY,
-  due_at TEXT NOT NULL,
-  transaction_id TEXT NOT NULL REFERENCES transactions (id),
-  move TEXT NOT NULL
-) STRICT
-
-CREATE INDEX timers_by_time ON timers (due_at)
-
 CREATE TABLE events (
   position INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
-  kind TEXT NOT NULL,
+  kind TEXT NOT NULL AS (json_extract(body, '$.type')),
   transaction_id TEXT NOT NULL REFERENCES transactions (id),
   sequence INTEGER NOT NULL,
   triggered INTEGER NOT NULL,
   body TEXT NOT NULL,
-  created_at TEXT NOT NULL,
+  created_at TEXT NOT NULL AS (json_extract(body, '$.timestamp')),
   UNIQUE (transaction_id, sequence)
 ) STRICT
 
@@ -100,13 +91,6 @@ CREATE TABLE delivery_attempts (
 CREATE INDEX attempts_by_delivery ON delivery_attempts (delivery)
 
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT
-
--- One row if ids and random numbers come from a seed, else none. `draws` counts them.
-CREATE TABLE seed (
-  only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
-  seed INTEGER NOT NULL,
-  draws INTEGER NOT NULL DEFAULT 0
-) STRICT
 
 -- The reply to each write with an Idempotency-Key, if the variant `idempotent` is on.
 CREATE TABLE replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, reply TEXT NOT NULL) STRICT

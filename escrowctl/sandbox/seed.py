@@ -9,7 +9,7 @@ ID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 ID_LENGTH = 8
 
-_NEXT_DRAW = "UPDATE seed SET draws = draws + 1 RETURNING seed, draws"
+_NEXT_DRAW = "UPDATE sandbox SET draws = draws + 1 WHERE seed IS NOT NULL RETURNING seed, draws"
 
 
 def draw_id(connection: sqlite3.Connection, prefix: str, *, table: str) -> str:

@@ -8,17 +8,18 @@ No event is sent inside a database transaction, because a receiver may call the 
 """
 
 import base64
+import contextlib
 import hmac
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 
-from escrowctl.post_once import PostError, parse_target, post_once
-from escrowctl.sandbox.events import Attempt, Delivery, find_first_delivery, record_attempt
-from escrowctl.sandbox.moves import Timer, find_first_timer, fire_timer
+from escrowctl.errors import EscrowctlError
+from escrowctl.post_once import Reply, parse_target, post_once
+from escrowctl.sandbox.events import Delivery, find_first_delivery, record_attempt
+from escrowctl.sandbox.moves import Timer, find_first_timer, perform_move
 from escrowctl.sandbox.ownership import lock_deliveries
 from escrowctl.sandbox.records import add_duration
 from escrowctl.sandbox.store import Store
@@ -60,17 +61,18 @@ class Sender:
             self.clock_target = None
 
     def deliver(self) -> None:
-        """Do due jobs for about a second. Raises sqlite3.Error or EscrowctlError if a file cannot be used."""
-        if self._find_job() is not None:
-            self._do_jobs_locked(seconds=_COMMAND_SECONDS)
+        """Do due jobs for about a second. Ignore errors: unfinished jobs stay in the store."""
+        with contextlib.suppress(sqlite3.Error, EscrowctlError):
+            if self._find_job() is not None:
+                self._do_jobs_locked(seconds=_COMMAND_SECONDS)
 
     def _do_jobs_locked(self, *, seconds: float | None = None) -> None:
         with lock_deliveries(self._store.folder, _COMMAND_SECONDS) as is_locked:
             # Without the lock, another process is delivering: do not send its events a second time.
             if is_locked:
-                self.do_due_jobs(seconds=seconds)
+                self._do_due_jobs(seconds=seconds)
 
-    def do_due_jobs(self, *, seconds: float | None = None) -> None:
+    def _do_due_jobs(self, *, seconds: float | None = None) -> None:
         """Do all due jobs in turn. With `seconds`, start jobs only for so long, and limit each attempt to it.
 
         Raises sqlite3.Error if the store cannot be read or written. Unfinished jobs stay in the store.
@@ -84,11 +86,11 @@ class Sender:
                 self._store.advance_to(at)
             if isinstance(job, Timer):
                 with self._store.writing() as connection:
-                    fire_timer(connection, job)
+                    perform_move(connection, job.transaction_id, job.move, at=job.due_at)
             else:
-                attempt = self._send_once(job, seconds=seconds or ATTEMPT_SECONDS)
+                reply = self._send_once(job, seconds=seconds or ATTEMPT_SECONDS)
                 with self._store.writing() as connection:
-                    record_attempt(connection, job, attempt, at=at)
+                    record_attempt(connection, job, reply, at=at)
 
     def _find_job(self) -> tuple[str, Timer | Delivery] | None:
         """Return the first due job with the sandbox's time at which to do it, or None if no job is due.
@@ -109,7 +111,7 @@ class Sender:
             self.clock_target = None if self.clock_target == target else self.clock_target
         return None
 
-    @contextmanager
+    @contextlib.contextmanager
     def working_in_background(self) -> Iterator[None]:
         """Do due jobs in a background thread during the block. After the block, wait at most 1 s for an attempt."""
         thread = threading.Thread(target=self._do_jobs_repeatedly, name="sender", daemon=True)
@@ -129,26 +131,23 @@ class Sender:
     def _do_jobs_repeatedly(self) -> None:
         while self._error is None and not self._stopping.wait(_POLL_SECONDS):
             try:
-                self.do_due_jobs()
+                self._do_due_jobs()
             except sqlite3.Error:
                 # The disk may be full: waiting events are in the store, and are tried again.
                 self._stopping.wait(_WAIT_SECONDS)
             except Exception as error:  # noqa: BLE001 - `raise_background_error` raises it in the thread that reports it
                 self._error = error
 
-    def _send_once(self, delivery: Delivery, *, seconds: float) -> Attempt:
-        start, stamp = time.monotonic(), int(self._store.machine_time().timestamp())
-        body, status, error = delivery.body.encode(), None, None
+    def _send_once(self, delivery: Delivery, *, seconds: float) -> Reply:
+        stamp, body = int(self._store.machine_time().timestamp()), delivery.body.encode()
         signed = make_signed_headers(delivery.secret, message_id=delivery.message_id, timestamp=stamp, body=body)
         headers = {"Content-Type": "application/json", "User-Agent": "escrowctl-sandbox", **signed}
         try:
             target = parse_target(delivery.url)
-            status = post_once(target, headers.items(), body, seconds=seconds, monotonic=time.monotonic)
-        except PostError as failure:
-            error = str(failure)
         except ValueError:
             error = "the sandbox sends events to http://127.0.0.1, http://[::1] and http://localhost only"
-        return Attempt(round((time.monotonic() - start) * 1000), status, error)
+            return Reply(None, 0.0, error)
+        return post_once(target, headers.items(), body, seconds=seconds, monotonic=time.monotonic)
 
 
 def make_signed_headers(secret: str, *, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:

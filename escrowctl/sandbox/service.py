@@ -1,20 +1,19 @@
 """The sandbox of a folder: open it for commands or for a server, and empty it."""
 
 import contextlib
-import sqlite3
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
+from io import FileIO
 from pathlib import Path
 
-from escrowctl.errors import EscrowctlError
 from escrowctl.sandbox.bodies import JsonObject
 from escrowctl.sandbox.faults import RehearsalApp
-from escrowctl.sandbox.http import OPENAPI_PATH, Call, build_app
+from escrowctl.sandbox.http import OPENAPI_PATH, Call, Router
 from escrowctl.sandbox.interface import InterfaceCalls
 from escrowctl.sandbox.moves import fire_due_timers
 from escrowctl.sandbox.operator_calls import OperatorCalls
-from escrowctl.sandbox.ownership import Claim, claim_store
+from escrowctl.sandbox.ownership import claim_store
 from escrowctl.sandbox.sender import Sender
 from escrowctl.sandbox.settings import Rehearsal
 from escrowctl.sandbox.store import FILE_NAME, Store, open_store
@@ -23,11 +22,11 @@ from escrowctl.sandbox.store import FILE_NAME, Store, open_store
 class Sandbox:
     """An escrow service on one store: `app` is the WSGI callable, safe for several threads.
 
-    `identity` (`sbx_...`) and `key` (`sk_sandbox_...`) belong to the store and never change. `claim` is the lock on
-    the store's folder, or None if the caller needs no lock.
+    `identity` (`sbx_...`) and `key` (`sk_sandbox_...`) belong to the store and never change. `claim` is the file that
+    holds the lock on the store, or None if the caller needs no lock.
     """
 
-    def __init__(self, store: Store, claim: Claim | None = None) -> None:
+    def __init__(self, store: Store, claim: FileIO | None = None) -> None:
         self.store = store
         self.claim = claim
         self.identity = store.identity
@@ -35,24 +34,19 @@ class Sandbox:
         self.rehearsal = Rehearsal(store)
         self.sender = Sender(store)
         operator_calls = OperatorCalls(store, self.sender, self.rehearsal)
-        app = build_app(
+        router = Router(
             InterfaceCalls(store).handlers,
             {**operator_calls.handlers, OPENAPI_PATH: {"GET": _get_openapi_document}},
             key=store.key,
             before_call=partial(fire_due_timers, store),
         )
-        self.app = RehearsalApp(app, self.rehearsal)
-
-    def deliver(self) -> None:
-        """Deliver due events for about a second. Ignore errors: undelivered events stay in the store."""
-        with contextlib.suppress(sqlite3.Error, EscrowctlError):
-            self.sender.deliver()
+        self.app = RehearsalApp(router, self.rehearsal)
 
     def close(self) -> None:
         """Close the store and release its lock. A second call does nothing."""
         self.store.close()
         if self.claim is not None:
-            self.claim.release()
+            self.claim.close()
 
 
 def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
@@ -64,7 +58,7 @@ def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
     claim = claim_store(folder)
     if (folder / f"{FILE_NAME}-wal").exists():
         # A killed server left its write-ahead log. Commands cannot share it: open once exclusively to remove it.
-        claim.release()
+        claim.close()
         open_sandbox_exclusively(folder, now=now).close()
         claim = claim_store(folder)
     return _open_claimed(folder, claim, now=now)
@@ -80,22 +74,18 @@ def reset_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None
 
     Raises `ErrorCode.BUSY` while another process has the store open, `ErrorCode.STATE_UNUSABLE` if it fails.
     """
-    claim = claim_store(folder, exclusive=True)
-    try:
+    with claim_store(folder, exclusive=True):
         for ending in ("", "-journal", "-wal", "-shm"):
             (folder / f"{FILE_NAME}{ending}").unlink(missing_ok=True)
         with contextlib.closing(open_store(folder, now=now, alone=True)) as store, store.writing() as connection:
-            if seed is not None:
-                connection.execute("INSERT INTO seed (only_row, seed) VALUES (1, ?)", (seed,))
-    finally:
-        claim.release()
+            connection.execute("UPDATE sandbox SET seed = ?", (seed,))
 
 
-def _open_claimed(folder: Path, claim: Claim, *, now: Callable[[], datetime], alone: bool = False) -> Sandbox:
+def _open_claimed(folder: Path, claim: FileIO, *, now: Callable[[], datetime], alone: bool = False) -> Sandbox:
     try:
         return Sandbox(open_store(folder, now=now, alone=alone), claim)
     except BaseException:
-        claim.release()
+        claim.close()
         raise
 
 

@@ -46,34 +46,25 @@ class FaultKind(StrEnum):
 
 
 class Fault(NamedTuple):
-    """One fault. It affects the next `left` requests, or `percent` of the requests, or all if both are None."""
+    """One fault. It affects the next `left` requests, or `percent` of the requests, or all if both are None.
+
+    `seconds` is the latency or the Retry-After; 1 if not given.
+    """
 
     kind: FaultKind
-    time: str = ""
-    """The latency or the Retry-After, as typed: `2s`; "" if not given."""
-    left: int | None = None
-    percent: int | None = None
-
-    @property
-    def seconds(self) -> float:
-        """The latency or the Retry-After in seconds; 1 if not given."""
-        found = re.fullmatch("([0-9]+)(ms|s|m)", self.time)
-        return int(found[1]) * _SECONDS_PER_UNIT[found[2]] if found else 1.0
-
-    def __str__(self) -> str:
-        """Return the value of the setting as it would be typed, such as `drop-reply,3x`."""
-        time = f":{self.time}" if self.time else ""
-        share = f",{self.left}x" if self.left is not None else f",{self.percent}%" if self.percent is not None else ""
-        return f"{self.kind}{time}{share}"
+    seconds: float
+    left: int | None
+    percent: int | None
 
 
-Settings = Mapping[str, Fault | str]
-"""Name of a setting -> its fault, or the value of its variant. A variant with the default value is left out."""
+Settings = Mapping[str, str]
+"""Name of a setting -> its value as typed. A fault that is off and a variant with its default are left out."""
 
-_FAULT_PATTERN = r"(?P<kind>[a-z0-9-]+)(?::(?P<time>[0-9]{1,6}(?:ms|s|m)))?(?:,(?P<share>[0-9]{1,4})(?P<unit>[x%]))?"
+_FAULT_PATTERN = (
+    r"(?P<kind>[a-z0-9-]+)(?::(?P<time>[0-9]{1,6})(?P<time_unit>ms|s|m))?(?:,(?P<share>[0-9]{1,4})(?P<unit>[x%]))?"
+)
 _SECONDS_PER_UNIT: Mapping[str, float] = {"ms": 0.001, "s": 1.0, "m": 60.0}
-
-_SELECT_SETTINGS = "SELECT name, value FROM settings ORDER BY name"
+_OFF = "off"
 
 
 class Rehearsal:
@@ -82,22 +73,18 @@ class Rehearsal:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def read(self) -> Settings:
+    def read(self) -> dict[str, str]:
         """Return the current settings."""
         with self._store.reading() as connection:
-            found = [(name, read_setting(name, value)) for name, value in connection.execute(_SELECT_SETTINGS)]
-        return {name: setting for name, setting in found if setting is not None}
-
-    def read_as_text(self) -> dict[str, str]:
-        """Return the current settings, each value as it would be typed."""
-        return {name: str(setting) for name, setting in self.read().items()}
+            return dict(connection.execute("SELECT name, value FROM settings ORDER BY name").fetchall())
 
     def change(self, texts: Mapping[str, str]) -> None:
         """Set each name to its value. If it raises EscrowctlError `ErrorCode.BAD_VALUE`, none is set."""
-        found = {name: read_setting(name, value) for name, value in texts.items()}
+        for name, value in texts.items():
+            check_setting(name, value)
         with self._store.writing() as connection:
-            for name, setting in found.items():
-                _store_setting(connection, name, setting)
+            for name, value in texts.items():
+                _store_setting(connection, name, value)
 
     def clear(self) -> None:
         """Remove every setting."""
@@ -108,26 +95,27 @@ class Rehearsal:
         """Return the fault that the setting `name` has for one request, or None. Count the fault's `left` down."""
         with self._store.writing() as connection:
             row = connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
-            fault = read_setting(name, row["value"]) if row else None
-            if not isinstance(fault, Fault):
+            if row is None:
                 return None
+            fault = _read_fault(name, row["value"])
             if fault.percent is not None:
                 return fault if draw_number(connection, 100) < fault.percent else None
             if fault.left is not None:
-                _store_setting(connection, name, fault._replace(left=fault.left - 1) if fault.left > 1 else None)
+                fewer = re.sub(",[0-9]+x", f",{fault.left - 1}x", row["value"])
+                _store_setting(connection, name, fewer if fault.left > 1 else _OFF)
             return fault
 
 
-def _store_setting(connection: sqlite3.Connection, name: str, setting: Fault | str | None) -> None:
-    if setting is None:
+def _store_setting(connection: sqlite3.Connection, name: str, value: str) -> None:
+    if value == VARIANTS.get(name.removeprefix(VARIANT_PREFIX), (_OFF,))[0]:
         connection.execute("DELETE FROM settings WHERE name = ?", (name,))
     else:
-        connection.execute("INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)", (name, str(setting)))
+        connection.execute("INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)", (name, value))
 
 
 def find_variant_value(settings: Settings, name: str) -> str:
     """Return the value of a variant in these settings, or its default."""
-    return str(settings.get(VARIANT_PREFIX + name, VARIANTS[name][0]))
+    return settings.get(VARIANT_PREFIX + name, VARIANTS[name][0])
 
 
 def read_settings(typed: Iterable[str]) -> dict[str, str]:
@@ -137,12 +125,12 @@ def read_settings(typed: Iterable[str]) -> dict[str, str]:
         name, equals, texts[name] = text.partition("=")
         if not equals:
             raise bad_value(f'"{text}" has no value: write NAME=VALUE, such as fault.create=drop-reply.')
-        read_setting(name, texts[name])
+        check_setting(name, texts[name])
     return texts
 
 
-def read_setting(name: str, value: str) -> Fault | str | None:
-    """Return a fault, the value of a variant, or None if the fault is `off` or the value is the default.
+def check_setting(name: str, value: str) -> None:
+    """Check the value of a setting, which may be `off` for a fault, or the default of a variant.
 
     Raises EscrowctlError `ErrorCode.BAD_VALUE`; its message lists the possible names or values.
     """
@@ -151,13 +139,14 @@ def read_setting(name: str, value: str) -> Fault | str | None:
         words = [operation.word for operation in OPERATIONS]
         if word not in words:
             raise _bad_choice(name, f'there is no operation "{word}"', words)
-        return None if value == "off" else _read_fault(f"{name}={value}", value)
+        if value != _OFF:
+            _read_fault(f"{name}={value}", value)
+        return
     if kind + dot != VARIANT_PREFIX or word not in VARIANTS:
         names = (f"{FAULT_PREFIX}OPERATION", *(f"{VARIANT_PREFIX}{variant}" for variant in VARIANTS))
         raise _bad_choice(name, "there is no such setting", names)
     if value not in VARIANTS[word]:
         raise _bad_choice(f"{name}={value}", "the variant has no such value", VARIANTS[word])
-    return None if value == VARIANTS[word][0] else value
 
 
 def _read_fault(typed: str, value: str) -> Fault:
@@ -169,19 +158,18 @@ def _read_fault(typed: str, value: str) -> Fault:
         )
     if found["kind"] not in set(FaultKind):
         raise _bad_choice(typed, f'there is no fault "{found["kind"]}"', FaultKind)
-    kind, time = FaultKind(found["kind"]), found["time"] or ""
-    share = int(found["share"]) if found["share"] else None
-    fault = Fault(kind, time, share if found["unit"] == "x" else None, share if found["unit"] == "%" else None)
-    may_have_time = kind is FaultKind.LATENCY or (kind is FaultKind.THROTTLED and not time.endswith("ms"))
+    kind, share, unit = FaultKind(found["kind"]), int(found["share"]) if found["share"] else None, found["unit"]
+    seconds = int(found["time"]) * _SECONDS_PER_UNIT[found["time_unit"]] if found["time"] else 1.0
+    may_have_time = kind is FaultKind.LATENCY or (kind is FaultKind.THROTTLED and found["time_unit"] != "ms")
     if (
-        (time and not may_have_time)
-        or (kind is FaultKind.LATENCY and not time)
-        or not 0 < fault.seconds <= MAX_FAULT_SECONDS
+        (found["time"] and not may_have_time)
+        or (kind is FaultKind.LATENCY and not found["time"])
+        or not 0 < seconds <= MAX_FAULT_SECONDS
     ):
         raise bad_value(f'"{typed}": only latency (always) and 429 (in s or m) have a time, and it is at most 10m.')
-    if share == 0 or (fault.percent or 0) > 100:
+    if share == 0 or (unit == "%" and share is not None and share > 100):
         raise bad_value(f'"{typed}" is out of range: a count is 1x to 9999x, a chance 1% to 100%.')
-    return fault
+    return Fault(kind, seconds, share if unit == "x" else None, share if unit == "%" else None)
 
 
 def _bad_choice(typed: str, flaw: str, choices: Iterable[str]) -> EscrowctlError:

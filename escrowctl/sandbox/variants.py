@@ -1,22 +1,20 @@
 """Variants of details that the interface leaves open, to imitate services that differ in these details.
 
-A variant changes the request before the application gets it, or the answer after the application has made it. The
-application itself does not change. The OpenAPI document describes the sandbox without variants.
+A variant changes the request before the router gets it, or the answer of the router. The OpenAPI document
+describes the sandbox without variants.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
-from wsgiref.headers import Headers
+from typing import TYPE_CHECKING
 
 from escrowctl.contract import operations
-from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, ProblemError, ProblemKind, parse_object, write_json
-from escrowctl.sandbox.http import IDEMPOTENCY_KEY_NAME, JSON_TYPE
+from escrowctl.sandbox.bodies import JsonObject
+from escrowctl.sandbox.http import JSON_TYPE, Answer
 from escrowctl.sandbox.settings import Settings, find_variant_value
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
+    from _typeshed.wsgi import WSGIEnvironment
 
 _UNKNOWN_PATH_PREFIX = "/-"
 
@@ -31,38 +29,10 @@ _FOREIGN_NAMES: Mapping[str, str] = {
 }
 
 
-class Answer(NamedTuple):
-    """One complete answer: the status line without the version, the headers, the body."""
-
-    status: str
-    headers: list[tuple[str, str]]
-    body: bytes
-
-    def with_body(self, body: bytes, *, content_type: str | None = None) -> "Answer":
-        """Return a copy of the answer with this body, its length, and `content_type` if given."""
-        headers = Headers([*self.headers])
-        headers["Content-Length"] = str(len(body))
-        if content_type is not None:
-            headers["Content-Type"] = content_type
-        return Answer(self.status, headers.items(), body)
-
-
-def call_app(app: "WSGIApplication", environ: "WSGIEnvironment") -> Answer:
-    """Call an application, and return its complete answer."""
-    started: list[tuple[str, list[tuple[str, str]]]] = []
-
-    def start(status: str, headers: list[tuple[str, str]], _error: object = None) -> object:
-        started.append((status, headers))
-        return lambda _chunk: None
-
-    body = b"".join(app(environ, start))  # type: ignore[arg-type] # the sandbox calls nothing with the result
-    return Answer(*started[-1], body)
-
-
 def vary_request(
     environ: "WSGIEnvironment", settings: Settings
 ) -> "tuple[WSGIEnvironment, operations.Operation | None]":
-    """Return the request with the application's prefix and Idempotency-Key, and the operation it calls, or None."""
+    """Return the request with the router's prefix and Idempotency-Key, and the operation it calls, or None."""
     path, prefix = environ["PATH_INFO"], find_variant_value(settings, "prefix")
     if path.startswith(f"{prefix}/"):
         path = operations.DEFAULT_API_PREFIX + path.removeprefix(prefix)
@@ -70,54 +40,48 @@ def vary_request(
         path = _UNKNOWN_PATH_PREFIX + path
     route = path.removeprefix(operations.DEFAULT_API_PREFIX)
     called = [one for one in operations.OPERATIONS if one.method == environ["REQUEST_METHOD"]]
-    operation = next((one for one in called if re.fullmatch(one.path.replace("{id}", "[^/]+"), route)), None)
+    operation = next((one for one in called if operations.match_path(one.path, route)), None)
     key = environ.get("HTTP_IDEMPOTENCY_KEY", "") if find_variant_value(settings, "idempotent") == "on" else ""
-    return {**environ, "PATH_INFO": path, IDEMPOTENCY_KEY_NAME: key}, operation
-
-
-def make_problem_answer(kind: ProblemKind, headers: Mapping[str, str]) -> Answer:
-    """Return the answer that a fault sends in place of the application's answer: a problem with these headers."""
-    detail = "This reply is a fault that was set for a rehearsal."
-    document = ProblemError(kind, detail).make_body(request_id="rehearsal")
-    answer = Answer(f"{kind.status} {HTTPStatus(kind.status).phrase}", list(headers.items()), b"")
-    return answer.with_body(write_json(document).encode(), content_type=PROBLEM_TYPE)
+    return {**environ, "PATH_INFO": path, "HTTP_IDEMPOTENCY_KEY": key}, operation
 
 
 def vary_answer(answer: Answer, operation: operations.Operation, settings: Settings) -> Answer:
     """Return an operation's answer in the form of the variants that are set."""
-    if not answer.status.startswith("2"):
-        return _shape_error(answer, find_variant_value(settings, "errors"))
+    document = answer.content
+    assert isinstance(document, Mapping), "every answer of the router has a document"
+    if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
+        return _shape_error(answer, document, find_variant_value(settings, "errors"))
     if operation is operations.RELEASE_TRANSACTION and find_variant_value(settings, "release") == "empty":
-        return Answer("204 No Content", [one for one in answer.headers if not one[0].startswith("Content-")], b"")
+        return answer._replace(status=204, content=None)
     if operation is operations.CREATE_TRANSACTION and find_variant_value(settings, "created") == "201":
-        answer = answer._replace(status="201 Created")
-    return _shape_fields(answer, operation, find_variant_value(settings, "fields"))
+        answer = answer._replace(status=201)
+    return answer._replace(content=_shape_fields(document, operation, find_variant_value(settings, "fields")))
 
 
-def _shape_error(answer: Answer, shape: str) -> Answer:
-    if shape == "problem":
-        return answer
-    document = parse_object(answer.body.decode())
-    kind, detail = str(document["type"]).rpartition(":")[2], document["detail"]
-    if shape == "text":
-        return answer.with_body(f"{detail}\n".encode(), content_type="text/plain; charset=utf-8")
-    body: JsonObject = {"message": detail} if shape == "message" else {"error": {"code": kind, "message": detail}}
-    return answer.with_body(write_json(body).encode(), content_type=JSON_TYPE)
+def _shape_error(answer: Answer, problem: JsonObject, shape: str) -> Answer:
+    kind, detail = str(problem["type"]).rpartition(":")[2], problem["detail"]
+    match shape:
+        case "text":
+            return answer._replace(content=f"{detail}\n", content_type="text/plain; charset=utf-8")
+        case "message":
+            return answer._replace(content={"message": detail}, content_type=JSON_TYPE)
+        case "object":
+            return answer._replace(content={"error": {"code": kind, "message": detail}}, content_type=JSON_TYPE)
+        case _:
+            return answer
 
 
-def _shape_fields(answer: Answer, operation: operations.Operation, shape: str) -> Answer:
-    if shape == "plain":
-        return answer
-    document, shaped = parse_object(answer.body.decode()), None
+def _shape_fields(document: JsonObject, operation: operations.Operation, shape: str) -> JsonObject:
     match shape:
         case "camel":
             names = {**_CAMEL_NAMES, "id": f"{operation.noun}Id"}
-            shaped = _change_records(document, lambda one: _rename(one, names))
+            return _change_records(document, lambda one: _rename(one, names))
         case "foreign" if operation.noun == "transaction":
-            shaped = _change_records(document, _use_foreign_names)
+            return _change_records(document, _use_foreign_names)
         case "envelope" if "data" not in document:
-            shaped = {"data": document, "meta": {"version": "1"}}
-    return answer if shaped is None else answer.with_body(write_json(shaped).encode())
+            return {"data": document, "meta": {"version": "1"}}
+        case _:
+            return document
 
 
 def _change_records(document: JsonObject, change: Callable[[JsonObject], JsonObject]) -> JsonObject:

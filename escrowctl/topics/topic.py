@@ -104,14 +104,13 @@ def _tabulate(rows: Iterable[tuple[str, str]]) -> str:
     """Return rows of a name and its meaning as two columns, folded at 80 characters."""
     found = list(rows)
     width = max(len(name) for name, _ in found if len(name) <= _MAX_NAME_CHARS)
-    return "".join(_align_row(name, meaning, width) for name, meaning in found)
-
-
-def _align_row(name: str, meaning: str, width: int) -> str:
     indent = " " * (width + 4)
-    if len(name) > width:
-        return f"  {name}\n{_fold_lines(meaning, indent)}"
-    return f"  {name:<{width}}  {_fold_lines(meaning, indent).lstrip()}"
+    return "".join(
+        f"  {name}\n{_fold_lines(meaning, indent)}"
+        if len(name) > width
+        else f"  {name:<{width}}  {_fold_lines(meaning, indent).lstrip()}"
+        for name, meaning in found
+    )
 
 
 def _fold_lines(text: str, indent: str = "  ") -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from escrowctl.errors import bad_value
-from escrowctl.post_once import PostError, Target, parse_target, post_once
+from escrowctl.post_once import Reply, Target, parse_target, post_once
 from escrowctl.runtime import Runtime
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Delivery
@@ -28,19 +28,6 @@ _CONNECTION_HEADERS = (
     *("transfer-encoding", "upgrade", "proxy-authenticate", "proxy-authorization", "expect"),
 )
 """Headers that are about one connection and not about the event (RFC 9110 section 7.6.1)."""
-
-
-class Reply(NamedTuple):
-    """The result of one attempt: its duration, and the status of the answer, or an `error` if there is no answer."""
-
-    status: int | None
-    seconds: float
-    error: str = ""
-
-    @property
-    def is_accepted(self) -> bool:
-        """Whether the target has accepted the event."""
-        return self.status in range(200, 300)
 
 
 class Attempt(NamedTuple):
@@ -66,12 +53,7 @@ def read_target(text: str) -> Target:
 def send(target: Target, delivery: Delivery, *, monotonic: Callable[[], float]) -> Reply:
     """Send a delivery once and return the reply. If the target does not answer, the reply has an `error`."""
     headers = [(name, value) for name, value in delivery.headers if name.casefold() not in _CONNECTION_HEADERS]
-    start = monotonic()
-    try:
-        status = post_once(target, headers, delivery.body, seconds=ATTEMPT_SECONDS, monotonic=monotonic)
-    except PostError as error:
-        return Reply(None, monotonic() - start, str(error))
-    return Reply(status, monotonic() - start)
+    return post_once(target, headers, delivery.body, seconds=ATTEMPT_SECONDS, monotonic=monotonic)
 
 
 class Forwarder:

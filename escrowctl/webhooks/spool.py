@@ -151,12 +151,12 @@ class Spool:
         values = (waiting.event.number, target, state, waiting.attempts, waiting.refusals)
         self._db.execute("INSERT OR REPLACE INTO forwards VALUES (?, ?, ?, ?, ?)", values)
 
-    def count_events(self, target: str, state: ForwardState) -> int:
-        """Return how many events have this state for a target."""
+    def count_waiting(self, target: str) -> int:
+        """Return how many events wait for a target."""
         found = self._db.execute(
             "SELECT count(*) FROM forwards JOIN events ON number = event"
             " WHERE target = ? AND state = ? AND service = ?",
-            (target, state, self._service),
+            (target, ForwardState.WAITING, self._service),
         )
         return int(found.fetchone()[0])
 

@@ -19,7 +19,6 @@ from escrowctl.config.service import Service, WebhookSettings
 from escrowctl.config.settings import ServiceOptions, ServiceResolver
 from escrowctl.contract.json import Number
 from escrowctl.contract.record import Pointers
-from escrowctl.contract.redaction import Secret
 from escrowctl.journal.chain import EMPTY_HEAD
 from escrowctl.journal.opening import find_place, open_journal
 from escrowctl.journal.storage import head_of
@@ -58,11 +57,12 @@ journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
     folders = Folders({"ESCROWCTL_HOME": str(home)})
     found = ServiceResolver(ServiceOptions(profile="acme"), {}, folders).resolve()
 
+    assert found.key.reveal() == KEY
     assert found == Service(
         name="acme",
         origin=Origin("https", "escrow.example.com", 443, "/base"),
         identity="acme",
-        key=Secret(KEY),
+        key=found.key,
         url_source="--profile acme",
         key_source=f"api_key_file of profile acme ({path.parent / 'acme.key'})",
         live=False,

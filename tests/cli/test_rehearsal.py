@@ -108,7 +108,8 @@ def test_move_follows_the_states_and_moves_the_money(run: Run) -> None:
 def test_ledger_check_ends_with_16_where_money_was_created(run: Run, home: Path) -> None:
     create(run)
     assert run("sandbox", "ledger", "--check").out == "USD\t2\t0\t100\ttrue\n"
-    rows_of(home / "state" / "sandbox" / "sandbox.db", "UPDATE transactions SET amount = '1'")
+    change = "UPDATE transactions SET document = json_set(document, '$.amount', 1)"
+    rows_of(home / "state" / "sandbox" / "sandbox.db", change)
 
     checked = run("sandbox", "ledger", "--check", "--json")
 

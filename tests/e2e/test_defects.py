@@ -54,8 +54,8 @@ def test_a_defect_is_one_sentence_and_never_a_traceback(
     document = json.loads(report.read_text())
     assert document["command"] == f"escrowctl {words[0]} {words[1]}"
     (exception,) = document["exceptions"]
-    assert (exception["type"], exception["frames"][-1]) == ("builtins.ValueError", "<string>:7 break_down")
-    assert exception["frames"][0].startswith("escrowctl/main.py:")
+    assert (exception["type"], exception["frames"][-1]) == ("builtins.ValueError", "__main__:7 break_down")
+    assert exception["frames"][0].startswith("escrowctl.main:")
     assert "unexpected place" not in report.read_text()
 
 

@@ -58,7 +58,7 @@ class Application:
     key = KEY
 
     def __init__(self) -> None:
-        self.app = self
+        self.app = self.sender = self
         self.writes = 0
         self.instead: Answers | None = None
 

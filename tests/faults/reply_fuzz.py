@@ -23,7 +23,7 @@ from escrowctl.client.connection import Connection
 from escrowctl.client.http import Evidence, Exchange, Request
 from escrowctl.client.reader import Reader
 from escrowctl.client.retry import Retry
-from escrowctl.client.transport import OriginTransport, make_empty_tls_context
+from escrowctl.client.transport import OriginTransport
 from escrowctl.config.origin import parse_base_url
 from escrowctl.config.service import Service
 from escrowctl.contract.json import encode
@@ -104,7 +104,6 @@ SERVICE = Service(
     live=False,
 )
 AROUND = Runtime(sleep=lambda _seconds: None, new_uuid=lambda: "a-uuid", now=lambda: NOW)
-CONTEXT = make_empty_tls_context()
 RETRY = Retry(AROUND, Signals(), lambda _text: None)
 """Shared by all: its budget is soon spent, and each reply is read once."""
 
@@ -113,7 +112,7 @@ def open_wire_for(data: bytes, chance: random.Random) -> Connection:
     """Return a wire whose every connection answers with these bytes, cut into pieces by chance."""
     size = chance.choice((1, 7, 100, 65536, 65536)) if len(data) < 5_000 else 65536
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
-    transport = OriginTransport(is_https=False, context=CONTEXT, proxy=None, monotonic=time.monotonic)
+    transport = OriginTransport(is_https=False, context=None, proxy=None, monotonic=time.monotonic)
     internals.replace_sockets(transport, PlayedBackend(pieces, breaks=chance.random() < 0.1))
     return Connection(transport, Secret(KEY))
 

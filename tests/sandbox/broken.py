@@ -17,7 +17,6 @@ from escrowctl.contract.operations import (
 from escrowctl.sandbox import http, interface, requests
 from escrowctl.sandbox.bodies import JsonObject, no_record
 from escrowctl.sandbox.http import Call
-from escrowctl.sandbox.records import Transaction
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -35,12 +34,12 @@ class Fault:
 
 
 def amount_as_text(patched: pytest.MonkeyPatch) -> None:
-    document = Transaction.to_json
+    create = interface.InterfaceCalls.create_transaction
 
-    def with_text(self: Transaction) -> JsonObject:
-        return {**document(self), "amount": self.amount}
+    def with_text(self: interface.InterfaceCalls, call: Call) -> JsonObject:
+        return {**create(self, call), "amount": "100"}
 
-    patched.setattr(Transaction, "to_json", with_text)
+    patched.setattr(interface.InterfaceCalls, "create_transaction", with_text)
 
 
 def user_without_a_field(patched: pytest.MonkeyPatch) -> None:
@@ -53,15 +52,13 @@ def user_without_a_field(patched: pytest.MonkeyPatch) -> None:
 
 
 def key_ignored_on_one_route(patched: pytest.MonkeyPatch) -> None:
-    check = http.Middleware.process_request
+    check = http.Router.check_key
 
-    def check_elsewhere(self: Any, request: Any, response: Any) -> None:
-        if request.path.startswith("/api/v1/users/"):
-            request.context.id = "req_1"
-        else:
-            check(self, request, response)
+    def check_elsewhere(self: http.Router, environ: Any) -> None:
+        if not environ["PATH_INFO"].startswith("/api/v1/users/"):
+            check(self, environ)
 
-    patched.setattr(http.Middleware, "process_request", check_elsewhere)
+    patched.setattr(http.Router, "check_key", check_elsewhere)
 
 
 def failing_on_a_large_amount(patched: pytest.MonkeyPatch) -> None:
@@ -106,7 +103,7 @@ def status_not_documented(patched: pytest.MonkeyPatch) -> None:
 
 
 def answers_without_a_request_id(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(http.Middleware, "process_response", lambda *_: None)
+    patched.setattr(http, "REQUEST_ID_HEADER", "X-Other")
 
 
 def problems_as_plain_json(patched: pytest.MonkeyPatch) -> None:

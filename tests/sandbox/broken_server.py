@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from escrowctl.main import main
+from escrowctl.post_once import Reply
 from escrowctl.sandbox import ledger, moves, sender, store
-from escrowctl.sandbox.events import Attempt, Delivery
+from escrowctl.sandbox.events import Delivery
 from escrowctl.sandbox.records import HOLD, Move, Transaction
 
 
@@ -43,7 +44,8 @@ def forgets_half_of_a_release() -> None:
         if seen[0] % 10:
             post(connection, transaction, move=move, at=at)
         else:
-            row = (transaction.id, move, HOLD, transaction.currency, ledger.to_ten_thousandths(transaction.amount), at)
+            amount, currency = ledger.to_ten_thousandths(transaction.amount), transaction.document["currency"]
+            row = (transaction.id, move, HOLD, currency, amount, at)
             connection.execute(ledger.ADD_ENTRY, row)
 
     ledger.post_entries = half  # that is the fault
@@ -53,9 +55,9 @@ def settles_before_it_sends() -> None:
     """Record each delivery as done, and then send it, whatever the receiver replies."""
     attempt = sender.Sender._send_once
 
-    def early(self: sender.Sender, delivery: Delivery, *, seconds: float) -> Attempt:
+    def early(self: sender.Sender, delivery: Delivery, *, seconds: float) -> Reply:
         attempt(self, delivery, seconds=seconds)
-        return Attempt(0, status=200)
+        return Reply(200, 0.0)
 
     sender.Sender._send_once = early  # type: ignore[method-assign] # that is the fault
 

@@ -18,8 +18,7 @@ from typing import Any
 from e2e.script import Program
 
 from escrowctl.loopback import HOST, LoopbackServer
-from escrowctl.sandbox.faults import apply_faults
-from escrowctl.sandbox.ownership import ServedSandbox
+from escrowctl.sandbox.ownership import ServedSandbox, announce_server
 from escrowctl.sandbox.service import Sandbox, open_sandbox_exclusively
 
 SECONDS = 30
@@ -91,7 +90,7 @@ def serving_here(home: Path, **settings: str) -> Iterator[ServedSandbox]:
     served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
     assert sandbox.claim is not None, "it was opened with one"
     try:
-        with sandbox.claim.announce_server(served), _running(server, sandbox):
+        with announce_server(sandbox.claim, served), _running(server, sandbox):
             yield served
     finally:
         sandbox.close()
@@ -108,9 +107,9 @@ def serving_sandbox(sandbox: Sandbox) -> Iterator[str]:
 @contextlib.contextmanager
 def _running(server: LoopbackServer, sandbox: Sandbox) -> Iterator[None]:
     stopping = threading.Event()
-    app = apply_faults(sandbox.app, server)
+    sandbox.app.server = server
     thread = threading.Thread(
-        target=server.run, args=(app, stopping.is_set), kwargs={"commit_group": sandbox.store.group}
+        target=server.run, args=(sandbox.app, stopping.is_set), kwargs={"commit_group": sandbox.store.group}
     )
     thread.start()
     try:

@@ -143,6 +143,19 @@ def test_only_held_money_moves(sandbox: Sandbox, client: httpx.Client, time: Tim
     assert [kind for name, _, kind in kinds(sandbox) if name == released][1:] == ["transaction.released"]
 
 
+def test_money_held_again_after_its_moment_moves_then(client: httpx.Client, time: Time) -> None:
+    made = create(client, expires_in="1h")["id"]
+    moves = "http://sandbox.invalid/sandbox/moves"
+    client.post(moves, json={"id": made, "status": "disputed"})
+    time.pass_by(hours=2)
+    assert client.get(f"/transactions/{made}").json()["status"] == "disputed"
+
+    held = client.post(moves, json={"id": made, "status": "held"}).json()
+
+    moved = client.get(f"/transactions/{made}").json()
+    assert (moved["status"], moved["updated_at"]) == ("expired", held["updated_at"])
+
+
 @pytest.mark.representative("1w", "7")
 @pytest.mark.parametrize("value", ["1", "0d", "1w", "1.5h", "10000d", " 1d", 7, None])
 def test_duration_of_another_form_is_400(client: httpx.Client, value: object) -> None:

@@ -88,8 +88,8 @@ def test_ledger_is_append_only_and_refuses_a_second_move(client: httpx.Client, f
         "INSERT INTO ledger_entries VALUES (99, '{id}', 'gift', 'payee:usr_PAYEE001', 'USD', 1, '')",
         "INSERT INTO ledger_entries VALUES (99, '{id}', 'x', 'hold', 'USD', 5, ''),"
         " (100, '{id}', 'x', 'payer:usr_PAYER001', 'USD', -5, '')",
-        "UPDATE transactions SET status = 'released'",
-        "UPDATE transactions SET amount = '2'",
+        "UPDATE transactions SET document = json_set(document, '$.status', 'released')",
+        "UPDATE transactions SET document = json_set(document, '$.amount', 2)",
     ],
 )
 def test_ledger_check_finds_created_or_lost_money(

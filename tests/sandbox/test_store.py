@@ -113,7 +113,7 @@ def test_store_without_its_identity_is_refused(folder: Path, store_file: Path, n
 
 def test_store_of_a_newer_version_is_refused_and_unchanged(folder: Path, store_file: Path, now: Now) -> None:
     with closing(sqlite3.connect(store_file)) as other:
-        other.execute("PRAGMA user_version = 7")
+        other.execute(f"PRAGMA user_version = {FORMAT + 1}")
     content = store_file.read_bytes()
 
     refusal(folder, now)

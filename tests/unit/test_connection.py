@@ -12,7 +12,7 @@ from wire_server import WireServer, http_reply
 
 from escrowctl.client.connection import Connection
 from escrowctl.client.http import Evidence, Request
-from escrowctl.client.transport import IDLE_SECONDS, OriginTransport, make_empty_tls_context
+from escrowctl.client.transport import IDLE_SECONDS, OriginTransport
 from escrowctl.contract.redaction import Secret
 
 REPLY = http_reply("200 OK", b'{"id":"tx_1"}')
@@ -21,9 +21,7 @@ REPLY = http_reply("200 OK", b'{"id":"tx_1"}')
 @contextmanager
 def connected(server: WireServer, on_wait: Callable[[float], None] | None = None) -> Iterator[Callable[[str], bytes]]:
     """Yield what sends a request by its method on one connection of escrowctl, and returns the reply's body."""
-    transport = OriginTransport(
-        is_https=False, context=make_empty_tls_context(), proxy=None, monotonic=time.monotonic, on_wait=on_wait
-    )
+    transport = OriginTransport(is_https=False, context=None, proxy=None, monotonic=time.monotonic, on_wait=on_wait)
     connection = Connection(transport, Secret("sk_test_1"))
 
     def send(method: str) -> bytes:

@@ -91,7 +91,7 @@ def logout(
     session = account.auth_session(context)
     resolver = session.resolver
     if all_profiles:
-        names = resolver.credentials.list_profiles()
+        names = sorted(resolver.credentials.read())
         if session.options.profile is not None:
             raise bad_value("--all removes the keys of all profiles: leave out -p.")
         if not names:
@@ -100,7 +100,7 @@ def logout(
         name = resolver.find_profile_name()
         if name is None:
             raise bad_value("no profile is chosen: name one with -p NAME.", hint=command("auth status", bare=True))
-        names = (name,)
+        names = [name]
     for name in names:
         stored = resolver.credentials.find(name)
         profile = resolver.profiles.get(name)
@@ -161,7 +161,7 @@ def _list_rows(session: Session) -> Iterator[_AccountRow]:
     for name in profiles:
         yield _make_row(session, name)
     try:
-        orphans = [name for name in credentials.list_profiles() if name not in profiles]
+        orphans = [name for name in sorted(credentials.read()) if name not in profiles]
     except EscrowctlError as error:
         # The row of each profile says the same.
         session.console.warn("keys_unusable", error.message)

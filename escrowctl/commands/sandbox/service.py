@@ -37,8 +37,7 @@ def serve(
     session = sandbox_session(context)
     from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - help does not need it
     from escrowctl.ready_file import ready_file_written, refuse_unrelated_file  # noqa: PLC0415
-    from escrowctl.sandbox.faults import apply_faults  # noqa: PLC0415
-    from escrowctl.sandbox.ownership import ServedSandbox  # noqa: PLC0415
+    from escrowctl.sandbox.ownership import ServedSandbox, announce_server  # noqa: PLC0415
     from escrowctl.sandbox.service import open_sandbox_exclusively  # noqa: PLC0415
     from escrowctl.sandbox.settings import read_settings  # noqa: PLC0415
 
@@ -53,8 +52,8 @@ def serve(
         server = LoopbackServer(port)
         cleanup.callback(server.close)
         served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
-        assert sandbox.claim is not None, "open_sandbox_alone makes the claim"
-        cleanup.enter_context(sandbox.claim.announce_server(served))
+        assert sandbox.claim is not None, "open_sandbox_exclusively makes the claim"
+        cleanup.enter_context(announce_server(sandbox.claim, served))
         document: dict[str, JsonValue] = {
             "base_url": served.base_url,
             "api_prefix": DEFAULT_API_PREFIX,
@@ -75,7 +74,8 @@ def serve(
             return session.signals.pending is not None
 
         with sandbox.sender.working_in_background():
-            server.run(apply_faults(sandbox.app, server), is_over, commit_group=sandbox.store.group)
+            sandbox.app.server = server
+            server.run(sandbox.app, is_over, commit_group=sandbox.store.group)
         stopped_by = session.signals.take_pending()
     if stopped_by is ErrorCode.INTERRUPTED:
         session.console.note("stopped", "stopped", label="sandbox")

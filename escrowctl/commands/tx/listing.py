@@ -55,7 +55,8 @@ def list_transactions(
         if limit is not None or all_pages or filters:
             raise bad_value("--raw shows one page unchanged: leave out --limit, --all and the filters.")
         found = session.reader.read_list(LIST_TRANSACTIONS)
-        _note_undocumented(session, is_partial=find_next_page(found.document, None).has_more)
+        has_more, _ = find_next_page(found.document, None)
+        _note_undocumented(session, is_partial=has_more)
     else:
         found = Records(None, _read_filtered(session, filters, limit, all_pages=all_pages))
     views = tuple(view_record(one, raw=session.options.raw) for one in found.items)

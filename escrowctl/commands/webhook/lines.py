@@ -2,8 +2,9 @@
 
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.output.view import View
+from escrowctl.post_once import Reply
 from escrowctl.webhooks.event import Event
-from escrowctl.webhooks.forward import Attempt, Reply
+from escrowctl.webhooks.forward import Attempt
 from escrowctl.webhooks.spool import ForwardState
 
 _MISSING = "-"

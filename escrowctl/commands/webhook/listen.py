@@ -128,7 +128,7 @@ class _ListenRun:
         if forwarder is not None:
             target = forwarder.target
             session.console.note("forwarding", f"to {target}, body and headers unchanged", label="forwarding")
-            if waiting := spool.count_events(str(target), ForwardState.WAITING):
+            if waiting := spool.count_waiting(str(target)):
                 message = f"events from earlier runs, which are sent first: {waiting}"
                 session.console.note("waiting", message, label="waiting")
 
@@ -154,7 +154,7 @@ class _ListenRun:
         self.show_new_events()
         code = self._session.signals.take_pending() or ErrorCode.INTERRUPTED
         counts = self._counts
-        counts["waiting"] = self._spool.count_events(str(target), ForwardState.WAITING) if target is not None else 0
+        counts["waiting"] = self._spool.count_waiting(str(target)) if target is not None else 0
         others = ("refused", "forwarded", "not forwarded", "repeated", "given up", "waiting")
         message = "".join(f", {counts[word]} {word}" for word in others if counts[word])
         self._session.console.note("stopped", f"{counts['received']} received and stored{message}", label="stopped")

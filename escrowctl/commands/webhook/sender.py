@@ -7,7 +7,6 @@ import typer
 
 from escrowctl.config.keys import read_private_text
 from escrowctl.config.service import WebhookSettings
-from escrowctl.config.settings import find_webhook_settings
 from escrowctl.errors import ErrorCode, EscrowctlError, Hints, not_sent
 from escrowctl.journal.signing_secrets import SigningSecrets
 from escrowctl.session import Session
@@ -44,7 +43,8 @@ class EventSource:
             self.identity, self.webhooks = session.service.identity, session.service.webhooks
         elif choice := session.resolver.choose_if_configured():
             self.identity, self.profile = choice.identity, choice.profile_name
-            self.webhooks = find_webhook_settings(choice.profile)
+            if choice.profile is not None:
+                self.webhooks = WebhookSettings(**choice.profile.webhook.model_dump())
 
     @property
     def spool_path(self) -> Path:

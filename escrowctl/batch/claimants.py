@@ -7,6 +7,7 @@ Row -1 of the plan has the state. A claimant is alive as long as it holds the lo
 import json
 import os
 import platform
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -14,7 +15,6 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from escrowctl.batch.halts import EQUAL_FAILURES, count_failure, describe_equal_failures
 from escrowctl.batch.plan import (
     Batch,
     RowToSend,
@@ -22,7 +22,9 @@ from escrowctl.batch.plan import (
     damaged_plan,
     encode_batch,
     find_batch,
+    list_again,
     make_plan_row,
+    plan_again,
     read_plan_text,
     sum_up,
 )
@@ -34,6 +36,8 @@ from escrowctl.runtime import Runtime, timestamp
 from escrowctl.writes.requests import operator_name
 
 _STATE_ROW = -1
+_EQUAL_FAILURES = 5
+"""After so many consecutive rows with the same failure, the run ends: the next rows would fail too."""
 
 
 class Claimant(NamedTuple):
@@ -53,7 +57,7 @@ class RunState(NamedTuple):
     `first_sender` is the claimant that sends the first row; None: that row is done. `halted` says why the run ends.
     Nothing is sent before `paused_until`. With a `rate` (rows a second), the next row may be taken at `next_slot`.
     `failure` is the kind of the last failure, and how many rows in a row had it. `caps` are those of the profile that
-    started the run.
+    started the run. `ended` is how many rows have ended by outcome, as far as the claimants have stored it.
     """
 
     claimants: tuple[Claimant, ...] = ()
@@ -64,6 +68,12 @@ class RunState(NamedTuple):
     next_slot: str = ""
     failure: tuple[str, int] = ("", 0)
     caps: tuple[tuple[str, str], ...] = ()
+    ended: tuple[tuple[Outcome, int], ...] = ()
+
+    @property
+    def counts(self) -> Counter[Outcome]:
+        """The numbers of `ended`."""
+        return Counter(dict(self.ended))
 
 
 _ADAPTER = TypeAdapter(RunState)
@@ -81,7 +91,10 @@ class SharedRun:
         self._is_idle = False
 
     def start(self, rate: float | None) -> None:
-        """Begin a run, as its first claimant. Raises `ErrorCode.BUSY` if another process works on the batch."""
+        """Begin a run, as its first claimant, and plan the rows that go again.
+
+        Raises `ErrorCode.BUSY` if another process works on the batch.
+        """
 
         def begin(state: RunState) -> RunState:
             if _list_alive(self.journal, state):
@@ -92,6 +105,7 @@ class SharedRun:
 
         self.journal.hold_sender(self._sender)
         self.change(begin)
+        plan_again(self.journal, self.batch, list_again(self.journal, self.batch, self.service))
 
     def join(self) -> None:
         """Join the run in progress. Raises `ErrorCode.CONFLICT` if there is none."""
@@ -162,6 +176,11 @@ class SharedRun:
             self.note_idle()
         return any(not one.is_idle for one in others)
 
+    def leave(self, rows: Iterable[RowToSend]) -> None:
+        """Put rows that this claimant has taken, but not sent, back into the plan, and tell the others that it ends."""
+        plan_again(self.journal, self.batch, rows)
+        self.note_idle()
+
     def note_idle(self) -> None:
         """Tell the others that this claimant has found no more rows. If no row is done, no other may begin one."""
         if not self._is_idle:
@@ -220,12 +239,12 @@ def read_state(journal: Journal, batch: str) -> RunState:
 
 def note_ended(state: RunState, ended: Iterable[tuple[str, str]]) -> RunState:
     """Return the state after more rows have ended: pairs of the kind of failure ("": done) and its detail."""
-    failure = state.failure
+    last, count = state.failure
     for kind, detail in ended:
-        failure = count_failure(failure, kind)
-        if failure[1] >= EQUAL_FAILURES and not state.halted:
-            state = state._replace(halted=describe_equal_failures(detail))
-    return state._replace(failure=failure)
+        last, count = kind, count + 1 if kind and kind == last else int(bool(kind))
+        if count >= _EQUAL_FAILURES and not state.halted:
+            state = state._replace(halted=f"the last {_EQUAL_FAILURES} rows had the same failure: {detail}")
+    return state._replace(failure=(last, count))
 
 
 def busy_error(batch: Batch) -> EscrowctlError:

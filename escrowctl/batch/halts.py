@@ -1,13 +1,11 @@
 """Decide when a run ends early: if the next rows would fail too, or if a created record differs from its row."""
 
+from escrowctl.batch.claimants import RunState, note_ended
 from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import outcome_of
 from escrowctl.client.http import THROTTLED_STATUSES, Fault
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.model import KEY_REFUSED_STATUSES, Entry
-
-EQUAL_FAILURES = 5
-"""After so many consecutive rows with the same failure, the run ends: the next rows would fail too."""
 
 _RUN_ENDING_CODES = (ErrorCode.CAPPED, ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN, ErrorCode.DEFECT)
 """Codes of errors that keep all the next rows from being sent."""
@@ -26,15 +24,14 @@ class HaltRules:
     """Decides after each row whether the run goes on. `reason` says why the run must end; empty: it goes on.
 
     `canary_passed`: a row is done. Until then, rows are sent one at a time. `ended` has the rows that have ended since
-    the state of the run was last changed: pairs of the kind of failure ("": done) and its detail.
+    `known`, the state of the run, was stored: pairs of the kind of failure ("": done) and its detail.
     """
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: Pace, known: RunState) -> None:
         self._pace = pace
-        self.canary_passed = False
+        self.known = known
+        self.canary_passed = known.first_sender is None
         self.ended: list[tuple[str, str]] = []
-        self.failure = ("", 0)
-        """The kind of the last failure in the run, and how many rows in a row had it."""
         self.reason = ""
 
     def check_reply(self, line: int, entry: Entry, fault: Fault | None = None) -> None:
@@ -77,16 +74,4 @@ class HaltRules:
 
     def _note_ended(self, kind: str, detail: str) -> None:
         self.ended.append((kind, detail))
-        self.failure = count_failure(self.failure, kind)
-        if self.failure[1] >= EQUAL_FAILURES:
-            self.halt(describe_equal_failures(detail))
-
-
-def count_failure(failure: tuple[str, int], kind: str) -> tuple[str, int]:
-    """Return the kind of the last failure and the number of rows in a row with it, after one more row has ended."""
-    return kind, failure[1] + 1 if kind and kind == failure[0] else int(bool(kind))
-
-
-def describe_equal_failures(detail: str) -> str:
-    """Return the reason to end a run after too many rows with the same failure."""
-    return f"the last {EQUAL_FAILURES} rows had the same failure: {detail}"
+        self.halt(note_ended(self.known, self.ended).halted)

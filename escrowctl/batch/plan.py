@@ -118,7 +118,8 @@ def find_batch(journal: Journal, name: str) -> Batch:
     for batch in list_batches(journal):
         if batch.name == name:
             return batch
-    raise EscrowctlError(ErrorCode.NOT_FOUND, f'there is no batch "{name}" in this journal.')
+    hint = command("batch list", "to see the batches in this journal")
+    raise EscrowctlError(ErrorCode.NOT_FOUND, f'there is no batch "{name}" in this journal.', hint=hint)
 
 
 def find_same_batch(journal: Journal, service: Service, *, verb: str, digest: str, run_key: str | None) -> Batch | None:
@@ -193,13 +194,14 @@ def smaller_caps(own: Mapping[str, Number], planned: Mapping[str, str]) -> Mappi
     return {code: min(own.get(code, nothing), others.get(code, nothing)) for code in {*own, *others}}
 
 
-def plan_again(journal: Journal, batch: Batch, service: Service) -> None:
-    """Put the rows of a batch that were sent, and may be sent again, back into its plan: the number of their entry."""
-    rows = [
-        make_plan_row(batch.name, one.intent.line or 0, str(one.number)) for one in _list_again(journal, batch, service)
+def plan_again(journal: Journal, batch: Batch, rows: Iterable[RowToSend]) -> None:
+    """Put rows that were taken or sent, and may be sent again, back into a batch's plan. Any process may take them."""
+    planned = [
+        make_plan_row(batch.name, line, row.encode() if repeated is None else str(repeated.number))
+        for line, row, repeated in rows
     ]
-    if rows:
-        journal.store_plan_rows(rows)
+    if planned:
+        journal.store_plan_rows(planned)
 
 
 def claim_rows(journal: Journal, batch: Batch, service: Service, *, sender: str, limit: int) -> list[RowToSend] | None:
@@ -282,8 +284,7 @@ def sum_unsent(
 
 def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[RowToSend]:
     """Yield the rows that a run has to send: first the entries that may be sent again, then the plan's other rows."""
-    for entry in _list_again(journal, batch, service):
-        yield RowToSend(entry.intent.line or 0, content_of(entry), entry)
+    yield from list_again(journal, batch, service)
     after = 0
     while page := journal.read_plan(batch.name, after=after, limit=_PAGE_SIZE):
         yield from (_read_row(journal, planned) for planned in page if not is_planned_again(planned))
@@ -301,13 +302,19 @@ def _read_row(journal: Journal, row: PlanRow) -> RowToSend:
     entry = journal.find(int(read_plan_text(row)))
     if entry is None:
         raise damaged_plan(f"line {row.row} of {row.batch} has no entry")
-    return RowToSend(row.row, content_of(entry), entry)
+    return _make_row_again(entry)
 
 
-def _list_again(journal: Journal, batch: Batch, service: Service) -> list[Entry]:
+def _make_row_again(entry: Entry) -> RowToSend:
+    return RowToSend(entry.intent.line or 0, content_of(entry), entry)
+
+
+def list_again(journal: Journal, batch: Batch, service: Service) -> list[RowToSend]:
+    """Return the rows of a batch that were sent, and may be sent again, in order."""
     states = (State.NOT_SENT, State.NOT_APPLIED, State.REFUSED, *([State.UNKNOWN] if service.deduplicates else []))
     entries = journal.select_all(Selection(_PAGE_SIZE, states=states, batch=batch.name))
-    return sorted((one for one in entries if _may_send_again(one, service)), key=lambda one: one.intent.line or 0)
+    rows = [_make_row_again(entry) for entry in entries if _may_send_again(entry, service)]
+    return sorted(rows, key=lambda one: one.line)
 
 
 def _may_send_again(entry: Entry, service: Service) -> bool:
@@ -334,7 +341,7 @@ def read_plan_text(row: PlanRow) -> str:
     """Return the text of a plan's row. Raises EscrowctlError `JOURNAL_UNUSABLE` if its checksum does not match."""
     checksum, _, text = row.content.partition(" ")
     if checksum != _checksum(row.batch, row.row, text):
-        raise damaged_plan(f"line {row.row} of {row.batch} was changed" if row.row else f"{row.batch} was changed")
+        raise damaged_plan(f"line {row.row} of {row.batch} was changed" if row.row > 0 else f"{row.batch} was changed")
     return text
 
 

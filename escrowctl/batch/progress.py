@@ -26,12 +26,14 @@ class Progress:
     def __init__(self, console: Console, shared: SharedRun, *, rows: int, size: int, draws: bool) -> None:
         self._console = console
         self._batch, self._service, self._now = shared.batch, shared.service, shared.runtime.monotonic
-        self._rows = rows
+        state = shared.read()
+        ended = state.counts.total()
+        self._rows = ended + rows
         self._size = size
         self._draws = draws
         self._last = self._now()
-        self._samples: list[tuple[float, int]] = [(self._last, 0)]
-        self._is_first = shared.is_first(shared.read())
+        self._samples: list[tuple[float, int]] = [(self._last, ended)]
+        self._is_first = shared.is_first(state)
         self._notes = 0
         self.reasons: dict[int, str] = {}
         """Line -> the reason why its row was not sent."""
@@ -52,12 +54,13 @@ class Progress:
         self._console.note("canary", f"line {line}: {outcome_text}{follows}", label="canary", important=is_important)
 
     def show_progress(self, counts: Counter[Outcome]) -> None:
-        """Redraw the bar, or write a line, if the interval has passed. `counts`: the ended rows by outcome."""
+        """Redraw the bar, or write a line, if the interval has passed. `counts`: all ended rows of the run."""
         now = self._now()
         if now - self._last < (_REDRAWN_SECONDS if self._draws else _LINE_SECONDS):
             return
         self._last = now
-        ended = counts.total()
+        # A row that another claimant has taken over is counted twice.
+        ended = min(counts.total(), self._rows)
         self._samples.append((now, ended))
         while len(self._samples) > 2 and self._samples[1][0] < now - _MEASURED_SECONDS:
             self._samples.pop(0)

@@ -26,6 +26,8 @@ from escrowctl.runtime import timestamp
 _MAX_WAIT = 0.1
 _LOOK_SECONDS = 0.3
 """Seconds between two looks at what the other claimants have done."""
+_COUNT_SECONDS = 1.0
+"""Seconds between two moments when a claimant that is not alone stores how many rows it has ended."""
 _RESERVED_SECONDS = 0.25
 """The time for which a claimant takes slots of --rps in advance."""
 _PAUSE_TOLERANCE = 0.05
@@ -51,17 +53,11 @@ class Sender(Protocol):
 class Run:
     """One run of a batch, for one of its claimants. `size` is how many requests may be in progress at once.
 
-    `take_signal` returns the code of a signal that has arrived, or None. `note_signal` is called at each signal.
+    `take_signal` returns the code of a signal that has arrived, or None.
     """
 
     def __init__(
-        self,
-        shared: SharedRun,
-        size: int,
-        take_signal: Callable[[], ErrorCode | None],
-        progress: Progress,
-        *,
-        note_signal: Callable[[], None] = lambda: None,
+        self, shared: SharedRun, size: int, take_signal: Callable[[], ErrorCode | None], progress: Progress
     ) -> None:
         self.journal = SharedJournal(shared.journal, self._refuse)
         self.shared = shared
@@ -71,20 +67,21 @@ class Run:
         self._size = size
         self._take_signal = take_signal
         self._progress = progress
-        self._note_signal = note_signal
-        self.halts = HaltRules(pace)
-        self.halts.canary_passed = self._state.first_sender is None
+        self.halts = HaltRules(pace, self._state)
         self.counts: Counter[Outcome] = Counter()
-        """The number of ended rows by outcome."""
+        """The number of rows that this claimant has ended, by outcome."""
+        self._stored_counts: Counter[Outcome] = Counter()
+        """Those of `counts` that the state of the run has."""
         self.stopped: ErrorCode | None = None
         """The code of the signal that ended the run."""
-        self._failure: EscrowctlError | None = None
+        self.failure: EscrowctlError | None = None
+        """The error of the journal that ended the run."""
         self._lock, self._taking = threading.Lock(), threading.Lock()
         self._row_ended, self._request_ended = threading.Condition(self._lock), threading.Condition(self._lock)
         self._rows: deque[tuple[RowToSend, float]] = deque()
         self._has_more_rows = True
         self._in_progress = self._requests = self._threads = 0
-        self._next_read = self._next_claim = 0.0
+        self._next_read = self._next_count = self._next_claim = 0.0
 
     @property
     def max_begun(self) -> int:
@@ -99,9 +96,9 @@ class Run:
     def send_rows(self, senders: Sequence[Sender]) -> None:
         """Send rows, with a thread for each of `senders`, until no claimant has any left or the run ends early.
 
-        Call it inside `signals.held()`. A second signal leaves the rows in progress behind: they are unknown. Raises
-        EscrowctlError if the journal cannot be used; `counts` then has the rows that ended before. Raises RuntimeError
-        if a thread cannot be started: then nothing was sent.
+        Call it inside `signals.held()`. A second signal leaves the rows in progress behind: they are unknown. If the
+        journal cannot be used, `failure` is set. Raises RuntimeError if a thread cannot be started: then nothing was
+        sent.
         """
         self._claim_rows()
         with self._taking:
@@ -117,13 +114,12 @@ class Run:
             self._share()
             self._claim_rows()
             with self._lock:
-                self._progress.show_progress(self.counts)
+                self._progress.show_progress(self._state.counts + self.counts - self._stored_counts)
         self._share()
-        if self._failure is not None:
-            raise self._failure
-        with contextlib.suppress(EscrowctlError):
-            # Its children may wait for it, while it waits for their end.
-            self.shared.note_idle()
+        if self.failure is None:
+            with self._lock, contextlib.suppress(EscrowctlError):
+                # Its children may wait for it, while it waits for their end.
+                self.shared.leave(row for row, _ in self._rows)
 
     def wait_for_turn(self) -> None:
         """Wait until the pace allows one more row. Raises `Stopped` if the run ends meanwhile."""
@@ -221,9 +217,12 @@ class Run:
             return
         try:
             found = self.shared.claim(limit)
-            if found is None and self.shared.has_working_others(is_idle=not (self._in_progress or self._rows)):
-                self._next_claim = now + _LOOK_SECONDS
-                return
+            if found is None:
+                if self.shared.has_working_others(is_idle=not (self._in_progress or self._rows)):
+                    self._next_claim = now + _LOOK_SECONDS
+                    return
+                # Since then, one that has left may have put rows back.
+                found = self.shared.claim(limit)
             first = now + (self.shared.reserve(rate, len(found)) if rate is not None and found else 0.0)
         except EscrowctlError as error:
             self._fail(error)
@@ -238,8 +237,11 @@ class Run:
         """Store what this claimant adds to the state of the run, and apply what the others have added."""
         now, known = self._runtime.monotonic(), self._state
         with self._lock:
-            ended, self.halts.ended = self.halts.ended, []
+            ended = [*self.halts.ended]
             reason, pause = self.halts.reason, self._pace.pause(now)
+            new = Counter[Outcome]()
+            if len(known.claimants) > 1 and now >= self._next_count:
+                new = self.counts - self._stored_counts
         until = timestamp(self._runtime.now() + timedelta(seconds=pause - _PAUSE_TOLERANCE))
 
         def add(state: RunState) -> RunState:
@@ -247,30 +249,36 @@ class Run:
                 halted=state.halted or reason,
                 first_sender=None if self.halts.canary_passed else state.first_sender,
                 paused_until=until if pause and state.paused_until < until else state.paused_until,
+                ended=tuple((state.counts + new).items()),
             )
 
         try:
             if add(known) != known:
                 self._state = self.shared.change(add)
+                if new:
+                    self._stored_counts, self._next_count = self._stored_counts + new, now + _COUNT_SECONDS
             elif now >= self._next_read:
                 self._next_read = now + _LOOK_SECONDS
                 self._state = self.shared.read()
-            self._apply(self._state)
+            self._apply(self._state, len(ended))
         except EscrowctlError as error:
             self._fail(error)
 
-    def _apply(self, state: RunState) -> None:
+    def _apply(self, state: RunState, noted: int) -> None:
+        """Apply the state of the run, in which the first `noted` of the rows that have ended are counted."""
         with self._lock:
+            self.halts.known = state
+            del self.halts.ended[:noted]
             if state.halted:
                 self.halts.halt(state.halted)
             elif self.shared.has_lost_first(state):
                 self.halts.halt("the process that sent the first row has ended")
             self.halts.canary_passed |= state.first_sender is None
-            self.halts.failure = note_ended(state, self.halts.ended).failure
             if state.paused_until:
                 left = (datetime.fromisoformat(state.paused_until) - self._runtime.now()).total_seconds()
-                # The clock may have been set back.
-                self._pace.pause_until(self._runtime.monotonic() + min(left, MAX_RETRY_AFTER_SECONDS))
+                # After a longer wait, the clock was set back.
+                if left <= MAX_RETRY_AFTER_SECONDS:
+                    self._pace.pause_until(self._runtime.monotonic() + left)
 
     def _refuse(self) -> EscrowctlError | None:
         """Return the error for rows that would be begun now, if a claimant has ended the run."""
@@ -280,7 +288,7 @@ class Run:
         return not_sent(ErrorCode.CONFLICT, f"the run has ended: {self._state.halted}.", reason=Reason.RUN_ENDED)
 
     def _end_row(self, row: RowToSend, result: RowResult) -> None:
-        """Count a row under its outcome, and decide whether the run goes on."""
+        """Count a row under its outcome, and decide whether the run goes on. A row that was given up is put back."""
         entry, error = result
         with self._lock:
             self._in_progress -= 1
@@ -288,7 +296,9 @@ class Run:
             self.counts[outcome] += 1
             if isinstance(error, EscrowctlError):
                 self._check_error(row, entry, error, outcome)
-            elif entry is not None and error is None:
+            elif error is not None:
+                self._rows.append((row._replace(repeated=entry), 0.0))
+            elif entry is not None:
                 self._check_entry(row, entry)
             self._row_ended.notify_all()
 
@@ -313,7 +323,7 @@ class Run:
 
     def _fail(self, error: EscrowctlError) -> None:
         """End the run because of an error of the journal. The results of the requests in progress are awaited."""
-        self._failure = self._failure or error
+        self.failure = self.failure or error
         self.halts.halt(error.message)
 
     def _find_delay(self) -> float:
@@ -346,7 +356,6 @@ class Run:
         """End the run at the first signal. Return False at the second: do not wait for the requests in progress."""
         if (code := self._take_signal()) is None:
             return True
-        self._note_signal()
         if self.stopped is not None:
             return False
         with self._lock:

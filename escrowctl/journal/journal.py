@@ -134,7 +134,7 @@ class Journal:
         return [self._refresh(entry) for entry in self.storage.read_batch(batch, after=after, limit=limit)]
 
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
-        """Store rows of a batch's plan. A stored row with the same number is replaced."""
+        """Store rows of a batch's plan, for any process to claim. A stored row with the same number is replaced."""
         with self.checked_commit() as commit:
             commit.transaction.store_plan_rows(rows)
 

@@ -117,7 +117,7 @@ class Transaction(Reading, Protocol):
         """Append a record about the journal itself, dated `now`."""
 
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
-        """Store rows of a batch's plan. A stored row with the same number gets the new content, and keeps its mark."""
+        """Store rows of a batch's plan, without a mark. A stored row with the same number is replaced."""
 
     def remove_plan_row(self, batch: str, row: int) -> None:
         """Remove a row from a batch's plan."""

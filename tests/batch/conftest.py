@@ -92,15 +92,21 @@ FAILS = not_sent(ErrorCode.JOURNAL_UNUSABLE, "the disk failed.")
 
 
 def fail_after(
-    patch: pytest.MonkeyPatch, name: str, calls: int, error: Exception = FAILS, *, times: int = 10**6
+    patch: pytest.MonkeyPatch,
+    name: str,
+    calls: int,
+    error: Exception = FAILS,
+    *,
+    times: int = 10**6,
+    owner: type = SqliteStorage,
 ) -> None:
-    """Have a method of the storage fail after so many calls, so many times."""
-    real: Callable[..., object] = getattr(SqliteStorage, name)
+    """Have a method of the storage, or of another class, fail after so many calls, so many times."""
+    real: Callable[..., object] = getattr(owner, name)
     numbers = itertools.count()
 
-    def method(self: SqliteStorage, *given: object, **named: object) -> object:
+    def method(self: object, *given: object, **named: object) -> object:
         if calls <= next(numbers) < calls + times:
             raise error
         return real(self, *given, **named)
 
-    patch.setattr(SqliteStorage, name, method)
+    patch.setattr(owner, name, method)

@@ -5,7 +5,7 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from wire_server import Seen
 
 from batch.conftest import FAILS, Clock, Start, WriteRows, counts_of, fail_after, open_elsewhere
 from batch.services import as_usual
-from escrowctl.batch.claimants import RunState, SharedRun
-from escrowctl.batch.plan import RowToSend, find_batch, plan_again
+from escrowctl.batch.claimants import Claimant, RunState, SharedRun
+from escrowctl.batch.plan import RowToSend, find_batch
 from escrowctl.batch.rows import RowContent
 from escrowctl.batch.run import RowResult, Run
 from escrowctl.errors import ErrorCode, Outcome, not_sent
@@ -66,7 +66,7 @@ def test_reasons_that_cannot_be_read_hide_no_outcome(
     result = run("create", str(rows(3)), "--yes")
 
     assert (result.code, len(service.applied)) == (12, 3)
-    assert "the disk failed. Outcomes of this run of b1 until then: 2 done, 1 unknown." in result.err
+    assert "the disk failed. Outcomes of b1 until then: 2 done, 1 unknown." in result.err
 
 
 def test_row_to_be_sent_again_is_counted_when_the_journal_fails(
@@ -278,17 +278,26 @@ def test_rows_that_end_without_the_journal_are_all_counted(home: Path) -> None:
         def close(self) -> None:
             pass
 
-    journal = open_elsewhere(home)
+    def change_state(change: Callable[[RunState], RunState]) -> RunState:
+        states.append(change(states[-1]))
+        return states[-1]
+
+    journal, progress = open_elsewhere(home), Mock()
     rows = iter([RowToSend(line, RowContent("tx")) for line in range(1000)])
-    shared = Mock(journal=journal, runtime=Runtime(), read=RunState, change=lambda change: change(RunState()))
+    claimants = (Claimant("one", "", "", 1, ""), Claimant("another", "", "", 2, ""))
+    states = [RunState(claimants, ended=((Outcome.DONE, 7),))]
+    shared = Mock(journal=journal, runtime=Runtime(), read=lambda: states[-1], change=change_state)
     shared.claim = lambda limit: list(islice(rows, limit)) or None
     shared.has_working_others.return_value = shared.has_lost_first.return_value = False
 
-    run = Run(shared, 8, Signals().take_pending, Mock())
+    run = Run(shared, 8, Signals().take_pending, progress)
     run.send_rows([Refusing()] * 16)
 
     journal.close()
-    assert run.counts == {Outcome.NOT_SENT: 1000}
+    shown = progress.show_progress.call_args.args[0]
+    assert (run.counts, shown) == ({Outcome.NOT_SENT: 1000}, {Outcome.NOT_SENT: 1000, Outcome.DONE: 7})
+    # The other claimant hears how many there are.
+    assert states[-1].counts[Outcome.NOT_SENT] > 0
 
 
 # Files whose rows have no references
@@ -339,7 +348,6 @@ def test_claimant_whose_run_has_ended_keeps_no_other_waiting(start: Start, rows:
     first, second = (SharedRun(one, find_batch(one, "b1"), service, Runtime()) for one in journals)
     first.start(None)
     first.change(lambda state: state._replace(first_sender=None))
-    plan_again(journals[0], first.batch, service)
     second.join()
     before = second.has_working_others(is_idle=True)
 

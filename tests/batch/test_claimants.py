@@ -1,23 +1,27 @@
 """Several processes send one batch: no row twice, one first row, one rate, one end; and one report."""
 
+import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from e2e.script import Program, clean_environment
+from e2e.script import SECONDS, Program, clean_environment
 from faults.seeds import draw_seed
 from wire_server import Seen, serving
 
 from batch.conftest import WriteRows
 from batch.services import Answer, BatchService
 from batch.test_kills import audit, finish, prepare
+from escrowctl.commands.batch.further import follow_parent
+from escrowctl.errors import ErrorCode
 
 pytestmark = pytest.mark.slow
 
@@ -58,19 +62,30 @@ def begin(program: Program, service: BatchService, *words: str, after: int) -> "
     return process
 
 
-def test_two_processes_share_the_rows_of_a_batch(tmp_path: Path, rows: WriteRows) -> None:
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_processes_share_the_rows_of_a_batch(tmp_path: Path, rows: WriteRows) -> None:
     senders = Senders(0.05)
     with served(tmp_path, senders) as (service, program):
-        path = str(rows(300))
+        path = str(rows(400))
         first = begin(program, service, "batch", "create", path, *RUN, after=10)
         again = program.run("batch", "create", path, *RUN)
-        second = program.run(*WORK)
-        first.communicate(timeout=30)
-        found = audit(program, service, 300)
+        leaving, second = (begin(program, service, *WORK, after=0) for _ in range(2))
+        wait_until(lambda: len(senders.writes) == 3 and min(senders.writes.values()) > 10)
+        leaving.send_signal(signal.SIGINT)
+        for process in (leaving, first, second):
+            process.communicate(timeout=30)
+        found = audit(program, service, 400)
 
     assert (again.code, "batch work b1" in again.error["hint"]) == (7, True)
-    assert (first.returncode, second.code, found["done"]) == (0, 0, 300)
-    assert (len(senders.writes), min(senders.writes.values()) > 20) == (2, True)
+    # The others send what the one that leaves has taken and begun.
+    assert (first.returncode, second.returncode, leaving.returncode in (12, 130)) == (0, 0, True)
+    assert (found["done"], min(senders.writes.values()) > 10) == (400, True)
 
 
 def test_nothing_to_join_is_a_conflict(tmp_path: Path, rows: WriteRows) -> None:
@@ -118,18 +133,6 @@ def test_rate_is_that_of_all(tmp_path: Path, rows: WriteRows) -> None:
     assert senders.moments[-1] - senders.moments[0] > 0.9 * 59 / 20
 
 
-def test_caps_of_the_plan_bind_who_joins(tmp_path: Path, rows: WriteRows) -> None:
-    with served(tmp_path, Senders(0.05), "caps.EUR = 100000") as (service, program):
-        first = begin(program, service, "batch", "create", str(rows(100)), *RUN, after=5)
-        config = program.config / "config.toml"
-        config.write_text(config.read_text().replace("caps.EUR = 100000", "caps.EUR = 1"))
-        second = program.run(*WORK)
-        first.communicate(timeout=30)
-
-    # It may send nothing, which ends the run of both.
-    assert (first.returncode in (12, 15), second.code in (12, 15), len(service.received) < 100) == (True, True, True)
-
-
 def test_more_rows_at_once_than_sixteen_are_sent_by_children_too(tmp_path: Path, rows: WriteRows) -> None:
     senders = Senders(0.1)
     with served(tmp_path, senders) as (service, program):
@@ -162,6 +165,61 @@ def test_children_end_with_their_parent(tmp_path: Path, rows: WriteRows, number:
 
     assert (len(service.received), sent < 2000, len(senders.writes)) == (sent, True, 2)
     assert (shown[0]["state"], shown[0]["unknown"] == 0) == ("open", number is signal.SIGTERM)
+
+
+def test_child_stops_with_its_group_and_ends_by_its_parent_alone(tmp_path: Path, rows: WriteRows) -> None:
+    is_slow, released, waiting = threading.Event(), threading.Event(), list[int]()
+
+    def answer(number: int, seen: Seen) -> str:
+        if is_slow.is_set() and (seen.header("X-Request-Id") or "")[:13] != next(iter(senders.writes)):
+            waiting.append(number)
+            released.wait(SECONDS)
+        return ""
+
+    senders = Senders(0.02, answer)
+    with served(tmp_path, senders) as (service, program):
+        words = ("batch", "create", str(rows(9000)), "--yes", "--json", "--concurrency", "32", "--timeout", "60")
+        parent = program.start(*words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        wait_until(lambda: len(senders.writes) == 2)
+        (child,) = map(int, Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split())
+
+        os.killpg(parent.pid, signal.SIGSTOP)
+        time.sleep(0.5)
+        sent = len(service.received)
+        time.sleep(0.5)
+        stopped_at = len(service.received)
+        os.killpg(parent.pid, signal.SIGCONT)
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(child, number)
+        before = [*senders.writes.values()][1]
+        wait_until(lambda: [*senders.writes.values()][1] > before + 50)
+
+        is_slow.set()
+        wait_until(lambda: len(waiting) == 16)
+        parent.send_signal(signal.SIGINT)
+        wait_until(lambda: service.at_once == 16)
+        time.sleep(0.5)
+        # By now it waits for its child, to which it passes this on.
+        parent.send_signal(signal.SIGINT)
+        code = parent.wait(SECONDS / 2)
+        released.set()
+
+    assert (stopped_at, code) == (sent, 12)
+
+
+@pytest.mark.parametrize(("orders", "taken"), [("", 1), (".", 1), ("..", 2)], ids=["none", "one", "two"])
+def test_end_of_a_parent_is_no_second_order(monkeypatch: pytest.MonkeyPatch, orders: str, taken: int) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        take_order = follow_parent()
+        before = take_order()
+        os.write(writing, orders.encode())
+        os.close(writing)
+        found = [take_order() for _ in range(4)]
+
+    assert (before, found.count(ErrorCode.TERMINATED)) == (None, taken)
 
 
 @pytest.mark.parametrize("verb", ["create", "release"])

@@ -3,9 +3,11 @@
 import errno
 import signal
 import sqlite3
+import subprocess
 import threading
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from wire_server import Seen
@@ -57,6 +59,19 @@ def test_journal_that_fails_ends_the_run(
     # It holds outcomes and intents, or the rows that are taken next.
     assert (result.code, result.error["code"]) == ((12, "some_unknown") if unknown else (15, "some_failed"))
     assert (done + unknown >= sent, sent < 40) == (True, True)
+
+
+def test_process_that_cannot_be_started_is_a_warning(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, run = start()
+    monkeypatch.setattr("escrowctl.commands.batch.further.os.sched_getaffinity", lambda _process: {1, 2})
+    monkeypatch.setattr(subprocess, "Popen", Mock(side_effect=BlockingIOError(errno.EAGAIN, "no more processes")))
+
+    result = run("create", str(rows(40)), "--yes", "--concurrency", "32")
+
+    assert (result.code, len(service.applied)) == (0, 40)
+    assert "warning: only 1 of 2 processes send rows, because no other can be started: no more processes" in result.err
 
 
 @pytest.mark.parametrize("number", [10, 11, 12, 13])

@@ -3,13 +3,17 @@
 import json
 import sqlite3
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from conftest import KEY, Run
 
-from batch.conftest import Start, WriteRows, counts_of
+from batch.conftest import Start, WriteRows, counts_of, open_elsewhere
 from batch.services import as_usual
-from escrowctl.batch.plan import make_batch
+from escrowctl.batch.claimants import SharedRun
+from escrowctl.batch.plan import find_batch, make_batch, make_plan_row
+from escrowctl.contract.json import Number
+from escrowctl.runtime import Runtime
 
 RUN = ("--yes", "--json")
 
@@ -52,6 +56,46 @@ def test_damaged_plan_sends_nothing(
     resumed, again = run("resume", "b1", *RUN), run("create", str(rows(5)), *RUN)
 
     assert (resumed.code, again.code, service.received) == (17, 17, [])  # type: ignore[attr-defined] # a BatchService
+
+
+@pytest.mark.parametrize("content", ["x", make_plan_row("b1", -1, "[1]").content], ids=["damaged", "another version"])
+def test_state_that_cannot_be_read_is_an_error_of_its_batch(
+    unfinished: tuple[object, Run], home: Path, content: str
+) -> None:
+    service, run = unfinished
+    change_plan(home, "UPDATE plans SET content = ? WHERE row = -1", content)
+
+    refused = [run(verb, "b1", "--yes") for verb in ("resume", "drop", "work")]
+    (listed,) = run("list", "--json").json
+
+    assert [(one.code, "error: the plan in the journal is damaged: " in one.err) for one in refused] == [(17, True)] * 3
+    assert (listed["state"], listed["not_sent"], service.received) == ("damaged", 4, [])  # type: ignore[attr-defined] # a BatchService
+
+
+@pytest.mark.parametrize(
+    ("caps", "line"), [({"EUR": Number("150")}, ""), ({}, "caps.EUR = 150")], ids=["of the run", "of its profile"]
+)
+def test_process_that_joins_keeps_to_the_run(
+    unfinished: tuple[object, Run], home: Path, caps: dict[str, Number], line: str
+) -> None:
+    service, run = unfinished
+    elsewhere, config = open_elsewhere(home), home / "config.toml"
+    first = SharedRun(elsewhere, find_batch(elsewhere, "b1"), Mock(caps=caps), Runtime())
+    first.start(None)
+    first.change(lambda state: state._replace(first_sender=None))
+    first.note_idle()
+
+    before = config.read_text()
+    config.write_text(f"{before}\n{line}\n")
+    capped = run("work", "b1", *RUN)
+    config.write_text(f'{before}\nreference_field = "ref"\n')
+    other_field = [run("work", "b1", *RUN)]
+    elsewhere.close()
+    other_field.append(run("resume", "b1", *RUN))
+
+    assert (capped.code, "caps creates at 150 EUR" in capped.err) == (15, True)
+    assert [(one.code, "config unset reference_field" in one.err) for one in other_field] == [(7, True)] * 2
+    assert service.received == []  # type: ignore[attr-defined] # a BatchService
 
 
 def test_rows_go_again_only_where_they_went_first(start: Start, rows: WriteRows, home: Path) -> None:

@@ -51,21 +51,6 @@ def test_file_that_two_processes_start_is_sent_once(tmp_path: Path, rows: WriteR
 
 
 @pytest.mark.slow
-def test_signal_to_the_group_lets_the_child_finish(tmp_path: Path, rows: WriteRows) -> None:
-    stop = threading.Event()
-
-    # Long enough for a child that heeds the signal to be gone.
-    with served(tmp_path, slow_from_fifth(stop, 0.5)) as (service, program):
-        process = program.start("batch", "create", str(rows(60)), *RUN, "--concurrency", "2", start_new_session=True)
-        assert stop.wait(SECONDS)
-        os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=SECONDS)
-
-        assert (process.returncode, '"unknown": 0' in out) == (130, True), err
-        assert 5 <= len(service.received) < 20
-
-
-@pytest.mark.slow
 def test_terminal_that_hangs_up_lets_rows_in_flight_finish(tmp_path: Path, rows: WriteRows) -> None:
     arrived = threading.Event()
 
@@ -83,30 +68,6 @@ def test_terminal_that_hangs_up_lets_rows_in_flight_finish(tmp_path: Path, rows:
 
     assert (code, counts["unknown"], counts["done"], counts["refused"]) == (143, 0, len(service.received), 0)
     assert 5 <= counts["done"] < 20
-
-
-@pytest.mark.slow
-def test_second_signal_ends_the_child_at_once(tmp_path: Path, rows: WriteRows) -> None:
-    arrived, ended = threading.Event(), threading.Event()
-
-    def answer(number: int, _seen: Seen) -> str | None:
-        if number != 5:
-            return ""
-        arrived.set()
-        ended.wait(SECONDS)
-        return None
-
-    with served(tmp_path, answer) as (_, program):
-        with program.start("batch", "create", str(rows(60)), *RUN, "--concurrency", "1", "--timeout", "60") as process:
-            assert arrived.wait(SECONDS)
-            process.send_signal(signal.SIGINT)
-            # What it prints shows that the first was taken.
-            assert process.stderr is not None
-            assert any("press Ctrl-C again" in line for line in process.stderr)
-            process.send_signal(signal.SIGINT)
-            # The service still holds its reply: no process waits for that.
-            assert process.wait(SECONDS / 2) == 12
-        ended.set()
 
 
 def test_row_whose_id_another_process_works_on_is_not_sent(start: Start, rows: WriteRows, home: Path) -> None:

@@ -186,7 +186,9 @@ class MemoryTransaction:
 
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         self._server.round_trips += 1
-        self.content.plans |= {(row.batch, row.row): row.content for row in rows}
+        for row in rows:
+            self.content.plans[row.batch, row.row] = row.content
+            self.content.claims.pop((row.batch, row.row), None)
 
     def remove_plan_row(self, batch: str, row: int) -> None:
         self.content.plans.pop((batch, row), None)

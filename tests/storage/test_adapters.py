@@ -225,11 +225,11 @@ def test_row_of_a_plan_is_taken_by_one_sender_until_that_ends(storage: Storage) 
 
     assert (claim("s1", limit=2), claim("s2", "s1", limit=1)) == (["row 1", "row 2"], ["row 3"])
     with storage.transaction() as transaction:
-        transaction.store_plan_rows([PlanRow("b1", 3, "held")])
+        transaction.store_plan_rows([PlanRow("b1", 2, "put back")])
         transaction.remove_plan_row("b1", 1)
-    assert claim("s1", "s2") == ["row 4"]
-    assert claim("s3", "s1") == ["held"]
-    assert claim("s3", "s3") == ["row 2", "row 4"]
+    assert claim("s1", "s2") == ["put back", "row 4"]
+    assert claim("s3", "s1") == ["row 3"]
+    assert claim("s3", "s3") == ["put back", "row 4"]
 
 
 def test_batches_are_listed_in_the_order_of_their_numbers(storage: Storage) -> None:

@@ -2,10 +2,9 @@
 
 import os
 import select
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from subprocess import DEVNULL, PIPE
 
@@ -19,30 +18,27 @@ _POLL_SECONDS = 0.1
 
 
 class Children:
-    """The child processes of a run: claimants of the same batch.
+    """The child processes of a run, perhaps none: claimants of the same batch.
 
     Each has a pipe from this process: a byte means that it is to end, and its end that this process has ended. Signals
     could get there twice, or not at all if they are ignored.
     """
 
-    def __init__(self, session: Session, batch: Batch, concurrency: int, count: int) -> None:
-        options = session.options
-        named = (("-p", options.profile), ("--base-url", options.base_url), ("--config", options.config))
-        words = [word for name, value in named if value is not None for word in (name, value)]
-        words += ["--sandbox"] if options.sandbox else []
-        words += ["--timeout", str(options.timeout)] if options.timeout is not None else []
-        words += ["batch", "work", batch.name, "--yes", "--concurrency", str(concurrency), "--child"]
-        self._processes = [
-            subprocess.Popen(  # noqa: S603 - it is this program
-                [sys.executable, "-P", "-m", "escrowctl", *words],
-                env=dict(session.runtime.environ),
-                stdin=PIPE,
-                stdout=DEVNULL,
-                stderr=DEVNULL,
-                start_new_session=True,
-            )
-            for _ in range(count)
-        ]
+    def __init__(self, take_signal: Callable[[], ErrorCode | None]) -> None:
+        self._take_signal = take_signal
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, words: Sequence[str], environ: Mapping[str, str]) -> None:
+        """Start a child: escrowctl with these words. Raises OSError."""
+        # It stays in this process's group, so that Ctrl-Z stops it too.
+        process = subprocess.Popen(  # noqa: S603 - it is this program
+            [sys.executable, "-P", "-m", "escrowctl", *words], env=environ, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL
+        )
+        self._processes.append(process)
+
+    def __len__(self) -> int:
+        """Return the number of children that were started."""
+        return len(self._processes)
 
     def end(self) -> None:
         """Ask the children to finish what is in flight and to end or, at the second call, to end at once."""
@@ -50,14 +46,19 @@ class Children:
             with suppress(OSError):
                 os.write(_pipe_of(process), b".")
 
-    def wait(self, take_signal: Callable[[], ErrorCode | None]) -> ErrorCode | None:
+    def take_signal(self) -> ErrorCode | None:
+        """Return the code of a signal that has arrived, and pass the signal on; None: none has arrived."""
+        code = self._take_signal()
+        if code is not None:
+            self.end()
+        return code
+
+    def wait(self) -> ErrorCode | None:
         """Wait until the children have ended. Pass on signals that arrive meanwhile; return the last one."""
         last = None
         for process in self._processes:
             while process.poll() is None:
-                if (code := take_signal()) is not None:
-                    last = code
-                    self.end()
+                last = self.take_signal() or last
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(_POLL_SECONDS)
         return last
@@ -80,17 +81,30 @@ def further_claimants(session: Session, batch: Batch, concurrency: int) -> Itera
     is_alone = session.connector.is_in_process(session.service)
     count = 1 if is_alone else min(-(-concurrency // _ROWS_PER_PROCESS), cores)
     share = concurrency // count
-    children = Children(session, batch, share, count - 1)
+    children, words = Children(session.signals.take_pending), _make_words(session, batch, share)
     try:
+        try:
+            for _ in range(count - 1):
+                children.start(words, session.runtime.environ)
+        except OSError as error:
+            why = f"only {len(children) + 1} of {count} processes send rows, because no other can be started"
+            session.console.warn("processes", f"{why}: {error.strerror}")
         yield concurrency - share * (count - 1), children
     finally:
         children.close()
 
 
+def _make_words(session: Session, batch: Batch, concurrency: int) -> list[str]:
+    options = session.options
+    named = (("-p", options.profile), ("--base-url", options.base_url), ("--config", options.config))
+    words = [word for name, value in named if value is not None for word in (name, value)]
+    words += ["--sandbox"] if options.sandbox else []
+    words += ["--timeout", str(options.timeout)] if options.timeout is not None else []
+    return [*words, "batch", "work", batch.name, "--yes", "--concurrency", str(concurrency), "--child"]
+
+
 def follow_parent() -> Callable[[], ErrorCode | None]:
-    """Let only the parent end this process, over its standard input. Return what asks whether it has done so."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    """Return what asks whether the parent ends this process, over its standard input: in place of its own signals."""
     has_order = has_ended = False
 
     def take_order() -> ErrorCode | None:

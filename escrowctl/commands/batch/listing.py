@@ -4,18 +4,18 @@ import typer
 
 from escrowctl.batch.check import count_rows
 from escrowctl.batch.claimants import busy_error, change_batch, list_claimants
-from escrowctl.batch.plan import Batch, list_batches, sum_up
+from escrowctl.batch.plan import Summary, find_batch, list_batches, sum_up
 from escrowctl.batch.results import list_rejects
-from escrowctl.commands.batch.opening import require_batch
 from escrowctl.commands.batch.summary import count_outcomes, make_report, rejects_hint, save_results, show_summary
 from escrowctl.commands.batch.typed import NameArgument, ResultsOption
 from escrowctl.commands.rows import open_journal_to_read
 from escrowctl.contract.json import JsonValue
-from escrowctl.errors import Effect, ErrorCode, Outcome, not_sent
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, not_sent
+from escrowctl.journal.journal import Journal
 from escrowctl.options import YesOption
 from escrowctl.output.view import Listing, View
 from escrowctl.runtime import describe_age
-from escrowctl.session import Session, session_of
+from escrowctl.session import session_of
 
 _COLUMNS = ("batch", "created", "verb", "source", "profile", "rows", "done", "refused", "unknown", "not_sent", "state")
 
@@ -39,19 +39,24 @@ def list_all(context: typer.Context) -> None:
             "verb": batch.verb,
             "source": batch.source or None,
             "profile": batch.profile,
-            "state": _find_state(session, batch, unsent=summary.counts[Outcome.NOT_SENT]),
+            "state": _find_state(journal, summary),
         }
         views.append(View(counts | details, batch.name, named=counts | details))
     session.console.show_listing(Listing(_COLUMNS, tuple(views)))
     session.completion_cache.add_journal_names("batch", [view.id for view in views])
 
 
-def _find_state(session: Session, batch: Batch, *, unsent: int) -> str:
-    if batch.dropped:
+def _find_state(journal: Journal, summary: Summary) -> str:
+    if summary.batch.dropped:
         return "dropped"
-    if list_claimants(session.journal_to_read, batch):
-        return "running"
-    return "open" if unsent else "ended"
+    try:
+        if list_claimants(journal, summary.batch):
+            return "running"
+    except EscrowctlError as error:
+        if error.code is not ErrorCode.JOURNAL_UNUSABLE:
+            raise
+        return "damaged"
+    return "open" if summary.counts[Outcome.NOT_SENT] else "ended"
 
 
 def show(context: typer.Context, name: NameArgument, results: ResultsOption = None) -> None:
@@ -65,14 +70,14 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
     session = session_of(context)
     journal = session.journal_to_read
     journal.require_complete()
-    batch = require_batch(journal, name)
+    batch = find_batch(journal, name)
     report = make_report(session, journal, batch)
-    state = _find_state(session, batch, unsent=report.summary.counts[Outcome.NOT_SENT])
+    state = _find_state(journal, report.summary)
     when = describe_age(batch.made_at, session.runtime.now())
     source = f" from {batch.source}" if batch.source else ""
     run_key = f" with run key {batch.run_key}" if batch.run_key is not None else ""
     session.console.note("batch", f"{name}: batch of {batch.verb}s, created {when}{source}{run_key}; state: {state}")
-    for one in list_claimants(journal, batch):
+    for one in list_claimants(journal, batch) if state == "running" else ():
         text = f"{one.operator} on {one.host}, process {one.process}, since {one.since}"
         session.console.note("claimant", text, label="works")
     if results is not None:
@@ -94,7 +99,7 @@ def rejects(context: typer.Context, name: NameArgument) -> None:
     session = session_of(context)
     journal = session.journal_to_read
     journal.require_complete()
-    batch = require_batch(journal, name)
+    batch = find_batch(journal, name)
     for line in list_rejects(journal, batch, as_json=session.options.json):
         session.console.write_data(line)
 
@@ -109,7 +114,7 @@ def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> 
     """
     session = session_of(context)
     journal = session.journal
-    batch = require_batch(journal, name)
+    batch = find_batch(journal, name)
     if list_claimants(journal, batch):
         raise busy_error(batch)
     count = sum_up(journal, batch).counts[Outcome.NOT_SENT]

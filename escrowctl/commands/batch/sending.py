@@ -1,6 +1,5 @@
 """`escrowctl batch create|release|resume`: check, plan, confirm and send the rows of a file."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +10,9 @@ from escrowctl.batch.claimants import SharedRun, busy_error, change_batch, list_
 from escrowctl.batch.overlaps import find_overlaps
 from escrowctl.batch.plan import (
     Batch,
+    find_batch,
     find_same_batch,
     make_batch,
-    plan_again,
     smaller_caps,
     store_plan,
     store_reasons,
@@ -25,7 +24,7 @@ from escrowctl.batch.rows import CREATES, RELEASES, RowContent, RowKind, make_re
 from escrowctl.batch.run import Run
 from escrowctl.batch.worker import Worker
 from escrowctl.commands.batch.further import Children, follow_parent, further_claimants
-from escrowctl.commands.batch.opening import checked_file, require_batch, require_same_account, require_same_service
+from escrowctl.commands.batch.opening import checked_file, require_same_account, require_same_service
 from escrowctl.commands.batch.overlap import decide_overlaps
 from escrowctl.commands.batch.summary import already_sent_error, early_end_error, make_report, report_run
 from escrowctl.commands.batch.typed import (
@@ -46,7 +45,7 @@ from escrowctl.commands.sums import describe_escrow_count, format_sums
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import JsonValue, Number
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, bad_value
+from escrowctl.errors import EscrowctlError, Outcome, bad_value
 from escrowctl.journal.model import Account
 from escrowctl.options import YesOption
 from escrowctl.prompt import confirmation_needed
@@ -137,7 +136,7 @@ def resume(
     session = session_of(context)
     options = SendOptions(yes, expect_count, parse_totals(session, expect_total), dry_run, concurrency, rps, results)
     session.journals.guard_live_writes(session.service, session.console)
-    _resume(session, require_batch(session.journal, name), options)
+    _resume(session, find_batch(session.journal, name), options)
 
 
 def work(
@@ -156,7 +155,7 @@ def work(
     """
     session = session_of(context)
     session.journals.guard_live_writes(session.service, session.console)
-    batch = require_batch(session.journal, name)
+    batch = find_batch(session.journal, name)
     caps = smaller_caps(session.service.caps, dict(read_state(session.journal, batch.name).caps))
     service = session.service._replace(caps=caps)
     require_same_service(batch, service)
@@ -169,7 +168,8 @@ def work(
         shared = SharedRun(session.journal, batch, service, session.runtime)
         with session.signals.held():
             shared.join()
-            _send_rows(session, shared, options, max(1, count), follow_parent() if child else None)
+            children = Children(follow_parent() if child else session.signals.take_pending)
+            _send_rows(session, shared, options, max(1, count), children)
 
 
 def _start_or_resume(session: Session, kind: RowKind, file: str, options: SendOptions) -> None:
@@ -273,25 +273,15 @@ def _start_run(session: Session, batch: Batch, options: SendOptions, count: int)
     """Begin a run of a batch as its first claimant, and send the `count` unsent rows."""
     shared = SharedRun(session.journal, batch, session.service, session.runtime)
     shared.start(options.rate)
-    plan_again(session.journal, batch, session.service)
     with further_claimants(session, batch, min(options.concurrency, count)) as (size, children):
-        _send_rows(session, shared, options._replace(concurrency=size), count, children=children)
+        _send_rows(session, shared, options._replace(concurrency=size), count, children)
 
 
-def _send_rows(
-    session: Session,
-    shared: SharedRun,
-    options: SendOptions,
-    count: int,
-    take_signal: Callable[[], ErrorCode | None] | None = None,
-    *,
-    children: Children | None = None,
-) -> None:
+def _send_rows(session: Session, shared: SharedRun, options: SendOptions, count: int, children: Children) -> None:
     """Send the rows of a run. Show the outcomes of all rows of the batch. Raises the error of the run.
 
-    `take_signal` replaces the signals of this process. `children` send rows too, and are awaited before the report.
+    `children` send rows too, and are awaited before the report.
     """
-    take_signal = take_signal or session.signals.take_pending
     journal, batch, shared_options = session.journal, shared.batch, session.options
     session.completion_cache.add_journal_names("batch", [batch.name])
     connect = session.connector.make_opener(shared.service)
@@ -299,11 +289,15 @@ def _send_rows(
     draws = session.console.can_draw and not (shared_options.verbose or shared_options.debug)
     size = min(options.concurrency, count)
     progress = Progress(session.console, shared, rows=count, size=size, draws=draws)
-    run = Run(shared, size, take_signal, progress, note_signal=children.end if children else lambda: None)
+    run = Run(shared, size, children.take_signal, progress)
     workers = [Worker(connect(), run, session.defects.append) for _ in range(min(run.max_begun, count))]
     try:
         run.send_rows(workers)
-        stopped = (children.wait(take_signal) if children else None) or run.stopped
+        if run.failure is not None and run.stopped is None:
+            children.end()
+        stopped = children.wait() or run.stopped
+        if run.failure is not None:
+            raise run.failure
         try:
             store_reasons(journal, batch, progress.reasons)
         except EscrowctlError as error:
@@ -315,7 +309,7 @@ def _send_rows(
     except EscrowctlError as error:
         if not run.counts:
             raise
-        raise early_end_error(session, batch, run.counts, error) from error
+        raise early_end_error(session, batch, run.counts, error, is_alone=not len(children)) from error
     finally:
         session.console.erase()
     report_run(session, report, options.results, halted=run.halts.reason, stopped=stopped)

@@ -3,7 +3,7 @@
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -150,12 +150,21 @@ def _describe_all_done(batch: Batch) -> str:
     return f"{batch.name}: its 1 row is done" if batch.rows == 1 else f"{batch.name}: all {batch.rows:,} rows are done"
 
 
-def early_end_error(session: Session, batch: Batch, counts: Counter[Outcome], error: EscrowctlError) -> EscrowctlError:
-    """Return the error of a run that `error` ended early. `counts`: the outcomes of the rows before `error`."""
-    unknown = counts[Outcome.UNKNOWN]
+def early_end_error(
+    session: Session, batch: Batch, counts: Counter[Outcome], error: EscrowctlError, *, is_alone: bool
+) -> EscrowctlError:
+    """Return the error of a run that `error` ended early.
+
+    `counts` has the outcomes of this process's rows: all that is known if the journal cannot be read. `is_alone`: no
+    child has sent rows.
+    """
+    unknown, rows = counts[Outcome.UNKNOWN] or not is_alone, f"this run of {batch.name}"
+    with suppress(EscrowctlError):
+        counts = sum_up(session.journal, batch).counts
+        unknown, rows = counts[Outcome.UNKNOWN] > 0, batch.name
     return EscrowctlError(
         ErrorCode.SOME_UNKNOWN if unknown else ErrorCode.SOME_FAILED,
-        f"{error.message} Outcomes of this run of {batch.name} until then: {_describe_counts(counts)}.",
+        f"{error.message} Outcomes of {rows} until then: {_describe_counts(counts)}.",
         hint=(*advise(error, session).hints[:1], command(f"batch show {batch.name}", "to see the batch")),
         outcome=Outcome.UNKNOWN if unknown else None,
         facts={"batch": batch.name},

@@ -32,7 +32,7 @@ _STORE_KEYS, _REMOVE_KEYS = "INSERT INTO keys VALUES {}", "DELETE FROM keys WHER
 _REMOVE_PLAN_ROWS = "DELETE FROM plans WHERE (batch, row) IN (VALUES {})"
 _STORE_PLAN_ROWS = (
     "INSERT INTO plans (batch, row, content) VALUES {} "
-    "ON CONFLICT (batch, row) DO UPDATE SET content = excluded.content"
+    "ON CONFLICT (batch, row) DO UPDATE SET content = excluded.content, sender = NULL"
 )
 _CLAIMABLE = "FROM plans WHERE batch = ? AND row > 0 AND sender IS NULL ORDER BY row LIMIT ?"
 _MAX_ROWS, _MAX_VALUES = 40, 900

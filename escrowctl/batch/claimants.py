@@ -18,18 +18,19 @@ from pydantic import TypeAdapter, ValidationError
 from escrowctl.batch.plan import (
     Batch,
     RowToSend,
-    claim_rows,
     damaged_plan,
     encode_batch,
     find_batch,
     list_again,
     make_plan_row,
+    may_send_again,
     plan_again,
     read_plan_text,
+    read_row,
     sum_up,
 )
 from escrowctl.config.service import Service
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, command, not_sent
+from escrowctl.errors import ErrorCode, Outcome, command, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.storage import PlanRow
 from escrowctl.runtime import Runtime, timestamp
@@ -68,12 +69,7 @@ class RunState(NamedTuple):
     next_slot: str = ""
     failure: tuple[str, int] = ("", 0)
     caps: tuple[tuple[str, str], ...] = ()
-    ended: tuple[tuple[Outcome, int], ...] = ()
-
-    @property
-    def counts(self) -> Counter[Outcome]:
-        """The numbers of `ended`."""
-        return Counter(dict(self.ended))
+    ended: Counter[Outcome] = Counter()  # noqa: RUF012 - a state is not changed
 
 
 _ADAPTER = TypeAdapter(RunState)
@@ -96,9 +92,8 @@ class SharedRun:
         Raises `ErrorCode.BUSY` if another process works on the batch.
         """
 
-        def begin(state: RunState) -> RunState:
-            if _list_alive(self.journal, state):
-                raise busy_error(self.batch)
+        def begin(_state: RunState) -> RunState:
+            require_idle(self.journal, self.batch)
             _require_unchanged(self.journal, self.batch)
             caps = tuple((code, str(cap)) for code, cap in self.service.caps.items())
             return RunState((self._describe_self(),), first_sender=self._sender, rate=rate, caps=caps)
@@ -143,11 +138,16 @@ class SharedRun:
         return state.first_sender is not None and not self.journal.is_alive(state.first_sender)
 
     def claim(self, limit: int) -> list[RowToSend] | None:
-        """Take up to `limit` rows, so that no other claimant sends them; None: none is left."""
-        found = claim_rows(self.journal, self.batch, self.service, sender=self._sender, limit=limit)
-        if found is not None and self._is_idle:
-            self._store_idle(is_idle=False)
-        return found
+        """Take up to `limit` rows, so that no other claimant sends them; None: none is left.
+
+        The result is shorter if an entry has changed since its row was planned, and may not be sent again.
+        """
+        planned = self.journal.claim(self.batch.name, sender=self._sender, limit=limit)
+        if not planned:
+            return None
+        self.note_idle(is_idle=False)
+        rows = [read_row(self.journal, one) for one in planned]
+        return [one for one in rows if one.repeated is None or may_send_again(one.repeated, self.service)]
 
     def reserve(self, rate: float, count: int) -> float:
         """Reserve the next slots of the rate (rows a second) for `count` rows. Return the seconds until the first."""
@@ -181,20 +181,18 @@ class SharedRun:
         plan_again(self.journal, self.batch, rows)
         self.note_idle()
 
-    def note_idle(self) -> None:
-        """Tell the others that this claimant has found no more rows. If no row is done, no other may begin one."""
-        if not self._is_idle:
-            self._store_idle(is_idle=True)
-        if self.is_first(self.read()):
-            self.change(lambda state: state._replace(halted=state.halted or "no row of this run is done"))
+    def note_idle(self, *, is_idle: bool = True) -> None:
+        """Tell the others whether this claimant has found no more rows. If no row is done then, none may be begun."""
 
-    def _store_idle(self, *, is_idle: bool) -> None:
         def mark(state: RunState) -> RunState:
             marked = (one._replace(is_idle=is_idle) if one.sender == self._sender else one for one in state.claimants)
-            return state._replace(claimants=tuple(marked))
+            is_over = is_idle and self.is_first(state)
+            halted = state.halted or ("no row of this run is done" if is_over else "")
+            return state._replace(claimants=tuple(marked), halted=halted)
 
-        self._is_idle = is_idle
-        self.change(mark)
+        if is_idle != self._is_idle:
+            self._is_idle = is_idle
+            self.change(mark)
 
     def _describe_self(self) -> Claimant:
         return Claimant(self._sender, operator_name(), platform.node(), os.getpid(), timestamp(self.runtime.now()))
@@ -205,6 +203,19 @@ def list_claimants(journal: Journal, batch: Batch) -> list[Claimant]:
     return _list_alive(journal, read_state(journal, batch.name))
 
 
+def require_idle(journal: Journal, batch: Batch) -> None:
+    """Raise `ErrorCode.BUSY` if a process works on a batch now."""
+    if list_claimants(journal, batch):
+        raise not_sent(
+            ErrorCode.BUSY,
+            f"another process is working on {batch.name} now.",
+            hint=(
+                command(f"batch work {batch.name}", "to send its rows from here too"),
+                command(f"batch show {batch.name}", "to see its progress"),
+            ),
+        )
+
+
 def change_batch(journal: Journal, before: Batch, after: Batch) -> None:
     """Store what has changed in a batch, but not in its rows.
 
@@ -213,8 +224,7 @@ def change_batch(journal: Journal, before: Batch, after: Batch) -> None:
     """
 
     def change(_row: PlanRow | None) -> PlanRow:
-        if list_claimants(journal, before):
-            raise busy_error(before)
+        require_idle(journal, before)
         is_sent = sum_up(journal, before).counts[Outcome.NOT_SENT] != before.rows
         _require_unchanged(journal, before, is_changed=is_sent and before.account != after.account)
         return encode_batch(after)
@@ -245,18 +255,6 @@ def note_ended(state: RunState, ended: Iterable[tuple[str, str]]) -> RunState:
         if count >= _EQUAL_FAILURES and not state.halted:
             state = state._replace(halted=f"the last {_EQUAL_FAILURES} rows had the same failure: {detail}")
     return state._replace(failure=(last, count))
-
-
-def busy_error(batch: Batch) -> EscrowctlError:
-    """Return the error for a batch on which another process works."""
-    return not_sent(
-        ErrorCode.BUSY,
-        f"another process is working on {batch.name} now.",
-        hint=(
-            command(f"batch work {batch.name}", "to send its rows from here too"),
-            command(f"batch show {batch.name}", "to see its progress"),
-        ),
-    )
 
 
 def _list_alive(journal: Journal, state: RunState) -> list[Claimant]:

@@ -7,7 +7,6 @@ faster, as in TCP (RFC 9438 section 4.1). Each further 429 lowers the rate, at m
 
 from collections import deque
 
-from escrowctl.client.http import THROTTLED_STATUSES
 from escrowctl.client.retry import MAX_RETRY_AFTER_SECONDS
 
 MAX_SLOWDOWNS_IN_A_ROW = 6
@@ -21,7 +20,6 @@ _MAX_RATE_FACTOR = 20.0
 _ADDED_SHARE, _MAX_ADDED = 10.0, 2.0
 _BURST_SECONDS = 0.02
 _FIRST_PAUSE, _MAX_PAUSE = 0.25, 5.0
-_FIRST_SERVER_ERROR = 500
 
 
 class Pace:
@@ -74,15 +72,6 @@ class Pace:
         rate = self.rate(now)
         if rate is not None:
             self._due = max(self._due, now - _BURST_SECONDS) + 1 / rate
-
-    def note_reply(self, now: float, status: int | None, *, sent: float, requested_wait: float | None) -> None:
-        """Adjust the rate to the status of a reply. `sent` is when the row of the reply was sent."""
-        if status is None:
-            return
-        if status in THROTTLED_STATUSES or (requested_wait is not None and status >= _FIRST_SERVER_ERROR):
-            self.note_throttled(now, sent_at=sent, requested_wait=requested_wait)
-        else:
-            self.note_accepted(now)
 
     def note_accepted(self, now: float) -> None:
         """Count a row that the service did not throttle."""

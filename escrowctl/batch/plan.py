@@ -204,17 +204,6 @@ def plan_again(journal: Journal, batch: Batch, rows: Iterable[RowToSend]) -> Non
         journal.store_plan_rows(planned)
 
 
-def claim_rows(journal: Journal, batch: Batch, service: Service, *, sender: str, limit: int) -> list[RowToSend] | None:
-    """Take up to `limit` rows of a plan, so that no other process sends them. Return them; None: none is left.
-
-    The result is shorter than `limit` if an entry has changed since its row was planned, and may not be sent again.
-    """
-    if not (planned := journal.claim(batch.name, sender=sender, limit=limit)):
-        return None
-    found = [_read_row(journal, row) for row in planned]
-    return [one for one in found if one.repeated is None or _may_send_again(one.repeated, service)]
-
-
 def store_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) -> None:
     """Store in the plan why rows were not sent. `reasons` maps line to reason; lines not planned are skipped."""
     rows = [
@@ -287,7 +276,7 @@ def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[Ro
     yield from list_again(journal, batch, service)
     after = 0
     while page := journal.read_plan(batch.name, after=after, limit=_PAGE_SIZE):
-        yield from (_read_row(journal, planned) for planned in page if not is_planned_again(planned))
+        yield from (read_row(journal, planned) for planned in page if not is_planned_again(planned))
         after = page[-1].row
 
 
@@ -296,7 +285,8 @@ def is_planned_again(row: PlanRow) -> bool:
     return read_plan_text(row).isdecimal()
 
 
-def _read_row(journal: Journal, row: PlanRow) -> RowToSend:
+def read_row(journal: Journal, row: PlanRow) -> RowToSend:
+    """Return the row to send that a row of a plan stands for. Raises `JOURNAL_UNUSABLE` if it is damaged."""
     if not is_planned_again(row):
         return RowToSend(row.row, decode_row(read_plan_text(row)))
     entry = journal.find(int(read_plan_text(row)))
@@ -313,11 +303,12 @@ def list_again(journal: Journal, batch: Batch, service: Service) -> list[RowToSe
     """Return the rows of a batch that were sent, and may be sent again, in order."""
     states = (State.NOT_SENT, State.NOT_APPLIED, State.REFUSED, *([State.UNKNOWN] if service.deduplicates else []))
     entries = journal.select_all(Selection(_PAGE_SIZE, states=states, batch=batch.name))
-    rows = [_make_row_again(entry) for entry in entries if _may_send_again(entry, service)]
+    rows = [_make_row_again(entry) for entry in entries if may_send_again(entry, service)]
     return sorted(rows, key=lambda one: one.line)
 
 
-def _may_send_again(entry: Entry, service: Service) -> bool:
+def may_send_again(entry: Entry, service: Service) -> bool:
+    """Whether the row of an entry may be sent again."""
     if entry.state is State.REFUSED and entry.settlement.may_repeat:
         return service.may_repeat_throttled
     outcome = outcome_of(entry)

@@ -27,7 +27,7 @@ class Progress:
         self._console = console
         self._batch, self._service, self._now = shared.batch, shared.service, shared.runtime.monotonic
         state = shared.read()
-        ended = state.counts.total()
+        ended = state.ended.total()
         self._rows = ended + rows
         self._size = size
         self._draws = draws

@@ -13,7 +13,7 @@ from escrowctl.batch.plan import Batch, is_planned_again, outcome_of, read_plan_
 from escrowctl.batch.rows import RESULT, RowContent, cells_of, content_of, decode_row
 from escrowctl.batch.table import NotRowsError, Row, Table
 from escrowctl.contract.json import JsonValue, Number, encode
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, bad_value
 from escrowctl.files import sync_folder
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry
@@ -24,9 +24,10 @@ _PAGE_SIZE = 500
 _RESULT_FIELDS = ("batch", "line", "outcome", "id", "entry", "http_status", "detail")
 
 
-def may_replace_results(path: Path, batch_name: str) -> bool:
-    """Whether a batch's results may be written to `path`: no file exists, or it has results of the same batch."""
-    return not os.path.lexists(path) or _read_batch_name(path) == batch_name
+def require_replaceable(path: Path | None, batch_name: str) -> None:
+    """Raise EscrowctlError `BAD_VALUE` if `path` exists and does not hold results of the batch `batch_name`."""
+    if path is not None and os.path.lexists(path) and _read_batch_name(path) != batch_name:
+        raise bad_value(f'--results "{path}" exists, but does not hold results of {batch_name}: name another file.')
 
 
 def _read_batch_name(path: Path) -> JsonValue:

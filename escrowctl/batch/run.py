@@ -31,6 +31,7 @@ _COUNT_SECONDS = 1.0
 _RESERVED_SECONDS = 0.25
 """The time for which a claimant takes slots of --rps in advance."""
 _PAUSE_TOLERANCE = 0.05
+_FIRST_SERVER_ERROR = 500
 
 
 class RowResult(NamedTuple):
@@ -68,10 +69,8 @@ class Run:
         self._take_signal = take_signal
         self._progress = progress
         self.halts = HaltRules(pace, self._state)
-        self.counts: Counter[Outcome] = Counter()
-        """The number of rows that this claimant has ended, by outcome."""
-        self._stored_counts: Counter[Outcome] = Counter()
-        """Those of `counts` that the state of the run has."""
+        self._ended: Counter[Outcome] = Counter()
+        """The rows that this claimant has ended, and that are not counted in the state of the run yet."""
         self.stopped: ErrorCode | None = None
         """The code of the signal that ended the run."""
         self.failure: EscrowctlError | None = None
@@ -87,6 +86,11 @@ class Run:
     def max_begun(self) -> int:
         """How many rows are begun at once: twice the size, so that no connection waits for a commit."""
         return 2 * self._size if self._size > 1 else 1
+
+    @property
+    def counts(self) -> Counter[Outcome]:
+        """The number of rows that have ended in the run, by outcome; of other claimants, what they have stored."""
+        return self._state.ended + self._ended
 
     @property
     def is_ending(self) -> bool:
@@ -114,7 +118,7 @@ class Run:
             self._share()
             self._claim_rows()
             with self._lock:
-                self._progress.show_progress(self._state.counts + self.counts - self._stored_counts)
+                self._progress.show_progress(self.counts)
         self._share()
         if self.failure is None:
             with self._lock, contextlib.suppress(EscrowctlError):
@@ -157,10 +161,11 @@ class Run:
         answer, now = exchange.answer, self._runtime.monotonic()
         wait = find_retry_after(answer, now=self._runtime.now())
         with self._lock:
-            if is_write:
-                self._pace.note_reply(now, answer.status if answer else None, sent=sent_at, requested_wait=wait)
-            elif is_throttled(exchange):
+            has_failed = answer is not None and answer.status >= _FIRST_SERVER_ERROR
+            if is_throttled(exchange) or (is_write and wait is not None and has_failed):
                 self._pace.note_throttled(now, sent_at=sent_at, requested_wait=wait)
+            elif is_write and answer is not None:
+                self._pace.note_accepted(now)
 
     def note_judged(self, line: int, entry: Entry, exchange: Exchange) -> None:
         """End the run at once, before the outcome is recorded, if the reply to a row shows that it must end."""
@@ -239,9 +244,8 @@ class Run:
         with self._lock:
             ended = [*self.halts.ended]
             reason, pause = self.halts.reason, self._pace.pause(now)
-            new = Counter[Outcome]()
-            if len(known.claimants) > 1 and now >= self._next_count:
-                new = self.counts - self._stored_counts
+            is_shared = len(known.claimants) > 1 and now >= self._next_count
+            counts = self._ended.copy() if is_shared else Counter[Outcome]()
         until = timestamp(self._runtime.now() + timedelta(seconds=pause - _PAUSE_TOLERANCE))
 
         def add(state: RunState) -> RunState:
@@ -249,24 +253,25 @@ class Run:
                 halted=state.halted or reason,
                 first_sender=None if self.halts.canary_passed else state.first_sender,
                 paused_until=until if pause and state.paused_until < until else state.paused_until,
-                ended=tuple((state.counts + new).items()),
+                ended=state.ended + counts,
             )
 
         try:
             if add(known) != known:
                 self._state = self.shared.change(add)
-                if new:
-                    self._stored_counts, self._next_count = self._stored_counts + new, now + _COUNT_SECONDS
+                if counts:
+                    self._next_count = now + _COUNT_SECONDS
             elif now >= self._next_read:
                 self._next_read = now + _LOOK_SECONDS
                 self._state = self.shared.read()
-            self._apply(self._state, len(ended))
+            self._apply(self._state, len(ended), counts)
         except EscrowctlError as error:
             self._fail(error)
 
-    def _apply(self, state: RunState, noted: int) -> None:
-        """Apply the state of the run, in which the first `noted` of the rows that have ended are counted."""
+    def _apply(self, state: RunState, noted: int, counts: Counter[Outcome]) -> None:
+        """Apply the state of the run. It has the first `noted` rows that have ended, and these `counts`."""
         with self._lock:
+            self._ended -= counts
             self.halts.known = state
             del self.halts.ended[:noted]
             if state.halted:
@@ -293,7 +298,7 @@ class Run:
         with self._lock:
             self._in_progress -= 1
             outcome = outcome_of(entry) if entry is not None else Outcome.NOT_SENT
-            self.counts[outcome] += 1
+            self._ended[outcome] += 1
             if isinstance(error, EscrowctlError):
                 self._check_error(row, entry, error, outcome)
             elif error is not None:

@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -285,7 +286,7 @@ def test_rows_that_end_without_the_journal_are_all_counted(home: Path) -> None:
     journal, progress = open_elsewhere(home), Mock()
     rows = iter([RowToSend(line, RowContent("tx")) for line in range(1000)])
     claimants = (Claimant("one", "", "", 1, ""), Claimant("another", "", "", 2, ""))
-    states = [RunState(claimants, ended=((Outcome.DONE, 7),))]
+    states = [RunState(claimants, ended=Counter({Outcome.DONE: 7}))]
     shared = Mock(journal=journal, runtime=Runtime(), read=lambda: states[-1], change=change_state)
     shared.claim = lambda limit: list(islice(rows, limit)) or None
     shared.has_working_others.return_value = shared.has_lost_first.return_value = False
@@ -294,10 +295,9 @@ def test_rows_that_end_without_the_journal_are_all_counted(home: Path) -> None:
     run.send_rows([Refusing()] * 16)
 
     journal.close()
-    shown = progress.show_progress.call_args.args[0]
-    assert (run.counts, shown) == ({Outcome.NOT_SENT: 1000}, {Outcome.NOT_SENT: 1000, Outcome.DONE: 7})
-    # The other claimant hears how many there are.
-    assert states[-1].counts[Outcome.NOT_SENT] > 0
+    # Each claimant knows how many rows the others have ended.
+    assert run.counts == progress.show_progress.call_args.args[0] == {Outcome.NOT_SENT: 1000, Outcome.DONE: 7}
+    assert states[-1].ended[Outcome.NOT_SENT] > 0
 
 
 # Files whose rows have no references

@@ -3,7 +3,6 @@
 import errno
 import signal
 import sqlite3
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -65,8 +64,9 @@ def test_process_that_cannot_be_started_is_a_warning(
     start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service, run = start()
-    monkeypatch.setattr("escrowctl.commands.batch.further.os.sched_getaffinity", lambda _process: {1, 2})
-    monkeypatch.setattr(subprocess, "Popen", Mock(side_effect=BlockingIOError(errno.EAGAIN, "no more processes")))
+    further = "escrowctl.commands.batch.further"
+    monkeypatch.setattr(f"{further}.os.sched_getaffinity", lambda _process: {1, 2})
+    monkeypatch.setattr(f"{further}.Popen", Mock(side_effect=BlockingIOError(errno.EAGAIN, "no more processes")))
 
     result = run("create", str(rows(40)), "--yes", "--concurrency", "32")
 

@@ -2,11 +2,10 @@
 
 import os
 import select
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from subprocess import DEVNULL, PIPE
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 
 from escrowctl.batch.plan import Batch
 from escrowctl.errors import ErrorCode
@@ -24,27 +23,17 @@ class Children:
     could get there twice, or not at all if they are ignored.
     """
 
-    def __init__(self, take_signal: Callable[[], ErrorCode | None]) -> None:
+    def __init__(self, take_signal: Callable[[], ErrorCode | None], processes: Sequence[Popen[bytes]] = ()) -> None:
         self._take_signal = take_signal
-        self._processes: list[subprocess.Popen[bytes]] = []
-
-    def start(self, words: Sequence[str], environ: Mapping[str, str]) -> None:
-        """Start a child: escrowctl with these words. Raises OSError."""
-        # It stays in this process's group, so that Ctrl-Z stops it too.
-        process = subprocess.Popen(  # noqa: S603 - it is this program
-            [sys.executable, "-P", "-m", "escrowctl", *words], env=environ, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL
-        )
-        self._processes.append(process)
-
-    def __len__(self) -> int:
-        """Return the number of children that were started."""
-        return len(self._processes)
+        self._processes = processes
+        self.count = len(processes)
 
     def end(self) -> None:
         """Ask the children to finish what is in flight and to end or, at the second call, to end at once."""
         for process in self._processes:
+            assert process.stdin is not None, "it has a pipe"
             with suppress(OSError):
-                os.write(_pipe_of(process), b".")
+                os.write(process.stdin.fileno(), b".")
 
     def take_signal(self) -> ErrorCode | None:
         """Return the code of a signal that has arrived, and pass the signal on; None: none has arrived."""
@@ -59,15 +48,9 @@ class Children:
         for process in self._processes:
             while process.poll() is None:
                 last = self.take_signal() or last
-                with suppress(subprocess.TimeoutExpired):
+                with suppress(TimeoutExpired):
                     process.wait(_POLL_SECONDS)
         return last
-
-    def close(self) -> None:
-        """Close the pipes, and wait until the children have ended."""
-        for process in self._processes:
-            with suppress(OSError):
-                process.communicate()
 
 
 @contextmanager
@@ -81,26 +64,31 @@ def further_claimants(session: Session, batch: Batch, concurrency: int) -> Itera
     is_alone = session.connector.is_in_process(session.service)
     count = 1 if is_alone else min(-(-concurrency // _ROWS_PER_PROCESS), cores)
     share = concurrency // count
-    children, words = Children(session.signals.take_pending), _make_words(session, batch, share)
-    try:
+    words = _make_words(session, batch, share)
+    processes: list[Popen[bytes]] = []
+    # At its end, each pipe is closed, and each child awaited.
+    with ExitStack() as stack:
         try:
             for _ in range(count - 1):
-                children.start(words, session.runtime.environ)
+                # A child stays in this process's group, so that Ctrl-Z stops it too.
+                process = Popen(  # noqa: S603 - it is this program
+                    words, env=dict(session.runtime.environ), stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL
+                )
+                processes.append(stack.enter_context(process))
         except OSError as error:
-            why = f"only {len(children) + 1} of {count} processes send rows, because no other can be started"
+            why = f"only {len(processes) + 1} of {count} processes send rows, because no other can be started"
             session.console.warn("processes", f"{why}: {error.strerror}")
-        yield concurrency - share * (count - 1), children
-    finally:
-        children.close()
+        yield concurrency - share * (count - 1), Children(session.signals.take_pending, processes)
 
 
 def _make_words(session: Session, batch: Batch, concurrency: int) -> list[str]:
     options = session.options
-    named = (("-p", options.profile), ("--base-url", options.base_url), ("--config", options.config))
-    words = [word for name, value in named if value is not None for word in (name, value)]
+    given = {"-p": options.profile, "--base-url": options.base_url, "--config": options.config}
+    given["--timeout"] = str(options.timeout) if options.timeout is not None else None
+    words = [word for name, value in given.items() if value is not None for word in (name, value)]
     words += ["--sandbox"] if options.sandbox else []
-    words += ["--timeout", str(options.timeout)] if options.timeout is not None else []
-    return [*words, "batch", "work", batch.name, "--yes", "--concurrency", str(concurrency), "--child"]
+    words += ["batch", "work", batch.name, "--yes", "--concurrency", str(concurrency), "--child"]
+    return [sys.executable, "-P", "-m", "escrowctl", *words]
 
 
 def follow_parent() -> Callable[[], ErrorCode | None]:
@@ -117,8 +105,3 @@ def follow_parent() -> Callable[[], ErrorCode | None]:
         return None if is_known else ErrorCode.TERMINATED
 
     return take_order
-
-
-def _pipe_of(process: "subprocess.Popen[bytes]") -> int:
-    assert process.stdin is not None, "it has a pipe"
-    return process.stdin.fileno()

@@ -3,7 +3,7 @@
 import typer
 
 from escrowctl.batch.check import count_rows
-from escrowctl.batch.claimants import busy_error, change_batch, list_claimants
+from escrowctl.batch.claimants import change_batch, list_claimants, require_idle
 from escrowctl.batch.plan import Summary, find_batch, list_batches, sum_up
 from escrowctl.batch.results import list_rejects
 from escrowctl.commands.batch.summary import count_outcomes, make_report, rejects_hint, save_results, show_summary
@@ -52,9 +52,7 @@ def _find_state(journal: Journal, summary: Summary) -> str:
     try:
         if list_claimants(journal, summary.batch):
             return "running"
-    except EscrowctlError as error:
-        if error.code is not ErrorCode.JOURNAL_UNUSABLE:
-            raise
+    except EscrowctlError:
         return "damaged"
     return "open" if summary.counts[Outcome.NOT_SENT] else "ended"
 
@@ -115,8 +113,7 @@ def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> 
     session = session_of(context)
     journal = session.journal
     batch = find_batch(journal, name)
-    if list_claimants(journal, batch):
-        raise busy_error(batch)
+    require_idle(journal, batch)
     count = sum_up(journal, batch).counts[Outcome.NOT_SENT]
     if batch.dropped or not count:
         message = f"{name} was already dropped." if batch.dropped else f"{name} has no unsent rows."

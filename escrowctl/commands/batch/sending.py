@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from escrowctl.batch.check import CheckedFile, Sum, add_row, count_rows
-from escrowctl.batch.claimants import SharedRun, busy_error, change_batch, list_claimants, read_state
+from escrowctl.batch.claimants import SharedRun, change_batch, read_state, require_idle
 from escrowctl.batch.overlaps import find_overlaps
 from escrowctl.batch.plan import (
     Batch,
@@ -20,6 +20,7 @@ from escrowctl.batch.plan import (
     sum_up,
 )
 from escrowctl.batch.progress import Progress
+from escrowctl.batch.results import require_replaceable
 from escrowctl.batch.rows import CREATES, RELEASES, RowContent, RowKind, make_request
 from escrowctl.batch.run import Run
 from escrowctl.batch.worker import Worker
@@ -39,7 +40,6 @@ from escrowctl.commands.batch.typed import (
     SkipOption,
     TotalOption,
     parse_totals,
-    require_replaceable,
 )
 from escrowctl.commands.sums import describe_escrow_count, format_sums
 from escrowctl.commands.writing import check_text
@@ -242,8 +242,7 @@ def _resume(session: Session, batch: Batch, options: SendOptions, *, file: Check
     may_adopt = sum_up(session.journal, batch).counts[Outcome.NOT_SENT] == batch.rows and not account.is_other(earlier)
     if not may_adopt:
         require_same_account(batch, service)
-    if list_claimants(session.journal, batch):
-        raise busy_error(batch)
+    require_idle(session.journal, batch)
     sums, unknown = sum_unsent(session.journal, batch, service)
     count = sum(one.rows for one in sums.values())
     if not count:
@@ -309,7 +308,7 @@ def _send_rows(session: Session, shared: SharedRun, options: SendOptions, count:
     except EscrowctlError as error:
         if not run.counts:
             raise
-        raise early_end_error(session, batch, run.counts, error, is_alone=not len(children)) from error
+        raise early_end_error(session, batch, run.counts, error, is_alone=not children.count) from error
     finally:
         session.console.erase()
     report_run(session, report, options.results, halted=run.halts.reason, stopped=stopped)

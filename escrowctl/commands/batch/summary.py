@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from escrowctl.batch.check import Sum, count_rows
 from escrowctl.batch.plan import Batch, Summary, outcome_of, sum_up
-from escrowctl.batch.results import write_results
+from escrowctl.batch.results import require_replaceable, write_results
 from escrowctl.commands.advice import advise, advise_throttled
-from escrowctl.commands.batch.typed import require_replaceable
 from escrowctl.config.advice import advise_proving_status
 from escrowctl.config.service import Service
 from escrowctl.contract.json import JsonValue, Number

@@ -8,7 +8,6 @@ from typing import Annotated, NamedTuple
 import typer
 
 from escrowctl.batch.check import Sum, count_rows
-from escrowctl.batch.results import may_replace_results
 from escrowctl.contract.json import Number
 from escrowctl.contract.money import parse_amount, parse_currency
 from escrowctl.errors import ErrorCode, bad_value, not_sent
@@ -99,9 +98,3 @@ def parse_totals(session: Session, texts: list[str] | None) -> dict[str, Number]
             raise bad_value(f"--expect-total names {currency} twice: name each currency once.")
         totals[currency] = parse_amount(amount, name="--expect-total")
     return totals
-
-
-def require_replaceable(path: Path | None, batch_name: str) -> None:
-    """Raise EscrowctlError `BAD_VALUE` if `path` exists and does not hold results of the batch `batch_name`."""
-    if path is not None and not may_replace_results(path, batch_name):
-        raise bad_value(f'--results "{path}" exists, but does not hold results of {batch_name}: name another file.')

@@ -87,10 +87,7 @@ class SharedRun:
         self._is_idle = False
 
     def start(self, rate: float | None) -> None:
-        """Begin a run, as its first claimant, and plan the rows that go again.
-
-        Raises `ErrorCode.BUSY` if another process works on the batch.
-        """
+        """Begin a run as its first claimant; plan rows that go again. Raises `BUSY` if another process works on it."""
 
         def begin(_state: RunState) -> RunState:
             require_idle(self.journal, self.batch)
@@ -132,10 +129,6 @@ class SharedRun:
     def is_first(self, state: RunState) -> bool:
         """Whether this process sends the first row."""
         return state.first_sender == self._sender
-
-    def has_lost_first(self, state: RunState) -> bool:
-        """Whether the claimant that sends the first row has ended before that row was done."""
-        return state.first_sender is not None and not self.journal.is_alive(state.first_sender)
 
     def claim(self, limit: int) -> list[RowToSend] | None:
         """Take up to `limit` rows, so that no other claimant sends them; None: none is left.

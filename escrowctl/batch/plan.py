@@ -7,6 +7,7 @@ an entry.
 
 import hashlib
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from pydantic import TypeAdapter
 
 from escrowctl.batch.check import CheckedFile, Sum, add_row, count_rows
-from escrowctl.batch.rows import KINDS, RowContent, RowKind, content_of, decode_row
+from escrowctl.batch.rows import CREATES, KINDS, RowContent, RowKind, content_of, decode_row
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Number
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, command, not_sent
@@ -248,7 +249,8 @@ def sum_unsent(
     `is_running`: other processes send rows meanwhile, so the sums are not exact, and missing rows are not noticed.
 
     Raises EscrowctlError: `JOURNAL_UNUSABLE` if rows of the plan are damaged or missing; `CONFLICT` if a row to
-    send again was sent to a different address first, because its idempotency key is valid only there.
+    send again was sent to a different address first, because its idempotency key is valid only there, or if references
+    would be sent in another field than the batch was created with.
     """
     sums: dict[str, Sum] = {}
     planned = unknown = 0
@@ -268,6 +270,14 @@ def sum_unsent(
     if missing and not is_running:
         rows = count_rows(abs(missing))
         raise damaged_plan(f"{batch.name} lacks {rows}" if missing > 0 else f"{batch.name} has {rows} too many")
+    earlier, now = batch.reference_field, service.reference_field
+    if sums and batch.kind is CREATES and earlier != now:
+        setting = f"set reference_field {shlex.quote(earlier)}" if earlier is not None else "unset reference_field"
+        raise not_sent(
+            ErrorCode.CONFLICT,
+            f"{batch.name} was created with reference_field {earlier or 'not set'}, but now it is {now or 'not set'}.",
+            hint=command(f"config {setting}", "to send its rows like the others"),
+        )
     return sums, unknown
 
 
@@ -286,7 +296,7 @@ def is_planned_again(row: PlanRow) -> bool:
 
 
 def read_row(journal: Journal, row: PlanRow) -> RowToSend:
-    """Return the row to send that a row of a plan stands for. Raises `JOURNAL_UNUSABLE` if it is damaged."""
+    """Return what is sent for a row of a plan. Raises EscrowctlError `JOURNAL_UNUSABLE` if the row is damaged."""
     if not is_planned_again(row):
         return RowToSend(row.row, decode_row(read_plan_text(row)))
     entry = journal.find(int(read_plan_text(row)))

@@ -276,7 +276,7 @@ class Run:
             del self.halts.ended[:noted]
             if state.halted:
                 self.halts.halt(state.halted)
-            elif self.shared.has_lost_first(state):
+            elif state.first_sender is not None and not self.shared.journal.is_alive(state.first_sender):
                 self.halts.halt("the process that sent the first row has ended")
             self.halts.canary_passed |= state.first_sender is None
             if state.paused_until:

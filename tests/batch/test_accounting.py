@@ -289,7 +289,7 @@ def test_rows_that_end_without_the_journal_are_all_counted(home: Path) -> None:
     states = [RunState(claimants, ended=Counter({Outcome.DONE: 7}))]
     shared = Mock(journal=journal, runtime=Runtime(), read=lambda: states[-1], change=change_state)
     shared.claim = lambda limit: list(islice(rows, limit)) or None
-    shared.has_working_others.return_value = shared.has_lost_first.return_value = False
+    shared.has_working_others.return_value = False
 
     run = Run(shared, 8, Signals().take_pending, progress)
     run.send_rows([Refusing()] * 16)

@@ -10,11 +10,11 @@ from typing import BinaryIO
 
 from escrowctl.batch.check import CheckedFile, check_file, count_rows
 from escrowctl.batch.plan import Batch
-from escrowctl.batch.rows import CREATES, RowKind
+from escrowctl.batch.rows import RowKind
 from escrowctl.batch.table import Flaw
 from escrowctl.commands.batch.summary import rejects_hint
 from escrowctl.config.service import Service
-from escrowctl.errors import ErrorCode, Hint, bad_value, command, not_sent
+from escrowctl.errors import ErrorCode, bad_value, command, not_sent
 from escrowctl.files import NotRegularError, open_regular
 from escrowctl.journal.model import Account
 from escrowctl.output.plain import safe
@@ -69,7 +69,7 @@ def _open_file(session: Session, file: str) -> Iterator[BinaryIO]:
 
 
 def require_same_service(batch: Batch, service: Service) -> None:
-    """Raise `ErrorCode.CONFLICT` if a batch was dropped, or was created for another service or `reference_field`."""
+    """Raise `ErrorCode.CONFLICT` if a batch was dropped, or was created for another service."""
     if batch.dropped:
         raise not_sent(
             ErrorCode.CONFLICT,
@@ -78,28 +78,17 @@ def require_same_service(batch: Batch, service: Service) -> None:
         )
     if not batch.is_for(service):
         raise not_sent(ErrorCode.CONFLICT, f"{batch.name} was created for {batch.service}, not for {service.identity}.")
-    if batch.kind is CREATES and batch.reference_field != service.reference_field:
-        earlier, now = batch.reference_field, service.reference_field
-        change = f"set reference_field {shlex.quote(earlier)}" if earlier is not None else "unset reference_field"
-        raise not_sent(
-            ErrorCode.CONFLICT,
-            f"{batch.name} was created with reference_field {earlier or 'not set'}, but now it is {now or 'not set'}.",
-            hint=(command(f"config {change}", "to send its rows like the others"), _advise_dropping(batch)),
-        )
 
 
 def require_same_account(batch: Batch, service: Service) -> None:
     """Raise `ErrorCode.CONFLICT` unless a batch was created by the account of `service`."""
     earlier = Account(*batch.account)
     if not account_of(service).is_same(earlier):
+        drop = command(f"batch drop {batch.name}", "or, to send its file again with --skip-done")
         raise not_sent(
             ErrorCode.CONFLICT,
             f"{batch.name} was not created with the current API key, which may belong to another account.",
             hint=command(f"config set account {shlex.quote(earlier.name)}", f"if both keys belong to {earlier.name}")
             if earlier.name is not None
-            else ("use the API key that it was created with", _advise_dropping(batch)),
+            else ("use the API key that it was created with", drop),
         )
-
-
-def _advise_dropping(batch: Batch) -> Hint:
-    return command(f"batch drop {batch.name}", "or, to send its file again with --skip-done")

@@ -154,8 +154,8 @@ def early_end_error(
 ) -> EscrowctlError:
     """Return the error of a run that `error` ended early.
 
-    `counts` has the outcomes of this process's rows: all that is known if the journal cannot be read. `is_alone`: no
-    child has sent rows.
+    `counts` has the outcomes that this process knows of: they are reported if the journal cannot be read. `is_alone`:
+    no child has sent rows.
     """
     unknown, rows = counts[Outcome.UNKNOWN] or not is_alone, f"this run of {batch.name}"
     with suppress(EscrowctlError):

@@ -80,20 +80,13 @@ def test_processes_share_the_rows_of_a_batch(tmp_path: Path, rows: WriteRows) ->
         leaving.send_signal(signal.SIGINT)
         for process in (leaving, first, second):
             process.communicate(timeout=30)
-        found = audit(program, service, 400)
+        found, late = audit(program, service, 400), program.run(*WORK)
 
     assert (again.code, "batch work b1" in again.error["hint"]) == (7, True)
+    assert (late.code, "batch resume b1" in late.error["hint"]) == (7, True)
     # The others send what the one that leaves has taken and begun.
     assert (first.returncode, second.returncode, leaving.returncode in (12, 130)) == (0, 0, True)
     assert (found["done"], min(senders.writes.values()) > 10) == (400, True)
-
-
-def test_nothing_to_join_is_a_conflict(tmp_path: Path, rows: WriteRows) -> None:
-    with served(tmp_path, Senders(0)) as (service, program):
-        program.run("batch", "create", str(rows(3)), *RUN)
-        found = program.run(*WORK)
-
-    assert (found.code, "batch resume b1" in found.error["hint"], len(service.received)) == (7, True, 3)
 
 
 def test_end_of_one_is_the_end_of_all(tmp_path: Path, rows: WriteRows) -> None:

@@ -1,49 +1,25 @@
-"""Batches as separate processes: two at once, signals to a terminal's whole group, a child that ends."""
+"""Batches as separate processes: two at once, a terminal that hangs up, an id that another process works on."""
 
 import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from e2e.script import SECONDS, Program, clean_environment
-from wire_server import Seen, serving
+from e2e.script import SECONDS
+from wire_server import Seen
 
 from batch.conftest import Clock, Start, WriteRows, counts_of, open_elsewhere
-from batch.services import Answer, BatchService, as_usual
-from batch.test_kills import prepare
+from batch.services import as_usual
+from batch.test_claimants import served
 
 RUN = ("--yes", "--json")
 
 
-@contextmanager
-def served(tmp_path: Path, answer: Answer = as_usual) -> Iterator[tuple[BatchService, Program]]:
-    """Yield a service, and the installed program with a profile for it."""
-    service = BatchService(answer)
-    with serving(service.behave) as server:
-        program = Program(clean_environment(tmp_path / "home"))
-        prepare(program.config, server.base_url)
-        yield service, program
-
-
-def slow_from_fifth(arrived: threading.Event, seconds: float) -> Answer:
-    """Answer as usual, but from the fifth write on after `seconds`; `arrived` is set when that one arrives."""
-
-    def answer(number: int, _seen: Seen) -> str:
-        if number >= 5:
-            arrived.set()
-            threading.Event().wait(seconds)
-        return ""
-
-    return answer
-
-
 def test_file_that_two_processes_start_is_sent_once(tmp_path: Path, rows: WriteRows) -> None:
     words = ("batch", "create", str(rows(60)), *RUN)
-    with served(tmp_path) as (service, program):
+    with served(tmp_path, as_usual) as (service, program):
         both = [program.start(*words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
         codes = sorted(process.wait(SECONDS) for process in both)
 
@@ -54,8 +30,14 @@ def test_file_that_two_processes_start_is_sent_once(tmp_path: Path, rows: WriteR
 def test_terminal_that_hangs_up_lets_rows_in_flight_finish(tmp_path: Path, rows: WriteRows) -> None:
     arrived = threading.Event()
 
-    # The terminal is gone before the reply comes.
-    with served(tmp_path, slow_from_fifth(arrived, 0.3)) as (service, program):
+    def answer(number: int, _seen: Seen) -> str:
+        if number >= 5:
+            arrived.set()
+            # The terminal is gone before the reply comes.
+            threading.Event().wait(0.3)
+        return ""
+
+    with served(tmp_path, answer) as (service, program):
         terminal = program.terminal("batch", "create", str(rows(60)), "--yes", "--concurrency", "2")
         assert arrived.wait(SECONDS)
         # The kernel sends SIGHUP to the session, and every write to the terminal fails from then on.

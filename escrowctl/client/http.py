@@ -99,8 +99,12 @@ class Answer:
 
     def find_header(self, name: str) -> str | None:
         """Return the value of the first header with this name, or None. Case does not matter."""
-        wanted = name.lower()
-        return next((value for key, value in self.headers if key.lower() == wanted), None)
+        return self._values.get(name.lower())
+
+    @cached_property
+    def _values(self) -> dict[str, str]:
+        # Of two with the same name, the first counts.
+        return {name.lower(): value for name, value in reversed(self.headers)}
 
     def without_key(self, key: str) -> "Answer":
         """Return a copy with stars in place of the API key. Only such a copy is shown or stored.

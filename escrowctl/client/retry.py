@@ -142,6 +142,8 @@ def find_retry_after(answer: Answer | None, *, now: datetime) -> float | None:
     A date in Retry-After counts from the reply's Date header, or from `now` if the reply has no Date.
     """
     text = (answer.find_header("Retry-After") or "").strip() if answer else ""
+    if not text:
+        return None
     if text.isascii() and text.isdigit():
         return float(text.lstrip("0")[:12] or 0)
     until = parse_http_date(text)

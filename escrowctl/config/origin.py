@@ -4,6 +4,7 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
@@ -41,10 +42,15 @@ class Origin(NamedTuple):
     @property
     def is_loopback(self) -> bool:
         """Whether the host is `localhost` or a loopback address. Any other name counts as remote."""
-        try:
-            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return _is_loopback(self.host)
+
+
+@lru_cache(maxsize=16)
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class Network(NamedTuple):

@@ -15,6 +15,7 @@ STATUS_FIELD_NAMES = frozenset({"status", "statuscode"})
 _ERROR_WORDS = frozenset({"error", "fail", "failed", "failure", "rejected", "declined"})
 _OUTCOME_FIELD_NAMES = frozenset({"status", "state", "type", "object", "result", "outcome"})
 _ERROR_FIELD_NAMES = frozenset({"failure", "fault", "exception", "violations"})
+_PROBLEM_NAMES = frozenset({"title", "detail", "message", "msg"})
 _HTTP_ERROR_STATUSES = frozenset(map(str, range(400, 600)))
 
 
@@ -35,12 +36,14 @@ def find_failure(
         return "its text" if says_error or document is False else None
     echoed = sent_document if isinstance(sent_document, dict) else {}
     fields = [(name, value) for name, value in document.items() if name not in echoed or echoed[name] != value]
-    named = {fold_name(name) for name, value in fields if not _means_no_error(value)}
     # The message of a problem document (RFC 9457 section 3.1), and a message that is the only field.
-    message_names = {"detail"} if {"title", "detail"} <= named else set()
-    message_names |= {"message", "msg"} if len(document) == 1 else set()
+    said = {
+        fold_name(name) for name, value in fields if fold_name(name) in _PROBLEM_NAMES and not _means_no_error(value)
+    }
+    message_names = {"detail"} & said if "title" in said else set[str]()
+    message_names |= said & {"message", "msg"} if len(document) == 1 else set()
     for name, value in fields:
-        if fold_name(name) in (message_names & named) - data_names or _field_says_failure(name, value, data_names):
+        if fold_name(name) in message_names - data_names or _field_says_failure(name, value, data_names):
             return f'field "{name[:40]}"'
     return None
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from typing import NamedTuple, NoReturn, TypeAlias
 
 _MAX_HEAD_BYTES = 4096
@@ -57,9 +58,11 @@ def encode(value: JsonValue, *, spaced: bool = False, indent: int | None = None)
     """
     if isinstance(value, Number):
         return value.text
-    if not isinstance(value, dict | list):
+    if isinstance(value, str):
         # DEL is the one control character that JSON and ASCII both let through.
-        return json.dumps(value).replace("\x7f", "\\u007f")
+        return encode_basestring_ascii(value).replace("\x7f", "\\u007f")
+    if not isinstance(value, dict | list):
+        return json.dumps(value)
     deeper = None if indent is None else indent + 1
     items = [encode(item, spaced=spaced, indent=deeper) for item in list_children(value)]
     opening, closing = "{}" if isinstance(value, dict) else "[]"

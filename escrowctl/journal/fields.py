@@ -4,13 +4,14 @@ A new field is one line in `FIELDS` and its attribute in `journal.model`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.money import Money
 from escrowctl.errors import Outcome
 from escrowctl.journal.chain import Kind
-from escrowctl.journal.model import UNSETTLED, Account, Entry, Event, Intent, Settlement, State
+from escrowctl.journal.model import STATE_OF_OUTCOME, UNSETTLED, Account, Entry, Event, Intent, Settlement, State
 
 Facts = dict[str, Any]
 """Field name -> stored value: text, integer or None. The names are those of `FIELDS`."""
@@ -32,7 +33,7 @@ class Field(NamedTuple):
     `name` is used in records, columns and exports. `attribute` is the value's path in an `Entry`. `kind` is the
     kind of record that contains the value. `pattern` is a regular expression for a text. `listed`: lists and
     complete views of an entry show the value. `shown`: only complete views show the value. `queried`: the entry's
-    row has a column for the value. `decode` turns the stored value into the attribute's value.
+    row has a column for the value. `decode` turns the stored value into the attribute's value (None: they are equal).
     """
 
     name: str
@@ -44,7 +45,7 @@ class Field(NamedTuple):
     queried: bool = False
     shown: bool = False
     listed: bool = False
-    decode: Callable[[Any], Any] = lambda value: value
+    decode: Callable[[Any], Any] | None = None
 
 
 def _parse_numbers(text: str) -> tuple[int, ...]:
@@ -60,8 +61,8 @@ FIELDS = (
     Field("operation", "intent.operation", _INTENT, queried=True, listed=True),
     Field("state", "settlement.state", _SETTLEMENT, queried=True, listed=True),
     Field("detail", "settlement.detail", _SETTLEMENT, listed=True),
-    Field("amount", "intent.money.amount", _INTENT, nullable=True, pattern=AMOUNT_PATTERN, listed=True),
-    Field("currency", "intent.money.currency", _INTENT, nullable=True, listed=True),
+    Field("amount", "intent.amount", _INTENT, nullable=True, pattern=AMOUNT_PATTERN, listed=True),
+    Field("currency", "intent.currency", _INTENT, nullable=True, listed=True),
     Field("resource_id", "intent.resource_id", _INTENT, nullable=True, queried=True, listed=True),
     Field("result_id", "settlement.result_id", _SETTLEMENT, nullable=True, queried=True),
     Field("reference", "intent.reference", _INTENT, nullable=True, queried=True, listed=True),
@@ -99,11 +100,11 @@ QUERIED_FIELDS = tuple(field.name for field in FIELDS if field.queried)
 VIEW_MEMBERS = ("entry", *(field.name.replace("resource_id", "id") for field in FIELDS if field.listed or field.shown))
 """The names of the members in the view of a complete entry."""
 
-# To write records: the fields of each kind of record, and their paths in an Entry.
+# To write records: the fields of each kind of record, and what reads their values from an Entry or a Settlement.
 _INTENT_FIELDS = tuple(field for field in FIELDS if field.kind == Kind.INTENT)
 _SETTLEMENT_FIELDS = tuple(field for field in FIELDS if field.kind == Kind.SETTLEMENT)
-_INTENT_PATHS = tuple((field.name, tuple(field.attribute.split("."))) for field in _INTENT_FIELDS)
-_SETTLEMENT_PATHS = tuple((field.name, tuple(field.attribute.split("."))) for field in _SETTLEMENT_FIELDS)
+_read_intent = attrgetter(*(field.attribute for field in _INTENT_FIELDS))
+_read_settlement = attrgetter(*(field.attribute.removeprefix("settlement.") for field in _SETTLEMENT_FIELDS))
 FIELDS_BY_KIND: Mapping[str, tuple[Field, ...]] = {
     Kind.INTENT: _INTENT_FIELDS,
     Kind.SETTLEMENT: _SETTLEMENT_FIELDS,
@@ -113,17 +114,19 @@ FIELDS_BY_KIND: Mapping[str, tuple[Field, ...]] = {
 }
 """The fields that a record of each kind may have."""
 
-# To read records: part of the Entry ("" or "intent"), attribute of that part, field. `entry_of` builds the rest.
-_ENTRY_ATTRIBUTES = tuple(
-    (part, attribute, field)
-    for field in FIELDS
-    for part, _, attribute in (field.attribute.rpartition("."),)
-    if part in ("", "intent")
+# To read records: the attributes of each part of an Entry, with their fields. `entry_of` builds the rest.
+_ENTRY_ATTRIBUTES, _INTENT_ATTRIBUTES, _SETTLEMENT_ATTRIBUTES = (
+    tuple(
+        (attribute, field)
+        for field in FIELDS
+        for part, _, attribute in (field.attribute.rpartition("."),)
+        if part == name and attribute in part_type._fields
+    )
+    for name, part_type in (("", Entry), ("intent", Intent), ("settlement", Settlement))
 )
-_SETTLEMENT_ATTRIBUTES = tuple(
-    (field.attribute.partition(".")[2], field) for field in _SETTLEMENT_FIELDS if field.name != "state"
-)
-_OUTCOME_OF_STATE = {State(outcome.value): outcome for outcome in Outcome} | {State.NOT_APPLIED: Outcome.UNKNOWN}
+_OUTCOME_OF_STATE = {state: outcome for outcome, state in STATE_OF_OUTCOME.items()} | {
+    State.NOT_APPLIED: Outcome.UNKNOWN
+}
 _UNSETTLED: Facts = {field.name: None if field.nullable else field.type() for field in _SETTLEMENT_FIELDS} | {
     "state": State.IN_FLIGHT.value,
     "settled_at": None,
@@ -134,17 +137,18 @@ DEFAULT_FACTS: Facts = {
     if field.nullable or field.pattern == _NUMBERS_PATTERN or field.name in ("may_repeat", "verified", "resends")
 }
 """Field name -> default value (None, 0 or ""). A record leaves out a field with its default value."""
+_NO_DEFAULT = object()
 
 
 def facts_of_intent(intent: Intent, *, attempt: int, request_id: str) -> Facts:
     """Return the facts for the record of an attempt."""
     entry = Entry(0, intent, UNSETTLED, attempt, request_id, "")
-    return _without_defaults({name: _encode(_read_attribute(entry, path)) for name, path in _INTENT_PATHS})
+    return _make_facts(_INTENT_FIELDS, _read_intent(entry))
 
 
 def facts_of_settlement(settlement: Settlement) -> Facts:
     """Return the facts for the record of a settlement."""
-    return _without_defaults({name: _encode(_read_attribute(settlement, path[1:])) for name, path in _SETTLEMENT_PATHS})
+    return _make_facts(_SETTLEMENT_FIELDS, _read_settlement(settlement))
 
 
 def apply_record(facts: Facts, kind: str, at: str, new: Mapping[str, Any]) -> Facts:
@@ -173,24 +177,21 @@ def entry_of(
     counted_on: str = "",
 ) -> Entry:
     """Return the entry with these stored values. Raises one of `DECODING_ERRORS` if they are not valid."""
-    parts: dict[str, dict[str, Any]] = {"": {}, "intent": {}}
-    for part, attribute, field in _ENTRY_ATTRIBUTES:
-        parts[part][attribute] = field.decode(facts[field.name])
     amount = facts["amount"]
     intent = Intent(
-        **parts["intent"],
+        **_decode(facts, _INTENT_ATTRIBUTES),
         money=None if amount is None else Money(Number(amount), facts["currency"]),
         account=Account(facts["account"], facts["key_fingerprint"]),
     )
-    settlement = settlement_of(facts)
-    parts[""] |= {"history": history, "request_ids": request_ids, "resends": resends, "counted_on": counted_on}
-    return Entry(number, intent, settlement, **parts[""])
+    values = _decode(facts, _ENTRY_ATTRIBUTES)
+    values |= {"history": history, "request_ids": request_ids, "resends": resends, "counted_on": counted_on}
+    return Entry(number, intent, settlement_of(facts), **values)
 
 
 def settlement_of(facts: Facts) -> Settlement:
     """Return the settlement in an entry's stored values. Raises one of `DECODING_ERRORS` if they are not valid."""
     state = State(facts["state"])
-    values = {attribute: field.decode(facts[field.name]) for attribute, field in _SETTLEMENT_ATTRIBUTES}
+    values = _decode(facts, _SETTLEMENT_ATTRIBUTES)
     return Settlement(_OUTCOME_OF_STATE.get(state), **values, not_applied=state is State.NOT_APPLIED)
 
 
@@ -214,7 +215,7 @@ def view(entry: Entry, *, is_complete: bool) -> dict[str, JsonValue]:
         if field.name == "resource_id":
             document["id"] = entry.record_id
         elif field.listed or (is_complete and field.shown):
-            value = entry.shown_state if field.name == "state" else _read_attribute(entry, field.attribute.split("."))
+            value = entry.shown_state if field.name == "state" else attrgetter(field.attribute)(entry)
             document[field.name] = Number(str(value)) if isinstance(value, int) else value
     if entry.state is State.NOT_SENT:
         document["sent_at"] = None
@@ -223,19 +224,22 @@ def view(entry: Entry, *, is_complete: bool) -> dict[str, JsonValue]:
     return document
 
 
-def _without_defaults(facts: Facts) -> Facts:
-    return {name: value for name, value in facts.items() if name not in DEFAULT_FACTS or value != DEFAULT_FACTS[name]}
+def _make_facts(record_fields: Iterable[Field], values: Iterable[object]) -> Facts:
+    """Return the facts of a record from the values of its fields, without those that have their default."""
+    facts = {field.name: _encode(value) for field, value in zip(record_fields, values, strict=True)}
+    return {name: value for name, value in facts.items() if value != DEFAULT_FACTS.get(name, _NO_DEFAULT)}
 
 
-def _read_attribute(value: Any, path: Iterable[str]) -> Any:
-    for name in path:
-        value = None if value is None else getattr(value, name)
-    return value
+def _decode(facts: Facts, attributes: Iterable[tuple[str, Field]]) -> dict[str, Any]:
+    return {
+        attribute: facts[field.name] if field.decode is None else field.decode(facts[field.name])
+        for attribute, field in attributes
+    }
 
 
 def _encode(value: object) -> str | int | None:
-    if value is None:
-        return None
+    if value is None or type(value) is str:
+        return value
     if isinstance(value, tuple):
         return ",".join(str(one) for one in value)
     return int(value) if isinstance(value, int) else str(value)

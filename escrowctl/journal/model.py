@@ -20,6 +20,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
+from escrowctl.contract.json import Number
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import OPERATIONS_BY_NAME
 from escrowctl.contract.redaction import Secret
@@ -72,6 +73,8 @@ class State(StrEnum):
         """The state as text for people, such as `not applied`."""
         return self.value.replace("_", " ")
 
+
+STATE_OF_OUTCOME = {outcome: State(outcome.value) for outcome in Outcome}
 
 UNCONFIRMED = "unconfirmed"
 """Shown instead of "done" if the write was accepted but not confirmed, or was not done as requested."""
@@ -160,6 +163,16 @@ class Intent(NamedTuple):
     run_key: str | None = None
 
     @property
+    def amount(self) -> Number | None:
+        """The amount of the write; None if the request has none, or it is not known."""
+        return self.money.amount if self.money else None
+
+    @property
+    def currency(self) -> str | None:
+        """The currency of the amount; None without an amount."""
+        return self.money.currency if self.money else None
+
+    @property
     def service_names(self) -> tuple[str, ...]:
         """The names of the write's service in the journal: `service` and `site`."""
         return tuple(dict.fromkeys((self.service, self.site or self.service)))
@@ -232,7 +245,7 @@ class Settlement(NamedTuple):
         """The state of an entry with this settlement."""
         if self.not_applied:
             return State.NOT_APPLIED
-        return State.IN_FLIGHT if self.outcome is None else State(self.outcome.value)
+        return State.IN_FLIGHT if self.outcome is None else STATE_OF_OUTCOME[self.outcome]
 
     @property
     def description(self) -> str:

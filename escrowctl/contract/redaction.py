@@ -46,7 +46,7 @@ _ESCAPES = (
 )
 """For JSON, then for URLs: how an escape begins, the pattern of invisible characters, and that of all escapes."""
 
-_ENTITY = rb"&(?:#[0-9xX][0-9A-Fa-f]*;?|[A-Za-z]{2,32};)"
+_ENTITY = rb"&(?:#[xX]0*(%b{1,6});?|#0*(?P<decimal>[0-9]{1,7});?|(?P<name>[A-Za-z]{2,32});)" % _HEX
 
 _HARMLESS_NAMES = frozenset(
     {
@@ -196,25 +196,30 @@ def _decode_layers(data: bytes) -> Iterator[bytes]:
                 data = re.sub(escape, _decode_escape, re.sub(invisible, b"", data))
         if data == before and b"&" in data:
             # Last, because an entity may end without its semicolon: encodings inside it come first.
-            data = re.sub(_ENTITY, lambda entity: _decode_entity(entity[0]), data)
+            data = re.sub(_ENTITY, _decode_escape, data)
         if data == before:
             return
         yield data
 
 
 def _decode_escape(escape: re.Match[bytes]) -> bytes:
-    digits = escape[escape.lastindex or 0]
-    if escape.lastgroup == "backslash":
+    digits, kind = escape[escape.lastindex or 0], escape.lastgroup
+    if kind == "backslash":
         return digits
-    code = int(digits, 16)
+    if kind == "name":
+        return _list_entities().get(digits, escape[0])
+    code = int(digits, 10 if kind == "decimal" else 16)
     return bytes((code,)) if 0x21 <= code <= 0x7E else b""
 
 
-@lru_cache(maxsize=1024)
-def _decode_entity(entity: bytes) -> bytes:
-    import html  # noqa: PLC0415 - only texts with entities need it
+@lru_cache(maxsize=1)
+def _list_entities() -> dict[bytes, bytes]:
+    from html.entities import html5  # noqa: PLC0415 - only texts with entities need it
 
-    return html.unescape(entity.decode()).encode("ascii", "ignore").translate(None, _INVISIBLE_BYTES)
+    return {
+        name.removesuffix(";").encode(): text.encode("ascii", "ignore").translate(None, _INVISIBLE_BYTES)
+        for name, text in html5.items()
+    }
 
 
 def star_key_in_document(value: JsonValue, key: str) -> JsonValue:

@@ -57,6 +57,7 @@ ENCODERS: tuple[Callable[[str], str], ...] = (
     _spell_all(lambda char: char if char.isalnum() else f"\\u{ord(char):04X}"),
     html.escape,
     _spell_all(lambda char: char if char.isalnum() else f"&#{ord(char)};"),
+    _spell_all(lambda char: f"&#{"0" * 5000}{ord(char)};"),
     _spell_all(lambda char: f"&#x{ord(char):x};"),
     lambda text: quote(text, safe=""),
     _spell_all(lambda char: f"%{ord(char):02x}"),

@@ -19,8 +19,9 @@ from escrowctl.batch.rows import CREATES, KINDS, RowContent, RowKind, content_of
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Number
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, command, not_sent
+from escrowctl.journal.account import Account
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import KEY_REFUSED_STATUSES, OPEN_STATES, Account, Entry, Selection, State
+from escrowctl.journal.model import KEY_REFUSED_STATUSES, OPEN_STATES, Entry, Selection, State
 from escrowctl.journal.storage import PlanRow
 from escrowctl.writes.requests import account_of
 

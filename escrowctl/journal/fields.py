@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.money import Money
 from escrowctl.errors import Outcome
+from escrowctl.journal.account import Account
 from escrowctl.journal.chain import Kind
-from escrowctl.journal.model import STATE_OF_OUTCOME, UNSETTLED, Account, Entry, Event, Intent, Settlement, State
+from escrowctl.journal.model import STATE_OF_OUTCOME, UNSETTLED, Entry, Event, Intent, Settlement, State
 
 Facts = dict[str, Any]
 """Field name -> stored value: text, integer or None. The names are those of `FIELDS`."""

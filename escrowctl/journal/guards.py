@@ -11,8 +11,9 @@ from datetime import datetime
 
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Reason, bad_value, not_sent
+from escrowctl.journal.account import Account
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, idempotency_keys, reference_keys
-from escrowctl.journal.model import DECIDED_APPLIED, KEY_REFUSED_STATUSES, Account, Entry, Intent, Settlement, State
+from escrowctl.journal.model import DECIDED_APPLIED, KEY_REFUSED_STATUSES, Entry, Intent, Settlement, State
 from escrowctl.runtime import describe_age
 
 

@@ -16,9 +16,10 @@ from escrowctl.contract.readable import find_list_items
 from escrowctl.contract.record import KnownFields, Record, describe_record, find_id_pointers, has_other_id
 from escrowctl.contract.redaction import STARS
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Reason, Stopped, not_sent
+from escrowctl.journal.account import Account
 from escrowctl.journal.guards import is_other_done
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Account, Entry, Selection, State
+from escrowctl.journal.model import Entry, Selection, State
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.outcome import NO_ID_FOUND, judge_stored_reply
 from escrowctl.writes.requests import account_of

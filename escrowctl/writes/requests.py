@@ -20,8 +20,9 @@ from escrowctl.contract.operations import (
 from escrowctl.contract.record import KnownFields, find_known_fields
 from escrowctl.contract.redaction import hash_private_values, redact
 from escrowctl.errors import ErrorCode, Reason, bad_value, not_sent
+from escrowctl.journal.account import Account
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import POSSIBLE_STATES, Account, Entry, Intent, Selection
+from escrowctl.journal.model import POSSIBLE_STATES, Entry, Intent, Selection
 
 _MONEY_WRITES = Selection(100, states=POSSIBLE_STATES, operations=(CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name))
 """Selects the creates and releases that moved money, or may have."""

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.journal.account import Account
 from escrowctl.journal.chain import Kind
 from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.fields import facts_of_settlement
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Account, AttemptRequest, Entry, Intent, OperatorDecision, Settlement, State
+from escrowctl.journal.model import AttemptRequest, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.journal.storage import PlanRow, head_of
 from escrowctl.journal.verification import verify
 from storage.conftest import Opener

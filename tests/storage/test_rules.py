@@ -15,8 +15,9 @@ from escrowctl.contract.money import Money
 from escrowctl.contract.operations import OPERATIONS_BY_NAME, Operation
 from escrowctl.contract.redaction import Secret
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.journal.account import Account
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Account, AttemptRequest, Intent, OperatorDecision, Settlement, State
+from escrowctl.journal.model import AttemptRequest, Intent, OperatorDecision, Settlement, State
 from escrowctl.journal.opening import open_journal
 from storage import memory
 from storage.writes import DONE, REFUSED, UNKNOWN, create, release

@@ -16,7 +16,7 @@ from escrowctl.commands.batch.summary import rejects_hint
 from escrowctl.config.service import Service
 from escrowctl.errors import ErrorCode, bad_value, command, not_sent
 from escrowctl.files import NotRegularError, open_regular
-from escrowctl.journal.model import Account
+from escrowctl.journal.account import Account
 from escrowctl.output.plain import safe
 from escrowctl.session import Session
 from escrowctl.writes.requests import account_of

@@ -46,7 +46,7 @@ from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.errors import EscrowctlError, Outcome, bad_value
-from escrowctl.journal.model import Account
+from escrowctl.journal.account import Account
 from escrowctl.options import YesOption
 from escrowctl.prompt import confirmation_needed
 from escrowctl.runtime import describe_age, timestamp

@@ -114,7 +114,7 @@ class Run:
                 self.halts.halt("a thread could not be started")
                 raise
         while self._threads and self._signals_allow():
-            self.journal.serve(_MAX_WAIT)
+            self.journal.serve(_MAX_WAIT, callers=self._threads)
             self._share()
             self._claim_rows()
             with self._lock:

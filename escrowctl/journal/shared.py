@@ -3,6 +3,7 @@
 The attempts and outcomes that the other threads want to record at the same time share one durable commit.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
@@ -14,6 +15,9 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, Entry, Intent, Selection, Settlement
 
 _T = TypeVar("_T")
+
+_GATHERING_SECONDS = 0.002
+"""The wait for one more call that could share a commit. A commit costs more time than that."""
 
 
 class SharedJournal(Journal):
@@ -30,21 +34,21 @@ class SharedJournal(Journal):
         self._owner = threading.get_ident()
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
 
-    def serve(self, seconds: float) -> None:
-        """Serve all calls of other threads that wait. If none waits, wait at most `seconds` for one or for `wake`."""
-        writes, others = list[_Task](), list[_Task]()
-        try:
-            task = self._tasks.get(timeout=seconds)
-            while True:
-                if task is not None:
-                    (others if task.function is not None else writes).append(task)
-                task = self._tasks.get_nowait()
-        except Empty:
-            pass
-        if writes:
+    def serve(self, seconds: float, *, callers: int) -> None:
+        """Serve the calls of other threads that wait. If none waits, wait at most `seconds` for one or for `wake`.
+
+        `callers` is the number of these threads. Until all of them wait, each next call is waited for a moment.
+        """
+        tasks = list[_Task]()
+        with contextlib.suppress(Empty):
+            while len(tasks) < callers and (task := self._tasks.get(timeout=seconds)) is not None:
+                tasks.append(task)
+                seconds = _GATHERING_SECONDS
+        if writes := [task for task in tasks if task.function is None]:
             self._write_together(writes)
-        for task in others:
-            task.carry_out()
+        for task in tasks:
+            if task.function is not None:
+                task.carry_out()
 
     def wake(self) -> None:
         """End the wait of `serve`."""

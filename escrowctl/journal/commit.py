@@ -80,23 +80,22 @@ class Commit(Questions):
         self.transaction = transaction
 
     def begin_all(self, requests: Sequence[AttemptRequest]) -> list[Entry | EscrowctlError]:
-        """Record intents. Return their entries or, for each that is refused, the error; see `Journal.begin`."""
-        # To ask once for all costs less than to ask for each.
-        self.view.find_by_keys(frozenset[int]().union(*(keys_to_check(one.intent) for one in requests)))
-        return [self._begin_or_refuse(request) for request in requests]
+        """Record intents. Return, for each, its entry in flight or, if it was sent before, the earlier entry.
 
-    def _begin_or_refuse(self, request: AttemptRequest) -> Entry | EscrowctlError:
-        """Record one intent, and return its entry in flight.
-
-        If the intent was sent before, return the earlier entry. If the intent is refused, return the error. Raises
+        If an intent is refused, its error is in place of the entry; see `Journal.begin`. Raises
         `ErrorCode.JOURNAL_UNUSABLE`; then the commit must fail for all its intents.
         """
-        try:
-            return self._begin(request)
-        except EscrowctlError as refused:
-            if refused.code is ErrorCode.JOURNAL_UNUSABLE:
-                raise
-            return refused
+        # To ask once for all costs less than to ask for each.
+        self.view.find_by_keys(frozenset[int]().union(*(keys_to_check(one.intent) for one in requests)))
+        begun: list[Entry | EscrowctlError] = []
+        for request in requests:
+            try:
+                begun.append(self._begin(request))
+            except EscrowctlError as refused:
+                if refused.code is ErrorCode.JOURNAL_UNUSABLE:
+                    raise
+                begun.append(refused)
+        return begun
 
     def settle_all(self, settlements: Collection[tuple[Entry, Settlement]]) -> list[Entry | EscrowctlError]:
         """Record the outcomes of attempts. Return their entries, or errors; see `Journal.settle`."""

@@ -27,7 +27,14 @@ def check_duplicates(
     if not duplicates:
         return
     keys, references = fingerprint_keys(intent), reference_keys(intent)
-    check_identical(_find_identical(duplicates, intent, keys), intent, now=now)
+    # Two creates that both have a reference are compared only by reference. A create with a reference may repeat a
+    # create without one: the service does not see references.
+    identical = [
+        entry
+        for entry in duplicates
+        if keys & duplicate_keys(entry) and (intent.reference is None or entry.intent.reference is None)
+    ]
+    check_identical(identical, intent, now=now)
     if intent.has_no_id:
         check_reference([entry for entry in duplicates if references & duplicate_keys(entry)], intent, now=now)
 
@@ -61,16 +68,6 @@ def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) ->
                 # No entry can be allowed: a once-only write is never intended twice.
                 to_allow, earlier_write = [], f"the {entry.intent.verb} of {entry.intent.resource_id}"
             raise _unknown_error(entry, earlier_write, now, to_allow=to_allow)
-
-
-def _find_identical(entries: list[Entry], intent: Intent, keys: frozenset[int]) -> list[Entry]:
-    """Return the entries with the same body or id. `keys` are the keys of the intent's fingerprints.
-
-    Two creates that both have a reference are compared only by reference. A create with a reference may repeat a
-    create without one: the service does not see references.
-    """
-    found = [entry for entry in entries if keys & duplicate_keys(entry)]
-    return [entry for entry in found if intent.reference is None or entry.intent.reference is None]
 
 
 def check_reference(same_reference: list[Entry], intent: Intent, *, now: datetime) -> None:
@@ -206,7 +203,8 @@ def correct_shared_id(entry: Entry, settlement: Settlement, others: Iterable[Ent
 
 def lock_wait_expired(seconds: float) -> EscrowctlError:
     """Return the error for a write that waited too long for a lock that another process holds."""
-    return _busy_error(f"escrowctl waited {seconds:g} s, but another process is still working on the same write.")
+    message = f"escrowctl waited {seconds:g} s, but another process is still working on the same write."
+    return not_sent(ErrorCode.BUSY, message, effect=Effect.NOTHING_SENT_NOW, reason=Reason.BUSY)
 
 
 def entry_changed(entry: Entry) -> EscrowctlError:
@@ -232,10 +230,6 @@ def identical_in_flight(entry: Entry) -> EscrowctlError:
     return refusal(
         ErrorCode.BUSY, f"another process is sending the same {entry.intent.verb} now ({entry.name}).", entry
     )
-
-
-def _busy_error(message: str) -> EscrowctlError:
-    return not_sent(ErrorCode.BUSY, message, effect=Effect.NOTHING_SENT_NOW, reason=Reason.BUSY)
 
 
 def _similar_id_error(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:

@@ -4,7 +4,7 @@ The models are made from the table `fields.FIELDS`, so a new field needs no chan
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -26,29 +26,19 @@ def _require_pattern(pattern: str) -> StringConstraints:
     return StringConstraints(pattern=f"^(?:{pattern})$")
 
 
-def _check_date(text: str) -> str:
-    datetime.fromisoformat(text)
-    return text
+def _require_readable_by(read: Callable[[str], object]) -> AfterValidator:
+    """Require a text that `read` takes without an error."""
+
+    def check(text: str) -> str:
+        read(text)
+        return text
+
+    return AfterValidator(check)
 
 
-def _check_number(text: str) -> str:
-    Number(text)
-    return text
-
-
-def _check_json(text: str) -> str:
-    json.loads(text)
-    return text
-
-
-def _check_encodable(text: str) -> str:
-    # A lone surrogate cannot be encoded, so no journal can contain it.
-    text.encode()
-    return text
-
-
-_TEXT = Annotated[str, AfterValidator(_check_encodable)]
-Time = Annotated[str, _require_pattern(fields.TIME_PATTERN), AfterValidator(_check_date)]
+_TEXT = Annotated[str, _require_readable_by(str.encode)]
+"""A lone surrogate cannot be encoded, so no journal can contain it."""
+Time = Annotated[str, _require_pattern(fields.TIME_PATTERN), _require_readable_by(datetime.fromisoformat)]
 
 
 class _StrictModel(BaseModel):
@@ -95,8 +85,8 @@ class _FactsModel(_StrictModel):
 
 _SPECIAL_TYPES: dict[str, Any] = {
     "state": Literal[tuple(state.value for state in State)],
-    "amount": Annotated[str, _require_pattern(fields.AMOUNT_PATTERN), AfterValidator(_check_number)],
-    "body": Annotated[_TEXT, AfterValidator(_check_json)],
+    "amount": Annotated[str, _require_pattern(fields.AMOUNT_PATTERN), _require_readable_by(Number)],
+    "body": Annotated[_TEXT, _require_readable_by(json.loads)],
     "attempt": Annotated[int, Field(ge=0, le=_MAX_ATTEMPTS)],
     "sent_at": Time,
     "settled_at": Time,

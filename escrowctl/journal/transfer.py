@@ -149,7 +149,14 @@ def import_archive(transaction: Transaction, storage: Storage, archive: Archive)
     archive comes from this journal but contradicts it, `ErrorCode.JOURNAL_UNUSABLE` if nothing can be written.
     """
     if archive.journal_id == storage.journal_id:
-        return _check_own_export(transaction, storage, archive)
+        if mismatch := find_mismatch(storage, archive.head, transaction.head):
+            raise not_sent(
+                ErrorCode.CONFLICT,
+                f"the export comes from this journal but does not match it: {mismatch}. Two copies of this journal "
+                "were used: ask the service about the writes that only the export contains.",
+                effect=Effect.NOTHING_IMPORTED,
+            )
+        return ImportResult(known=len(archive.by_entry))
     added = updated = known = 0
     changed: list[Entry] = []
     for number, records in archive.by_entry.items():
@@ -170,26 +177,11 @@ def import_archive(transaction: Transaction, storage: Storage, archive: Archive)
             updated += 1
         else:
             known += 1
-    return ImportResult(added, updated, known, _find_duplicates(transaction, changed))
-
-
-def _find_duplicates(transaction: Transaction, changed: list[Entry]) -> tuple[DuplicatePair, ...]:
-    """Return the pairs of duplicates that contain one of the changed entries."""
     done = [entry for entry in changed if entry.state is State.DONE]
     near = {one.number: one for entry in done for one in transaction.find_by_keys(duplicate_keys(entry))}
     numbers = {entry.number for entry in done}
-    return tuple(pair for pair in find_pairs(near.values()) if numbers & {pair.first.number, pair.second.number})
-
-
-def _check_own_export(transaction: Transaction, storage: Storage, archive: Archive) -> ImportResult:
-    if mismatch := find_mismatch(storage, archive.head, transaction.head):
-        raise not_sent(
-            ErrorCode.CONFLICT,
-            f"the export comes from this journal but does not match it: {mismatch}. Two copies of this journal were "
-            "used: ask the service about the writes that only the export contains.",
-            effect=Effect.NOTHING_IMPORTED,
-        )
-    return ImportResult(known=len(archive.by_entry))
+    pairs = (pair for pair in find_pairs(near.values()) if numbers & {pair.first.number, pair.second.number})
+    return ImportResult(added, updated, known, tuple(pairs))
 
 
 def _find_sharing_attempt(storage: Storage, theirs: Entry, origin: str) -> list[Entry]:

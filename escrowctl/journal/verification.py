@@ -47,7 +47,10 @@ def verify(
         if problem is None:
             problem = lost or (find_mismatch(frozen, expected, head) if expected else None)
         if problem is None and not is_partial:
-            problem = _find_damage(frozen)
+            try:
+                problem = frozen.find_damage()
+            except EscrowctlError as error:
+                problem = error.message.rstrip(".")
     return Verification(head.sequence, entries, head, problem, is_partial)
 
 
@@ -62,10 +65,3 @@ def _walk_chain(storage: Storage, is_time_over: Callable[[], bool]) -> tuple[Hea
         head = record.head
         entries.add(record.entry)
     return head, len(entries - {NO_ENTRY}), None
-
-
-def _find_damage(storage: Storage) -> str | None:
-    try:
-        return storage.find_damage()
-    except EscrowctlError as error:
-        return error.message.rstrip(".")

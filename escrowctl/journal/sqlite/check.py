@@ -35,7 +35,8 @@ def _compare_derived_tables(database: sqlite3.Connection) -> str | None:
         for number, folded in _read_stored_entries(database, numbers[start : start + _PAGE_SIZE]):
             if folded is None or folded.row[-2:] != dates[number]:
                 return f"entry j{number} does not match its records"
-            if not _has_duplicate_keys(database, number, folded.keys):
+            query = f"SELECT count(*) FROM keys WHERE entry = ? AND key IN ({placeholders(folded.keys)})"
+            if database.execute(query, (number, *folded.keys)).fetchone()[0] != len(folded.keys):
                 return f"the duplicate index has no entry for j{number}"
             keys += len(folded.keys)
             if amount := amount_in_total(folded.entry):
@@ -81,11 +82,6 @@ def _read_stored_entries(database: sqlite3.Connection, numbers: list[int]) -> It
                 yield number, read_entries(database, [number])[number]
             except DECODING_ERRORS:
                 yield number, None
-
-
-def _has_duplicate_keys(database: sqlite3.Connection, number: int, keys: frozenset[int]) -> bool:
-    query = f"SELECT count(*) FROM keys WHERE entry = ? AND key IN ({placeholders(keys)})"
-    return bool(database.execute(query, (number, *keys)).fetchone()[0] == len(keys))
 
 
 def _read_totals(database: sqlite3.Connection) -> dict[TotalKey, Decimal] | None:

@@ -1,6 +1,5 @@
 """The journal's files: check them, and open connections to the database."""
 
-import contextlib
 import hashlib
 import json
 import os
@@ -12,7 +11,6 @@ from typing import Any
 from escrowctl import sqlite
 from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.files import NotRegularError, check_regular, create_empty_file, find_flaw, make_private_folder
-from escrowctl.journal.sqlite.errors import translating_errors
 
 FORMAT_VERSION = 16
 """The file's format. Raise it when the tables, the locks or the data of `journal.fold` change. escrowctl refuses
@@ -45,15 +43,6 @@ class PatientConnection(sqlite3.Connection):
                 if sqlite.primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                     raise
                 time.sleep(_TRY_SECONDS)
-
-
-def find_journal_id(path: Path) -> str | None:
-    """Return the id of the journal in a file of any format. None: there is no journal.
-
-    Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
-    """
-    with translating_errors(path), contextlib.closing(connect_to_read(path)) as database:
-        return database.execute("SELECT id FROM journal").fetchone()[0] if sqlite.read_version(database) else None
 
 
 def connect(path: Path) -> PatientConnection:

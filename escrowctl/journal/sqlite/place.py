@@ -1,8 +1,11 @@
 """A journal in a folder: one SQLite file, with a lock file next to it."""
 
+import contextlib
 from pathlib import Path
 
-from escrowctl.journal.sqlite.files import FORMAT_VERSION, find_journal_id
+from escrowctl import sqlite
+from escrowctl.journal.sqlite.errors import translating_errors
+from escrowctl.journal.sqlite.files import FORMAT_VERSION, connect_to_read
 from escrowctl.journal.sqlite.locks import LockFile, ReadLockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.runtime import Clock
@@ -29,7 +32,8 @@ class SqlitePlace:
 
     def find_id(self) -> str | None:
         """See `storage.JournalPlace`."""
-        return find_journal_id(self.path)
+        with translating_errors(self.path), contextlib.closing(connect_to_read(self.path)) as database:
+            return database.execute("SELECT id FROM journal").fetchone()[0] if sqlite.read_version(database) else None
 
     def open(self, *, now: Clock, reading: bool) -> tuple[SqliteStorage, LockFile]:
         """See `storage.JournalPlace`."""

@@ -80,13 +80,7 @@ def replace_from_export(
             f"{archive.record_count}: export the journal again.",
         )
     confirm(missing)
-
-    def fill(storage: SqliteStorage) -> None:
-        with storage.transaction() as transaction:
-            transaction.append_journal_record(Kind.OPENING, {"journal_id": archive.journal_id})
-            import_archive(transaction, storage, archive)
-
-    return _replace_journal(place, fill, old_journal, now), missing
+    return _replace_journal(place, archive, old_journal, now), missing
 
 
 def _inspect_old_journal(place: SqlitePlace, journal_id: str, now: Clock) -> _OldJournal:
@@ -110,42 +104,36 @@ def _inspect_old_journal(place: SqlitePlace, journal_id: str, now: Clock) -> _Ol
     return _OldJournal(frozenset(ids), max(counts), is_valid)
 
 
-def _replace_journal(
-    place: SqlitePlace, fill: Callable[[SqliteStorage], None], old: _OldJournal, now: Clock
-) -> Successor:
-    """Make a new journal that `fill` fills, close the journal at the place, and put the new one in its place.
+def _replace_journal(place: SqlitePlace, archive: Archive, old_journal: _OldJournal, now: Clock) -> Successor:
+    """Make a new journal from an export, close the journal at the place, and put the new one in its place.
 
     Raises EscrowctlError `ErrorCode.BUSY` if another process makes a journal here, or has written to the old one
-    since `old` was read. The old journal is unchanged until a closing record is appended.
+    since `old_journal` was read. The old journal is unchanged until a closing record is appended.
     """
     make_private_folder(place.folder)
-    with contextlib.closing(LockFile(place.path.with_suffix(".lock"))) as locks:
-        if not locks.hold("journal init"):
-            raise not_sent(ErrorCode.BUSY, f"another process is making a journal in {place.folder}.")
-        return _replace(place, fill, old, now)
-
-
-def _replace(
-    place: SqlitePlace, fill: Callable[[SqliteStorage], None], old_journal: _OldJournal, now: Clock
-) -> Successor:
     path = place.path
     draft = path.parent / "journal.new"
-    shutil.rmtree(draft, ignore_errors=True)
-    with contextlib.closing(SqliteStorage.open(draft / path.name, now=now)) as storage:
-        fill(storage)
-        journal_id, head = storage.journal_id, head_of(storage)
-    was_closed = path.exists() and _close_old_journal(path, journal_id, old_journal, now)
-    saved = Witness(place)
-    if not os.path.lexists(saved.path):
-        # From now on no other process creates a journal here.
-        saved.replace(journal_id, EMPTY_HEAD)
-    with translating_errors(path):
-        old = _save_old_file(path, draft) if path.exists() else None
-        (draft / path.name).replace(path)
-        sync_folder(path.parent)
-    saved.replace(journal_id, head)
-    shutil.rmtree(draft, ignore_errors=True)
-    return Successor(journal_id, was_closed, old)
+    with contextlib.closing(LockFile(path.with_suffix(".lock"))) as locks:
+        if not locks.hold("journal init"):
+            raise not_sent(ErrorCode.BUSY, f"another process is making a journal in {place.folder}.")
+        shutil.rmtree(draft, ignore_errors=True)
+        with contextlib.closing(SqliteStorage.open(draft / path.name, now=now)) as storage:
+            with storage.transaction() as transaction:
+                transaction.append_journal_record(Kind.OPENING, {"journal_id": archive.journal_id})
+                import_archive(transaction, storage, archive)
+            journal_id, head = storage.journal_id, head_of(storage)
+        was_closed = path.exists() and _close_old_journal(path, journal_id, old_journal, now)
+        saved = Witness(place)
+        if not os.path.lexists(saved.path):
+            # From now on no other process creates a journal here.
+            saved.replace(journal_id, EMPTY_HEAD)
+        with translating_errors(path):
+            old = _save_old_file(path, draft) if path.exists() else None
+            (draft / path.name).replace(path)
+            sync_folder(path.parent)
+        saved.replace(journal_id, head)
+        shutil.rmtree(draft, ignore_errors=True)
+        return Successor(journal_id, was_closed, old)
 
 
 def _close_old_journal(path: Path, successor_id: str, old_journal: _OldJournal, now: Clock) -> bool:

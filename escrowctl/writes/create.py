@@ -177,16 +177,15 @@ def _find_proving_pointer(service: Service, entry: Entry, record: Record) -> str
     """Return the one JSON Pointer that would prove a create if it were the profile's `reply.id`; else None."""
     noun = CREATE_TRANSACTION.noun
     pointers = find_id_pointers(record.value, noun=noun) or find_id_pointers(record.document, noun=noun)
-    # Each try parses the complete reply again: stop at the second pointer that proves it.
-    proving_pointers = (pointer for pointer in islice(pointers, _MAX_POINTERS) if _is_proving(service, entry, pointer))
-    proving = list(islice(proving_pointers, 2))
-    return proving[0] if len(proving) == 1 else None
-
-
-def _is_proving(service: Service, entry: Entry, pointer: str) -> bool:
-    repointed = service._replace(pointers=service.pointers._replace(id=pointer))
-    judged = judge_stored_reply(repointed, entry)
-    return judged is not None and judged.result_id is not None
+    proving: str | None = None
+    for pointer in islice(pointers, _MAX_POINTERS):
+        judged = judge_stored_reply(service._replace(pointers=service.pointers._replace(id=pointer)), entry)
+        if judged is not None and judged.result_id is not None:
+            # Each try parses the complete reply again: the second pointer that proves it is enough.
+            if proving is not None:
+                return None
+            proving = pointer
+    return proving
 
 
 def _add_created_id(result: WriteResult) -> Record | None:

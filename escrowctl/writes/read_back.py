@@ -7,7 +7,6 @@ section 3). The effect of an update is not documented either: only a read shows 
 from collections.abc import Mapping
 from contextlib import suppress
 
-from escrowctl.client.http import Answer
 from escrowctl.client.polling import PollTimer
 from escrowctl.client.problem import describe_refusal
 from escrowctl.contract.record import KnownFields, Record, describe_record
@@ -36,7 +35,15 @@ class ReadBack:
 
         Raises EscrowctlError if the write is not done, or if the record should confirm the write and does not.
         """
-        return self._conclude_once_only(result) if self._once_only else self._conclude_update(result)
+        if self._once_only:
+            return self._conclude_once_only(result)
+        if result.sent_entry.state is not State.DONE:
+            raise write_failure(self._service, result)
+        # The record is read if it may show a release, or if the reply has none.
+        if result.record is not None and (result.replayed or not self._service.released):
+            return result
+        after, why = self._read_record()
+        return result._replace(after=after, why_unread=why)
 
     def conclude_skipped(self, error: EscrowctlError) -> WriteResult:
         """Return the result of a write that `error` refused as done already, with the record as read now.
@@ -58,15 +65,6 @@ class ReadBack:
         if self._kind.is_failed(status, self._service) or (verified is False and not is_pending):
             raise error
         return WriteResult(None, before=after.known, after=after, verified=verified)
-
-    def _conclude_update(self, result: WriteResult) -> WriteResult:
-        """Return the result of an update. Read the record if it may show a release, or the reply has none."""
-        if result.sent_entry.state is not State.DONE:
-            raise write_failure(self._service, result)
-        if result.record is not None and (result.replayed or not self._service.released):
-            return result
-        after, why = self._read_record()
-        return result._replace(after=after, why_unread=why)
 
     def _conclude_once_only(self, result: WriteResult) -> WriteResult:
         if not _is_worth_reading(result):
@@ -90,15 +88,12 @@ class ReadBack:
         # A stop ends the read or the wait early: the accepted write is reported first, then the stop.
         if result.verified is True or is_open or self._signals.pending is not None:
             return result
-        self._record_remark(result)
-        raise self._not_confirmed(result)
-
-    def _record_remark(self, result: WriteResult) -> None:
-        """Record that the write was accepted, but the record does not show it. If that fails, nothing is lost."""
         status = f"the status is {result.status_after}" if result.status_after else "the escrow cannot be read now"
         settlement = result.sent_entry.settlement._replace(remark=f"not confirmed: {status}")
+        # If the remark cannot be recorded, nothing is lost.
         with suppress(EscrowctlError):
             self._writer.settle_later(result.sent_entry, settlement)
+        raise self._not_confirmed(result)
 
     def _not_confirmed(self, result: WriteResult) -> EscrowctlError:
         """Return the error of a write that the service accepted, if the record does not show the write."""
@@ -124,7 +119,9 @@ class ReadBack:
         is_known = result.status_after is not None and result.status_before is not None
         is_unchanged = is_known and result.status_before == result.status_after
         is_conflict, answer = result.code is ErrorCode.CONFLICT, result.answer
-        if is_conflict and is_unchanged and answer and entry.state is State.UNKNOWN and self._is_final(answer):
+        # If the service deduplicates or says when to retry, an earlier copy of the request may still be in progress.
+        is_final = not self._service.deduplicates and answer and answer.find_header("Retry-After") is None
+        if answer and is_conflict and is_final and is_unchanged and entry.state is State.UNKNOWN:
             detail = f"{describe_refusal(answer)}; the service then reported no change ({describe_record(after)})"
             result = result._replace(entry=self._correct_outcome(entry, Outcome.REFUSED, detail))
         elif entry.state is State.REFUSED and is_known and not is_unchanged:
@@ -138,10 +135,6 @@ class ReadBack:
             failure.facts = {**failure.facts, "status_after": describe_record(after)}
             failure.reason = Reason.OTHER_STATUS
         return failure
-
-    def _is_final(self, conflict: Answer) -> bool:
-        """Whether a 409 is final. Otherwise, an earlier copy of the request may still be in progress."""
-        return not self._service.deduplicates and conflict.find_header("Retry-After") is None
 
     def _correct_outcome(self, entry: Entry, outcome: Outcome, detail: str) -> Entry:
         settlement = entry.settlement._replace(outcome=outcome, detail=detail)

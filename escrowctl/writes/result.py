@@ -69,7 +69,9 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
     entry = result.sent_entry
     verb, settlement, facts = entry.intent.verb, entry.settlement, entry.facts
     if result.answer is not None:
-        facts |= _facts_of_reply(entry, result.answer)
+        operation = OPERATIONS_BY_NAME.get(entry.intent.operation)
+        may_hold_secret = operation is None or operation.is_confidential
+        facts |= list_reply_facts(result.answer, entry.request_id, may_hold_secret=may_hold_secret)
     match entry.state:
         case State.NOT_SENT:
             return not_sent(
@@ -96,7 +98,10 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
             is_lost = settlement.detail in (LOST_IN_FLIGHT, EXPORTED_IN_FLIGHT)
             was_sent = f"the {verb} may have been sent" if is_lost else f"the {verb} was sent"
             unknown_sentence = kind_of(entry.intent.operation).unknown_sentence.format(id=entry.intent.resource_id)
-            attempts_sentence = "" if result.replayed else f" {_describe_attempt_count(entry)}"
+            attempts = f"made {entry.attempt} attempts with the same idempotency key"
+            if entry.attempt == 1:
+                attempts = f"sent the {verb} once"
+            attempts_sentence = "" if result.replayed else f" escrowctl {attempts}."
             answer = result.answer if not service.sandbox else None
             is_web = answer is not None and answer.status in SUCCESS_STATUSES and is_html(answer)
             return EscrowctlError(
@@ -108,13 +113,6 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
                 facts=facts | ({"deduplicates": True} if service.deduplicates else {}),
                 reason=Reason.WEB_PAGE if is_web else Reason.UNKNOWN,
             )
-
-
-def _facts_of_reply(entry: Entry, answer: Answer) -> dict[str, object]:
-    """Return the facts of a reply to a write, without texts that may be secret."""
-    operation = OPERATIONS_BY_NAME.get(entry.intent.operation)
-    is_known = operation is not None and not operation.is_confidential
-    return list_reply_facts(answer, entry.request_id, may_hold_secret=not is_known)
 
 
 def describe_differences(service: Service, record: Record | None, sent: Money | None) -> str | None:
@@ -150,9 +148,3 @@ def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) ->
         facts={**entry.facts, "http_status": settlement.http_status, "result_id": settlement.result_id},
         reason=Reason.UNKNOWN,
     )
-
-
-def _describe_attempt_count(entry: Entry) -> str:
-    if entry.attempt == 1:
-        return f"escrowctl sent the {entry.intent.verb} once."
-    return f"escrowctl made {entry.attempt} attempts with the same idempotency key."

@@ -166,14 +166,18 @@ class Writer:
         else:
             entry = self._begin_again(entry_to_repeat, request, decision)
         may_be_applied = decision is not None or (entry_to_repeat is not None and entry_to_repeat.is_open)
-        attempts = self.reader.retry.make_attempts(self.service.write_timeout)
+        service = self.service
+        attempts = self.reader.retry.make_attempts(service.write_timeout)
         while True:
             attempts.start()
             exchange = self._send(entry, request, may_be_applied=may_be_applied)
             result = self._settle(entry, request, exchange, may_be_applied=may_be_applied)
             may_be_applied = result.sent_entry.state is State.UNKNOWN
             try:
-                if not attempts.wait_if_repeatable(exchange, allowed=self._may_send_again(exchange)):
+                allowed = may_write_again(
+                    exchange, may_repeat_throttled=service.may_repeat_throttled, deduplicated=service.deduplicates
+                )
+                if not attempts.wait_if_repeatable(exchange, allowed=allowed):
                     return result
                 if (settled := check_again(result.sent_entry)) is not None:
                     return result._replace(entry=settled)
@@ -322,35 +326,27 @@ class Writer:
             self._report_defect(error)
             return _make_unprocessed_result(entry, exchange, error)
 
-    def _may_send_again(self, exchange: Exchange) -> bool:
-        """Whether to send the write again after this exchange, under the same key, without asking the operator."""
-        service = self.service
-        return may_write_again(
-            exchange, may_repeat_throttled=service.may_repeat_throttled, deduplicated=service.deduplicates
-        )
-
     def _make_settlement(self, request: WriteRequest, judged: Judgement, exchange: Exchange) -> Settlement:
         record, result_id, remark = judged.record, None, None
         if judged.outcome is Outcome.DONE:
             result_id = judged.result_id or (record.known.id if record else None)
             if request.operation.name == CREATE_TRANSACTION.name:
                 remark = describe_differences(self.service, record, request.money)
+        reply = None
+        if record and request.operation.is_confidential:
+            reply = encode(redact(record.document, harmless=self.service.webhooks.field_names))
+        elif record:
+            reply = encode(hide_private_values(record.document))
         is_timeout = exchange.fault is Fault.TIMEOUT
         return Settlement(
             outcome=judged.outcome,
             detail=f"no reply came within {self.service.write_timeout:g} s" if is_timeout else judged.detail,
             http_status=exchange.answer.status if exchange.answer else None,
             result_id=result_id,
-            reply=self._redact_reply(request, record) if record else None,
+            reply=reply,
             may_repeat=judged.may_repeat,
             remark=remark,
         )
-
-    def _redact_reply(self, request: WriteRequest, record: Record) -> str:
-        """Return the reply as the journal stores it: without values that may be secret."""
-        if not request.operation.is_confidential:
-            return encode(hide_private_values(record.document))
-        return encode(redact(record.document, harmless=self.service.webhooks.field_names))
 
 
 def _make_unprocessed_result(entry: Entry, exchange: Exchange, error: Exception) -> WriteResult:

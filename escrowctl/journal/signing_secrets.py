@@ -53,7 +53,13 @@ class SigningSecrets:
     def list_secrets(self, service: str) -> list[str]:
         """Return the secrets of a service's endpoints, the newest last. Files that cannot be read are left out."""
         paths = sorted(self._folder.glob("*.json"), key=lambda path: (len(path.name), path.name))
-        return [secret for path in paths if (secret := _read_secret(path, service))]
+        secrets: list[str] = []
+        for path in paths:
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+                document = json.loads(read_regular(path, limit=_MAX_BYTES)[0])
+                if document["service"] == service and isinstance(document["secret"], str):
+                    secrets.append(document["secret"])
+        return list(filter(None, secrets))
 
     def _write_new(self, name: str, content: bytes) -> Path:
         """Write a new file, and return its path. An old file stays: a restored journal may reuse a number."""
@@ -66,11 +72,3 @@ class SigningSecrets:
             else:
                 sync_folder(self._folder)
                 return path
-
-
-def _read_secret(path: Path, service: str) -> str | None:
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-        document = json.loads(read_regular(path, limit=_MAX_BYTES)[0])
-        if document["service"] == service and isinstance(document["secret"], str):
-            return document["secret"]
-    return None

@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.caps import amount_in_total, total_key
-from escrowctl.journal.chain import NO_ENTRY, ChainRecord, Kind
+from escrowctl.journal.chain import NO_ENTRY, Kind
 from escrowctl.journal.fields import DECODING_ERRORS
 from escrowctl.journal.fold import StoredEntry, TotalKey
 from escrowctl.journal.sqlite.reading import placeholders, read_entries, read_records
@@ -51,25 +51,20 @@ def _compare_derived_tables(database: sqlite3.Connection) -> str | None:
 
 def _compute_dates(database: sqlite3.Connection) -> dict[int, tuple[str, str]]:
     """Return entry number -> (`counted_on`, `latest`), computed from the chain."""
-    latest, dates = "", dict[int, tuple[str, str]]()
-    for record in _read_all_records(database):
-        latest = max(latest, record.at)
-        if record.entry == NO_ENTRY:
-            continue
-        counted_on = dates[record.entry][0] if record.entry in dates else ""
-        if record.kind == Kind.INTENT:
-            counted_on = latest[:10]
-        elif record.kind == Kind.IMPORT:
-            counted_on = max(counted_on, json.loads(record.facts)["sent_at"][:10])
-        dates[record.entry] = (counted_on, latest)
-    return dates
-
-
-def _read_all_records(database: sqlite3.Connection) -> Iterator[ChainRecord]:
-    after = 0
+    latest, dates, after = "", dict[int, tuple[str, str]](), 0
     while page := read_records(database, after=after, limit=_PAGE_SIZE):
-        yield from page
         after = page[-1].sequence
+        for record in page:
+            latest = max(latest, record.at)
+            if record.entry == NO_ENTRY:
+                continue
+            counted_on = dates[record.entry][0] if record.entry in dates else ""
+            if record.kind == Kind.INTENT:
+                counted_on = latest[:10]
+            elif record.kind == Kind.IMPORT:
+                counted_on = max(counted_on, json.loads(record.facts)["sent_at"][:10])
+            dates[record.entry] = (counted_on, latest)
+    return dates
 
 
 def _read_stored_entries(database: sqlite3.Connection, numbers: list[int]) -> Iterator[tuple[int, StoredEntry | None]]:

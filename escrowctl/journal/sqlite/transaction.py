@@ -157,7 +157,12 @@ class SqliteTransaction:
         self._records.append(record)
         self._changed.add(record.entry)
         old = before.keys if before else frozenset()
-        self._change_duplicate_keys(record.entry, lost=old - after.keys, new=after.keys - old)
+        lost = {(key, record.entry) for key in old - after.keys}
+        new = {(key, record.entry) for key in after.keys - old}
+        self._removed_keys |= lost - self._added_keys
+        self._added_keys -= lost
+        self._added_keys |= new - self._removed_keys
+        self._removed_keys -= new
         for key, change in compute_total_changes(before, after).items():
             self._total_changes[key] = sum_exactly((self._total_changes.get(key, Decimal(0)), change))
         self.cached[record.entry] = after
@@ -211,18 +216,6 @@ class SqliteTransaction:
             for key, number in self._db.execute(query, some).fetchall():
                 self._index[key].append(number)
         return {(key, number) for key in keys for number in self._index[key]}
-
-    def _change_duplicate_keys(self, number: int, *, lost: frozenset[int], new: frozenset[int]) -> None:
-        for pair in ((key, number) for key in lost):
-            if pair in self._added_keys:
-                self._added_keys.remove(pair)
-            else:
-                self._removed_keys.add(pair)
-        for pair in ((key, number) for key in new):
-            if pair in self._removed_keys:
-                self._removed_keys.remove(pair)
-            else:
-                self._added_keys.add(pair)
 
     def _read_totals(self, condition: str, values: tuple[str, ...]) -> dict[TotalKey, Decimal]:
         rows = self._db.execute(f"SELECT * FROM totals WHERE {condition}", values).fetchall()

@@ -122,7 +122,8 @@ class SharedRun:
         """Replace the state by the one that `change` makes of it, durably. Return the new state."""
 
         def change_row(row: PlanRow | None) -> PlanRow:
-            return _encode_state(self.batch.name, change(_decode_state(row)))
+            state = _ADAPTER.dump_python(change(_decode_state(row)), mode="json")
+            return make_plan_row(self.batch.name, _STATE_ROW, json.dumps(state))
 
         return _decode_state(self.journal.change_plan_row(self.batch.name, _STATE_ROW, change_row))
 
@@ -261,7 +262,3 @@ def _decode_state(row: PlanRow | None) -> RunState:
         return RunState() if row is None else _ADAPTER.validate_json(read_plan_text(row))
     except ValidationError as error:
         raise damaged_plan("the state of its run was written by another version of escrowctl") from error
-
-
-def _encode_state(batch: str, state: RunState) -> PlanRow:
-    return make_plan_row(batch, _STATE_ROW, json.dumps(_ADAPTER.dump_python(state, mode="json")))

@@ -98,8 +98,10 @@ def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[st
     key = cell_text(cells.get(kind.key_column))
     if kind is RELEASES:
         _check_or_flaw(flaws, lambda: parse_id(key or ""))
-    elif key or service.live:
-        _check_reference(key, flaws)
+    elif not key and service.live:
+        flaws.append("reference is empty: every row of a live create needs its own reference")
+    elif key and (not fold_reference(key) or not key.isprintable() or len(key) > _MAX_REFERENCE_LENGTH):
+        flaws.append(f"reference must be one line of 1 to {_MAX_REFERENCE_LENGTH} printable characters")
     taken: dict[str, str] = {}
     if kind is CREATES:
         taken = {name: name for name in kind.known_columns} | {service.reference_field or "reference": "reference"}
@@ -178,13 +180,6 @@ def _check_money(
     if isinstance(found, Number) and isinstance(known, str):
         _check_or_flaw(flaws, lambda: make_money(found, known, name="amount"))
     return amount or None, currency or None
-
-
-def _check_reference(reference: str | None, flaws: list[str]) -> None:
-    if not reference:
-        flaws.append("reference is empty: every row of a live create needs its own reference")
-    elif not fold_reference(reference) or not reference.isprintable() or len(reference) > _MAX_REFERENCE_LENGTH:
-        flaws.append(f"reference must be one line of 1 to {_MAX_REFERENCE_LENGTH} printable characters")
 
 
 def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], taken: Mapping[str, str]) -> dict[str, JsonValue]:

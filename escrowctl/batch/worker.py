@@ -56,7 +56,9 @@ class Worker:
             return pipeline.run_again(earlier, request, _expect_money(earlier.intent.money))
         make_row_request = partial(self._make_request, to_send)
         if self._batch.kind.operation.is_once_only:
-            return pipeline.run_on_record(make_row_request, _confirm_nothing, _expect_money(to_send.row.money))
+            # The operator has confirmed the batch: no row asks.
+            expected = _expect_money(to_send.row.money)
+            return pipeline.run_on_record(make_row_request, lambda _resource_id, _found: False, expected)
         # The rows of a file are told apart by their references, so equal rows need not wait for each other.
         return pipeline.run(make_row_request(None)._replace(locks=()))
 
@@ -119,7 +121,3 @@ class _RowAttempts(Attempts):
 def _expect_money(money: Money | None) -> RecordOptions:
     """Return options that allow only a record with this amount and currency; `money` None: any record."""
     return RecordOptions(None, money.amount, money.currency) if money else RecordOptions()
-
-
-def _confirm_nothing(_resource_id: str, _found: KnownFields | None) -> bool:
-    return False

@@ -195,7 +195,12 @@ def _start_new_batch(session: Session, checked: CheckedFile, file: str, options:
         session.console.note("no_references", message, important=True)
     overlaps = find_overlaps(journal, checked, service, options.run_key)
     repeats, left_out = decide_overlaps(session, checked, overlaps, skip_done=options.skip_done)
-    sums = _sum_rows_without(checked, left_out)
+    sums = checked.sums
+    if left_out:
+        sums = {}
+        for line, row in checked:
+            if line not in left_out:
+                add_row(sums, row)
     # --expect-* is compared with the complete file, with rows that are done: so the same command also resumes it.
     options.require_expected(checked.rows, checked.sums)
     if not sums:
@@ -324,16 +329,6 @@ def _require_under_caps(session: Session, kind: RowKind, sums: dict[str, Sum]) -
             # The intent has a batch but no line: it is about all rows together.
             intents.append(make_intent(service, request, "", operator="")._replace(batch="b0"))
     session.journal.check_caps(intents, service.caps)
-
-
-def _sum_rows_without(checked: CheckedFile, left_out: set[int]) -> dict[str, Sum]:
-    if not left_out:
-        return checked.sums
-    sums: dict[str, Sum] = {}
-    for line, row in checked:
-        if line not in left_out:
-            add_row(sums, row)
-    return sums
 
 
 def _note_all_done(session: Session, options: SendOptions, rows: int) -> None:

@@ -1,6 +1,7 @@
 """Carry out a write that an escrow gets only once, such as a release, for one escrow or several."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 from escrowctl.client.http import SUCCESS_STATUSES
@@ -48,12 +49,7 @@ class OnceOnlyWrites(NamedTuple):
         refused: Mapping[str, EscrowctlError] = {}
         if self.several and not yes:
             confirm, refused = self._confirm_all()
-
-        def send_one(resource_id: str) -> View:
-            if resource_id in refused:
-                raise refused[resource_id]
-            return self._send_one(resource_id, confirm)
-
+        send_one = partial(self._send_one, confirm, refused)
         if self.several:
             run_several(session, self.ids, send_one, verb=self.operation.verb)
             return
@@ -79,7 +75,9 @@ class OnceOnlyWrites(NamedTuple):
             self.session.console.note(f"already_{done}", message)
             return View({"id": resource_id, "dry_run": True}, resource_id, {"id": resource_id})
 
-    def _send_one(self, resource_id: str, confirm: Confirm) -> View:
+    def _send_one(self, confirm: Confirm, refused: Mapping[str, EscrowctlError], resource_id: str) -> View:
+        if resource_id in refused:
+            raise refused[resource_id]
         with adding_id(resource_id):
             result = self.session.pipeline.run_on_record(
                 lambda found: self._make_request(resource_id, found), confirm, self.record_options

@@ -18,7 +18,6 @@ from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, command,
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.options import PortOption, ReadyFileOption, YesOption
 from escrowctl.output.view import View
-from escrowctl.post_once import Target
 from escrowctl.ready_file import ready_file_written, refuse_unrelated_file
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
@@ -84,7 +83,13 @@ def listen(
             session.console.note("removed", removed, label="removed")
         verifier = source.make_verifier(source.find_secrets())
         receiver = Receiver(spool, verifier, now=session.runtime.now, target=target, forwards_unverified=unverified)
-        forwarder = _make_forwarder(session, source, target, cleanup) if target else None
+        forwarder = None
+        if target:
+            locks = LockFile(source.spool_path.with_suffix(".lock"))
+            cleanup.callback(locks.close)
+            if not locks.hold(f"{source.identity}\n{target}"):
+                raise not_sent(ErrorCode.BUSY, f"another webhook listen already forwards to {target}.")
+            forwarder = Forwarder(source.spool_path, source.identity, target, runtime=session.runtime)
         if ready_file is not None:
             ready: JsonValue = {"url": server.base_url, "pid": Number(str(os.getpid()))}
             cleanup.enter_context(ready_file_written(ready_file.absolute(), encode(ready) + "\n"))
@@ -194,12 +199,3 @@ class _ListenRun:
 
     def _now(self) -> str:
         return timestamp(self._session.runtime.now())
-
-
-def _make_forwarder(session: Session, source: EventSource, target: Target, cleanup: contextlib.ExitStack) -> Forwarder:
-    """Return a forwarder, not started; `cleanup` frees its lock. Raises `BUSY` if another process has the lock."""
-    locks = LockFile(source.spool_path.with_suffix(".lock"))
-    cleanup.callback(locks.close)
-    if not locks.hold(f"{source.identity}\n{target}"):
-        raise not_sent(ErrorCode.BUSY, f"another webhook listen already forwards to {target}.")
-    return Forwarder(source.spool_path, source.identity, target, runtime=session.runtime)

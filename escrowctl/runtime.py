@@ -25,11 +25,6 @@ class _ClosedStream(io.StringIO):
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
-def _draw_fraction() -> float:
-    # The same as random.random(), without the cost of importing random.
-    return int.from_bytes(os.urandom(7)) / 2**56
-
-
 _RUN_PREFIX_CHARS = len("01234567-89ab-")
 """The number of leading characters that request ids of one run share."""
 
@@ -55,7 +50,8 @@ class Runtime:
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
-        random_fraction: Callable[[], float] = _draw_fraction,
+        # The same as random.random(), without the cost of importing random.
+        random_fraction: Callable[[], float] = lambda: int.from_bytes(os.urandom(7)) / 2**56,
         program_words: Sequence[str] = ("escrowctl",),
     ) -> None:
         self.environ: Mapping[str, str] = os.environ if environ is None else environ

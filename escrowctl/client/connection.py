@@ -177,20 +177,16 @@ def connect(
     `draw_wait` is called several times a second while the host name is resolved, and while escrowctl waits for a reply.
     """
     is_https = service.origin.scheme == "https"
-    proxy = _make_proxy(service.network.proxy, context)
+    proxy = None
+    if service.network.proxy is not None:
+        parsed = httpx.URL(service.network.proxy)
+        auth = (parsed.username, parsed.password) if parsed.username else None
+        bare = parsed.copy_with(username=None, password=None)
+        proxy = httpcore.Proxy(str(bare), auth=auth, ssl_context=context if parsed.scheme == "https" else None)
     on_wait = partial(draw_wait, f"waiting for {service.origin}") if draw_wait is not None else None
     transport = OriginTransport(is_https=is_https, context=context, proxy=proxy, monotonic=monotonic, on_wait=on_wait)
     shown = bytes(proxy.url).decode().rstrip("/") if proxy else None
     return Connection(transport, service.key, observe, monotonic=monotonic, proxy=shown)
-
-
-def _make_proxy(url: str | None, context: ssl.SSLContext | None) -> httpcore.Proxy | None:
-    if url is None:
-        return None
-    parsed = httpx.URL(url)
-    auth = (parsed.username, parsed.password) if parsed.username else None
-    bare = parsed.copy_with(username=None, password=None)
-    return httpcore.Proxy(str(bare), auth=auth, ssl_context=context if parsed.scheme == "https" else None)
 
 
 def read_body(chunks: Iterable[bytes], *, limit: int, encoding: str) -> tuple[bytes, Defect | None]:

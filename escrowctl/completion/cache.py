@@ -72,7 +72,12 @@ class CompletionCache:
     def _update_file(self, name: str, choose: Callable[[list[str]], list[str]]) -> None:
         with contextlib.suppress(OSError, EscrowctlError):
             path = self._find_folder() / "complete" / name
-            known = _read_lines(path)
+            known: list[str] = []
+            with (
+                contextlib.suppress(OSError, ValueError),
+                os.fdopen(open_regular(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file,
+            ):
+                known = file.read(_MAX_FILE_BYTES).splitlines()
             newest: dict[str, str] = {}
             for line in filter(_LINE_PATTERN.fullmatch, choose(known)):
                 newest.setdefault(line.removesuffix(_RELEASED), line)
@@ -80,11 +85,3 @@ class CompletionCache:
             if lines != known:
                 make_private_folder(path.parent)
                 replace_quickly(path, "".join(f"{line}\n" for line in lines).encode("ascii"))
-
-
-def _read_lines(path: Path) -> list[str]:
-    try:
-        with os.fdopen(open_regular(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file:
-            return file.read(_MAX_FILE_BYTES).splitlines()
-    except (OSError, ValueError):
-        return []

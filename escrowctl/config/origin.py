@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from escrowctl.contract.redaction import STARS, star_possible_key
 from escrowctl.errors import bad_config
@@ -73,7 +73,10 @@ def parse_base_url(text: str, *, source: str) -> Origin:
     not_a_base_url = f'{source} "{quoted}" is not a base URL: write one such as https://escrow.example.com.'
     try:
         parts = urlsplit(text)
-        host, port = _normalise_host(parts), parts.port
+        host, port = (parts.hostname or "").removesuffix("."), parts.port
+        # A name (RFC 1123 section 2.1), or else an address.
+        if "[" in parts.netloc or not _HOST_NAME.fullmatch(host):
+            host = str(ipaddress.ip_address(host))
     except ValueError:
         raise bad_config(not_a_base_url) from None
     if parts.scheme not in _DEFAULT_PORTS or port == 0:
@@ -129,14 +132,6 @@ def hide_userinfo(proxy: str) -> str:
     parts = urlsplit(proxy)
     userinfo = f"{STARS}@" if "@" in parts.netloc else ""
     return f"{parts.scheme}://{userinfo}{parts.netloc.rpartition('@')[2]}"
-
-
-def _normalise_host(parts: SplitResult) -> str:
-    """Return a URL's host: a name (RFC 1123 section 2.1) or an address. Raises ValueError for any other text."""
-    host = (parts.hostname or "").removesuffix(".")
-    if "[" not in parts.netloc and _HOST_NAME.fullmatch(host):
-        return host
-    return str(ipaddress.ip_address(host))
 
 
 def find_proxy(origin: Origin, environ: Mapping[str, str]) -> str | None:

@@ -140,12 +140,18 @@ class _KeyParts:
     """The parts of an API key that `holds_key` searches for."""
 
     def __init__(self, key: str) -> None:
+        from base64 import b64encode, urlsafe_b64encode  # noqa: PLC0415 - not needed without a key
+
         rest = key[key[:_MAX_PREFIX_CHARS].rfind("_") + 1 :]
         size = _WINDOW_CHARS if len(rest) >= _WINDOW_CHARS else _SHORT_WINDOW_CHARS
         windows = _cut_windows(rest, size, 1) or [key]
         self.windows = _decode_fully(windows)
         self.blocks = _decode_fully(_cut_windows(rest, _BLOCK, _BLOCK)) if size == _WINDOW_CHARS else self.windows
-        self.coded = _encode_key_start(windows[0].encode())
+        start = windows[0].encode()
+        triples = [part[: len(part) // 3 * 3] for part in (start, start[1:], start[2:])]
+        in_base64 = (encode(part) for part in triples for encode in (b64encode, urlsafe_b64encode))
+        # The key's beginning in hexadecimal, and in base64 at each of the three possible offsets.
+        self.coded = frozenset((start.hex().encode(), start.hex().upper().encode(), *in_base64))
 
     def occur_in(self, data: bytes) -> bool:
         """Whether a part of the key is in a text, as it is or after some decodings."""
@@ -170,15 +176,6 @@ def _decode_fully(texts: list[str]) -> frozenset[bytes]:
     return frozenset(
         [*_decode_layers(text.encode())][-1].translate(None, _IGNORED_BYTES) or text.encode() for text in texts
     )
-
-
-def _encode_key_start(start: bytes) -> frozenset[bytes]:
-    """Return a key's beginning (`start`) in hexadecimal, and in base64 at each of the three possible offsets."""
-    from base64 import b64encode, urlsafe_b64encode  # noqa: PLC0415 - not needed without a key
-
-    triples = [part[: len(part) // 3 * 3] for part in (start, start[1:], start[2:])]
-    in_base64 = (encode(part) for part in triples for encode in (b64encode, urlsafe_b64encode))
-    return frozenset((start.hex().encode(), start.hex().upper().encode(), *in_base64))
 
 
 def _decode_layers(data: bytes) -> Iterator[bytes]:

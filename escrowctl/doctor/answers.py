@@ -93,16 +93,13 @@ def _try_api_prefixes(service: Service, probe: Probe, send_probe: SendProbe) -> 
             continue
         other = send_probe(service._replace(api_prefix=prefix), LIST_WEBHOOKS)
         if other.error is None or other.error.code in _DENIED_CODES:
-            finding = Finding("access", Verdict.FAILED, f"{probe}; {other}", (_hint_to_set_prefix(service, prefix),))
+            hint = command(f"config set api_prefix {prefix}")
+            if service.profile is None:
+                login = f"auth login --base-url {service.origin.base_url} --api-prefix {prefix}"
+                hint = command(login, "only a profile can have an API prefix", bare=True)
+            finding = Finding("access", Verdict.FAILED, f"{probe}; {other}", (hint,))
             return finding, prefix if other.error is None else None
     return Finding("access", Verdict.FAILED, probe.error.message, (advise_connection(service, ""),)), None
-
-
-def _hint_to_set_prefix(service: Service, prefix: str) -> Hint:
-    if service.profile is not None:
-        return command(f"config set api_prefix {prefix}")
-    line = f"auth login --base-url {service.origin.base_url} --api-prefix {prefix}"
-    return command(line, "only a profile can have an API prefix", bare=True)
 
 
 def check_clock(probe: Probe) -> Finding:

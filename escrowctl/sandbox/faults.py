@@ -62,14 +62,11 @@ class RehearsalApp:
         if fault and fault.kind is FaultKind.TRUNCATED:
             return _abort_after_half(body)
         chunks = [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
-        return self._delay(chunks, fault.seconds) if fault and fault.kind is FaultKind.LATENCY else chunks
-
-    def _delay(self, chunks: Iterable[bytes], seconds: float) -> Iterable[bytes]:
-        """Return chunks that come `seconds` later, or let the server send them later."""
-        if self.server is None:
-            return _yield_late(chunks, seconds)
-        # It has several clients: it must not wait here.
-        self.server.delay_answer(seconds)
+        if fault and fault.kind is FaultKind.LATENCY:
+            if self.server is None:
+                return _yield_late(chunks, fault.seconds)
+            # The server has several clients: it must not wait here.
+            self.server.delay_answer(fault.seconds)
         return chunks
 
     def _make_answer(self, environ: "WSGIEnvironment", fault: Fault | None) -> Answer:

@@ -1,7 +1,7 @@
 """Find pairs of done writes with the same id, reference or idempotency key, for example after an import."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from escrowctl.journal.fold import duplicate_keys, reference_keys
@@ -41,6 +41,12 @@ def find_pairs(entries: Iterable[Entry]) -> list[DuplicatePair]:
             found |= {(one.number, entry.number): _pair_if_duplicates(one, entry) for one in under_key[key]}
             under_key[key].append(entry)
     return [pair for pair in found.values() if pair is not None]
+
+
+def find_pairs_with(pairs: Sequence[DuplicatePair], entries: Iterable[Entry]) -> list[DuplicatePair]:
+    """Return the pairs that contain one of these entries."""
+    numbers = {entry.number for entry in entries}
+    return [pair for pair in pairs if numbers & {pair.first.number, pair.second.number}]
 
 
 def _pair_if_duplicates(first: Entry, second: Entry) -> DuplicatePair | None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, bad_value, not_sent
 from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, ChainRecord, Head, Kind, canonical_json
-from escrowctl.journal.duplicates import DuplicatePair, find_pairs
+from escrowctl.journal.duplicates import DuplicatePair, find_pairs, find_pairs_with
 from escrowctl.journal.fields import DECODING_ERRORS, Facts
 from escrowctl.journal.fold import StoredEntry, add_record, duplicate_keys
 from escrowctl.journal.model import EXPORTED_IN_FLIGHT, OPEN_STATES, Entry, Selection, State
@@ -162,8 +162,7 @@ def import_archive(transaction: Transaction, storage: Storage, archive: Archive)
     for number, records in archive.by_entry.items():
         theirs = _build_entry(records)
         origin = f"{archive.journal_id} j{number}"
-        relatives = _find_sharing_attempt(storage, theirs.entry, origin)
-        ours = _find_same_write(relatives, theirs.entry)
+        ours = _find_same_write(storage, theirs.entry, origin)
         if ours is None:
             first = theirs.entry.origin or origin
             known_as = origin if _is_own_origin(storage, first) else first
@@ -179,28 +178,21 @@ def import_archive(transaction: Transaction, storage: Storage, archive: Archive)
             known += 1
     done = [entry for entry in changed if entry.state is State.DONE]
     near = {one.number: one for entry in done for one in transaction.find_by_keys(duplicate_keys(entry))}
-    numbers = {entry.number for entry in done}
-    pairs = (pair for pair in find_pairs(near.values()) if numbers & {pair.first.number, pair.second.number})
-    return ImportResult(added, updated, known, tuple(pairs))
+    return ImportResult(added, updated, known, tuple(find_pairs_with(find_pairs(near.values()), done)))
 
 
-def _find_sharing_attempt(storage: Storage, theirs: Entry, origin: str) -> list[Entry]:
-    """Return this journal's entries that share an attempt with `theirs`, an entry of another journal.
+def _find_same_write(storage: Storage, theirs: Entry, origin: str) -> Entry | None:
+    """Return this journal's entry that is the same write as `theirs`, an entry of another journal.
 
-    Such an entry was imported before, or was first written here. A shared number is not enough: a restored journal
-    may reuse an entry's number.
+    It was imported before, or was first written here. A shared number is not enough: a restored journal may reuse an
+    entry's number. None also if both journals sent the write again.
     """
     first = theirs.origin or origin
     found = [one for name in dict.fromkeys((first, origin)) for one in storage.select(Selection(None, origin=name))]
     if _is_own_origin(storage, first):
         found += storage.read_entries([int(first.partition(" j")[2])])
-    return [one for one in found if one.request_ids & theirs.request_ids]
-
-
-def _find_same_write(relatives: list[Entry], theirs: Entry) -> Entry | None:
-    """Return the relative that is the same write as `theirs`. None, for example, if both journals sent it again."""
     return next(
-        (one for one in relatives if theirs.request_id in one.request_ids or one.request_id in theirs.request_ids), None
+        (one for one in found if theirs.request_id in one.request_ids or one.request_id in theirs.request_ids), None
     )
 
 

@@ -1,6 +1,6 @@
 """Report duplicates, which are writes that two journals both did: as notes, as an error, and as JSON."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from escrowctl.batch.check import Sum
 from escrowctl.commands.sums import add_up
@@ -29,12 +29,6 @@ def report_duplicates(session: Session, pairs: Sequence[DuplicatePair]) -> str:
     moved = ", ".join(f"{one.amount:f} {currency}" for currency, one in sorted(sums.items()) if currency)
     writes = "1 write" if len(pairs) == 1 else f"{len(pairs):,} writes"
     return f"{writes} done twice: {count:,} entries" + (f", together {moved}" if moved else "")
-
-
-def find_pairs_with(pairs: Sequence[DuplicatePair], entries: Iterable[Entry]) -> list[DuplicatePair]:
-    """Return the pairs that contain one of these entries."""
-    numbers = {entry.number for entry in entries}
-    return [pair for pair in pairs if numbers & {pair.first.number, pair.second.number}]
 
 
 def make_duplicates_error(session: Session, pairs: Sequence[DuplicatePair], source: str, effect: str) -> EscrowctlError:

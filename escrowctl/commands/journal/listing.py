@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from escrowctl.commands import filters
-from escrowctl.commands.journal.duplicates import find_pairs_with, report_duplicates
+from escrowctl.commands.journal.duplicates import report_duplicates
 from escrowctl.commands.rows import check_fields, open_journal_to_read, show_entries, view_entry
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.operations import OPERATIONS_BY_NAME
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
-from escrowctl.journal.duplicates import list_duplicates
+from escrowctl.journal.duplicates import find_pairs_with, list_duplicates
 from escrowctl.journal.model import OPEN_STATES, UNCONFIRMED, Entry, State, parse_entry_name
 from escrowctl.journal.totals import SumGroup, sum_by_group
 from escrowctl.output.view import Listing, View

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from escrowctl.client.http import SUCCESS_STATUSES
-from escrowctl.commands.journal.duplicates import find_pairs_with, make_duplicates_error
+from escrowctl.commands.journal.duplicates import make_duplicates_error
 from escrowctl.commands.journal.listing import require_entry
 from escrowctl.commands.rows import describe_state, view_resolved
 from escrowctl.commands.tx.once_only import note_result
@@ -18,7 +18,7 @@ from escrowctl.config.advice import advise_proving_status, advise_setting
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Hint, Outcome, Stopped, bad_value, command, not_sent
-from escrowctl.journal.duplicates import list_duplicates
+from escrowctl.journal.duplicates import find_pairs_with, list_duplicates
 from escrowctl.journal.guards import identical_in_flight
 from escrowctl.journal.model import Entry, OperatorDecision, State, parse_entry_name
 from escrowctl.session import Session, session_of

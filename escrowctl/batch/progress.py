@@ -47,7 +47,12 @@ class Progress:
             return
         self._is_first = False
         status = f"HTTP {settlement.http_status}" if settlement.http_status is not None else settlement.detail
-        outcome_text = ", ".join(filter(None, (status, self._describe_reply(entry), settlement.remark)))
+        reply, reply_status = read_reply((settlement.reply or "").encode()), None
+        if isinstance(reply, Document):
+            pointers = self._service.pointers
+            reply_status = make_record(reply.value, pointers=pointers, noun=CREATE_TRANSACTION.noun).known.status
+        named = (f"{name} {value}" for name, value in (("id", entry.record_id), ("status", reply_status)) if value)
+        outcome_text = ", ".join(filter(None, (status, *named, settlement.remark)))
         at_once = min(self._size, self._rows - 1)
         follows = f". Continuing, {at_once} at a time" if at_once and goes_on else ""
         is_important = settlement.remark is not None
@@ -103,11 +108,3 @@ class Progress:
         shown += f"   not sent {counts[Outcome.NOT_SENT]:,}" if counts[Outcome.NOT_SENT] else ""
         speed = f"{rate:,.0f}" if rate >= _MIN_WHOLE_RATE else f"{rate:.1f}"
         return f"{ended:,}/{self._rows:,}   {speed}/s{left}   {shown}"
-
-    def _describe_reply(self, entry: Entry) -> str:
-        """Return the id and the status in the reply to a row, as text."""
-        reply, status = read_reply((entry.settlement.reply or "").encode()), None
-        if isinstance(reply, Document):
-            pointers = self._service.pointers
-            status = make_record(reply.value, pointers=pointers, noun=CREATE_TRANSACTION.noun).known.status
-        return ", ".join(f"{name} {value}" for name, value in (("id", entry.record_id), ("status", status)) if value)

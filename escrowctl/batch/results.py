@@ -26,12 +26,8 @@ _RESULT_FIELDS = ("batch", "line", "outcome", "id", "entry", "http_status", "det
 
 def require_replaceable(path: Path | None, batch_name: str) -> None:
     """Raise EscrowctlError `BAD_VALUE` if `path` exists and does not hold results of the batch `batch_name`."""
-    if path is not None and os.path.lexists(path) and _read_batch_name(path) != batch_name:
-        raise bad_value(f'--results "{path}" exists, but does not hold results of {batch_name}: name another file.')
-
-
-def _read_batch_name(path: Path) -> JsonValue:
-    """Return the batch that a results file names in its first row; None if the file has no results."""
+    if path is None or not os.path.lexists(path):
+        return
     cells: Mapping[str, JsonValue] = {}
     if path.is_file():
         with suppress(OSError, NotRowsError), path.open("rb") as file:
@@ -40,7 +36,9 @@ def _read_batch_name(path: Path) -> JsonValue:
             table.detach()
             cells = first.cells if isinstance(first, Row) else {}
     prefix = RESULT if path.suffix == ".csv" else ""
-    return cells[f"{prefix}batch"] if all(f"{prefix}{field}" in cells for field in _RESULT_FIELDS) else None
+    has_results = all(f"{prefix}{field}" in cells for field in _RESULT_FIELDS)
+    if not has_results or cells[f"{prefix}batch"] != batch_name:
+        raise bad_value(f'--results "{path}" exists, but does not hold results of {batch_name}: name another file.')
 
 
 def write_results(journal: Journal, batch: Batch, path: Path) -> int:

@@ -76,9 +76,12 @@ def install(
         raise bad_value(f'there is no completion for the shell "{name}": use {known_shells}.')
     path, how_to_use = _locate_script(name, environ)
     try:
-        if path.exists() and not force and not _is_own_script(path):
-            hint = "to replace the file: repeat the command with --force"
-            raise bad_value(f"{path} exists and was not written by escrowctl.", hint=hint)
+        if path.exists() and not force:
+            with os.fdopen(open_regular(path, os.O_RDONLY, follow=True), encoding="utf-8", errors="replace") as file:
+                is_own_script = _SCRIPT_MARK in file.read(500)
+            if not is_own_script:
+                hint = "to replace the file: repeat the command with --force"
+                raise bad_value(f"{path} exists and was not written by escrowctl.", hint=hint)
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_quickly(path, _render_script(context, name).encode(), _SCRIPT_MODE)
     except OSError as error:
@@ -115,8 +118,3 @@ def _locate_script(shell: str, environ: Mapping[str, str]) -> tuple[Path, str]:
             folder = find_base_folder(environ, "XDG_DATA_HOME", ".local/share") / "zsh/site-functions"
             how_to_use = f"if ~/.zshrc lacks this line, add it before compinit: fpath=({folder} $fpath)"
             return folder / "_escrowctl", how_to_use
-
-
-def _is_own_script(path: Path) -> bool:
-    with os.fdopen(open_regular(path, os.O_RDONLY, follow=True), encoding="utf-8", errors="replace") as file:
-        return _SCRIPT_MARK in file.read(500)

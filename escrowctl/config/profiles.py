@@ -239,7 +239,13 @@ def parse_setting_value(path: Sequence[str], words: Sequence[str]) -> SettingVal
         raise bad_value(f'"{name}" is a table of settings: set one of them.')
     default = find_default(".".join(rest))
     if isinstance(default, list):
-        items = [item for word in words for item in _split_items(word)]
+        items: list[str] = []
+        for word in words:
+            listed = _read_toml(word)
+            if isinstance(listed, list):
+                items += listed
+            else:
+                items += [listed] if isinstance(listed, str) else [item.strip() for item in word.split(",")]
         if "" in items:
             raise bad_value(f"{name} has an empty item.")
         return items
@@ -248,16 +254,6 @@ def parse_setting_value(path: Sequence[str], words: Sequence[str]) -> SettingVal
     value = _read_toml(words[0])
     has_accepted_type = isinstance(value, str) or rest == ("timeout",) or isinstance(default, bool)
     return value if has_accepted_type and isinstance(value, str | int | float) else words[0]
-
-
-def _split_items(word: str) -> list[str]:
-    match _read_toml(word):
-        case list() as items:
-            return items
-        case str() as text:
-            return [text]
-        case _:
-            return [item.strip() for item in word.split(",")]
 
 
 def _read_toml(word: str) -> object:

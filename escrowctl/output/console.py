@@ -295,10 +295,11 @@ class Console:
 
     def _write_note(self, code: str, message: str, label: str, hints: tuple[Hint, ...]) -> None:
         if self._options.json:
-            from escrowctl.output.errors import make_note_document
+            from escrowctl.output.errors import align_hints
 
-            document = make_note_document(code, message, hints, self._find_invocation())
-            self._write_stderr_lines(_encode_json(self._star(document)))
+            hint = "\n".join(align_hints(hints, self._find_invocation()))
+            note: JsonValue = {"code": code, "message": message, **({"hint": hint} if hint else {})}
+            self._write_stderr_lines(_encode_json(self._star({"note": note})))
             return
         text = safe(self._star_text(message))
         lines = [f"{label}: {text}" if label else text]

@@ -73,12 +73,6 @@ def _complete_message(error: EscrowctlError) -> str:
     return f"{message} {error.effect}{for_id}."
 
 
-def make_note_document(code: str, message: str, hints: tuple[Hint, ...], invocation: Invocation) -> JsonValue:
-    """Return a note as `{"note": {...}}`: the code, the message and the hints."""
-    hint = "\n".join(align_hints(hints, invocation))
-    return {"note": {"code": code, "message": message, **({"hint": hint} if hint else {})}}
-
-
 def _list_reply(error: EscrowctlError, *, raw: bool, short: bool) -> list[str]:
     """Return lines with the service's request id and the reply: complete if `raw`, the start of JSON if `short`."""
     body, own_id = error.facts.get("body"), error.facts.get("service_request_id")

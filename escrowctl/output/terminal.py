@@ -61,8 +61,12 @@ def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) 
     lines are longer than the terminal, so that complete ids can be copied.
     """
     columns = [_make_column(name, [view.named.get(name) for view in listing.views], now) for name in listing.columns]
-    keys = listing.columns if listing.has_chosen_fields else _find_key_columns(columns, listing.keys)
-    hidden = []
+    keys, hidden = listing.columns, list[str]()
+    if not listing.has_chosen_fields:
+        # The columns that identify a row are enough, unless two rows are equal in these columns.
+        identifying = [column for column in columns if column.name in listing.keys] or columns[:1]
+        if len(set(zip(*(column.cells for column in identifying), strict=True))) == len(listing.views):
+            keys = tuple(column.name for column in identifying)
     for name in _HIDEABLE_COLUMNS:
         if name in listing.columns and name not in keys and _table_width(columns, _COMFORTABLE_WIDTH) > width:
             columns = [column for column in columns if column.name != name]
@@ -155,15 +159,6 @@ def _make_column(name: str, values: list[JsonValue], now: datetime, *, header: s
     cells = [whole + (point + fraction).ljust(decimals) for whole, point, fraction in parts]
     width = max(map(len, (header, *cells)))
     return _Column(name, header.rjust(width), [cell.rjust(width) for cell in cells], is_unfolded=True)
-
-
-def _find_key_columns(columns: list[_Column], names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of the columns that identify a row: those in `names`, or the first column if there are none.
-    If two rows are equal in these columns, return all columns.
-    """
-    keys = [column for column in columns if column.name in names] or columns[:1]
-    rows = list(zip(*(column.cells for column in keys), strict=True))
-    return tuple(column.name for column in (keys if len(set(rows)) == len(rows) else columns))
 
 
 def _format_value(value: JsonValue) -> str:

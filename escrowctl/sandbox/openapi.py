@@ -196,6 +196,11 @@ def build_openapi_document() -> JsonObject:
         "requestBody": {"required": True, "content": {JSON_TYPE: {"schema": _refer_to(Event)}}},
         "responses": {"2XX": {"description": "Delivered. After any other reply the event is sent again later."}},
     }
+    models: list[type[BaseModel]] = [Event, Problem]
+    models += [model for one in DESCRIPTIONS.values() for model in (one.reply_model, one.body_model) if model]
+    _, generated = models_json_schema(
+        [(model, "validation") for model in dict.fromkeys(models)], ref_template="#/components/schemas/{model}"
+    )
     return {
         "openapi": "3.1.0",
         "info": {
@@ -208,22 +213,11 @@ def build_openapi_document() -> JsonObject:
         "paths": paths,
         "webhooks": {"event": {"post": event_call}},
         "components": {
-            "schemas": _generate_schemas(),
+            "schemas": generated["$defs"],
             "headers": {REQUEST_ID_HEADER: {"required": True, "schema": REQUEST_ID_SCHEMA}},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
-
-
-def _generate_schemas() -> JsonObject:
-    """Return the schemas of all bodies, by the name of their model."""
-    models: list[type[BaseModel]] = [Event, Problem]
-    models += [model for one in DESCRIPTIONS.values() for model in (one.reply_model, one.body_model) if model]
-    _, generated = models_json_schema(
-        [(model, "validation") for model in dict.fromkeys(models)], ref_template="#/components/schemas/{model}"
-    )
-    schemas: JsonObject = generated["$defs"]
-    return schemas
 
 
 def _refer_to(model: type[BaseModel]) -> JsonObject:

@@ -99,7 +99,11 @@ class Receiver:
         if len(body) > MAX_BODY_BYTES:
             reason = f"the body has more than {MAX_BODY_BYTES} bytes"
             return self.record_refusal("413 Content Too Large", reason)
-        delivery, now = Delivery(_read_headers(environ), body), self._now()
+        # WSGI has joined repeated headers (PEP 3333).
+        named = {name.removeprefix("HTTP_"): value for name, value in environ.items() if name.startswith("HTTP_")}
+        named |= {name: environ[name] for name in ("CONTENT_TYPE", "CONTENT_LENGTH") if environ.get(name)}
+        headers = tuple((name.lower().replace("_", "-"), str(value)) for name, value in named.items())
+        delivery, now = Delivery(headers, body), self._now()
         may_be_unsigned = self._forwards_unverified and self._verifier.is_unsigned(delivery)
         verified = self._verifier.can_verify and not may_be_unsigned
         ignore_id = verified and not self._verifier.signature_covers_id
@@ -114,10 +118,3 @@ class Receiver:
         except (NoRoomError, sqlite3.Error) as error:
             return self.record_refusal("503 Service Unavailable", f"the event could not be stored: {error}")
         return "200 OK"
-
-
-def _read_headers(environ: "WSGIEnvironment") -> tuple[tuple[str, str], ...]:
-    """Return the request's headers, with names in lower case. WSGI has joined repeated headers (PEP 3333)."""
-    named = {name.removeprefix("HTTP_"): value for name, value in environ.items() if name.startswith("HTTP_")}
-    named |= {name: environ[name] for name in ("CONTENT_TYPE", "CONTENT_LENGTH") if environ.get(name)}
-    return tuple((name.lower().replace("_", "-"), str(value)) for name, value in named.items())

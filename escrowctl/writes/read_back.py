@@ -67,7 +67,10 @@ class ReadBack:
         return WriteResult(None, before=after.known, after=after, verified=verified)
 
     def _conclude_once_only(self, result: WriteResult) -> WriteResult:
-        if not _is_worth_reading(result):
+        state = result.sent_entry.state
+        # After a refusal, a read may show more than the reply: a proxy may send a request twice.
+        may_differ = state is State.UNKNOWN or (state is State.REFUSED and result.code is not ErrorCode.RATE_LIMITED)
+        if state is not State.DONE and (result.answer is None or not may_differ):
             raise write_failure(self._service, result)
         after, _ = self._read_record()
         if result.replayed:
@@ -203,13 +206,6 @@ class ReadBack:
         if after is None or not self._kind.proving_statuses(self._service):
             return None
         return self._kind.is_proven_by(after.known.status, self._service)
-
-
-def _is_worth_reading(result: WriteResult) -> bool:
-    """Whether a read may show more than the reply. After a refusal it may: a proxy may send a request twice."""
-    state = result.sent_entry.state
-    may_differ = state is State.UNKNOWN or (state is State.REFUSED and result.code is not ErrorCode.RATE_LIMITED)
-    return state is State.DONE or (result.answer is not None and may_differ)
 
 
 def _unrecorded_read(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:

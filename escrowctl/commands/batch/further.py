@@ -64,7 +64,13 @@ def further_claimants(session: Session, batch: Batch, concurrency: int) -> Itera
     is_alone = session.connector.is_in_process(session.service)
     count = 1 if is_alone else min(-(-concurrency // _ROWS_PER_PROCESS), cores)
     share = concurrency // count
-    words = _make_words(session, batch, share)
+    options = session.options
+    given = {"-p": options.profile, "--base-url": options.base_url, "--config": options.config}
+    given["--timeout"] = str(options.timeout) if options.timeout is not None else None
+    words = [sys.executable, "-P", "-m", "escrowctl"]
+    words += [word for name, value in given.items() if value is not None for word in (name, value)]
+    words += ["--sandbox"] if options.sandbox else []
+    words += ["batch", "work", batch.name, "--yes", "--concurrency", str(share), "--child"]
     processes: list[Popen[bytes]] = []
     # At its end, each pipe is closed, and each child awaited.
     with ExitStack() as stack:
@@ -79,16 +85,6 @@ def further_claimants(session: Session, batch: Batch, concurrency: int) -> Itera
             why = f"only {len(processes) + 1} of {count} processes send rows, because no other can be started"
             session.console.warn("processes", f"{why}: {error.strerror}")
         yield concurrency - share * (count - 1), Children(session.signals.take_pending, processes)
-
-
-def _make_words(session: Session, batch: Batch, concurrency: int) -> list[str]:
-    options = session.options
-    given = {"-p": options.profile, "--base-url": options.base_url, "--config": options.config}
-    given["--timeout"] = str(options.timeout) if options.timeout is not None else None
-    words = [word for name, value in given.items() if value is not None for word in (name, value)]
-    words += ["--sandbox"] if options.sandbox else []
-    words += ["batch", "work", batch.name, "--yes", "--concurrency", str(concurrency), "--child"]
-    return [sys.executable, "-P", "-m", "escrowctl", *words]
 
 
 def follow_parent() -> Callable[[], ErrorCode | None]:

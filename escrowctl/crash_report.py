@@ -29,6 +29,11 @@ def write_crash_report(folder: Path, command: str, error: BaseException, *, now:
     `command` is the command as far as it was recognised, such as `escrowctl tx get`.
     """
     moment = timestamp(now)
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     report = {
         "escrowctl": __version__,
         "python": platform.python_version(),
@@ -44,7 +49,7 @@ def write_crash_report(folder: Path, command: str, error: BaseException, *, now:
                     for frame, line in [*walk_tb(one.__traceback__)][-_MAX_FRAMES:]
                 ],
             }
-            for one in _list_exception_chain(error)
+            for one in chain
         ],
     }
     path = folder / "crashes" / f"{moment.replace(':', '')}-{os.getpid()}.json"
@@ -57,11 +62,3 @@ def write_crash_report(folder: Path, command: str, error: BaseException, *, now:
             oldest.unlink(missing_ok=True)
         return path
     return None
-
-
-def _list_exception_chain(error: BaseException | None) -> list[BaseException]:
-    found: list[BaseException] = []
-    while error is not None and error not in found:
-        found.append(error)
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return found

@@ -187,7 +187,8 @@ class Session:
             self.console.note("sandbox", "built in, no real money", label="sandbox")
             return service
         try:
-            service = self.resolver.resolve()
+            choice = self.resolver.choose()
+            service = self.resolver.build_service(choice, self.resolver.find_key(choice))
         except EscrowctlError as error:
             if error.code is ErrorCode.NOT_CONFIGURED:
                 in_sandbox = shlex.join([*self.runtime.program, "--sandbox", *self.words])

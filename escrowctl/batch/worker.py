@@ -57,8 +57,7 @@ class Worker:
         make_row_request = partial(self._make_request, to_send)
         if self._batch.kind.operation.is_once_only:
             # The operator has confirmed the batch: no row asks.
-            expected = _expect_money(to_send.row.money)
-            return pipeline.run_on_record(make_row_request, lambda _resource_id, _found: False, expected)
+            return pipeline.run_on_record(make_row_request, lambda _id, _found: False, _expect_money(to_send.row.money))
         # The rows of a file are told apart by their references, so equal rows need not wait for each other.
         return pipeline.run(make_row_request(None)._replace(locks=()))
 

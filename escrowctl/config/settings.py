@@ -102,11 +102,6 @@ class ServiceResolver:
         """The profiles of config.toml by name; empty if there is no file."""
         return self.config.profiles if self.config else {}
 
-    def resolve(self) -> Service:
-        """Return the service with its key."""
-        choice = self.choose()
-        return self.build_service(choice, self.find_key(choice))
-
     def build_service(self, choice: ServiceChoice, found: FoundKey) -> Service:
         """Return the chosen service with its settings and the key `found`."""
         profile = choice.profile

@@ -79,19 +79,17 @@ def _cap_error(intent: Intent, sentence: str, *, day: str | None = None) -> Escr
     return not_sent(ErrorCode.CAPPED, sentence, facts=facts, reason=Reason.CAPPED)
 
 
-def counted_amount(entry: Entry) -> Decimal:
-    """Return an entry's amount as caps count it: once, plus once per resend. 0 if the write did not happen."""
-    if entry.intent.money is None or entry.state not in POSSIBLE_STATES:
+def amount_in_total(entry: Entry) -> Decimal:
+    """Return what an entry adds to its total: its amount once, plus once per resend. 0 if the write did not happen.
+
+    A write without a known amount adds 1 if caps apply to its operation.
+    """
+    if entry.state not in POSSIBLE_STATES:
         return Decimal(0)
+    if entry.intent.money is None:
+        return Decimal(entry.intent.operation in _CAPPED_OPERATIONS)
     amount = _limit_amount(entry.intent.money.amount)
     return sum_exactly([amount] * (1 + entry.resends)) if entry.attempt > 1 else amount
-
-
-def amount_in_total(entry: Entry) -> Decimal:
-    """Return what an entry adds to its total: `counted_amount`, or 1 for a capped write without a known amount."""
-    if entry.intent.money is None and entry.intent.operation in _CAPPED_OPERATIONS:
-        return Decimal(entry.state in POSSIBLE_STATES)
-    return counted_amount(entry)
 
 
 def compute_total_changes(before: StoredEntry | None, after: StoredEntry) -> dict[TotalKey, Decimal]:

@@ -127,11 +127,10 @@ def _walk_fields(prefix: str, value: JsonValue) -> Iterator[tuple[str, str]]:
 def list_fields(value: JsonValue) -> list[tuple[str, JsonValue]]:
     """Return (name, value) of each field of an object, or (number, object) of an array of objects; else []."""
     if isinstance(value, dict):
-        return [(_quote_key(key), item) for key, item in value.items()]
+        return [
+            (key if _PLAIN_KEY.fullmatch(key) and safe(key) == key else encode(key), item)
+            for key, item in value.items()
+        ]
     if isinstance(value, list) and all(isinstance(item, dict) and item for item in value):
         return [(str(number), item) for number, item in enumerate(value)]
     return []
-
-
-def _quote_key(key: str) -> str:
-    return key if _PLAIN_KEY.fullmatch(key) and safe(key) == key else encode(key)

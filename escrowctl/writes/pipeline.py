@@ -82,9 +82,16 @@ class Pipeline:
                 result = self._writer.perform(request, check_again=check_again)
                 return read_back.conclude(result._replace(before=before))
         except EscrowctlError as error:
-            if options.skip_done and error.code is ErrorCode.ALREADY_DONE:
-                return self._record_confirming_read(read_back.conclude_skipped(error), error)
-            raise
+            if not options.skip_done or error.code is not ErrorCode.ALREADY_DONE:
+                raise
+            skipped, name = read_back.conclude_skipped(error), error.facts.get("entry")
+            if skipped.verified and isinstance(name, str):
+                earlier = self._writer.journal.find(parse_entry_name(name))
+                # The read confirms the earlier write that the error names.
+                if earlier is not None and not earlier.settlement.verified:
+                    settlement = confirmed_by_read(earlier, f"the service reported {skipped.status_after}")
+                    self._writer.journal.settle_later(earlier, settlement)
+            return skipped
 
     def run_again(self, entry: Entry, request: WriteRequest, options: "RecordOptions") -> WriteResult:
         """Send the write of an entry again under its idempotency key, and return its result.
@@ -104,15 +111,6 @@ class Pipeline:
                 return WriteResult(settled, before=before, verified=True)
             result = self._writer.perform(request, entry_to_repeat=entry, check_again=check_again)
             return read_back.conclude(result._replace(before=before))
-
-    def _record_confirming_read(self, result: WriteResult, refused: EscrowctlError) -> WriteResult:
-        """Return `result`. If the read in it confirms the earlier write that `refused` names, record the read."""
-        name = refused.facts.get("entry")
-        entry = self._writer.journal.find(parse_entry_name(name)) if isinstance(name, str) and result.verified else None
-        if entry is not None and not entry.settlement.verified:
-            settlement = confirmed_by_read(entry, f"the service reported {result.status_after}")
-            self._writer.journal.settle_later(entry, settlement)
-        return result
 
     def read_back(self, request: WriteRequest, result: WriteResult) -> WriteResult:
         """Return the result with the record as read now. Raises EscrowctlError if the write is not done."""

@@ -98,15 +98,15 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
             is_lost = settlement.detail in (LOST_IN_FLIGHT, EXPORTED_IN_FLIGHT)
             was_sent = f"the {verb} may have been sent" if is_lost else f"the {verb} was sent"
             unknown_sentence = kind_of(entry.intent.operation).unknown_sentence.format(id=entry.intent.resource_id)
-            attempts = f"made {entry.attempt} attempts with the same idempotency key"
+            attempts_sentence = f"escrowctl made {entry.attempt} attempts with the same idempotency key."
             if entry.attempt == 1:
-                attempts = f"sent the {verb} once"
-            attempts_sentence = "" if result.replayed else f" escrowctl {attempts}."
+                attempts_sentence = f"escrowctl sent the {verb} once."
+            sentences = unknown_sentence if result.replayed else f"{unknown_sentence} {attempts_sentence}"
             answer = result.answer if not service.sandbox else None
             is_web = answer is not None and answer.status in SUCCESS_STATUSES and is_html(answer)
             return EscrowctlError(
                 ErrorCode.OUTCOME_UNKNOWN,
-                f"{was_sent}, {conjunction} {settlement.detail}. {unknown_sentence}{attempts_sentence}",
+                f"{was_sent}, {conjunction} {settlement.detail}. {sentences}",
                 effect=Effect.NOTHING_SENT_NOW if result.replayed else None,
                 hint=advise_refusal(service, settlement.http_status or 0, result.answer),
                 outcome=Outcome.UNKNOWN,

@@ -55,7 +55,8 @@ journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
     (home / "acme.key").chmod(0o600)
 
     folders = Folders({"ESCROWCTL_HOME": str(home)})
-    found = ServiceResolver(ServiceOptions(profile="acme"), {}, folders).resolve()
+    resolver = ServiceResolver(ServiceOptions(profile="acme"), {}, folders)
+    found = resolver.build_service(choice := resolver.choose(), resolver.find_key(choice))
 
     assert found.key.reveal() == KEY
     assert found == Service(

@@ -71,7 +71,7 @@ class Connector:
         from escrowctl.client.connection import Connection, InProcessTransport, connect
         from escrowctl.client.transport import make_tls_context
 
-        observe = self._observe_exchange
+        observe = partial(self._observe_exchange, draws=draw_wait is not None)
         if self.is_in_process(service) and self._sandbox is not None:
             app = self._sandbox.app
             return lambda: Connection(InProcessTransport(app), service.key, observe)
@@ -118,8 +118,9 @@ class Connector:
             return self._sandbox
         return self._served
 
-    def _observe_exchange(self, request: "Request", exchange: "Exchange", seconds: float) -> None:
-        self._console.erase()
+    def _observe_exchange(self, request: "Request", exchange: "Exchange", seconds: float, *, draws: bool) -> None:
+        if draws:
+            self._console.erase()
         if self._options.verbose or self._options.debug:
             self._trace.show(request, exchange, seconds)
 

@@ -333,6 +333,8 @@ def test_progress_is_reported(start: Start, rows: WriteRows, *, terminal: bool) 
     assert result.code == 0
     shown = "[####" if terminal else "note: b1: "
     assert (shown in result.err, "refused 0   unknown 0" in result.err, " left" in result.err) == (True, True, True)
+    # A reply does not erase the bar.
+    assert result.err.count("\r\x1b[K") < 5
 
 
 def test_results_that_cannot_be_written_are_reported(start: Start, rows: WriteRows) -> None:

@@ -103,13 +103,7 @@ class SharedRun:
         """Join the run in progress. Raises `ErrorCode.CONFLICT` if there is none."""
 
         def add(state: RunState) -> RunState:
-            if not (alive := _list_alive(self.journal, state)):
-                raise not_sent(
-                    ErrorCode.CONFLICT,
-                    f"no process works on {self.batch.name} now.",
-                    hint=command(f"batch resume {self.batch.name}", "to send its unsent rows"),
-                )
-            return state._replace(claimants=(*alive, self._describe_self()))
+            return state._replace(claimants=(*require_running(self.journal, self.batch), self._describe_self()))
 
         self.journal.hold_sender(self._sender)
         self.change(add)
@@ -195,6 +189,14 @@ class SharedRun:
 def list_claimants(journal: Journal, batch: Batch) -> list[Claimant]:
     """Return the processes that work on a batch now."""
     return _list_alive(journal, read_state(journal, batch.name))
+
+
+def require_running(journal: Journal, batch: Batch) -> list[Claimant]:
+    """Return the processes that work on a batch now. Raises `ErrorCode.CONFLICT` if there is none."""
+    if not (claimants := list_claimants(journal, batch)):
+        hint = command(f"batch resume {batch.name}", "to send its unsent rows")
+        raise not_sent(ErrorCode.CONFLICT, f"no process works on {batch.name} now.", hint=hint)
+    return claimants
 
 
 def require_idle(journal: Journal, batch: Batch) -> None:

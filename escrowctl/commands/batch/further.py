@@ -96,8 +96,10 @@ def follow_parent() -> Callable[[], ErrorCode | None]:
         if has_ended or not select.select([sys.stdin], [], [], 0)[0]:
             return None
         has_ended = not os.read(sys.stdin.fileno(), 1)
-        # The end of the parent is no second order: what is in flight may finish.
-        is_known, has_order = has_ended and has_order, True
-        return None if is_known else ErrorCode.TERMINATED
+        if has_ended and has_order:
+            # The end of the parent is no second order: what is in flight may finish.
+            return None
+        has_order = True
+        return ErrorCode.TERMINATED
 
     return take_order

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from escrowctl.batch.check import CheckedFile, Sum, add_row, count_rows
-from escrowctl.batch.claimants import SharedRun, change_batch, read_state, require_idle
+from escrowctl.batch.claimants import SharedRun, change_batch, read_state, require_idle, require_running
 from escrowctl.batch.overlaps import find_overlaps
 from escrowctl.batch.plan import (
     Batch,
@@ -156,6 +156,7 @@ def work(
     session = session_of(context)
     session.journals.guard_live_writes(session.service, session.console)
     batch = find_batch(session.journal, name)
+    require_running(session.journal, batch)
     caps = smaller_caps(session.service.caps, dict(read_state(session.journal, batch.name).caps))
     service = session.service._replace(caps=caps)
     require_same_service(batch, service)

@@ -226,6 +226,10 @@ def test_resolved_rows_count_and_go_on(start: Start, rows: WriteRows) -> None:
     assert (result.code, counts_of(result), counts_of(shown)) == (12, (2, 0, 1, 0), (2, 0, 0, 1))
     assert (resumed.code, counts_of(resumed), service.applied["101"]) == (0, (3, 0, 0, 0), 1)
 
+    found = run("journal", "show", "j2", "--json").json["id"]
+    again, other = (run("journal", "resolve", "j2", "--applied", "--id", one, *settle) for one in (found, "tx_other"))
+    assert (again.code, other.code, found in other.err, "tx_other" in other.err) == (7, 16, True, True)
+
 
 def test_row_that_another_process_sends_now_is_named_so(start: Start, rows: WriteRows, home: Path) -> None:
     _, run = start()

@@ -95,6 +95,12 @@ def resolve(
         if found.state is State.IN_FLIGHT:
             raise identical_in_flight(found)
         if options.has_decision:
+            known_id = found.settlement.result_id
+            was_sent_again = any(event.state is State.NOT_APPLIED for event in found.history)
+            if was_sent_again and known_id is not None and created_id not in (None, known_id):
+                message = f"{found.name} was recorded as not applied, sent again, and created {known_id}"
+                message = f"{message}: if {created_id} is of an earlier attempt, it was applied twice."
+                raise EscrowctlError(ErrorCode.CHECK_FAILED, message, effect=Effect.NOTHING_RECORDED, facts=found.facts)
             message = f"{found.name} already has an outcome: {describe_state(found)}."
             look = command(f"journal show {found.name}")
             raise not_sent(ErrorCode.ALREADY_DONE, message, effect=Effect.NOTHING_RECORDED, hint=look)

@@ -72,8 +72,11 @@ class _Checkup:
     def run(self) -> Iterator[Finding]:
         """Make the checks, and yield the finding of each check that is made."""
         if self._session.options.sandbox:
-            self.service = self._session.service
-            yield Finding("base_url", Verdict.OK, "the built-in sandbox")
+            try:
+                self.service = self._session.service
+                yield Finding("base_url", Verdict.OK, "the built-in sandbox")
+            except EscrowctlError as error:
+                yield make_failure("base_url", error)
         else:
             yield from self._check_settings()
         is_reached = False

@@ -108,7 +108,7 @@ def make_raw_operation(method: str, path: str) -> Operation:
 
 def match_path(template: str, path: str) -> re.Match[str] | None:
     """Return the match of a path with a template such as `/users/{id}`, or None. The group `id` has the id."""
-    return re.fullmatch(template.replace("{id}", "(?P<id>[^/]+)"), path)
+    return re.fullmatch(re.escape(template).replace(r"\{id\}", "(?P<id>[^/]+)"), path)
 
 
 WRITES = tuple(operation for operation in OPERATIONS if operation.is_write)

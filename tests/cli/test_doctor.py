@@ -86,6 +86,15 @@ def test_nothing_configured_names_both_ways_on(run: Run, home: Path) -> None:
     assert not home.exists()
 
 
+def test_sandbox_that_cannot_be_opened_is_a_failed_check(run: Run, home: Path) -> None:
+    run("--sandbox", "tx", "create", "--amount", "1", "--currency", "EUR")
+    rows_of(next(home.rglob("sandbox.db")), "PRAGMA user_version = 6")
+
+    result = run("--sandbox", "doctor", "--json")
+
+    assert (result.code, failed(result), "journal" in checks(result)) == (16, ["base_url"], True)
+
+
 def test_broken_config_file_is_named_and_the_rest_is_checked(write_config: Callable[[str], Path], run: Run) -> None:
     path = write_config("default_profile = [\n")
 

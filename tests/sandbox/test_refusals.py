@@ -60,7 +60,7 @@ def test_unlisted_method_is_405_and_names_the_allowed_ones(
     "path",
     [
         *("/", "/api/v1", "//api/v1/transactions", "/api/v1/transactions/", "/api/v1/transactions//release"),
-        *("/api/v1/transactions/a/b/c", "/api/v2/transactions", "/api/v1/Transactions"),
+        *("/api/v1/transactions/a/b/c", "/api/v2/transactions", "/api/v1/Transactions", "/openapiXjson"),
     ],
 )
 def test_unlisted_path_is_404(client: httpx.Client, path: str) -> None:

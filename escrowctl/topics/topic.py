@@ -83,7 +83,7 @@ def _list_table_rows(topic: str) -> Iterable[tuple[str, str]]:
         case "environment":
             return VARIABLES
         case "sandbox":
-            return [("OPERATION", " ".join(operation.word for operation in OPERATIONS))]
+            return [("OPERATION     ", " ".join(operation.word for operation in OPERATIONS))]
         case _:
             return [(f"{int(code):>3}", code.meaning) for code in ExitCode]
 

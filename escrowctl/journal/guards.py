@@ -274,7 +274,9 @@ def _already_done_error(entry: Entry, intent: Intent, now: datetime) -> Escrowct
     )
     alias = "" if typed_id == earlier_id else f" In {entry.name} the id is written {earlier_id}."
     reason = "" if entry.settlement.verified else Reason.NOT_VERIFIED
-    return refusal(ErrorCode.ALREADY_DONE, f"{sentence}{alias}", entry, reason)
+    # Another kind of write is not what was asked for: it cannot be skipped as done.
+    code = ErrorCode.ALREADY_DONE if entry.intent.operation == intent.operation else ErrorCode.CONFLICT
+    return refusal(code, f"{sentence}{alias}", entry, reason)
 
 
 def _unknown_error(entry: Entry, earlier_write: str, now: datetime, *, to_allow: list[int]) -> EscrowctlError:

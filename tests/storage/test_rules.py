@@ -122,7 +122,7 @@ def test_later_write_is_sent_or_refused(writer: Writer, case: tuple[Intent, Sett
 
 
 @pytest.mark.parametrize(
-    ("settlement", "code"), [(DONE, ALREADY), (UNKNOWN, UNRESOLVED), (None, BUSY), (REFUSED, SENT)]
+    ("settlement", "code"), [(DONE, CONFLICT), (UNKNOWN, UNRESOLVED), (None, BUSY), (REFUSED, SENT)]
 )
 def test_once_only_write_excludes_every_other(
     writer: Writer, monkeypatch: pytest.MonkeyPatch, settlement: Settlement | None, code: str

@@ -1,6 +1,6 @@
 """The command tree: each command, and the function that carries it out.
 
-The function is imported when its command is first looked up. So a run imports only the function of its own command.
+The function is imported when its command is first looked up. So a run imports the function of one command only.
 """
 
 from collections.abc import Sequence

@@ -130,7 +130,7 @@ Flaw: TypeAlias = Mapping[str, str]
 
 
 class ProblemError(Exception):
-    """An error reply: its kind, a sentence about the request, the request's flaws, and headers besides the kind's."""
+    """An error reply: its kind, a sentence about the request, the request's flaws, and headers to add to the kind's."""
 
     def __init__(
         self, kind: ProblemKind, detail: str, *, flaws: tuple[Flaw, ...] = (), headers: Mapping[str, str] | None = None

@@ -88,7 +88,7 @@ def further_claimants(session: Session, batch: Batch, concurrency: int) -> Itera
 
 
 def follow_parent() -> Callable[[], ErrorCode | None]:
-    """Return what asks whether the parent ends this process, over its standard input: in place of its own signals."""
+    """Return what asks whether the parent ends this process, over its standard input. Signals do not."""
     has_order = has_ended = False
 
     def take_order() -> ErrorCode | None:

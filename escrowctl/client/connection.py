@@ -19,7 +19,7 @@ import httpcore
 import httpx
 
 from escrowctl.client.http import Answer, Evidence, Exchange, Fault, NotAllowedError, Request
-from escrowctl.client.transport import Client, NoAddressError, NoRedirectResponse, OriginTransport, Transport
+from escrowctl.client.transport import NoAddressError, OriginTransport, Transport
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Defect
 from escrowctl.contract.redaction import Secret, star
@@ -71,7 +71,6 @@ class Connection:
         proxy: str | None = None,
     ) -> None:
         self._transport = transport
-        self._client = Client(transport=transport, trust_env=False)
         self._key = key.reveal()
         self._observe = observe
         self._monotonic = monotonic
@@ -96,10 +95,10 @@ class Connection:
         )
         answer, fault, detail = None, None, ""
         try:
-            with closing(self._client.send(outgoing, stream=True)) as response:
-                encoding = response.headers.get("Content-Encoding", "")
+            with closing(self._transport.handle_request(outgoing)) as response:
+                headers = tuple(response.headers.multi_items())
+                encoding = ", ".join(value for name, value in headers if name.lower() == "content-encoding")
                 body, defect = read_body(response.iter_raw(), limit=limit, encoding=encoding)
-            headers = tuple(response.headers.multi_items())
             answer = Answer(response.status_code, headers, body, defect).without_key(self._key)
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:
             fault, detail = self._describe_error(error, sent=evidence.sent)
@@ -145,8 +144,7 @@ class InProcessTransport(Transport):
         """Mark the request as sent, call the application and return the response."""
         self._end = self._monotonic() + request.extensions["seconds"]
         request.extensions["evidence"].mark_sent()
-        response = self._wsgi.handle_request(request)
-        return NoRedirectResponse(response.status_code, headers=response.headers, stream=response.stream)
+        return self._wsgi.handle_request(request)
 
     def _call_application(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
         """Call the application. If it drops the connection, raise what httpcore raises for a real socket."""

@@ -3,7 +3,7 @@
 Two rules protect money. `Evidence.sent` is set before the kernel gets the first byte for the origin; bytes for a
 proxy or a TLS handshake do not count. One deadline limits a complete attempt, from name resolution to the last
 read. Both rules need a network backend. httpx's transport accepts none, but httpcore's pool does: so this module
-connects httpx's client to httpcore.
+connects httpx's requests and responses to httpcore.
 """
 
 import contextlib
@@ -33,26 +33,6 @@ _MAX_ADDRESS_SECONDS = 3.0
 """The most seconds for an address if more are left: time for two SYNs, one second apart (RFC 6298 section 2)."""
 
 _WRITE_CHUNK_BYTES = 16 * 1024
-
-
-class NoRedirectResponse(httpx.Response):
-    """A response that is never a redirect: httpx's client would raise for a bad Location, even after a write."""
-
-    @property
-    def has_redirect_location(self) -> bool:
-        """False, so that httpx's client ignores the Location header."""
-        return False
-
-
-class _NoCookies(httpx.Cookies):
-    def extract_cookies(self, response: httpx.Response) -> None:
-        pass
-
-
-class Client(httpx.Client):
-    """An httpx client that stores no cookies. It does not even convert a reply into the form that cookies need."""
-
-    cookies = property(lambda _: _NoCookies())
 
 
 class Transport(httpx.BaseTransport):
@@ -122,7 +102,7 @@ class OriginTransport(Transport):
             # A connection that failed in a proxy's tunnel would occupy the pool's only slot.
             self.close()
             raise
-        return NoRedirectResponse(response.status, headers=response.headers, stream=_Body(response))
+        return httpx.Response(response.status, headers=response.headers, stream=_Body(response))
 
     def close(self) -> None:
         """Close the connection that reads share, and that of the last write."""

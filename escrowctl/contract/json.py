@@ -56,19 +56,20 @@ def encode(value: JsonValue, *, spaced: bool = False, indent: int | None = None)
     Without `spaced`, the text is compact, as sent (`{"amount":100}`); with `spaced`, as printed (`{"amount":
     100}`). Python's own encoder would convert a Decimal to float, or refuse it.
     """
-    if isinstance(value, Number):
-        return value.text
     if isinstance(value, str):
         # DEL is the one control character that JSON and ASCII both let through.
         return encode_basestring_ascii(value).replace("\x7f", "\\u007f")
-    if not isinstance(value, dict | list):
-        return json.dumps(value)
+    if isinstance(value, Number):
+        return value.text
     deeper = None if indent is None else indent + 1
-    items = [encode(item, spaced=spaced, indent=deeper) for item in list_children(value)]
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
     if isinstance(value, dict):
-        colon = ": " if spaced else ":"
-        items = [f"{encode(key)}{colon}{item}" for key, item in zip(value, items, strict=True)]
+        colon, (opening, closing) = ": " if spaced else ":", "{}"
+        items = [f"{encode(key)}{colon}{encode(item, spaced=spaced, indent=deeper)}" for key, item in value.items()]
+    elif isinstance(value, list):
+        opening, closing = "[]"
+        items = [encode(item, spaced=spaced, indent=deeper) for item in value]
+    else:
+        return json.dumps(value)
     if indent is None or not items:
         return opening + (", " if spaced else ",").join(items) + closing
     margin = "  " * indent

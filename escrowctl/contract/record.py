@@ -241,8 +241,8 @@ def walk_values(value: JsonValue, pointer: str = "") -> Iterator[tuple[str, Json
 
 def find_text(document: JsonValue, name: str) -> str | None:
     """Return the text of the field `name`, or its number as text; else None. Case and separators do not matter."""
-    fields = document.items() if isinstance(document, dict) else ()
-    return next((as_text(value) for field, value in fields if fold_name(field) == fold_name(name)), None)
+    fields, wanted = document.items() if isinstance(document, dict) else (), fold_name(name)
+    return next((as_text(value) for field, value in fields if fold_name(field) == wanted), None)
 
 
 def find_usual_pointer(record: JsonValue, field: str, *, noun: str) -> str | None:
@@ -293,7 +293,10 @@ def _add_folded_names(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _first_text(record: dict[str, JsonValue], names: tuple[str, ...], read: _ReadText) -> str | None:
-    return next((text for name in names if (text := read(record.get(name))) is not None), None)
+    for name in names:
+        if name in record and (text := read(record[name])) is not None:
+            return text
+    return None
 
 
 def as_text(value: JsonValue) -> str | None:

@@ -4,6 +4,7 @@ import copy
 import errno
 import io
 import os
+import pwd
 import shutil
 import sys
 import time
@@ -27,6 +28,9 @@ class _ClosedStream(io.StringIO):
 
 _RUN_PREFIX_CHARS = len("01234567-89ab-")
 """The number of leading characters that request ids of one run share."""
+
+_USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")
+"""The variables that getpass.getuser() reads, in its order. To import getpass would also import termios."""
 
 
 Clock = Callable[[], datetime]
@@ -79,6 +83,18 @@ class Runtime:
     def new_request_id(self) -> str:
         """Return a UUID for one request. The request ids of one run share a prefix."""
         return self.run_id + self.new_uuid()[_RUN_PREFIX_CHARS:]
+
+    @cached_property
+    def operator(self) -> str:
+        """The name of the user who runs escrowctl, or `uid=N` if the machine has no name for the user id."""
+        name = next(filter(None, map(self.environ.get, _USER_VARIABLES)), None)
+        if name is None:
+            try:
+                name = pwd.getpwuid(os.getuid()).pw_name
+            except KeyError:
+                name = f"uid={os.geteuid()}"
+        # The environment may have a name that is not valid text.
+        return name.encode("utf-8", "replace").decode()
 
     @cached_property
     def program(self) -> tuple[str, ...]:

@@ -34,7 +34,6 @@ from escrowctl.errors import ErrorCode, Outcome, command, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.storage import PlanRow
 from escrowctl.runtime import Runtime, timestamp
-from escrowctl.writes.requests import operator_name
 
 _STATE_ROW = -1
 _EQUAL_FAILURES = 5
@@ -183,7 +182,8 @@ class SharedRun:
             self.change(mark)
 
     def _describe_self(self) -> Claimant:
-        return Claimant(self._sender, operator_name(), platform.node(), os.getpid(), timestamp(self.runtime.now()))
+        runtime = self.runtime
+        return Claimant(self._sender, runtime.operator, platform.node(), os.getpid(), timestamp(runtime.now()))
 
 
 def list_claimants(journal: Journal, batch: Batch) -> list[Claimant]:

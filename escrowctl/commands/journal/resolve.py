@@ -24,7 +24,7 @@ from escrowctl.journal.model import Entry, OperatorDecision, State, parse_entry_
 from escrowctl.session import Session, session_of
 from escrowctl.writes.create import find_difference_error, find_misread_id
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import account_of, operator_name
+from escrowctl.writes.requests import account_of
 from escrowctl.writes.resolve import EntryResolver, Resolution
 from escrowctl.writes.result import write_failure
 
@@ -136,7 +136,7 @@ def _settle_entry(session: Session, entry: Entry, options: _Options) -> Entry:
         # A write that cannot be sent is refused before anything is read or asked.
         resolver.restore_sendable_request(entry)
     if options.applied or options.not_applied:
-        decision, unread = _make_decision(options), options.allow_unreadable
+        decision, unread = _make_decision(session, options), options.allow_unreadable
         if options.applied:
             return resolver.record_applied(entry, decision, resource_id=options.resource_id, allow_unreadable=unread)
         confirm = partial(_confirm_not_applied, session, entry, yes=options.yes)
@@ -209,7 +209,7 @@ def _resend(session: Session, resolver: EntryResolver, entry: Entry, options: _O
         )
     request = resolver.restore_sendable_request(entry)
     result = resolver.send_again(
-        entry, _make_decision(options), has_asked=not options.yes, allow_unreadable=options.allow_unreadable
+        entry, _make_decision(session, options), has_asked=not options.yes, allow_unreadable=options.allow_unreadable
     )
     if request.operation.is_once_only and not result.sent_entry.settlement.verified:
         result = session.pipeline.read_back(request, result)
@@ -222,9 +222,9 @@ def _resend(session: Session, resolver: EntryResolver, entry: Entry, options: _O
     return result.sent_entry
 
 
-def _make_decision(options: _Options) -> OperatorDecision:
+def _make_decision(session: Session, options: _Options) -> OperatorDecision:
     assert options.reason is not None, "`check` requires it"
-    return OperatorDecision(operator_name(), options.reason)
+    return OperatorDecision(session.runtime.operator, options.reason)
 
 
 def _confirm_not_applied(session: Session, entry: Entry, doubts: list[str], *, yes: bool) -> None:

@@ -15,7 +15,14 @@ from escrowctl.contract.record import KnownFields
 from escrowctl.contract.redaction import hash_private_values
 from escrowctl.errors import EscrowctlError
 from escrowctl.journal.model import Entry
-from escrowctl.writes.requests import WriteOptions, WriteRequest, make_create_request, make_once_only_request
+from escrowctl.writes.requests import (
+    NO_ROW,
+    RowOrigin,
+    WriteOptions,
+    WriteRequest,
+    make_create_request,
+    make_once_only_request,
+)
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _BODY = "body."
@@ -119,15 +126,17 @@ def list_misspelled(kind: RowKind, columns: Iterable[str]) -> list[tuple[str, st
     return [(name, known) for name, known in folded if known in kind.known_columns and name != known]
 
 
-def make_request(kind: RowKind, row: RowContent, service: Service, *, found: KnownFields | None = None) -> WriteRequest:
+def make_request(
+    kind: RowKind, row: RowContent, service: Service, origin: RowOrigin = NO_ROW, *, found: KnownFields | None = None
+) -> WriteRequest:
     """Return the request of a row. `found` is the record to release, if it was read."""
     body = _parse_object(row.body)
     if kind is RELEASES:
         assert row.key is not None, "it was checked"
         text = encode(body) if body else None
-        return make_once_only_request(kind.operation, row.key, text, WriteOptions(), found=found)
+        return make_once_only_request(kind.operation, row.key, text, WriteOptions(origin=origin), found=found)
     assert row.money is not None, "it was checked"
-    options = WriteOptions(reference=row.key, allowed_duplicates=tuple(row.repeats))
+    options = WriteOptions(reference=row.key, allowed_duplicates=tuple(row.repeats), origin=origin)
     return make_create_request(row.money, service, body, options)
 
 

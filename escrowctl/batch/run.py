@@ -159,12 +159,14 @@ class Run:
     def note_exchange(self, exchange: Exchange, *, is_write: bool, sent_at: float) -> None:
         """Adjust the pace to the result of a request that was sent at `sent_at`."""
         answer, now = exchange.answer, self._runtime.monotonic()
-        wait = find_retry_after(answer, now=self._runtime.now())
+        if answer is None:
+            return
+        is_slow, has_failed = is_throttled(exchange), answer.status >= _FIRST_SERVER_ERROR
+        wait = find_retry_after(answer, now=self._runtime.now()) if is_slow or has_failed else None
         with self._lock:
-            has_failed = answer is not None and answer.status >= _FIRST_SERVER_ERROR
-            if is_throttled(exchange) or (is_write and wait is not None and has_failed):
+            if is_slow or (is_write and wait is not None):
                 self._pace.note_throttled(now, sent_at=sent_at, requested_wait=wait)
-            elif is_write and answer is not None:
+            elif is_write:
                 self._pace.note_accepted(now)
 
     def note_judged(self, line: int, entry: Entry, exchange: Exchange) -> None:

@@ -58,13 +58,12 @@ class Worker:
         if self._batch.kind.operation.is_once_only:
             # The operator has confirmed the batch: no row asks.
             return pipeline.run_on_record(make_row_request, lambda _id, _found: False, _expect_money(to_send.row.money))
-        # The rows of a file are told apart by their references, so equal rows need not wait for each other.
-        return pipeline.run(make_row_request(None)._replace(locks=()))
+        return pipeline.run(make_row_request(None))
 
     def _make_request(self, to_send: RowToSend, found: KnownFields | None) -> WriteRequest:
         row, batch = to_send.row, self._batch
         origin = RowOrigin(batch.name, to_send.line, row.columns, batch.run_key or "")
-        return make_request(batch.kind, row, self._service, found=found)._replace(origin=origin)
+        return make_request(batch.kind, row, self._service, origin, found=found)
 
 
 class _PacedConnection:

@@ -227,7 +227,8 @@ def view(entry: Entry, *, is_complete: bool) -> dict[str, JsonValue]:
 
 def _make_facts(record_fields: Iterable[Field], values: Iterable[object]) -> Facts:
     """Return the facts of a record from the values of its fields, without those that have their default."""
-    facts = {field.name: _encode(value) for field, value in zip(record_fields, values, strict=True)}
+    pairs = zip(record_fields, values, strict=True)
+    facts = {field.name: _encode(value) for field, value in pairs if value is not None}
     return {name: value for name, value in facts.items() if value != DEFAULT_FACTS.get(name, _NO_DEFAULT)}
 
 
@@ -238,8 +239,8 @@ def _decode(facts: Facts, attributes: Iterable[tuple[str, Field]]) -> dict[str, 
     }
 
 
-def _encode(value: object) -> str | int | None:
-    if value is None or type(value) is str:
+def _encode(value: object) -> str | int:
+    if type(value) is str:
         return value
     if isinstance(value, tuple):
         return ",".join(str(one) for one in value)

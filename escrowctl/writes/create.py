@@ -191,7 +191,7 @@ def _find_proving_pointer(service: Service, entry: Entry, record: Record) -> str
 def _add_created_id(result: WriteResult) -> Record | None:
     """Return the record of a create, with the journal's id added: the reply may have it in a Location header."""
     record, created_id = result.record, result.sent_entry.settlement.result_id
-    if record is None or created_id is None:
+    if record is None or created_id is None or record.known.id == created_id:
         return record
     value = record.value
     if record.known.id is None and isinstance(value, dict):

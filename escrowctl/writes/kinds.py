@@ -1,7 +1,7 @@
 """The differences between kinds of writes, one `WriteKind` each. `writes.pipeline` has what all kinds share."""
 
 from escrowctl.config.service import PENDING_STATUSES, Service
-from escrowctl.contract.json import Document, JsonValue, read_reply
+from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
     CREATE_WEBHOOK,
@@ -74,7 +74,7 @@ class WriteKind:
             return self.is_proven_by(status, service)
         return fold_status(status) == self.done_status
 
-    def is_capped(self, _body: str | None) -> bool:
+    def is_capped(self, _body: JsonValue) -> bool:
         """Whether the profile's caps apply to a write with this body. If the amount is not known, they refuse it."""
         return True
 
@@ -107,9 +107,8 @@ class _Update(WriteKind):
     warning = "The service does not document what an update does. It may release the escrow."
     conflict_is_refusal = True
 
-    def is_capped(self, body: str | None) -> bool:
-        reply = read_reply((body or "").encode())
-        return isinstance(reply, Document) and _may_set_amount(reply.value)
+    def is_capped(self, body: JsonValue) -> bool:
+        return _may_set_amount(body)
 
 
 class _Registration(WriteKind):
@@ -117,7 +116,7 @@ class _Registration(WriteKind):
     support_answers = ("it exists", "it does not exist")
     listing = LIST_WEBHOOKS
 
-    def is_capped(self, _body: str | None) -> bool:
+    def is_capped(self, _body: JsonValue) -> bool:
         return False
 
 

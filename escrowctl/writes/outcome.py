@@ -202,20 +202,21 @@ def _describe_unproven(answer: Answer, why: str) -> str:
     return f"the service replied {answer.status}, but {why}"
 
 
-def find_other_write(answer: Answer, entry: Entry, body: str | None, service: Service) -> str | None:
+def find_other_write(answer: Answer, entry: Entry, document: JsonValue, service: Service) -> str | None:
     """Return a clause that names the id, key or reference of another write in a reply; None if it has none.
 
-    `body` is the body of this write. Ignores request ids of the service's own, and of earlier attempts.
+    `document` is the body of this write. Ignores request ids of the service's own, and of earlier attempts.
     """
     own_ids = entry.request_ids | {entry.request_id}
     for reply_id in list_request_ids(answer):
         # A proxy may change or add digits. The last 12 are enough to identify a request.
         if run_of(reply_id) == run_of(entry.request_id) and not any(own_id[-12:] in reply_id for own_id in own_ids):
             return f"naming the request id {reply_id}"
-    parts: tuple[JsonValue, ...] = ()
+    parts = list[JsonValue]()
     if isinstance(answer.reply, Document):
-        parts = (answer.reply.value, unwrap_record(answer.reply.value, noun=CREATE_TRANSACTION.noun))
-    document = _parse_body(body)
+        reply = answer.reply.value
+        inner = unwrap_record(reply, noun=CREATE_TRANSACTION.noun)
+        parts = [reply] if inner is reply else [reply, inner]
     echoed = find_text(document, "idempotency_key")
     keys = [answer.find_header("Idempotency-Key"), *(find_text(part, "idempotency_key") for part in parts)]
     keys = [key for key in keys if key != echoed]
@@ -235,19 +236,13 @@ def _fold_key(text: str) -> str:
     return fold_reference(text).strip('"').casefold()
 
 
-def make_sent_request(service: Service, entry: Entry) -> SentRequest:
-    """Return the request of an entry's last attempt, to compare the reply with it."""
+def make_sent_request(service: Service, entry: Entry, document: JsonValue) -> SentRequest:
+    """Return the request of an entry's last attempt, whose body is `document`, to compare the reply with it."""
     intent, noun, pointers = entry.intent, CREATE_TRANSACTION.noun, service.pointers
-    body = _parse_body(intent.body)
-    pointed_id = as_text(resolve_pointer(body, pointers.id)) if pointers.id else None
-    own_ids = (intent.idempotency_key, intent.reference, entry.request_id, pointed_id, *find_ids(body, noun=noun))
+    pointed_id = as_text(resolve_pointer(document, pointers.id)) if pointers.id else None
+    own_ids = (intent.idempotency_key, intent.reference, entry.request_id, pointed_id, *find_ids(document, noun=noun))
     sent_ids = frozenset(name.casefold() for name in own_ids if name)
-    return SentRequest(intent.url, body, sent_ids, pointers, service.is_failed)
-
-
-def _parse_body(body: str | None) -> JsonValue:
-    reply = read_reply((body or "").encode())
-    return reply.value if isinstance(reply, Document) else None
+    return SentRequest(intent.url, document, sent_ids, pointers, service.is_failed)
 
 
 def judge_stored_reply(service: Service, entry: Entry) -> Judgement | None:
@@ -260,4 +255,6 @@ def judge_stored_reply(service: Service, entry: Entry) -> Judgement | None:
         or status not in _DONE_STATUSES
     ):
         return None
-    return _judge_answer(CREATE_TRANSACTION, Answer(status, (), reply.encode()), make_sent_request(service, entry))
+    sent = read_reply((entry.intent.body or "").encode())
+    request = make_sent_request(service, entry, sent.value if isinstance(sent, Document) else None)
+    return _judge_answer(CREATE_TRANSACTION, Answer(status, (), reply.encode()), request)

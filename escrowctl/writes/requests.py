@@ -1,8 +1,5 @@
 """Make the complete request of each write, as it is sent and as the journal records it; check that it may be sent."""
 
-import os
-import pwd
-from functools import lru_cache
 from typing import NamedTuple
 
 from escrowctl.config.service import Service
@@ -27,25 +24,6 @@ from escrowctl.journal.model import POSSIBLE_STATES, Entry, Intent, Selection
 _MONEY_WRITES = Selection(100, states=POSSIBLE_STATES, operations=(CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name))
 """Selects the creates and releases that moved money, or may have."""
 
-_USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")
-"""The variables that getpass.getuser() reads, in its order. To import getpass would also import termios."""
-
-
-class WriteOptions(NamedTuple):
-    """Options that an operator adds to a write; the journal records them.
-
-    `allowed_duplicates` are the numbers of journal entries that do not block this write as a duplicate. `reference`
-    is the operator's own name for the new escrow; no two escrows share one.
-    """
-
-    idempotency_key: str | None = None
-    reference: str | None = None
-    reason: str | None = None
-    allowed_duplicates: tuple[int, ...] = ()
-
-
-NO_OPTIONS = WriteOptions()
-
 
 class RowOrigin(NamedTuple):
     """The row of a batch that a write is for; see `Intent`. All None: the write is not a row."""
@@ -59,23 +37,40 @@ class RowOrigin(NamedTuple):
 NO_ROW = RowOrigin()
 
 
+class WriteOptions(NamedTuple):
+    """Options that an operator adds to a write; the journal records them.
+
+    `allowed_duplicates` are the numbers of journal entries that do not block this write as a duplicate. `reference`
+    is the operator's own name for the new escrow; no two escrows share one. `origin` is the write's row in a batch.
+    """
+
+    idempotency_key: str | None = None
+    reference: str | None = None
+    reason: str | None = None
+    allowed_duplicates: tuple[int, ...] = ()
+    origin: RowOrigin = NO_ROW
+
+
+NO_OPTIONS = WriteOptions()
+
+
 class WriteRequest(NamedTuple):
     """A write as it will be sent and recorded.
 
     Identical writes of one operation have the same `fingerprint`. `locks` names the locks that are held across
-    processes while the write is sent. `recorded_body` is the body as the journal stores it: complete, or with
-    hashes in place of possible secrets.
+    processes while the write is sent. `body` is the text that is sent, `document` its JSON. `recorded_body` is the
+    body as the journal stores it: complete, or with hashes in place of possible secrets.
     """
 
     operation: Operation
     body: str | None
+    document: JsonValue
     fingerprint: str
     locks: tuple[str, ...]
     options: WriteOptions
     recorded_body: str | None
     resource_id: str | None = None
     money: Money | None = None
-    origin: RowOrigin = NO_ROW
 
     @property
     def typed_texts(self) -> tuple[str | None, ...]:
@@ -113,8 +108,10 @@ def make_create_request(
     return WriteRequest(
         operation=CREATE_TRANSACTION,
         body=encode(body),
+        document=body,
         fingerprint=fingerprint,
-        locks=_locks_of_create(fingerprint, options.reference),
+        # The rows of a file are told apart by their references, so equal rows need not wait for each other.
+        locks=_locks_of_create(fingerprint, options.reference) if options.origin is NO_ROW else (),
         options=options,
         recorded_body=encode(recorded),
         money=money,
@@ -127,13 +124,15 @@ def make_once_only_request(
     """Return the request for a write that an escrow gets only once. `found` is its record, if it was read."""
     # Lock both spellings of the id: as typed, and as the service echoes it.
     echoed = (found.id if found else None) or resource_id
+    document = _parse_body(body) if body is not None else None
     return WriteRequest(
         operation=operation,
         body=body,
+        document=document,
         fingerprint=echoed,
         locks=_locks_of_transaction(resource_id, echoed),
         options=options,
-        recorded_body=encode(hash_private_values(_parse_body(body))) if body is not None else None,
+        recorded_body=encode(hash_private_values(document)) if body is not None else None,
         resource_id=resource_id,
         money=find_money(found),
     )
@@ -153,6 +152,7 @@ def make_update_request(
     return WriteRequest(
         operation=UPDATE_TRANSACTION,
         body=encode(body),
+        document=body,
         fingerprint=f"{echoed} {encode(normalise(recorded))}",
         locks=_locks_of_transaction(resource_id, echoed),
         options=options,
@@ -169,6 +169,7 @@ def make_webhook_request(body: JsonValue, service: Service, options: WriteOption
     return WriteRequest(
         operation=CREATE_WEBHOOK,
         body=encode(body),
+        document=body,
         fingerprint=fingerprint,
         locks=(f"webhook\n{fingerprint}",),
         options=options,
@@ -185,6 +186,7 @@ def make_call_request(operation: Operation, body: JsonValue, options: WriteOptio
     return WriteRequest(
         operation=operation,
         body=encode(body) if body is not None else None,
+        document=body,
         fingerprint=f"{operation.path} {encode(normalise(recorded))}",
         locks=(f"call\n{operation.method}\n{operation.path}",),
         options=options,
@@ -208,13 +210,19 @@ def restore_request(entry: Entry) -> WriteRequest | None:
     return WriteRequest(
         operation=operation,
         body=intent.body,
+        document=body,
         fingerprint=intent.fingerprint,
         locks=locks,
-        options=WriteOptions(intent.idempotency_key, intent.reference, intent.reason, intent.allowed_duplicates),
+        options=WriteOptions(
+            intent.idempotency_key,
+            intent.reference,
+            intent.reason,
+            intent.allowed_duplicates,
+            RowOrigin(intent.batch, intent.line, intent.columns, intent.run_key),
+        ),
         recorded_body=intent.body,
         resource_id=intent.resource_id,
         money=intent.money,
-        origin=RowOrigin(intent.batch, intent.line, intent.columns, intent.run_key),
     )
 
 
@@ -256,7 +264,7 @@ def make_intent(service: Service, request: WriteRequest, idempotency_key: str, *
         allowed_duplicates=options.allowed_duplicates,
         operator=operator,
         account=account_of(service),
-        **request.origin._asdict(),
+        **options.origin._asdict(),
     )
 
 
@@ -295,18 +303,3 @@ def require_reason(service: Service, operation: Operation, journal: Journal, rea
             "this journal was made from an export: creates that were sent after the export may be missing.",
             reason=Reason.NEEDS_REASON,
         )
-
-
-def operator_name() -> str:
-    """Return the name of the user who runs escrowctl, or `uid=N` if the machine has no name for the user id."""
-    name = next(filter(None, map(os.environ.get, _USER_VARIABLES)), None) or _find_user_name(os.getuid())
-    # The environment may have a name that is not valid text.
-    return name.encode("utf-8", "replace").decode()
-
-
-@lru_cache
-def _find_user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid={os.geteuid()}"

@@ -33,7 +33,6 @@ from escrowctl.writes.requests import (
     account_of,
     is_reason_needed,
     make_intent,
-    operator_name,
     require_reason,
     require_writable,
 )
@@ -66,7 +65,6 @@ class Writer:
         self.journal = journal
         self.entry: Entry | None = None
         """The entry of the last write, as it was last recorded; None: no write has begun."""
-        self._operator = operator_name()
 
     def check(self, request: WriteRequest) -> None:
         """Raise EscrowctlError `READ_ONLY` for a read-only profile, `BAD_VALUE` if the request has the API key."""
@@ -123,7 +121,7 @@ class Writer:
         start, waited, held = runtime.monotonic(), False, list[str]()
         try:
             # Every process takes them in the same order, so that no two processes wait for each other.
-            for name in sorted({f"{name}\n{lock}" for name in self.service.journal_names for lock in request.locks}):
+            for name in sorted({f"{name}\n{lock}" for lock in request.locks for name in self.service.journal_names}):
                 while not locks.hold(name):
                     waited, seconds = True, runtime.monotonic() - start
                     if seconds > timeout:
@@ -212,7 +210,7 @@ class Writer:
 
     def _begin(self, request: WriteRequest) -> Entry:
         if is_reason_needed(self.service, request.operation, self.journal) and self.find_known(request) is None:
-            self.journal.record_reason(OperatorDecision(self._operator, request.options.reason or ""))
+            self.journal.record_reason(OperatorDecision(self.runtime.operator, request.options.reason or ""))
         intent, may_repeat_throttled = self._make_intent(request), self.service.may_repeat_throttled
         request_id, caps = self.runtime.new_request_id(), self._caps_for(request)
         self.entry = self.journal.begin(AttemptRequest(intent, request_id, caps, may_repeat_throttled))
@@ -226,10 +224,10 @@ class Writer:
 
     def _make_intent(self, request: WriteRequest) -> Intent:
         key = request.options.idempotency_key or self.runtime.new_uuid()
-        return make_intent(self.service, request, key, operator=self._operator)
+        return make_intent(self.service, request, key, operator=self.runtime.operator)
 
     def _caps_for(self, request: WriteRequest) -> Caps:
-        return self.service.caps if kind_of(request.operation.name).is_capped(request.body) else NO_CAPS
+        return self.service.caps if kind_of(request.operation.name).is_capped(request.document) else NO_CAPS
 
     def _send(self, entry: Entry, request: WriteRequest, *, may_be_applied: bool) -> Exchange:
         evidence = Evidence(self.journal.locks.may_send)
@@ -305,7 +303,7 @@ class Writer:
         seconds = self.service.write_timeout
         exchange = self.reader.connection.exchange(outgoing, evidence=evidence, seconds=seconds, limit=MAX_REPLY_BYTES)
         answer = exchange.answer
-        other_write = find_other_write(answer, entry, request.body, self.service) if answer is not None else None
+        other_write = find_other_write(answer, entry, request.document, self.service) if answer is not None else None
         if answer is None or other_write is None:
             return exchange
         return exchange._replace(answer=None, fault=Fault.MISDIRECTED, detail=f"status {answer.status}, {other_write}")
@@ -317,7 +315,8 @@ class Writer:
         settles the write.
         """
         try:
-            judged = judge_write(request.operation, exchange, sent=make_sent_request(self.service, entry))
+            sent = make_sent_request(self.service, entry, request.document)
+            judged = judge_write(request.operation, exchange, sent=sent)
             if may_be_applied:
                 judged = judged.with_earlier_unknown()
             settled = entry._replace(settlement=self._make_settlement(request, judged, exchange))

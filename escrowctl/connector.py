@@ -71,7 +71,8 @@ class Connector:
         from escrowctl.client.connection import Connection, InProcessTransport, connect
         from escrowctl.client.transport import make_tls_context
 
-        observe = partial(self._observe_exchange, draws=draw_wait is not None)
+        is_traced, draws = self._options.verbose or self._options.debug, draw_wait is not None
+        observe = partial(self._observe_exchange, draws=draws) if is_traced or draws else None
         if self.is_in_process(service) and self._sandbox is not None:
             app = self._sandbox.app
             return lambda: Connection(InProcessTransport(app), service.key, observe)

@@ -127,7 +127,7 @@ def list_misspelled(kind: RowKind, columns: Iterable[str]) -> list[tuple[str, st
 
 
 def make_request(
-    kind: RowKind, row: RowContent, service: Service, origin: RowOrigin = NO_ROW, *, found: KnownFields | None = None
+    kind: RowKind, row: RowContent, service: Service, origin: RowOrigin = NO_ROW, found: KnownFields | None = None
 ) -> WriteRequest:
     """Return the request of a row. `found` is the record to release, if it was read."""
     body = _parse_object(row.body)

@@ -11,13 +11,12 @@ from escrowctl.client.http import Evidence, Exchange, Request
 from escrowctl.client.reader import Reader
 from escrowctl.client.retry import Attempts, Retry, is_throttled
 from escrowctl.contract.money import Money
-from escrowctl.contract.record import KnownFields
 from escrowctl.errors import ErrorCode, EscrowctlError, Stopped
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.inspection import RecordOptions
 from escrowctl.writes.pipeline import Pipeline
-from escrowctl.writes.requests import RowOrigin, WriteRequest, restore_request
+from escrowctl.writes.requests import RowOrigin, restore_request
 from escrowctl.writes.result import WriteResult
 from escrowctl.writes.writer import Writer
 
@@ -54,16 +53,13 @@ class Worker:
             request = restore_request(earlier)
             assert request is not None, "a batch stores no secrets"
             return pipeline.run_again(earlier, request, _expect_money(earlier.intent.money))
-        make_row_request = partial(self._make_request, to_send)
-        if self._batch.kind.operation.is_once_only:
-            # The operator has confirmed the batch: no row asks.
-            return pipeline.run_on_record(make_row_request, lambda _id, _found: False, _expect_money(to_send.row.money))
-        return pipeline.run(make_row_request(None))
-
-    def _make_request(self, to_send: RowToSend, found: KnownFields | None) -> WriteRequest:
         row, batch = to_send.row, self._batch
         origin = RowOrigin(batch.name, to_send.line, row.columns, batch.run_key or "")
-        return make_request(batch.kind, row, self._service, origin, found=found)
+        make_row_request = partial(make_request, batch.kind, row, self._service, origin)
+        if batch.kind.operation.is_once_only:
+            # The operator has confirmed the batch: no row asks.
+            return pipeline.run_on_record(make_row_request, lambda _id, _found: False, _expect_money(row.money))
+        return pipeline.run(make_row_request())
 
 
 class _PacedConnection:

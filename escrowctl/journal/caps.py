@@ -31,13 +31,17 @@ _MAX_AMOUNT = Decimal(10) ** 40
 _DECIMAL_PLACES = 20
 
 
-def check_caps(view: Reading, intent: Intent, caps: Caps, *, earlier: Entry | None, is_resend: bool = False) -> None:
-    """Raise `ErrorCode.CAPPED` if a write would bring the sum of its day above a cap.
+def check_caps(
+    view: Reading, intent: Intent, caps: Caps, *, earlier: Entry | None = None, is_resend: bool = False
+) -> None:
+    """Raise `ErrorCode.CAPPED` if a write would bring the sum of its day above a cap. Without caps, allow all.
 
     Call it inside the commit that records the write, so that two processes cannot use the same remaining amount.
     `earlier` is the entry that gets a further attempt (None: the write is new). The entry's amount counts as often as
     it may have been applied. `is_resend`: an operator requested this attempt; the decision is not recorded yet.
     """
+    if not caps:
+        return
     money, today, verb, profile = intent.money, timestamp(view.now())[:10], intent.verb, intent.profile
     if money is None:
         raise _cap_error(intent, f"the profile {profile} has caps, so a {verb} without a known amount is refused.")

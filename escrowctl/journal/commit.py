@@ -16,7 +16,6 @@ from escrowctl.journal.model import (
     LOST_IN_FLIGHT,
     UNSETTLED,
     AttemptRequest,
-    Caps,
     Entry,
     Intent,
     OperatorDecision,
@@ -46,15 +45,9 @@ class Questions:
         duplicates = self.find_duplicates(intent)
         sent, earlier = guards.find_by_key(duplicates, intent, resend_throttled=resend_throttled)
         if sent is None:
-            self.check_duplicates([one for one in duplicates if one is not earlier], intent)
+            others = [one for one in duplicates if one is not earlier]
+            guards.check_duplicates(others, intent, self._find, now=self.view.now())
         return sent, earlier
-
-    def check_caps(
-        self, intent: Intent, limits: Caps, *, earlier: Entry | None = None, is_resend: bool = False
-    ) -> None:
-        """Raise `ErrorCode.CAPPED` if a write exceeds the caps. `caps.check_caps` explains the parameters."""
-        if limits:
-            caps.check_caps(self.view, intent, limits, earlier=earlier, is_resend=is_resend)
 
     def find_duplicates(self, intent: Intent, *, exclude: int | None = None) -> list[Entry]:
         """Return the entries that share a duplicate key and may share the account with an intent, without `exclude`."""
@@ -63,10 +56,6 @@ class Questions:
             for entry in self.view.find_by_keys(keys_to_check(intent))
             if entry.number != exclude and intent.may_share_account(entry.intent)
         ]
-
-    def check_duplicates(self, duplicates: list[Entry], intent: Intent) -> None:
-        """Raise an error if `duplicates` forbid the intent: entries with its fingerprint or reference."""
-        guards.check_duplicates(duplicates, intent, self._find, now=self.view.now())
 
     def _find(self, number: int) -> Entry | None:
         return next(iter(self._storage.read_entries([number])), None)
@@ -150,15 +139,17 @@ class Commit(Questions):
         sent, earlier = self.find_repeated(intent, resend_throttled=request.resend_throttled)
         if sent is not None:
             return sent
-        self.check_caps(intent, request.caps, earlier=earlier)
+        caps.check_caps(self.view, intent, request.caps, earlier=earlier)
         return self._record_attempt(intent, earlier, request_id=request.request_id)
 
     def _begin_next_attempt(self, request: AttemptRequest, entry: Entry) -> Entry:
         self._require_unchanged(entry)
         intent = request.intent
-        self.check_duplicates(self.find_duplicates(intent, exclude=entry.number), intent)
+        others = self.find_duplicates(intent, exclude=entry.number)
+        guards.check_duplicates(others, intent, self._find, now=self.view.now())
         # Record nothing before the last possible refusal: other writes share the commit, which would store it.
-        self.check_caps(intent, request.caps, earlier=entry, is_resend=request.decision is not None)
+        is_resend = request.decision is not None
+        caps.check_caps(self.view, intent, request.caps, earlier=entry, is_resend=is_resend)
         if request.decision is not None:
             settlement = entry.settlement._replace(detail=DECIDED_RESEND)
             entry = self._record_decision(entry, settlement, request.decision)

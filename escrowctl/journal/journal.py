@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, not_sent
+from escrowctl.journal.caps import check_caps
 from escrowctl.journal.chain import Head, Kind
 from escrowctl.journal.commit import Commit, Questions, refresh_entry, sender_lock
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
@@ -27,10 +28,18 @@ class Journal:
     """One journal with its locks. `close` it, or let the process end: the locks end with the process.
 
     Every method may raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. Only the
-    thread that opened the storage may use the journal.
+    thread that opened the storage may use the journal. `refuse` is called in each commit that would record intents:
+    if it returns an error, they are refused with it.
     """
 
-    def __init__(self, storage: Storage, locks: Locks, place: JournalPlace) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        locks: Locks,
+        place: JournalPlace,
+        refuse: Callable[[], EscrowctlError | None] = lambda: None,
+    ) -> None:
+        self._refuse = refuse
         self.storage = storage
         self.locks = locks
         self.place = place
@@ -84,14 +93,12 @@ class Journal:
                 settled = commit.settle_all(settlements)
                 if attempts:
                     self._check(commit.view)
-                    begun = self._begin_all(commit, attempts)
+                    refused = self._refuse()
+                    begun = [refused] * len(attempts) if refused else commit.begin_all(attempts)
         except CommitUnknownError:
             self._take_back([one for one in begun if isinstance(one, Entry)])
             raise
         return begun, settled
-
-    def _begin_all(self, commit: Commit, attempts: Sequence[AttemptRequest]) -> list[Entry | EscrowctlError]:
-        return commit.begin_all(attempts)
 
     def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         """Record an operator's decision on an entry's outcome. Raises `ErrorCode.BUSY` if the entry has changed."""
@@ -196,7 +203,7 @@ class Journal:
         """Raise `ErrorCode.CAPPED` if an intent exceeds the caps. A batch has one intent for each currency."""
         with self._asking() as questions:
             for intent in intents:
-                questions.check_caps(intent, limits)
+                check_caps(questions.view, intent, limits)
 
     def find_repeated(self, intent: Intent, *, resend_throttled: bool) -> Entry | None:
         """Return the entry that was already sent with this intent's idempotency key, or None. Record nothing.

@@ -10,7 +10,6 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from escrowctl.errors import EscrowctlError
-from escrowctl.journal.commit import Commit
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, Entry, Intent, Selection, Settlement
 
@@ -29,8 +28,7 @@ class SharedJournal(Journal):
     """
 
     def __init__(self, journal: Journal, refuse: Callable[[], EscrowctlError | None] = lambda: None) -> None:
-        super().__init__(journal.storage, journal.locks, journal.place)
-        self._refuse = refuse
+        super().__init__(journal.storage, journal.locks, journal.place, refuse)
         self._owner = threading.get_ident()
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
 
@@ -61,13 +59,8 @@ class SharedJournal(Journal):
         if threading.get_ident() == self._owner:
             return super().write_all(attempts, settlements)
         found: tuple[list[Entry | EscrowctlError], list[Entry | EscrowctlError]]
-        found = self._wait_for(_Task(attempts, settlements))
+        found = _Task(attempts, settlements).wait_in(self._tasks)
         return found
-
-    def _begin_all(self, commit: Commit, attempts: Sequence[AttemptRequest]) -> list[Entry | EscrowctlError]:
-        if (refused := self._refuse()) is not None:
-            return [refused] * len(attempts)
-        return super()._begin_all(commit, attempts)
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
         """See `Journal.settle_later`."""
@@ -88,12 +81,10 @@ class SharedJournal(Journal):
         return False
 
     def _ask(self, function: Callable[[], _T]) -> _T:
-        result: _T = function() if threading.get_ident() == self._owner else self._wait_for(_Task(function=function))
+        if threading.get_ident() == self._owner:
+            return function()
+        result: _T = _Task(function=function).wait_in(self._tasks)
         return result
-
-    def _wait_for(self, task: "_Task") -> Any:
-        self._tasks.put(task)
-        return task.wait()
 
     def _write_together(self, tasks: Sequence["_Task"], *, tries: int = 2) -> None:
         """Record the attempts and outcomes of all tasks in one commit. If that fails, try the outcomes once more."""
@@ -142,12 +133,13 @@ class _Task:
             self.end(error=error)
 
     def end(self, result: object = None, *, error: Exception | None = None) -> None:
-        """End the wait: `wait` returns the result, or raises the error."""
+        """End the wait: `wait_in` returns the result, or raises the error."""
         self._result, self._error = result, error
         self._is_waiting.release()
 
-    def wait(self) -> object:
-        """Wait until `end` is called. Return the result, or raise the error."""
+    def wait_in(self, tasks: "SimpleQueue[_Task | None]") -> Any:
+        """Wait in a queue until `end` is called. Return the result, or raise the error."""
+        tasks.put(self)
         self._is_waiting.acquire()
         if self._error is not None:
             raise self._error

@@ -24,7 +24,7 @@ from escrowctl.contract.redaction import find_signing_secret, hide_private_value
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.journal.guards import lock_wait_expired
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import NO_CAPS, AttemptRequest, Caps, Entry, Intent, OperatorDecision, Settlement, State
+from escrowctl.journal.model import NO_CAPS, AttemptRequest, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import timestamp
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.outcome import Judgement, find_other_write, judge_write, make_sent_request
@@ -106,8 +106,9 @@ class Writer:
         must be read from a record.
         """
         known = self.find_known(request, rehearses=True)
-        if known is None and (request.money is not None or request.resource_id is None):
-            self.journal.check_caps([self._make_intent(request)], self._caps_for(request))
+        is_capped = kind_of(request.operation.name).is_capped(request.document)
+        if known is None and is_capped and (request.money is not None or request.resource_id is None):
+            self.journal.check_caps([self._make_intent(request)], self.service.caps)
         return known
 
     @contextmanager
@@ -157,12 +158,9 @@ class Writer:
         and `Stopped` for a signal while the write cannot have been applied.
         """
         self.check(request)
-        if entry_to_repeat is None:
-            entry = self._begin(request)
-            if entry.state is not State.IN_FLIGHT:
-                return self._replay(entry, request)
-        else:
-            entry = self._begin_again(entry_to_repeat, request, decision)
+        entry = self._begin(request, entry_to_repeat, decision)
+        if entry.state is not State.IN_FLIGHT:
+            return self._replay(entry, request)
         may_be_applied = decision is not None or (entry_to_repeat is not None and entry_to_repeat.is_open)
         service = self.service
         attempts = self.reader.retry.make_attempts(service.write_timeout)
@@ -179,7 +177,7 @@ class Writer:
                     return result
                 if (settled := check_again(result.sent_entry)) is not None:
                     return result._replace(entry=settled)
-                entry = self._begin_again(result.sent_entry, request)
+                entry = self._begin(request, result.sent_entry)
             except (Exception, Stopped) as error:
                 was_refused = result.sent_entry.state is State.REFUSED and isinstance(error, EscrowctlError)
                 if not (may_be_applied or was_refused):
@@ -208,32 +206,45 @@ class Writer:
         )
         return Request(request.operation.method, url, headers, body)
 
-    def _begin(self, request: WriteRequest) -> Entry:
-        if is_reason_needed(self.service, request.operation, self.journal) and self.find_known(request) is None:
-            self.journal.record_reason(OperatorDecision(self.runtime.operator, request.options.reason or ""))
-        intent, may_repeat_throttled = self._make_intent(request), self.service.may_repeat_throttled
-        request_id, caps = self.runtime.new_request_id(), self._caps_for(request)
-        self.entry = self.journal.begin(AttemptRequest(intent, request_id, caps, may_repeat_throttled))
-        return self.entry
-
-    def _begin_again(self, entry: Entry, request: WriteRequest, decision: OperatorDecision | None = None) -> Entry:
-        intent = entry.intent._replace(account=account_of(self.service))
-        request_id, caps = self.runtime.new_request_id(), self._caps_for(request)
-        self.entry = self.journal.begin(AttemptRequest(intent, request_id, caps, again=entry, decision=decision))
+    def _begin(self, request: WriteRequest, again: Entry | None, decision: OperatorDecision | None = None) -> Entry:
+        service, runtime = self.service, self.runtime
+        if again is not None:
+            intent = again.intent._replace(account=account_of(service))
+        else:
+            if is_reason_needed(service, request.operation, self.journal) and self.find_known(request) is None:
+                self.journal.record_reason(OperatorDecision(runtime.operator, request.options.reason or ""))
+            intent = self._make_intent(request)
+        caps = service.caps if kind_of(request.operation.name).is_capped(request.document) else NO_CAPS
+        attempt = AttemptRequest(intent, runtime.new_request_id(), caps, service.may_repeat_throttled, again, decision)
+        self.entry = self.journal.begin(attempt)
         return self.entry
 
     def _make_intent(self, request: WriteRequest) -> Intent:
         key = request.options.idempotency_key or self.runtime.new_uuid()
         return make_intent(self.service, request, key, operator=self.runtime.operator)
 
-    def _caps_for(self, request: WriteRequest) -> Caps:
-        return self.service.caps if kind_of(request.operation.name).is_capped(request.document) else NO_CAPS
-
     def _send(self, entry: Entry, request: WriteRequest, *, may_be_applied: bool) -> Exchange:
-        evidence = Evidence(self.journal.locks.may_send)
+        """Send an entry's current attempt and return the exchange. Raises what ended it, if it was surely not sent.
+
+        If the reply is to a different write, the exchange has the fault `Fault.MISDIRECTED` and no answer.
+        """
+        evidence, intent, service = Evidence(self.journal.locks.may_send), entry.intent, self.service
         try:
+            # The request's own body: the stored one has hashes in place of secrets.
+            body = request.body.encode() if request.body is not None else None
+            headers = make_headers(
+                request_id=entry.request_id, has_body=body is not None, idempotency_key=intent.idempotency_key
+            )
+            outgoing = Request(intent.method, intent.url, headers, body, request.operation.is_confidential)
             with self.signals.let_through():
-                return self._exchange(entry, request, evidence)
+                exchange = self.reader.connection.exchange(
+                    outgoing, evidence=evidence, seconds=service.write_timeout, limit=MAX_REPLY_BYTES
+                )
+            answer = exchange.answer
+            if answer is not None and (other := find_other_write(answer, entry, request.document, service)):
+                detail = f"status {answer.status}, {other}"
+                return exchange._replace(answer=None, fault=Fault.MISDIRECTED, detail=detail)
+            return exchange
         except BaseException as error:
             # A signal or an internal error: only the evidence that a byte left decides the outcome.
             if not (evidence.sent or may_be_applied):
@@ -286,27 +297,6 @@ class Writer:
         if isinstance(reply, Document):
             record = make_record(reply.value, pointers=self.service.pointers, noun=request.operation.noun)
         return WriteResult(entry, record, replayed=True)
-
-    def _exchange(self, entry: Entry, request: WriteRequest, evidence: Evidence) -> Exchange:
-        """Send an entry's current attempt and return the exchange.
-
-        Afterwards, even after an exception, `evidence` says whether a byte may have left. If the reply is to a
-        different write, the exchange has the fault `Fault.MISDIRECTED` and no answer.
-        """
-        intent = entry.intent
-        # The request's own body: the stored one has hashes in place of secrets.
-        body = request.body.encode() if request.body is not None else None
-        headers = make_headers(
-            request_id=entry.request_id, has_body=body is not None, idempotency_key=intent.idempotency_key
-        )
-        outgoing = Request(intent.method, intent.url, headers, body, request.operation.is_confidential)
-        seconds = self.service.write_timeout
-        exchange = self.reader.connection.exchange(outgoing, evidence=evidence, seconds=seconds, limit=MAX_REPLY_BYTES)
-        answer = exchange.answer
-        other_write = find_other_write(answer, entry, request.document, self.service) if answer is not None else None
-        if answer is None or other_write is None:
-            return exchange
-        return exchange._replace(answer=None, fault=Fault.MISDIRECTED, detail=f"status {answer.status}, {other_write}")
 
     def _judge(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, may_be_applied: bool) -> WriteResult:
         """Return the result of an attempt, to be recorded. Its outcome is unknown if judging fails.

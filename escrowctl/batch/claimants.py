@@ -17,7 +17,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from escrowctl.batch.plan import (
     Batch,
-    RowToSend,
     damaged_plan,
     encode_batch,
     find_batch,
@@ -29,6 +28,7 @@ from escrowctl.batch.plan import (
     read_row,
     sum_up,
 )
+from escrowctl.batch.rows import RowContent
 from escrowctl.config.service import Service
 from escrowctl.errors import ErrorCode, Outcome, command, not_sent
 from escrowctl.journal.journal import Journal
@@ -124,7 +124,7 @@ class SharedRun:
         """Whether this process sends the first row."""
         return state.first_sender == self._sender
 
-    def claim(self, limit: int) -> list[RowToSend] | None:
+    def claim(self, limit: int) -> list[RowContent] | None:
         """Take up to `limit` rows, so that no other claimant sends them; None: none is left.
 
         The result is shorter if an entry has changed since its row was planned, and may not be sent again.
@@ -134,7 +134,7 @@ class SharedRun:
             return None
         self.note_idle(is_idle=False)
         rows = [read_row(self.journal, one) for one in planned]
-        return [one for one in rows if one.repeated is None or may_send_again(one.repeated, self.service)]
+        return [one for one in rows if one.sent is None or may_send_again(one.sent, self.service)]
 
     def reserve(self, rate: float, count: int) -> float:
         """Reserve the next slots of the rate (rows a second) for `count` rows. Return the seconds until the first."""
@@ -163,7 +163,7 @@ class SharedRun:
             self.note_idle()
         return any(not one.is_idle for one in others)
 
-    def leave(self, rows: Iterable[RowToSend]) -> None:
+    def leave(self, rows: Iterable[RowContent]) -> None:
         """Put rows that this claimant has taken, but not sent, back into the plan, and tell the others that it ends."""
         plan_again(self.journal, self.batch, rows)
         self.note_idle()

@@ -66,8 +66,8 @@ def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> l
     for batch in list_batches(journal):
         if batch.dropped or batch.kind is not kind or not batch.is_for(service):
             continue
-        for to_send in list_unsent(journal, batch, service):
-            key = to_send.row.key
+        for row in list_unsent(journal, batch, service):
+            key = row.key
             # Hashes are compared first, so memory holds only keys that are probably in both.
             if key is not None and checked.may_have_key(key):
                 planned[kind.fold(key)] = batch

@@ -87,14 +87,6 @@ class Summary(NamedTuple):
         return counts
 
 
-class RowToSend(NamedTuple):
-    """A row to send. `repeated` is the entry of a row that was sent before; None: the row is still in the plan."""
-
-    line: int
-    row: RowContent
-    repeated: Entry | None = None
-
-
 def outcome_of(entry: Entry) -> Outcome:
     """Return the outcome of a row. A row that was throttled, or whose API key was refused, counts as not sent."""
     settlement = entry.settlement
@@ -196,11 +188,10 @@ def smaller_caps(own: Mapping[str, Number], planned: Mapping[str, str]) -> Mappi
     return {code: min(own.get(code, nothing), others.get(code, nothing)) for code in {*own, *others}}
 
 
-def plan_again(journal: Journal, batch: Batch, rows: Iterable[RowToSend]) -> None:
+def plan_again(journal: Journal, batch: Batch, rows: Iterable[RowContent]) -> None:
     """Put rows that were taken or sent, and may be sent again, back into a batch's plan. Any process may take them."""
     planned = [
-        make_plan_row(batch.name, line, row.encode() if repeated is None else str(repeated.number))
-        for line, row, repeated in rows
+        make_plan_row(batch.name, row.line, row.encode() if row.sent is None else str(row.sent.number)) for row in rows
     ]
     if planned:
         journal.store_plan_rows(planned)
@@ -255,18 +246,18 @@ def sum_unsent(
     """
     sums: dict[str, Sum] = {}
     planned = unknown = 0
-    for to_send in list_unsent(journal, batch, service):
-        if to_send.repeated is None:
+    for row in list_unsent(journal, batch, service):
+        if row.sent is None:
             planned += 1
-        elif service.covers_url(to_send.repeated.intent.url):
-            unknown += to_send.repeated.state is State.UNKNOWN
+        elif service.covers_url(row.sent.intent.url):
+            unknown += row.sent.state is State.UNKNOWN
         else:
             raise not_sent(
                 ErrorCode.CONFLICT,
-                f"line {to_send.line} ({to_send.repeated.name}) was sent to {to_send.repeated.intent.url}, but the "
+                f"line {row.line} ({row.sent.name}) was sent to {row.sent.intent.url}, but the "
                 f"chosen service is {service.origin}: use the base URL that the line was sent to.",
             )
-        add_row(sums, to_send.row)
+        add_row(sums, row)
     missing = batch.rows - planned - sum(found.rows for found in journal.sum_batch(batch.name))
     if missing and not is_running:
         rows = count_rows(abs(missing))
@@ -282,7 +273,7 @@ def sum_unsent(
     return sums, unknown
 
 
-def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[RowToSend]:
+def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[RowContent]:
     """Yield the rows that a run has to send: first the entries that may be sent again, then the plan's other rows."""
     yield from list_again(journal, batch, service)
     after = 0
@@ -296,25 +287,21 @@ def is_planned_again(row: PlanRow) -> bool:
     return read_plan_text(row).isdecimal()
 
 
-def read_row(journal: Journal, row: PlanRow) -> RowToSend:
+def read_row(journal: Journal, row: PlanRow) -> RowContent:
     """Return what is sent for a row of a plan. Raises EscrowctlError `JOURNAL_UNUSABLE` if the row is damaged."""
     if not is_planned_again(row):
-        return RowToSend(row.row, decode_row(read_plan_text(row)))
+        return decode_row(read_plan_text(row), row.row)
     entry = journal.find(int(read_plan_text(row)))
     if entry is None:
         raise damaged_plan(f"line {row.row} of {row.batch} has no entry")
-    return _make_row_again(entry)
+    return content_of(entry)
 
 
-def _make_row_again(entry: Entry) -> RowToSend:
-    return RowToSend(entry.intent.line or 0, content_of(entry), entry)
-
-
-def list_again(journal: Journal, batch: Batch, service: Service) -> list[RowToSend]:
+def list_again(journal: Journal, batch: Batch, service: Service) -> list[RowContent]:
     """Return the rows of a batch that were sent, and may be sent again, in order."""
     states = (State.NOT_SENT, State.NOT_APPLIED, State.REFUSED, *([State.UNKNOWN] if service.deduplicates else []))
     entries = journal.select_all(Selection(_PAGE_SIZE, states=states, batch=batch.name))
-    rows = [_make_row_again(entry) for entry in entries if may_send_again(entry, service)]
+    rows = [content_of(entry) for entry in entries if may_send_again(entry, service)]
     return sorted(rows, key=lambda one: one.line)
 
 

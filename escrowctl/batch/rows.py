@@ -58,12 +58,14 @@ KINDS = {kind.operation.verb: kind for kind in (CREATES, RELEASES)}
 
 
 class RowContent(NamedTuple):
-    """A checked row, as the plan stores it.
+    """A checked row of a file.
 
     `key` is a create's reference (None: it has none) or the id to release. A create sends `amount` and `currency`;
     a release expects them in the record. `body` is a JSON object of further fields to send, `columns` one of cells
     for the results. `repeats` are the entries that the row repeats on purpose. `held` says why the last run did not
-    send the row.
+    send the row. The plan stores these fields.
+
+    `line` is the row's line in the file. `sent` is the entry of a row that was sent before; None: it is in the plan.
     """
 
     key: str | None
@@ -73,10 +75,12 @@ class RowContent(NamedTuple):
     columns: str | None = None
     repeats: tuple[int, ...] = ()
     held: str | None = None
+    line: int = 0
+    sent: Entry | None = None
 
     def encode(self) -> str:
         """Return the row as JSON text."""
-        return _encode(self if self.held is not None else self[:-1])
+        return _encode(self[: _STORED_FIELDS if self.held is not None else _STORED_FIELDS - 1])
 
     @property
     def money(self) -> Money | None:
@@ -84,9 +88,12 @@ class RowContent(NamedTuple):
         return None if self.amount is None else Money(Number(self.amount), self.currency or "")
 
 
-def decode_row(text: str) -> RowContent:
+_STORED_FIELDS = RowContent._fields.index("line")
+
+
+def decode_row(text: str, line: int = 0) -> RowContent:
     """Return the row from the text that `RowContent.encode` returned."""
-    return RowContent(*json.loads(text))
+    return RowContent(*json.loads(text), line=line)  # type: ignore[misc] # the text has no line
 
 
 def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[str]:
@@ -150,7 +157,7 @@ def list_body_differences(row: RowContent, entry: Entry, service: Service) -> li
 
 
 def content_of(entry: Entry) -> RowContent:
-    """Return the row that an entry was made from. Its body omits the fields that have their own column."""
+    """Return the row that an entry was made from, as sent. Its body omits the fields that have their own column."""
     intent = entry.intent
     body = {name: value for name, value in _parse_object(intent.body).items() if name not in CREATES.known_columns}
     return RowContent(
@@ -159,6 +166,8 @@ def content_of(entry: Entry) -> RowContent:
         intent.money.currency if intent.money else None,
         (encode(body) if body else None) if intent.has_no_id else intent.body,
         intent.columns,
+        line=intent.line or 0,
+        sent=entry,
     )
 
 

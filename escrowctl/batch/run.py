@@ -14,8 +14,9 @@ from typing import NamedTuple, Protocol
 from escrowctl.batch.claimants import RunState, SharedRun, note_ended
 from escrowctl.batch.halts import HaltRules
 from escrowctl.batch.pace import Pace
-from escrowctl.batch.plan import RowToSend, outcome_of
+from escrowctl.batch.plan import outcome_of
 from escrowctl.batch.progress import Progress
+from escrowctl.batch.rows import RowContent
 from escrowctl.client.http import Exchange
 from escrowctl.client.retry import MAX_RETRY_AFTER_SECONDS, find_retry_after, is_throttled
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, Stopped, not_sent
@@ -44,7 +45,7 @@ class RowResult(NamedTuple):
 class Sender(Protocol):
     """Carries out rows in one thread."""
 
-    def send(self, to_send: RowToSend) -> RowResult:
+    def send(self, row: RowContent) -> RowResult:
         """Carry out one row. Never raises."""
 
     def close(self) -> None:
@@ -77,7 +78,7 @@ class Run:
         """The error of the journal that ended the run."""
         self._lock, self._taking = threading.Lock(), threading.Lock()
         self._row_ended, self._request_ended = threading.Condition(self._lock), threading.Condition(self._lock)
-        self._rows: deque[tuple[RowToSend, float]] = deque()
+        self._rows: deque[tuple[RowContent, float]] = deque()
         self._has_more_rows = True
         self._in_progress = self._requests = self._threads = 0
         self._next_read = self._next_count = self._next_claim = 0.0
@@ -189,7 +190,7 @@ class Run:
                 self._threads -= 1
             self.journal.wake()
 
-    def _take_row(self) -> RowToSend | None:
+    def _take_row(self) -> RowContent | None:
         """Wait until the next row may begin, and return it; None: there is none. Raises `Stopped` if the run ends.
 
         Until a row is done, only one row is in progress at a time. One thread waits at a time, so that rows begin in
@@ -209,7 +210,7 @@ class Run:
                 self.sleep(due - self._runtime.monotonic())
                 self.wait_for_turn()
             except Stopped:
-                self._end_row(row, RowResult(row.repeated, Stopped(ErrorCode.INTERRUPTED)))
+                self._end_row(row, RowResult(row.sent, Stopped(ErrorCode.INTERRUPTED)))
                 raise
             return row
 
@@ -294,7 +295,7 @@ class Run:
             return None
         return not_sent(ErrorCode.CONFLICT, f"the run has ended: {self._state.halted}.", reason=Reason.RUN_ENDED)
 
-    def _end_row(self, row: RowToSend, result: RowResult) -> None:
+    def _end_row(self, row: RowContent, result: RowResult) -> None:
         """Count a row under its outcome, and decide whether the run goes on. A row that was given up is put back."""
         entry, error = result
         with self._lock:
@@ -304,12 +305,12 @@ class Run:
             if isinstance(error, EscrowctlError):
                 self._check_error(row, entry, error, outcome)
             elif error is not None:
-                self._rows.append((row._replace(repeated=entry), 0.0))
+                self._rows.append((row._replace(sent=entry), 0.0))
             elif entry is not None:
                 self._check_entry(row, entry)
             self._row_ended.notify_all()
 
-    def _check_error(self, row: RowToSend, entry: Entry | None, error: EscrowctlError, outcome: Outcome) -> None:
+    def _check_error(self, row: RowContent, entry: Entry | None, error: EscrowctlError, outcome: Outcome) -> None:
         if (failure := _find_journal_failure(error)) is not None:
             self._fail(failure)
         elif error.reason == Reason.RUN_ENDED:
@@ -317,13 +318,13 @@ class Run:
         elif error.reason == Reason.TAKEN_OVER:
             self._progress.note_unrecorded(row.line, error)
             self.halts.halt("another process is working on the same rows")
-        elif entry is None or entry == row.repeated:
+        elif entry is None or entry == row.sent:
             self._progress.note_unsent(row.line, error, outcome)
             self.halts.check_unsent(row.line, error)
         else:
             self._check_entry(row, entry)
 
-    def _check_entry(self, row: RowToSend, entry: Entry) -> None:
+    def _check_entry(self, row: RowContent, entry: Entry) -> None:
         self.halts.check_outcome(row.line, entry)
         if entry.state is State.DONE:
             self._progress.show_done(row.line, entry, goes_on=not self.is_ending)

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from escrowctl.batch.plan import RowToSend
-from escrowctl.batch.rows import make_request
+from escrowctl.batch.rows import RowContent, make_request
 from escrowctl.batch.run import RowResult, Run
 from escrowctl.client.connection import Connection
 from escrowctl.client.http import Evidence, Exchange, Request
@@ -32,29 +31,29 @@ class Worker:
         self._report_defect = report_defect
         self.close = connection.close
 
-    def send(self, to_send: RowToSend) -> RowResult:
+    def send(self, row: RowContent) -> RowResult:
         """Carry out a row, and return its entry in the journal; never raises."""
         # Each row has its own retry budget and its own signals: only the run handles those of the process.
         retry = _RowRetry(self._run, self._runtime)
         reader = Reader(self._service, self._connection, retry, self._runtime, Signals())
-        note_judged = partial(self._run.note_judged, to_send.line)
+        note_judged = partial(self._run.note_judged, row.line)
         writer = Writer(reader, self._run.journal, report_defect=self._report_defect, note_judged=note_judged)
         try:
-            return RowResult(self._carry_out(to_send, Pipeline(writer)).sent_entry)
+            return RowResult(self._carry_out(row, Pipeline(writer)).sent_entry)
         except (EscrowctlError, Stopped) as error:
-            return RowResult(writer.entry or to_send.repeated, error)
+            return RowResult(writer.entry or row.sent, error)
         except Exception as error:  # noqa: BLE001 - the other rows must hear of it
             self._report_defect(error)
             failure = EscrowctlError(ErrorCode.DEFECT, f"internal error in escrowctl ({type(error).__name__}).")
-            return RowResult(writer.entry or to_send.repeated, failure)
+            return RowResult(writer.entry or row.sent, failure)
 
-    def _carry_out(self, to_send: RowToSend, pipeline: Pipeline) -> WriteResult:
-        if (earlier := to_send.repeated) is not None:
+    def _carry_out(self, row: RowContent, pipeline: Pipeline) -> WriteResult:
+        if (earlier := row.sent) is not None:
             request = restore_request(earlier)
             assert request is not None, "a batch stores no secrets"
             return pipeline.run_again(earlier, request, _expect_money(earlier.intent.money))
-        row, batch = to_send.row, self._batch
-        origin = RowOrigin(batch.name, to_send.line, row.columns, batch.run_key or "")
+        batch = self._batch
+        origin = RowOrigin(batch.name, row.line, row.columns, batch.run_key or "")
         make_row_request = partial(make_request, batch.kind, row, self._service, origin)
         if batch.kind.operation.is_once_only:
             # The operator has confirmed the batch: no row asks.

@@ -43,6 +43,8 @@ class Questions:
         Raises EscrowctlError if an earlier entry with the same key, fingerprint or reference forbids the intent.
         """
         duplicates = self.find_duplicates(intent)
+        if not (duplicates or intent.allowed_duplicates):
+            return None, None
         sent, earlier = guards.find_by_key(duplicates, intent, resend_throttled=resend_throttled)
         if sent is None:
             others = [one for one in duplicates if one is not earlier]

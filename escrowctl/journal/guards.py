@@ -24,8 +24,6 @@ def check_duplicates(
     for number in intent.allowed_duplicates:
         if find_entry(number) is None:
             raise bad_value(f"there is no entry j{number} in this journal, so it cannot be an allowed duplicate.")
-    if not duplicates:
-        return
     keys, references = fingerprint_keys(intent), reference_keys(intent)
     # Two creates that both have a reference are compared only by reference. A create with a reference may repeat a
     # create without one: the service does not see references.
@@ -105,8 +103,6 @@ def find_by_key(
     for a different request, reference or batch, or with a different API key. `EARLIER_UNKNOWN` if the API key
     differs and the outcome is unknown. `BUSY` if the entry is in flight.
     """
-    if not duplicates:
-        return None, None
     keys = idempotency_keys(intent)
     found = [entry for entry in duplicates if keys & idempotency_keys(entry.intent)]
     for earlier in found:

@@ -18,7 +18,7 @@ from wire_server import Seen
 from batch.conftest import FAILS, Clock, Start, WriteRows, counts_of, fail_after, open_elsewhere
 from batch.services import as_usual
 from escrowctl.batch.claimants import Claimant, RunState, SharedRun
-from escrowctl.batch.plan import RowToSend, find_batch
+from escrowctl.batch.plan import find_batch
 from escrowctl.batch.rows import RowContent
 from escrowctl.batch.run import RowResult, Run
 from escrowctl.errors import ErrorCode, Outcome, not_sent
@@ -273,7 +273,7 @@ def test_rows_that_cannot_be_sent_do_not_stop_those_behind_them(start: Start, ro
 
 def test_rows_that_end_without_the_journal_are_all_counted(home: Path) -> None:
     class Refusing:
-        def send(self, _to_send: RowToSend) -> RowResult:
+        def send(self, _to_send: RowContent) -> RowResult:
             return RowResult(None, not_sent(ErrorCode.EXPECTATION_FAILED, "not as expected."))
 
         def close(self) -> None:
@@ -284,7 +284,7 @@ def test_rows_that_end_without_the_journal_are_all_counted(home: Path) -> None:
         return states[-1]
 
     journal, progress = open_elsewhere(home), Mock()
-    rows = iter([RowToSend(line, RowContent("tx")) for line in range(1000)])
+    rows = iter([RowContent("tx", line=line) for line in range(1000)])
     claimants = (Claimant("one", "", "", 1, ""), Claimant("another", "", "", 2, ""))
     states = [RunState(claimants, ended=Counter({Outcome.DONE: 7}))]
     shared = Mock(journal=journal, runtime=Runtime(), read=lambda: states[-1], change=change_state)
@@ -333,7 +333,7 @@ def test_claimant_whose_run_has_ended_keeps_no_other_waiting(start: Start, rows:
     """It has found no more rows while its last one was in progress."""
 
     class Slow:
-        def send(self, _row: RowToSend) -> RowResult:
+        def send(self, _row: RowContent) -> RowResult:
             while run_of_first._has_more_rows:  # noqa: SLF001 - what it waits for
                 time.sleep(0.01)
             return RowResult(None, not_sent(ErrorCode.EXPECTATION_FAILED, "not as expected."))

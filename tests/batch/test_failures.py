@@ -111,11 +111,11 @@ def test_results_that_do_not_fit_leave_the_file_as_it_was(
     assert [one.name for one in tmp_path.iterdir() if "results" in one.name] == ["results.csv"]
 
 
-@pytest.mark.parametrize("place", ["pipeline.Pipeline._inspect_target", "writer.Writer._exchange"])
+@pytest.mark.parametrize("place", ["pipeline.Pipeline._inspect_target", "writer.make_headers"])
 def test_defect_of_a_row_is_an_outcome(
     start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError(place)
 
     service, run = start()

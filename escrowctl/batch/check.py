@@ -12,7 +12,7 @@ from escrowctl.batch.table import Flaw, NotRowsError, Row, Table, cell_text
 from escrowctl.config.service import Service
 from escrowctl.contract.money import sum_exactly
 from escrowctl.contract.redaction import holds_key
-from escrowctl.errors import ErrorCode, bad_value, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, not_sent
 
 MAX_SHOWN_FLAWS = 1000
 """The most flaws that are shown of one file."""
@@ -92,8 +92,10 @@ class CheckedFile:
             self._add_flaws(found.line, *flaws)
             return
         text = row.encode()
-        with _convert_disk_errors():
+        try:
             self._spool.write(f"{found.line}\t{text}\n")
+        except OSError as error:
+            raise _disk_error(error) from error
         self._hash.update(text.encode())
         self.rows += 1
         add_row(self.sums, row)
@@ -114,8 +116,10 @@ class CheckedFile:
 
     def __iter__(self) -> Iterator[tuple[int, RowContent]]:
         """Yield the line and the content of every row without a flaw."""
-        with _convert_disk_errors():
+        try:
             self._spool.seek(0)
+        except OSError as error:
+            raise _disk_error(error) from error
         for text in self._spool:
             line, _, content = text.partition("\t")
             yield int(line), decode_row(content)
@@ -141,16 +145,12 @@ class CheckedFile:
             self.flaws += [Flaw(line, why) for why in flaws]
 
 
-@contextlib.contextmanager
-def _convert_disk_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise not_sent(
-            ErrorCode.STATE_UNUSABLE,
-            f"the checked rows could not be stored in {tempfile.gettempdir()}: {error.strerror or error}.",
-            hint="free space there, or set TMPDIR to another folder",
-        ) from error
+def _disk_error(error: OSError) -> EscrowctlError:
+    return not_sent(
+        ErrorCode.STATE_UNUSABLE,
+        f"the checked rows could not be stored in {tempfile.gettempdir()}: {error.strerror or error}.",
+        hint="free space there, or set TMPDIR to another folder",
+    )
 
 
 def check_file(source: BinaryIO, checked: CheckedFile, *, name: str) -> None:

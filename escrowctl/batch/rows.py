@@ -2,7 +2,9 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from types import NoneType
 from typing import NamedTuple
 
 from escrowctl.batch.table import Row, cell_text
@@ -34,6 +36,7 @@ REASON_COLUMN = f"{RESULT}detail"
 
 _MAX_REFERENCE_LENGTH = 500
 _MAX_LISTED_FIELDS = 20
+_CELL_TYPES = (str, Number, NoneType)
 
 
 class RowKind(NamedTuple):
@@ -100,10 +103,10 @@ def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[st
     """Return the content of a row, or all its flaws."""
     cells, flaws = row.cells, list[str]()
     for name in kind.known_columns:
-        if not isinstance(cells.get(name), str | Number | None):
+        if not isinstance(cells.get(name), _CELL_TYPES):
             found = "an object" if isinstance(cells[name], dict) else encode(cells[name])
             flaws.append(f'"{name}" must be text or a number, not {found}')
-    flaws += [f'write the name "{name}" as "{known}"' for name, known in list_misspelled(kind, cells)]
+    flaws += [f'write the name "{name}" as "{known}"' for name, known in list_misspelled(kind, tuple(cells))]
     if missing := [name for name in kind.required_columns if name not in cells]:
         flaws.append(f'has no "{missing[0]}": its fields are {", ".join(list(cells)[:_MAX_LISTED_FIELDS])}')
     if flaws:
@@ -116,10 +119,15 @@ def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[st
         flaws.append("reference is empty: every row of a live create needs its own reference")
     elif key and (not fold_reference(key) or not key.isprintable() or len(key) > _MAX_REFERENCE_LENGTH):
         flaws.append(f"reference must be one line of 1 to {_MAX_REFERENCE_LENGTH} printable characters")
-    taken: dict[str, str] = {}
-    if kind is CREATES:
+    body = _make_body(cells, flaws)
+    # A service may ignore case in names, and use the last field.
+    if body and kind is CREATES:
         taken = {name: name for name in kind.known_columns} | {service.reference_field or "reference": "reference"}
-    body = _make_body(cells, flaws, taken)
+        flaws += [
+            f'column "{_BODY}{name}" is not allowed: the column "{column}" sets this field'
+            for name in body
+            if (column := taken.get(name, taken.get(name.casefold())))
+        ]
     unknown = [name for name in cells if name not in kind.known_columns]
     others = {name: cells[name] for name in unknown if not name.startswith((_BODY, RESULT))}
     if flaws:
@@ -127,7 +135,8 @@ def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[st
     return RowContent(key or None, amount, currency, encode(body) if body else None, encode(others) if others else None)
 
 
-def list_misspelled(kind: RowKind, columns: Iterable[str]) -> list[tuple[str, str]]:
+@lru_cache(maxsize=16)
+def list_misspelled(kind: RowKind, columns: tuple[str, ...]) -> list[tuple[str, str]]:
     """Return pairs of a column and the known name from which it differs only in case or spaces."""
     folded = ((name, name.strip().casefold()) for name in columns)
     return [(name, known) for name, known in folded if known in kind.known_columns and name != known]
@@ -200,8 +209,8 @@ def _check_money(
     return amount or None, currency or None
 
 
-def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], taken: Mapping[str, str]) -> dict[str, JsonValue]:
-    """Return the object of the `body.X` cells, and add flaws. `taken` maps fields to the columns that set them."""
+def _make_body(cells: Mapping[str, JsonValue], flaws: list[str]) -> dict[str, JsonValue]:
+    """Return the object of the `body.X` cells, and add flaws."""
     body: dict[str, JsonValue] = {}
     for name, cell in cells.items():
         if not name.startswith(_BODY) or cell in ("", None):
@@ -214,12 +223,6 @@ def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], taken: Mapping[
             flaws.append(f'column "{name}" conflicts with another column, or a part of its name is empty')
             continue
         parent_object[last] = cell
-    # A service may ignore case in names, and use the last field.
-    flaws += [
-        f'column "{_BODY}{name}" is not allowed: the column "{column}" sets this field'
-        for name in body
-        if (column := taken.get(name, taken.get(name.casefold())))
-    ]
     if body and hash_private_values(body) != body:
         flaws.append("the body has a value that looks like a secret: a batch does not store secrets")
     return body

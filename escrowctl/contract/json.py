@@ -200,7 +200,7 @@ def _check_depth(value: JsonValue, depth: int = 0) -> None:
     if depth > MAX_DEPTH:
         raise _DefectError(Defect.TOO_DEEP)
     for child in list_children(value):
-        if isinstance(child, dict | list):
+        if isinstance(child, (dict, list)):
             _check_depth(child, depth + 1)
 
 

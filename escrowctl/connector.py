@@ -72,7 +72,7 @@ class Connector:
         from escrowctl.client.transport import make_tls_context
 
         is_traced, draws = self._options.verbose or self._options.debug, draw_wait is not None
-        observe = partial(self._observe_exchange, draws=draws) if is_traced or draws else None
+        observe = partial(self._observe_exchange, draws=draws, traces=is_traced) if is_traced or draws else None
         if self.is_in_process(service) and self._sandbox is not None:
             app = self._sandbox.app
             return lambda: Connection(InProcessTransport(app), service.key, observe)
@@ -119,10 +119,12 @@ class Connector:
             return self._sandbox
         return self._served
 
-    def _observe_exchange(self, request: "Request", exchange: "Exchange", seconds: float, *, draws: bool) -> None:
+    def _observe_exchange(
+        self, request: "Request", exchange: "Exchange", seconds: float, *, draws: bool, traces: bool
+    ) -> None:
         if draws:
             self._console.erase()
-        if self._options.verbose or self._options.debug:
+        if traces:
             self._trace.show(request, exchange, seconds)
 
     @cached_property

@@ -122,7 +122,7 @@ class CheckedFile:
             raise _disk_error(error) from error
         for text in self._spool:
             line, _, content = text.partition("\t")
-            yield int(line), decode_row(content)
+            yield int(line), decode_row(content, int(line))
 
     def iterate_with_keys(self) -> Iterator[tuple[int, RowContent, str]]:
         """Yield each row's line, content and key. A missing key is made from the digest and the position."""

@@ -134,7 +134,7 @@ def _read_rows(journal: Journal, batch: Batch) -> Iterator[_RowResult]:
         for one in planned:
             if is_planned_again(one):
                 continue
-            content = decode_row(read_plan_text(one))
+            content = decode_row(read_plan_text(one), one.row)
             rows[one.row] = _RowResult(one.row, content, Outcome.NOT_SENT, content.held)
         for entry in entries:
             line = entry.intent.line or 0

@@ -66,9 +66,8 @@ class RowContent(NamedTuple):
     `key` is a create's reference (None: it has none) or the id to release. A create sends `amount` and `currency`;
     a release expects them in the record. `body` is a JSON object of further fields to send, `columns` one of cells
     for the results. `repeats` are the entries that the row repeats on purpose. `held` says why the last run did not
-    send the row. The plan stores these fields.
-
-    `line` is the row's line in the file. `sent` is the entry of a row that was sent before; None: it is in the plan.
+    send the row. The plan stores these fields; where it is read, the row also gets its `line` in the file, and the
+    entry of a row that was `sent` before.
     """
 
     key: str | None
@@ -83,7 +82,7 @@ class RowContent(NamedTuple):
 
     def encode(self) -> str:
         """Return the row as JSON text."""
-        return _encode(self[: _STORED_FIELDS if self.held is not None else _STORED_FIELDS - 1])
+        return _encode(self[: _STORED_COUNT if self.held is not None else _STORED_COUNT - 1])
 
     @property
     def money(self) -> Money | None:
@@ -91,7 +90,8 @@ class RowContent(NamedTuple):
         return None if self.amount is None else Money(Number(self.amount), self.currency or "")
 
 
-_STORED_FIELDS = RowContent._fields.index("line")
+_STORED_COUNT = RowContent._fields.index("line")
+"""The number of fields that the plan stores. The last of them is `held`."""
 
 
 def decode_row(text: str, line: int = 0) -> RowContent:
@@ -136,10 +136,10 @@ def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[st
 
 
 @lru_cache(maxsize=16)
-def list_misspelled(kind: RowKind, columns: tuple[str, ...]) -> list[tuple[str, str]]:
+def list_misspelled(kind: RowKind, columns: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Return pairs of a column and the known name from which it differs only in case or spaces."""
     folded = ((name, name.strip().casefold()) for name in columns)
-    return [(name, known) for name, known in folded if known in kind.known_columns and name != known]
+    return tuple((name, known) for name, known in folded if known in kind.known_columns and name != known)
 
 
 def make_request(
@@ -166,7 +166,7 @@ def list_body_differences(row: RowContent, entry: Entry, service: Service) -> li
 
 
 def content_of(entry: Entry) -> RowContent:
-    """Return the row that an entry was made from, as sent. Its body omits the fields that have their own column."""
+    """Return the row of an entry, as a row that was sent. Its body omits the fields that have their own column."""
     intent = entry.intent
     body = {name: value for name, value in _parse_object(intent.body).items() if name not in CREATES.known_columns}
     return RowContent(

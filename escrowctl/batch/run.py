@@ -162,10 +162,10 @@ class Run:
         answer, now = exchange.answer, self._runtime.monotonic()
         if answer is None:
             return
-        is_slow, has_failed = is_throttled(exchange), answer.status >= _FIRST_SERVER_ERROR
-        wait = find_retry_after(answer, now=self._runtime.now()) if is_slow or has_failed else None
+        throttled, has_failed = is_throttled(exchange), answer.status >= _FIRST_SERVER_ERROR
+        wait = find_retry_after(answer, now=self._runtime.now()) if throttled or has_failed else None
         with self._lock:
-            if is_slow or (is_write and wait is not None):
+            if throttled or (is_write and wait is not None):
                 self._pace.note_throttled(now, sent_at=sent_at, requested_wait=wait)
             elif is_write:
                 self._pace.note_accepted(now)

@@ -85,7 +85,6 @@ class Connection:
         `evidence` is set before the first byte leaves, so that it is valid even if a signal ends this call.
         """
         start = self._monotonic()
-        # Requests that the client builds itself get extra headers; this one does not.
         outgoing = httpx.Request(
             request.method,
             _parse_url(request.url),
@@ -97,7 +96,7 @@ class Connection:
         try:
             with closing(self._transport.handle_request(outgoing)) as response:
                 headers = tuple(response.headers.multi_items())
-                encoding = ", ".join(value for name, value in headers if name.lower() == "content-encoding")
+                encoding = ", ".join(value for name, value in headers if name == "content-encoding")
                 body, defect = read_body(response.iter_raw(), limit=limit, encoding=encoding)
             answer = Answer(response.status_code, headers, body, defect).without_key(self._key)
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:

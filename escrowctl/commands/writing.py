@@ -132,7 +132,7 @@ def view_dry_run(session: Session, request: WriteRequest) -> View:
         note_replayed(session, earlier)
         name = earlier.sent_entry.name
         return View({"dry_run": True, "replays": name}, None, {"replays": name}, named={"id": request.resource_id})
-    if session.service.caps and request.money is None and kind_of(request.operation.name).is_capped(request.document):
+    if session.service.caps and request.money is None and request.is_capped:
         session.console.note("caps", "caps were not checked: a dry run does not read the amount from the service")
     condition = ", if read_only were off" if session.service.read_only else ""
     session.console.note(

@@ -106,13 +106,13 @@ def holds_key(text: str | bytes, key: str) -> bool:
     characters. The search ignores invisible characters and zeros of UTF-16, and decodes up to 12 layers of escapes
     of JSON, JavaScript, HTML and URLs. In base64 and hexadecimal, it finds only the part directly after the prefix.
     """
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     # Results for short texts are cached: requests and replies repeat paths, names and values of headers.
-    return _hold_key_cached(text, key) if len(text) <= 64 else _hold_key_cached.__wrapped__(text, key)
+    return _holds_key_cached(data, key) if len(data) <= 64 else _holds_key_cached.__wrapped__(data, key)
 
 
 @lru_cache(maxsize=256)
-def _hold_key_cached(text: str | bytes, key: str) -> bool:
-    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+def _holds_key_cached(data: bytes, key: str) -> bool:
     if key.encode() in data:
         return True
     needles = _key_parts(key)
@@ -157,14 +157,14 @@ class _KeyParts:
         """Whether a part of the key is in a text, as it is or after some decodings."""
         for layer, text in enumerate(_decode_layers(data)):
             bare = text.translate(None, _IGNORED_BYTES)
-            if layer == _MAX_LAYERS or _has_one(bare, self.coded):
+            if layer == _MAX_LAYERS or _contains_any(bare, self.coded):
                 return True
-            if _has_one(bare, self.blocks) and _has_one(bare, self.windows):
+            if _contains_any(bare, self.blocks) and _contains_any(bare, self.windows):
                 return True
         return False
 
 
-def _has_one(text: bytes, parts: Iterable[bytes]) -> bool:
+def _contains_any(text: bytes, parts: Iterable[bytes]) -> bool:
     for part in parts:  # noqa: SIM110 - any() takes twice the time, and each text that is sent is searched
         if part in text:
             return True

@@ -43,6 +43,7 @@ class Questions:
         Raises EscrowctlError if an earlier entry with the same key, fingerprint or reference forbids the intent.
         """
         duplicates = self.find_duplicates(intent)
+        # Most writes have no duplicate: then there is nothing to compare.
         if not (duplicates or intent.allowed_duplicates):
             return None, None
         sent, earlier = guards.find_by_key(duplicates, intent, resend_throttled=resend_throttled)

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, not_sent
-from escrowctl.journal.caps import check_caps
+from escrowctl.journal import caps
 from escrowctl.journal.chain import Head, Kind
 from escrowctl.journal.commit import Commit, Questions, refresh_entry, sender_lock
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
@@ -203,7 +203,7 @@ class Journal:
         """Raise `ErrorCode.CAPPED` if an intent exceeds the caps. A batch has one intent for each currency."""
         with self._asking() as questions:
             for intent in intents:
-                check_caps(questions.view, intent, limits)
+                caps.check_caps(questions.view, intent, limits)
 
     def find_repeated(self, intent: Intent, *, resend_throttled: bool) -> Entry | None:
         """Return the entry that was already sent with this intent's idempotency key, or None. Record nothing.

@@ -23,8 +23,7 @@ class SharedJournal(Journal):
     """A journal whose methods for sending a write may be called by any thread.
 
     The thread that creates it owns the storage, and calls `serve` again and again. A call of another thread returns
-    when the owner has served it. `refuse` is called in each commit that would record intents: if it returns an error,
-    they are refused with it.
+    when the owner has served it. `refuse`: see `Journal`.
     """
 
     def __init__(self, journal: Journal, refuse: Callable[[], EscrowctlError | None] = lambda: None) -> None:

@@ -236,9 +236,15 @@ def _fold_key(text: str) -> str:
     return fold_reference(text).strip('"').casefold()
 
 
-def make_sent_request(service: Service, entry: Entry, document: JsonValue) -> SentRequest:
-    """Return the request of an entry's last attempt, whose body is `document`, to compare the reply with it."""
+def make_sent_request(service: Service, entry: Entry, document: JsonValue = None) -> SentRequest:
+    """Return the request of an entry's last attempt, to compare the reply with it.
+
+    `document` is its body; None: as the journal stores it, perhaps with hashes in place of texts.
+    """
     intent, noun, pointers = entry.intent, CREATE_TRANSACTION.noun, service.pointers
+    if document is None:
+        stored = read_reply((intent.body or "").encode())
+        document = stored.value if isinstance(stored, Document) else None
     pointed_id = as_text(resolve_pointer(document, pointers.id)) if pointers.id else None
     own_ids = (intent.idempotency_key, intent.reference, entry.request_id, pointed_id, *find_ids(document, noun=noun))
     sent_ids = frozenset(name.casefold() for name in own_ids if name)
@@ -255,6 +261,4 @@ def judge_stored_reply(service: Service, entry: Entry) -> Judgement | None:
         or status not in _DONE_STATUSES
     ):
         return None
-    sent = read_reply((entry.intent.body or "").encode())
-    request = make_sent_request(service, entry, sent.value if isinstance(sent, Document) else None)
-    return _judge_answer(CREATE_TRANSACTION, Answer(status, (), reply.encode()), request)
+    return _judge_answer(CREATE_TRANSACTION, Answer(status, (), reply.encode()), make_sent_request(service, entry))

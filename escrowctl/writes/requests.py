@@ -20,6 +20,7 @@ from escrowctl.errors import ErrorCode, Reason, bad_value, not_sent
 from escrowctl.journal.account import Account
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import POSSIBLE_STATES, Entry, Intent, Selection
+from escrowctl.writes.kinds import kind_of
 
 _MONEY_WRITES = Selection(100, states=POSSIBLE_STATES, operations=(CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name))
 """Selects the creates and releases that moved money, or may have."""
@@ -38,10 +39,10 @@ NO_ROW = RowOrigin()
 
 
 class WriteOptions(NamedTuple):
-    """Options that an operator adds to a write; the journal records them.
+    """What a write has besides its body: options of the operator, and its row. The journal records them.
 
     `allowed_duplicates` are the numbers of journal entries that do not block this write as a duplicate. `reference`
-    is the operator's own name for the new escrow; no two escrows share one. `origin` is the write's row in a batch.
+    is the operator's own name for the new escrow; no two escrows share one.
     """
 
     idempotency_key: str | None = None
@@ -71,6 +72,11 @@ class WriteRequest(NamedTuple):
     recorded_body: str | None
     resource_id: str | None = None
     money: Money | None = None
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether the profile's caps apply to the write."""
+        return kind_of(self.operation.name).is_capped(self.document)
 
     @property
     def typed_texts(self) -> tuple[str | None, ...]:
@@ -111,7 +117,7 @@ def make_create_request(
         document=body,
         fingerprint=fingerprint,
         # The rows of a file are told apart by their references, so equal rows need not wait for each other.
-        locks=_locks_of_create(fingerprint, options.reference) if options.origin is NO_ROW else (),
+        locks=_locks_of_create(fingerprint, options.reference) if options.origin.batch is None else (),
         options=options,
         recorded_body=encode(recorded),
         money=money,

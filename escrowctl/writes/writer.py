@@ -26,7 +26,6 @@ from escrowctl.journal.guards import lock_wait_expired
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, AttemptRequest, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import timestamp
-from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.outcome import Judgement, find_other_write, judge_write, make_sent_request
 from escrowctl.writes.requests import (
     WriteRequest,
@@ -106,8 +105,7 @@ class Writer:
         must be read from a record.
         """
         known = self.find_known(request, rehearses=True)
-        is_capped = kind_of(request.operation.name).is_capped(request.document)
-        if known is None and is_capped and (request.money is not None or request.resource_id is None):
+        if known is None and request.is_capped and (request.money is not None or request.resource_id is None):
             self.journal.check_caps([self._make_intent(request)], self.service.caps)
         return known
 
@@ -214,7 +212,7 @@ class Writer:
             if is_reason_needed(service, request.operation, self.journal) and self.find_known(request) is None:
                 self.journal.record_reason(OperatorDecision(runtime.operator, request.options.reason or ""))
             intent = self._make_intent(request)
-        caps = service.caps if kind_of(request.operation.name).is_capped(request.document) else NO_CAPS
+        caps = service.caps if request.is_capped else NO_CAPS
         attempt = AttemptRequest(intent, runtime.new_request_id(), caps, service.may_repeat_throttled, again, decision)
         self.entry = self.journal.begin(attempt)
         return self.entry
@@ -305,7 +303,9 @@ class Writer:
         settles the write.
         """
         try:
-            sent = make_sent_request(self.service, entry, request.document)
+            # An echo of a text that may be a secret proves nothing: it is compared with the hash in the journal.
+            body = None if request.operation.is_confidential else request.document
+            sent = make_sent_request(self.service, entry, body)
             judged = judge_write(request.operation, exchange, sent=sent)
             if may_be_applied:
                 judged = judged.with_earlier_unknown()

@@ -273,7 +273,7 @@ def test_rows_that_cannot_be_sent_do_not_stop_those_behind_them(start: Start, ro
 
 def test_rows_that_end_without_the_journal_are_all_counted(home: Path) -> None:
     class Refusing:
-        def send(self, _to_send: RowContent) -> RowResult:
+        def send(self, _row: RowContent) -> RowResult:
             return RowResult(None, not_sent(ErrorCode.EXPECTATION_FAILED, "not as expected."))
 
         def close(self) -> None:

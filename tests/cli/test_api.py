@@ -161,3 +161,15 @@ def test_raw_write_is_recorded_without_texts_that_may_be_secret(service_and_run:
     assert (entry["operation"], entry["id"], entry["state"]) == ("call_post", "k_1", "done")
     assert [word in json.dumps(entry) for word in ("hunter2", "not-for-logs")] == [False, False]
     assert json.loads(entry["reply"])["count"] == 3
+
+
+@pytest.mark.parametrize(("field", "code"), [("message", 0), ("success", 12)])
+def test_an_echo_of_a_text_that_may_be_secret_proves_nothing(
+    field: str, code: int, service_and_run: ServiceAndRun
+) -> None:
+    body = f'{{"{field}":"false"}}'
+    _server, run = service_and_run(json_reply(body.encode()))
+
+    result = run("api", "POST", "/labels", "--data", body, "--yes")
+
+    assert result.code == code

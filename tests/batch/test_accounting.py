@@ -170,8 +170,11 @@ def test_created_otherwise_than_sent_stops_the_run(
 
     def write_noted(journal: SharedJournal, begun: Any, settled: Any) -> Any:
         if threading.current_thread() is threading.main_thread() and any(one.remark for _, one in settled):
-            time.sleep(0.1)  # for those on their way
-            sent.append(len(service.received))
+            arrived = -1
+            while arrived != len(service.received):  # some are on their way
+                arrived = len(service.received)
+                time.sleep(0.1)
+            sent.append(arrived)
             is_written.set()
             time.sleep(0.3)
             sent.append(len(service.received))

@@ -8,6 +8,7 @@ its first readings until each process has asked for one, so that all of them kno
 """
 
 import contextlib
+import sqlite3
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -17,10 +18,12 @@ from typing import Any
 import internals
 import pytest
 
+from escrowctl import sqlite
 from escrowctl.contract.operations import RELEASE_TRANSACTION
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.model import AttemptRequest, Intent, Settlement, State
 from escrowctl.journal.opening import find_place, open_journal
+from escrowctl.journal.sqlite.files import read_identity
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
 from faults.kills import Violation, ViolationError
@@ -164,6 +167,32 @@ def test_write_settled_by_another_process_between_two_reads_is_done(
 
     assert seen is not None
     assert seen.state is State.DONE
+
+
+def test_tables_that_another_process_creates_meanwhile_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, now = find_place(tmp_path / "state"), lambda: datetime.now(UTC)
+    read_version = sqlite.read_version
+
+    def create_meanwhile(database: sqlite3.Connection) -> int:
+        found = read_version(database)
+        monkeypatch.setattr(sqlite, "read_version", read_version)
+        open_journal(place, now=now).close()
+        monkeypatch.setattr("escrowctl.journal.sqlite.storage.read_identity", read_while_locked)
+        return found
+
+    def read_while_locked(database: sqlite3.Connection) -> tuple[str, str | None]:
+        monkeypatch.setattr("escrowctl.journal.sqlite.storage.read_identity", read_identity)
+        other = sqlite3.connect(place.location, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN EXCLUSIVE")
+        threading.Timer(0.1, other.close).start()
+        return read_identity(database)
+
+    monkeypatch.setattr(sqlite, "read_version", create_meanwhile)
+
+    with contextlib.closing(open_journal(place, now=now)) as journal:
+        assert journal.storage.journal_id == place.find_id()
 
 
 @pytest.mark.slow

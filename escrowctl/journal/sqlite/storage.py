@@ -54,8 +54,9 @@ class SqliteStorage:
             storage = cls(path, database, now)
             storage._prepare()
             if isinstance(database, PatientConnection) and not reading:
-                database.try_often()
+                # First, while SQLite waits by itself: it may not know tables yet that another process has just created.
                 storage.journal_id, problem = read_identity(storage._db)
+                database.try_often()
                 if problem is not None:
                     raise damaged(str(path), problem)
         return storage

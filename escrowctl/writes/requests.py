@@ -39,7 +39,7 @@ NO_ROW = RowOrigin()
 
 
 class WriteOptions(NamedTuple):
-    """What a write has besides its body: options of the operator, and its row. The journal records them.
+    """Options of a write by the operator, and the row that the write is for. The journal records them.
 
     `allowed_duplicates` are the numbers of journal entries that do not block this write as a duplicate. `reference`
     is the operator's own name for the new escrow; no two escrows share one.

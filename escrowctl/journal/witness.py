@@ -43,8 +43,12 @@ class Witness:
         """Raise `ErrorCode.JOURNAL_UNUSABLE` if the journal is missing, but its saved head exists."""
         if self._place.exists:
             return
+        try:
+            has_head = self.path.is_file() and not self.path.is_symlink()
+        except OSError as error:
+            raise unusable(self._place.location, str(error)) from error
         # Another process may have just created both, the journal first.
-        if self.path.is_file() and not self.path.is_symlink() and not self._place.exists:
+        if has_head and not self._place.exists:
             problem = f"the file is missing, but {self.path.name} exists: the journal was moved or removed"
             raise unusable(self._place.location, problem, reason=Reason.FILE_MISSING)
 

@@ -12,7 +12,7 @@ from sandbox.examiner import Examination, examine
 
 pytestmark = pytest.mark.filterwarnings("ignore:send_bytes:DeprecationWarning")
 
-SEED = 8
+SEED = 10  # with some others, a create is never followed by a read of what it created
 
 SHORT = ("--max-examples", "10")
 COMPLETE = ("--max-examples", "100")  # with fewer, some pairs of successive calls do not occur

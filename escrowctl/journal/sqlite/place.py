@@ -28,7 +28,8 @@ class SqlitePlace:
     @property
     def exists(self) -> bool:
         """See `storage.JournalPlace`."""
-        return self.path.exists()
+        with translating_errors(self.path):
+            return self.path.exists()
 
     def find_id(self) -> str | None:
         """See `storage.JournalPlace`."""

@@ -115,6 +115,14 @@ def test_failed_open_or_read_is_reported_in_a_sentence(tmp_path: Path, verb: str
 
 
 @needs_strace
+def test_failed_search_for_the_journal_is_reported_in_a_sentence(tmp_path: Path) -> None:
+    with faulted_command(tmp_path, "create") as command:
+        first = next(point for point in command.points() if point.call == "newfstatat")
+
+        assert command.run_with_fault(first, "error=EIO").code == 17
+
+
+@needs_strace
 @pytest.mark.parametrize("call", ["fcntl", "close"])
 def test_failed_lock_or_unlock_is_reported_in_a_sentence(tmp_path: Path, call: str) -> None:
     with faulted_command(tmp_path, "release") as command:

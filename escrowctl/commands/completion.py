@@ -17,37 +17,19 @@ _SCRIPT_MARK = "escrowctl: static, made by `escrowctl completion"
 """Every script of escrowctl has this in its first lines."""
 
 
-def print_bash(context: typer.Context) -> None:
-    """Print the completion script for bash 4 and newer. Pressing TAB starts no program.
+def print_script(context: typer.Context) -> None:
+    """Print the completion script for this shell. Needs bash 4, zsh 5 or fish 3. TAB then starts no program.
 
     \b
     Examples:
       source <(escrowctl completion bash)
       escrowctl completion bash > ~/.escrowctl-completion
-    """
-    _print_script(context, "bash")
-
-
-def print_zsh(context: typer.Context) -> None:
-    """Print the completion script for zsh 5. Pressing TAB starts no program.
-
-    \b
-    Examples:
       source <(escrowctl completion zsh)
       escrowctl completion zsh > "${fpath[1]}/_escrowctl"
-    """
-    _print_script(context, "zsh")
-
-
-def print_fish(context: typer.Context) -> None:
-    """Print the completion script for fish 3. Pressing TAB starts no program.
-
-    \b
-    Examples:
       escrowctl completion fish | source
       escrowctl completion fish > ~/.config/fish/completions/escrowctl.fish
     """
-    _print_script(context, "fish")
+    session_of(context).console.write_page(_render_script(context, context.command.name or "").rstrip("\n"))
 
 
 def install(
@@ -89,10 +71,6 @@ def install(
         raise EscrowctlError(ErrorCode.STATE_UNUSABLE, message) from error
     session.console.write_page(str(path))
     session.console.note("installed", how_to_use)
-
-
-def _print_script(context: typer.Context, shell: str) -> None:
-    session_of(context).console.write_page(_render_script(context, shell).rstrip("\n"))
 
 
 def _render_script(context: typer.Context, shell: str) -> str:

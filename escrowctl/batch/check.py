@@ -3,11 +3,13 @@
 import contextlib
 import hashlib
 import tempfile
+from array import array
+from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import IO, BinaryIO, NamedTuple
 
-from escrowctl.batch.rows import REASON_COLUMN, RESULT, RowContent, RowKind, check_row, decode_row, list_misspelled
+from escrowctl.batch.rows import REASON_COLUMN, RESULT, RowContent, RowKind, check_row, decode_row, sort_columns
 from escrowctl.batch.table import Flaw, NotRowsError, Row, Table, cell_text
 from escrowctl.config.service import Service
 from escrowctl.contract.money import sum_exactly
@@ -16,10 +18,9 @@ from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, not_sent
 
 MAX_SHOWN_FLAWS = 1000
 """The most flaws that are shown of one file."""
-_SEARCHED_AT_ONCE = 64 * 1024
-_HASH_BYTES = 8
+_STORED_AT_ONCE = 64 * 1024
+_BUCKET_BITS = 0xFFFF
 _KEY_DIGITS = 16
-_MAX_LISTED_COLUMNS = 20
 
 
 class Sum(NamedTuple):
@@ -61,20 +62,26 @@ class CheckedFile:
         self.has_keys = True
         self.flaws: list[Flaw] = []
         self.flawed_rows = 0
-        self._first_lines: dict[int, int] = {}
+        # Hashes of keys, and the first line of each, in buckets of some 15 keys: a dict needs four times the memory.
+        self._keys: dict[int, tuple[array[int], array[int]]] = defaultdict(lambda: (array("Q"), array("Q")))
         self._hash = hashlib.sha256()
         self._spool: IO[str] = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115 - `close` closes it
-        self._unsearched: list[tuple[int, str]] = []
-        self._unsearched_size = 0
+        self._unstored: list[tuple[int, str]] = []
+        self._unstored_size = 0
 
     @property
     def digest(self) -> str:
         """The digest of all rows: equal for files with the same rows in the same order."""
         return self._hash.hexdigest()
 
-    def may_have_key(self, key: str) -> bool:
-        """Whether a row has this key or, which hardly ever happens, a different key with the same hash."""
-        return self._hash_key(key) in self._first_lines
+    @property
+    def hashed_keys(self) -> Iterator[int]:
+        """The hash of each row's key, in no order."""
+        return (hashed for hashes, _ in self._keys.values() for hashed in hashes)
+
+    def has_hashed_key(self, hashed: int) -> bool:
+        """Whether a row has the key with this hash (or a different key with the same hash: no two are known)."""
+        return hashed in self._keys[hashed & _BUCKET_BITS][0]
 
     def check_and_store(self, found: Row | Flaw) -> None:
         """Check a row, and store it or its flaws. Raises EscrowctlError `STATE_UNUSABLE` if the disk is full."""
@@ -86,58 +93,68 @@ class CheckedFile:
         flaws = row if isinstance(row, list) else []
         key_column = self.kind.key_column
         key = cell_text(found.cells.get(key_column))
-        if key and (first := self._first_lines.setdefault(self._hash_key(key), found.line)) != found.line:
+        if key and (first := self._note_key(key, found.line)) != found.line:
             flaws.append(f'{key_column} "{key}" is also on line {first}: write each {key_column} once')
         if flaws or isinstance(row, list):
             self._add_flaws(found.line, *flaws)
             return
         text = row.encode()
-        try:
-            self._spool.write(f"{found.line}\t{text}\n")
-        except OSError as error:
-            raise _disk_error(error) from error
-        self._hash.update(text.encode())
         self.rows += 1
         add_row(self.sums, row)
         self.has_keys &= row.key is not None
-        self._unsearched.append((found.line, text))
-        self._unsearched_size += len(text)
-        if self._unsearched_size > _SEARCHED_AT_ONCE:
-            self.flag_api_keys()
+        self._unstored.append((found.line, text))
+        self._unstored_size += len(text)
+        if self._unstored_size > _STORED_AT_ONCE:
+            self.flush()
 
-    def flag_api_keys(self) -> None:
-        """Add a flaw for each row that contains the API key. Many rows are searched at once, which is faster."""
-        key = self.service.key.reveal()
-        if holds_key("\n".join(text for _, text in self._unsearched), key):
-            for line, text in self._unsearched:
+    def flush(self) -> None:
+        """Store the last rows, and add a flaw for each that contains the API key. Many at once are faster.
+
+        Raises EscrowctlError `STATE_UNUSABLE` if the disk is full.
+        """
+        key, texts = self.service.key.reveal(), [text for _, text in self._unstored]
+        if holds_key("\n".join(texts), key):
+            for line, text in self._unstored:
                 if holds_key(text, key):
                     self._add_flaws(line, "contains the API key: remove it")
-        self._unsearched, self._unsearched_size = [], 0
+        self._hash.update("".join(texts).encode())
+        try:
+            self._spool.writelines(f"{line}\t{text}\n" for line, text in self._unstored)
+        except OSError as error:
+            raise _disk_error(error) from error
+        self._unstored, self._unstored_size = [], 0
 
-    def __iter__(self) -> Iterator[tuple[int, RowContent]]:
-        """Yield the line and the content of every row without a flaw."""
+    def __iter__(self) -> Iterator[RowContent]:
+        """Yield every row without a flaw."""
         try:
             self._spool.seek(0)
         except OSError as error:
             raise _disk_error(error) from error
         for text in self._spool:
             line, _, content = text.partition("\t")
-            yield int(line), decode_row(content, int(line))
+            yield decode_row(content, int(line))
 
-    def iterate_with_keys(self) -> Iterator[tuple[int, RowContent, str]]:
-        """Yield each row's line, content and key. A missing key is made from the digest and the position."""
-        for position, (line, row) in enumerate(self, start=1):
-            yield line, row, row.key or f"{self.digest[:_KEY_DIGITS]}-{position}"
+    def iterate_with_keys(self) -> Iterator[tuple[RowContent, str]]:
+        """Yield each row and its key. A missing key is made from the digest and the position."""
+        for position, row in enumerate(self, start=1):
+            yield row, row.key or f"{self.digest[:_KEY_DIGITS]}-{position}"
 
     def close(self) -> None:
         """Remove the temporary file, and free the memory of the keys."""
-        self._first_lines.clear()
+        self._keys.clear()
         # Rows that did not fit on the disk are still in memory, and fail again.
         with contextlib.suppress(OSError):
             self._spool.close()
 
-    def _hash_key(self, key: str) -> int:
-        return int.from_bytes(hashlib.blake2b(self.kind.fold(key).encode(), digest_size=_HASH_BYTES).digest(), "big")
+    def _note_key(self, key: str, line: int) -> int:
+        """Return the first line with this key, which is `line` if no earlier one had it."""
+        hashed = self.kind.hash_key(key)
+        hashes, lines = self._keys[hashed & _BUCKET_BITS]
+        if hashed in hashes:
+            return lines[hashes.index(hashed)]
+        hashes.append(hashed)
+        lines.append(line)
+        return line
 
     def _add_flaws(self, line: int, *flaws: str) -> None:
         self.flawed_rows += 1
@@ -172,23 +189,18 @@ def check_file(source: BinaryIO, checked: CheckedFile, *, name: str) -> None:
         table.detach()
     if not checked.rows_read:
         raise bad_value(f"{name} has no rows under its header.")
-    checked.flag_api_keys()
+    checked.flush()
     checked.columns = tuple(name for name in table.columns if not name.startswith(RESULT))
 
 
 def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, name: str) -> None:
     """Raise EscrowctlError `BAD_VALUE` if a CSV header lacks or misspells a column, or is of a results file."""
-    added = next((one for one in columns if one.startswith(RESULT) and one != REASON_COLUMN), None)
-    if added is not None:
+    if added := next((one for one in columns if one.startswith(RESULT) and one != REASON_COLUMN), None):
         # The cells of results are escaped for spreadsheets: their references may differ from the original ones.
         raise bad_value(
             f'{name} looks like a file of results (column "{added}"): send the original file, without the columns '
             f'that begin with "{RESULT}".'
         )
-    for found, known in list_misspelled(kind, columns):
-        raise bad_value(f'{name} has the column "{found}": write it as "{known}".')
     required = (*kind.required_columns, *(["reference"] if service.live and kind.key_column == "reference" else []))
-    missing = [column for column in required if column not in columns]
-    if columns and missing:
-        found = ", ".join(columns[:_MAX_LISTED_COLUMNS])
-        raise bad_value(f'{name} has no column "{missing[0]}": its first line names {found}.')
+    if columns and (flaws := sort_columns(required, kind.known_columns, columns).flaws):
+        raise bad_value(f"{name} {flaws[0]}.")

@@ -35,12 +35,15 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_
     If `run_key` is None, rows that were done under any run key are in `done`, not in `repeated`.
     """
     found = Overlaps([], [], [], [], _find_planned(journal, checked, service))
+    hashes = checked.hashed_keys
+    if checked.has_keys and not any(map(journal.has_any, iter(lambda: list(islice(hashes, _PAGE_SIZE)), []))):
+        return found
     rows = checked.iterate_with_keys()
     while page := list(islice(rows, _PAGE_SIZE)):
-        template = _make_row_intent(checked.kind, page[0][1], service)
-        intents = [(line, _replace_key(template, key)) for line, _, key in page]
+        template = _make_row_intent(checked.kind, page[0][0], service)
+        intents = [(row.line, _replace_key(template, key)) for row, key in page]
         # A row without a reference may repeat an unknown create that has none either.
-        intents += [(line, _make_row_intent(checked.kind, row, service)) for line, row, _ in page if row.key is None]
+        intents += [(row.line, _make_row_intent(checked.kind, row, service)) for row, _ in page if row.key is None]
         overlaps = journal.find_possible_repeats([intent for _, intent in intents])
         for (line, intent), entries in zip(intents, overlaps, strict=True):
             for entry in entries:
@@ -61,20 +64,15 @@ def _choose_list(found: Overlaps, intent: Intent, entry: Entry, run_key: str | N
 
 def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> list[tuple[int, Batch]]:
     """Return the line and the batch of each row that an unfinished batch still has to send."""
-    planned: dict[str, Batch] = {}
+    planned: dict[int, Batch] = {}
     kind = checked.kind
     for batch in list_batches(journal):
         if batch.dropped or batch.kind is not kind or not batch.is_for(service):
             continue
-        for row in list_unsent(journal, batch, service):
-            key = row.key
-            # Hashes are compared first, so memory holds only keys that are probably in both.
-            if key is not None and checked.may_have_key(key):
-                planned[kind.fold(key)] = batch
-    if not planned:
-        return []
-    folded = ((line, kind.fold(row.key)) for line, row in checked if row.key is not None)
-    return [(line, planned[key]) for line, key in folded if key in planned]
+        hashes = (kind.hash_key(row.key) for row in list_unsent(journal, batch, service) if row.key is not None)
+        planned |= dict.fromkeys(filter(checked.has_hashed_key, hashes), batch)
+    keys = ((row.line, kind.hash_key(row.key)) for row in (checked if planned else ()) if row.key is not None)
+    return [(line, planned[key]) for line, key in keys if key in planned]
 
 
 def _make_row_intent(kind: RowKind, row: RowContent, service: Service) -> Intent:

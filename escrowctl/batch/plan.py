@@ -157,8 +157,8 @@ def make_batch(
     )
 
 
-def store_plan(journal: Journal, service: Service, batch: Batch, rows: Iterable[tuple[int, RowContent]]) -> Batch:
-    """Store a batch and its rows (line and content) durably, in one commit.
+def store_plan(journal: Journal, service: Service, batch: Batch, rows: Iterable[RowContent]) -> Batch:
+    """Store a batch and its rows durably, in one commit.
 
     Return the batch as stored: with the next free name if another process has taken the name of `batch`. Raises
     `ErrorCode.BUSY` if another process has stored the same rows meanwhile.
@@ -170,8 +170,8 @@ def store_plan(journal: Journal, service: Service, batch: Batch, rows: Iterable[
             message = f"another process has just stored these rows as {same.name}."
             raise not_sent(ErrorCode.BUSY, message, hint=command(f"batch show {same.name}", "to see its progress"))
         yield encode_batch(batch._replace(name=name))
-        for line, row in rows:
-            yield make_plan_row(name, line, row.encode())
+        for row in rows:
+            yield make_plan_row(name, row.line, row.encode())
 
     return batch._replace(name=journal.store_new_batch(make_rows))
 

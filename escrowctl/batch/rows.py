@@ -2,20 +2,22 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from types import NoneType
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from escrowctl.batch.table import Row, cell_text
 from escrowctl.config.service import Service
-from escrowctl.contract.identifiers import fold_id, fold_reference, parse_id
+from escrowctl.contract.identifiers import fold_reference, parse_id
 from escrowctl.contract.json import Document, JsonValue, Number, encode, normalise, read_reply
 from escrowctl.contract.money import Money, make_money, parse_amount, parse_currency
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, Operation
 from escrowctl.contract.record import KnownFields
 from escrowctl.contract.redaction import hash_private_values
 from escrowctl.errors import EscrowctlError
+from escrowctl.journal.fold import hash_once_only, hash_reference
 from escrowctl.journal.model import Entry
 from escrowctl.writes.requests import (
     NO_ROW,
@@ -26,7 +28,6 @@ from escrowctl.writes.requests import (
     make_once_only_request,
 )
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode
 _BODY = "body."
 RESULT = "result."
 """The prefix of the columns that results and rejects add."""
@@ -35,8 +36,10 @@ REASON_COLUMN = f"{RESULT}detail"
 """The column of rejects with the reason for the refusal. A file with this column may be sent again."""
 
 _MAX_REFERENCE_LENGTH = 500
-_MAX_LISTED_FIELDS = 20
+_MAX_LISTED_COLUMNS = 20
 _CELL_TYPES = (str, Number, NoneType)
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class RowKind(NamedTuple):
@@ -48,14 +51,14 @@ class RowKind(NamedTuple):
     known_columns: tuple[str, ...]
     """The columns that have a meaning, apart from `body.X`. All others are only copied to the results."""
 
-    fold: Callable[[str], str]
-    """Returns the normal form of a key: two texts are the same key if their normal forms are equal."""
+    hash_key: Callable[[str], int]
+    """Returns the duplicate key of a row's key: equal for two texts that count as the same key."""
 
 
 CREATES = RowKind(
-    CREATE_TRANSACTION, "reference", ("amount", "currency"), ("amount", "currency", "reference"), fold_reference
+    CREATE_TRANSACTION, "reference", ("amount", "currency"), ("amount", "currency", "reference"), hash_reference
 )
-RELEASES = RowKind(RELEASE_TRANSACTION, "id", ("id",), ("amount", "currency", "id"), fold_id)
+RELEASES = RowKind(RELEASE_TRANSACTION, "id", ("id",), ("amount", "currency", "id"), hash_once_only)
 KINDS = {kind.operation.verb: kind for kind in (CREATES, RELEASES)}
 """Verb of a batch -> its kind of rows."""
 
@@ -82,16 +85,15 @@ class RowContent(NamedTuple):
 
     def encode(self) -> str:
         """Return the row as JSON text."""
-        return _encode(self[: _STORED_COUNT if self.held is not None else _STORED_COUNT - 1])
+        stored = (self.key, self.amount, self.currency, self.body, self.columns)
+        texts = ["null" if text is None else encode_basestring_ascii(text) for text in stored]
+        held = "" if self.held is None else f",{encode_basestring_ascii(self.held)}"
+        return f"[{','.join(texts)},{list(self.repeats)}{held}]"
 
     @property
     def money(self) -> Money | None:
         """The amount and currency of the row; None if the file does not have them."""
         return None if self.amount is None else Money(Number(self.amount), self.currency or "")
-
-
-_STORED_COUNT = RowContent._fields.index("line")
-"""The number of fields that the plan stores. The last of them is `held`."""
 
 
 def decode_row(text: str, line: int = 0) -> RowContent:
@@ -102,24 +104,23 @@ def decode_row(text: str, line: int = 0) -> RowContent:
 def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[str]:
     """Return the content of a row, or all its flaws."""
     cells, flaws = row.cells, list[str]()
+    columns = sort_columns(kind.required_columns, kind.known_columns, tuple(cells))
     for name in kind.known_columns:
         if not isinstance(cells.get(name), _CELL_TYPES):
             found = "an object" if isinstance(cells[name], dict) else encode(cells[name])
             flaws.append(f'"{name}" must be text or a number, not {found}')
-    flaws += [f'write the name "{name}" as "{known}"' for name, known in list_misspelled(kind, tuple(cells))]
-    if missing := [name for name in kind.required_columns if name not in cells]:
-        flaws.append(f'has no "{missing[0]}": its fields are {", ".join(list(cells)[:_MAX_LISTED_FIELDS])}')
+    flaws += columns.flaws
     if flaws:
         return flaws
     amount, currency = _check_money(cells, service, flaws, required=kind is CREATES)
     key = cell_text(cells.get(kind.key_column))
     if kind is RELEASES:
-        _check_or_flaw(flaws, lambda: parse_id(key or ""))
+        _check_or_flaw(flaws, parse_id, key or "")
     elif not key and service.live:
         flaws.append("reference is empty: every row of a live create needs its own reference")
     elif key and (not fold_reference(key) or not key.isprintable() or len(key) > _MAX_REFERENCE_LENGTH):
         flaws.append(f"reference must be one line of 1 to {_MAX_REFERENCE_LENGTH} printable characters")
-    body = _make_body(cells, flaws)
+    body = _make_body(cells, columns.body, flaws)
     # A service may ignore case in names, and use the last field.
     if body and kind is CREATES:
         taken = {name: name for name in kind.known_columns} | {service.reference_field or "reference": "reference"}
@@ -128,18 +129,31 @@ def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[st
             for name in body
             if (column := taken.get(name, taken.get(name.casefold())))
         ]
-    unknown = [name for name in cells if name not in kind.known_columns]
-    others = {name: cells[name] for name in unknown if not name.startswith((_BODY, RESULT))}
     if flaws:
         return flaws
-    return RowContent(key or None, amount, currency, encode(body) if body else None, encode(others) if others else None)
+    others = encode({name: cells[name] for name in columns.others}) if columns.others else None
+    return RowContent(key or None, amount, currency, encode(body) if body else None, others, line=row.line)
+
+
+class Columns(NamedTuple):
+    """The columns of a row: their flaws, the columns `body.X`, and those that are only copied to the results."""
+
+    flaws: tuple[str, ...]
+    body: tuple[str, ...]
+    others: tuple[str, ...]
 
 
 @lru_cache(maxsize=16)
-def list_misspelled(kind: RowKind, columns: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Return pairs of a column and the known name from which it differs only in case or spaces."""
-    folded = ((name, name.strip().casefold()) for name in columns)
-    return tuple((name, known) for name, known in folded if known in kind.known_columns and name != known)
+def sort_columns(required: tuple[str, ...], known: tuple[str, ...], names: tuple[str, ...]) -> Columns:
+    """Sort the columns of a row. All rows of a CSV file have the same ones, so this is done once."""
+    folded = ((name, name.strip().casefold()) for name in names)
+    wrong = [(name, right) for name, right in folded if right in known and name != right]
+    flaws = [f'has the column "{name}": write it as "{right}"' for name, right in wrong]
+    if missing := [name for name in required if name not in names]:
+        flaws.append(f'has no column "{missing[0]}": its columns are {", ".join(names[:_MAX_LISTED_COLUMNS])}')
+    body = tuple(name for name in names if name.startswith(_BODY))
+    others = tuple(name for name in names if name not in known and not name.startswith((_BODY, RESULT)))
+    return Columns(tuple(flaws), body, others)
 
 
 def make_request(
@@ -192,28 +206,25 @@ def cells_of(kind: RowKind, row: RowContent, *, flat: bool = True) -> dict[str, 
 def _check_money(
     cells: Mapping[str, JsonValue], service: Service, flaws: list[str], *, required: bool
 ) -> tuple[str | None, str | None]:
-    amount, currency = (cell_text(cells.get(name)) for name in ("amount", "currency"))
+    amount, currency = cell_text(cells.get("amount")), cell_text(cells.get("currency"))
     if not (required or amount or currency):
         return None, None
     for name, cell in (("amount", amount), ("currency", currency)):
         if not cell:
             flaws.append(f"{name} is empty" + ("" if required else ": write both amount and currency, or neither"))
-    found = _check_or_flaw(flaws, lambda: parse_amount(amount, name="amount")) if amount else None
-    known = (
-        _check_or_flaw(flaws, lambda: parse_currency(currency, listed=service.currencies, name="currency"))
-        if currency
-        else None
-    )
-    if isinstance(found, Number) and isinstance(known, str):
-        _check_or_flaw(flaws, lambda: make_money(found, known, name="amount"))
+    found = _check_or_flaw(flaws, parse_amount, amount, name="amount") if amount else None
+    listed = service.currencies
+    known = _check_or_flaw(flaws, parse_currency, currency, listed=listed, name="currency") if currency else None
+    if found is not None and known is not None:
+        _check_or_flaw(flaws, make_money, found, known, name="amount")
     return amount or None, currency or None
 
 
-def _make_body(cells: Mapping[str, JsonValue], flaws: list[str]) -> dict[str, JsonValue]:
-    """Return the object of the `body.X` cells, and add flaws."""
+def _make_body(cells: Mapping[str, JsonValue], names: Iterable[str], flaws: list[str]) -> dict[str, JsonValue]:
+    """Return the object of the `body.X` cells, whose names are `names`, and add flaws."""
     body: dict[str, JsonValue] = {}
-    for name, cell in cells.items():
-        if not name.startswith(_BODY) or cell in ("", None):
+    for name in names:
+        if (cell := cells[name]) in ("", None):
             continue
         *parents, last = name.removeprefix(_BODY).split(".")
         parent_object: JsonValue = body
@@ -243,10 +254,10 @@ def _parse_object(text: str | None) -> dict[str, JsonValue]:
     return reply.value if isinstance(reply, Document) and isinstance(reply.value, dict) else {}
 
 
-def _check_or_flaw(flaws: list[str], check: Callable[[], object]) -> object:
+def _check_or_flaw(flaws: list[str], check: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T | None:
     """Return the result of `check`. If it fails, add the error's message to the flaws and return None."""
     try:
-        return check()
+        return check(*args, **kwargs)
     except EscrowctlError as error:
         flaws.append(re.sub(r"\.$", "", error.message))
         return None

@@ -63,7 +63,8 @@ class Table:
 
     def _json_rows(self) -> Iterator[Row | Flaw]:
         for text in self._lines():
-            if flaw := self._take_flaw():
+            flaw, self._flaw = self._flaw, ""
+            if flaw:
                 yield Flaw(self._line_number, flaw)
             elif text.strip():
                 reply = read_reply(text.encode())
@@ -89,7 +90,8 @@ class Table:
                 # After an open quote, cells cannot be separated.
                 yield Flaw(start, f"cannot be read as CSV: {error}")
                 return
-            if flaw := self._take_flaw():
+            flaw, self._flaw = self._flaw, ""
+            if flaw:
                 yield Flaw(start, flaw)
             elif not any(cells):
                 continue
@@ -120,11 +122,6 @@ class Table:
                     self._flaw = "is not UTF-8 text"
             yield line
             line = following
-
-    def _take_flaw(self) -> str:
-        """Return the flaw found since the last call; empty: none."""
-        flaw, self._flaw = self._flaw, ""
-        return flaw
 
 
 def _check_header(names: list[str]) -> None:

@@ -176,7 +176,8 @@ class Commit(Questions):
         stored = self._find(entry.number)
         now = refresh_entry(stored, self._storage, self._locks) if stored else None
         if now is None or (now.settlement, now.attempt) != (entry.settlement, entry.attempt):
-            raise guards.entry_changed(entry)
+            message = f"another process changed {entry.name} since this command read it."
+            raise guards.refusal(ErrorCode.BUSY, message, entry)
 
 
 def sender_lock(request_id: str) -> str:

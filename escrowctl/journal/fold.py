@@ -5,10 +5,10 @@ keys that new writes are compared with, and the running totals for caps. The der
 from the records. A row is compared with its records whenever the entry is read.
 """
 
-import functools
 import hashlib
 import json
 from collections.abc import Iterable
+from json.encoder import encode_basestring_ascii
 from typing import NamedTuple
 
 from escrowctl.contract.identifiers import fold_id, fold_reference
@@ -141,6 +141,16 @@ def reference_keys(intent: Intent) -> frozenset[int]:
     return _keys(intent, reference=True)
 
 
+def hash_reference(reference: str) -> int:
+    """Return the duplicate key of a reference. References that look alike have the same key."""
+    return _hash_key("reference", fold_reference(reference))
+
+
+def hash_once_only(resource_id: str) -> int:
+    """Return the duplicate key of all once-only writes to a record. Ids that differ only in case have the same key."""
+    return _hash_key("likeness", _ONCE_ONLY, fold_id(resource_id))
+
+
 def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, reference: bool = False) -> frozenset[int]:
     """Return the duplicate keys of these kinds. Keys do not depend on the service: callers compare services.
 
@@ -151,15 +161,18 @@ def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, refer
     found = [_hash_key("key", intent.idempotency_key)] if key else []
     # Only the reference identifies a row of a batch: thousands of rows may have the same amount.
     if fingerprint and not (intent.batch is not None and intent.has_no_id and intent.reference is not None):
-        fingerprints = [fold_id(one) if intent.is_once_only else one for one in intent.fingerprints]
-        bit, name = (0, _ONCE_ONLY) if intent.is_once_only else (_SHORT_LIVED_BIT, intent.operation)
-        found += [bit | _hash_key("likeness", name, one) for one in fingerprints]
+        found += [
+            hash_once_only(one)
+            if intent.is_once_only
+            else _SHORT_LIVED_BIT | _hash_key("likeness", intent.operation, one)
+            for one in intent.fingerprints
+        ]
     if reference and intent.reference is not None:
-        found.append(_hash_key("reference", fold_reference(intent.reference)))
+        found.append(hash_reference(intent.reference))
     return frozenset(found)
 
 
-@functools.lru_cache(maxsize=1024)
 def _hash_key(*parts: str) -> int:
     # The result is below _SHORT_LIVED_BIT.
-    return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:8], "big") >> 2
+    text = ", ".join(map(encode_basestring_ascii, parts))
+    return int.from_bytes(hashlib.sha256(f"[{text}]".encode()).digest()[:8], "big") >> 2

@@ -203,11 +203,6 @@ def lock_wait_expired(seconds: float) -> EscrowctlError:
     return not_sent(ErrorCode.BUSY, message, effect=Effect.NOTHING_SENT_NOW, reason=Reason.BUSY)
 
 
-def entry_changed(entry: Entry) -> EscrowctlError:
-    """Return the error for an entry that another process changed after this command read it."""
-    return refusal(ErrorCode.BUSY, f"another process changed {entry.name} since this command read it.", entry)
-
-
 def entry_taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
     """Return the error for an attempt if another process changed its entry while the attempt was being sent."""
     verb = entry.intent.verb

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
@@ -169,6 +169,11 @@ class Journal:
     def is_alive(self, sender: str) -> bool:
         """Whether the process of a sender runs."""
         return self.locks.is_held(sender_lock(sender))
+
+    def has_any(self, keys: Collection[int]) -> bool:
+        """Whether an entry has one of these duplicate keys."""
+        with self._asking() as questions:
+            return bool(questions.view.find_by_keys(keys))
 
     def find_possible_repeats(self, intents: Sequence[Intent]) -> list[list[Entry]]:
         """Return, for each intent, the entries with the same reference or, if it has none, the same id or body.

@@ -51,11 +51,11 @@ def _refuse_rows_done_differently(session: Session, checked: CheckedFile, overla
     for line, entry in overlaps.done:
         done[line].append(entry)
     flaws = []
-    for line, row in checked if done else ():
-        differences = [_describe_difference(session, checked.kind, row, entry) for entry in done.get(line, ())]
+    for row in checked if done else ():
+        differences = [_describe_difference(session, checked.kind, row, entry) for entry in done.get(row.line, ())]
         # One entry that matches the row is enough: other runs may have done it with other values.
         if differences and all(differences):
-            flaws.append(Flaw(line, differences[0]))
+            flaws.append(Flaw(row.line, differences[0]))
     if not flaws:
         return
     print_flaws(session, flaws[:MAX_SHOWN_FLAWS])

@@ -199,8 +199,8 @@ def _start_new_batch(session: Session, checked: CheckedFile, file: str, options:
     sums = checked.sums
     if left_out:
         sums = {}
-        for line, row in checked:
-            if line not in left_out:
+        for row in checked:
+            if row.line not in left_out:
                 add_row(sums, row)
     # --expect-* is compared with the complete file, with rows that are done: so the same command also resumes it.
     options.require_expected(checked.rows, checked.sums)
@@ -222,16 +222,9 @@ def _start_new_batch(session: Session, checked: CheckedFile, file: str, options:
     if not _confirm_run(session, options, batch, sums, lines):
         return
     with session.signals.held():
-        stored = store_plan(
-            journal,
-            service,
-            batch,
-            (
-                (line, row._replace(key=key, repeats=repeats.get(line, ())))
-                for line, row, key in checked.iterate_with_keys()
-                if line not in left_out
-            ),
-        )
+        planned = ((row, key) for row, key in checked.iterate_with_keys() if row.line not in left_out)
+        rows = (row._replace(key=key, repeats=repeats.get(row.line, ())) for row, key in planned)
+        stored = store_plan(journal, service, batch, rows)
         checked.close()
         if stored.name != batch.name:
             message = f"another process took the name {batch.name} meanwhile: this batch is {stored.name}"

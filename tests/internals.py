@@ -16,7 +16,7 @@ MOUNTINFO = "escrowctl.journal.sqlite.mounts._MOUNTINFO"
 REFUSED_OTHERWISE = "escrowctl.writes.outcome._REFUSED_STATUSES"
 RUN_SERVER = "escrowctl.loopback.LoopbackServer.run"
 SECONDS_LEFT = "escrowctl.client.transport._Attempt.left"
-GUARDING = "escrowctl.journal.sqlite.transaction.SqliteTransaction._read_index"
+GUARDING = "escrowctl.journal.tables.transaction.TableTransaction._read_index"
 WATCHED_BACKEND = "escrowctl.client.transport._WatchedBackend"
 
 

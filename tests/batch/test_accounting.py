@@ -25,8 +25,8 @@ from escrowctl.errors import ErrorCode, Outcome, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, Entry, Selection
 from escrowctl.journal.shared import SharedJournal
-from escrowctl.journal.sqlite import storage as sqlite_storage
 from escrowctl.journal.sqlite.storage import SqliteStorage
+from escrowctl.journal.tables import storage as table_storage
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 
@@ -45,7 +45,7 @@ def test_results_that_cannot_be_read_after_all_is_done(
     def fail(*_: object, **__: object) -> None:
         raise sqlite3.OperationalError("database is locked")
 
-    monkeypatch.setattr(sqlite_storage, "read_batch", fail)
+    monkeypatch.setattr(table_storage, "read_batch", fail)
     result = run("create", str(rows(3)), "--yes", "--results", str(tmp_path / "results.csv"))
 
     assert (result.code, len(service.applied), "Nothing was sent" in result.err) == (12, 3, False)

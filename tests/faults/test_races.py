@@ -25,7 +25,7 @@ from escrowctl.journal.model import AttemptRequest, Intent, Settlement, State
 from escrowctl.journal.opening import find_place, open_journal
 from escrowctl.journal.sqlite.files import read_identity
 from escrowctl.journal.sqlite.locks import LockFile
-from escrowctl.journal.sqlite.transaction import SqliteTransaction
+from escrowctl.journal.tables.transaction import TableTransaction
 from faults.kills import Violation, ViolationError
 from faults.races import Course, Races, Starter
 from faults.seeds import draw_seed
@@ -209,7 +209,7 @@ def test_write_begun_by_another_process_between_reads_is_not_damage(
         begins = threading.Thread(target=begin)
         read = internals.read(internals.GUARDING)
 
-        def begun_meanwhile(transaction: SqliteTransaction, *words: Any, **keywords: Any) -> Any:
+        def begun_meanwhile(transaction: TableTransaction, *words: Any, **keywords: Any) -> Any:
             found = read(transaction, *words, **keywords)
             monkeypatch.setattr(internals.GUARDING, read)
             begins.start()

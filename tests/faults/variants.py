@@ -19,10 +19,10 @@ from escrowctl.journal import commit, fields, journal
 from escrowctl.journal.fold import StoredEntry, add_record, duplicate_keys
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, UNSETTLED, AttemptRequest, Entry, Settlement, State
-from escrowctl.journal.sqlite import check, reading
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
-from escrowctl.journal.sqlite.transaction import SqliteTransaction
+from escrowctl.journal.tables import check, reading
+from escrowctl.journal.tables.transaction import TableTransaction
 from escrowctl.runtime import timestamp
 from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.writer import Writer
@@ -166,8 +166,8 @@ def believes_the_file() -> None:
         found = self._read_stored_entries({number for _, number in self._read_index(keys)})
         return [folded.entry for folded in found.values()]
 
-    SqliteTransaction.check = unchecked  # type: ignore[method-assign] # as above
-    SqliteTransaction.find_by_keys = indexed  # type: ignore[method-assign] # as above
+    TableTransaction.check = unchecked  # type: ignore[method-assign] # as above
+    TableTransaction.find_by_keys = indexed  # type: ignore[method-assign] # as above
     reading.rebuild_entry = built  # type: ignore[attr-defined] # as above
 
 
@@ -177,7 +177,7 @@ def verifies_the_chain_alone() -> None:
     def uncompared(_database: Any) -> None:
         leave_mark()
 
-    check._compare_derived_tables = uncompared  # type: ignore[assignment] # as above
+    check.compare_derived_tables = uncompared  # type: ignore[assignment] # as above
 
 
 def writes_share_a_connection() -> None:

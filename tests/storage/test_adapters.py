@@ -15,8 +15,8 @@ from escrowctl.journal.chain import EMPTY_HEAD
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, Entry, Selection, Settlement, State
-from escrowctl.journal.sqlite import reading
 from escrowctl.journal.storage import BatchSum, PlanRow, Storage, head_of
+from escrowctl.journal.tables import reading
 from escrowctl.journal.witness import find_mismatch
 from storage.conftest import Opener
 from storage.file_tests import FILE_TESTS

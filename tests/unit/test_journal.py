@@ -14,8 +14,9 @@ from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
 from escrowctl.journal.imported import RecordLine
 from escrowctl.journal.model import AttemptRequest, Intent, Settlement
 from escrowctl.journal.opening import find_place, open_journal
+from escrowctl.journal.sqlite.files import connect_to_read
 from escrowctl.journal.sqlite.locks import LockFile
-from escrowctl.journal.sqlite.reading import read_tail
+from escrowctl.journal.tables.reading import read_tail
 
 AT, UUID = "2026-11-21T03:12:44.000Z", "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
 
@@ -47,7 +48,7 @@ def journal_file(tmp_path: Path) -> Path:
 def test_first_write_while_another_process_reads_the_end_is_no_damage(tmp_path: Path) -> None:
     with (
         contextlib.closing(open_journal(find_place(tmp_path), now=lambda: NOW)) as journal,
-        contextlib.closing(sqlite3.connect(tmp_path / "journal.db", isolation_level=None)) as reader,
+        contextlib.closing(connect_to_read(tmp_path / "journal.db")) as reader,
     ):
         statements: list[str] = []
 

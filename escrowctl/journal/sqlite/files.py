@@ -5,12 +5,14 @@ import json
 import os
 import sqlite3
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from escrowctl import sqlite
-from escrowctl.errors import ErrorCode, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.files import NotRegularError, check_regular, create_empty_file, find_flaw, make_private_folder
+from escrowctl.journal.sqlite.errors import TRANSLATED_ERRORS, to_journal_error
 
 FORMAT_VERSION = 16
 """The file's format. Raise it when the tables, the locks or the data of `journal.fold` change. escrowctl refuses
@@ -20,7 +22,23 @@ _TRY_SECONDS = 0.001
 _SUFFIXES = (".db", ".db-journal", ".lock", ".head")
 
 
-class PatientConnection(sqlite3.Connection):
+class JournalConnection(sqlite3.Connection):
+    """A connection to the journal's tables; see `tables.database.Database`."""
+
+    location = ""
+    json_text = "json_extract({column}, '$.{name}')"
+
+    def execute_all(self, statements: Iterable[tuple[str, Sequence[object]]]) -> None:
+        """See `tables.database.Database`."""
+        for statement, values in statements:
+            self.execute(statement, values)
+
+    def translate(self, error: Exception) -> EscrowctlError | None:
+        """See `tables.database.Database`."""
+        return to_journal_error(self.location, error) if isinstance(error, TRANSLATED_ERRORS) else None
+
+
+class PatientConnection(JournalConnection):
     """A connection that waits for other processes, up to `sqlite.BUSY_SECONDS`, and tries often.
 
     SQLite itself waits up to 100 ms between two tries: too long to find a gap between the commits of a busy process.
@@ -54,16 +72,28 @@ def connect(path: Path) -> PatientConnection:
     # SQLite would create it with the umask's mode; its own journal gets the mode of this file.
     create_empty_file(path)
     check_files(path)
-    return sqlite3.connect(path, timeout=sqlite.BUSY_SECONDS, isolation_level=None, factory=PatientConnection)
+    database = sqlite3.connect(path, timeout=sqlite.BUSY_SECONDS, isolation_level=None, factory=PatientConnection)
+    database.location = str(path)
+    return database
 
 
-def connect_to_read(path: Path) -> sqlite3.Connection:
+def connect_to_copy(location: str, name: str = "", *, is_uri: bool = False) -> JournalConnection:
+    """Return a connection to an empty temporary database or, if `is_uri`, to the file with a URI.
+
+    `location` is for messages.
+    """
+    database = sqlite3.connect(name, uri=is_uri, isolation_level=None, factory=JournalConnection)
+    database.location = location
+    return database
+
+
+def connect_to_read(path: Path) -> JournalConnection:
     """Return a connection for reads: an empty database if there is no file. Raises the errors of `connect`."""
     check_files(path, reading=True)
     if not path.exists():
-        return sqlite3.connect(":memory:", isolation_level=None)
+        return connect_to_copy(str(path), ":memory:")
     if not os.access(path, os.W_OK):
-        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+        return connect_to_copy(str(path), f"{path.absolute().as_uri()}?mode=ro", is_uri=True)
     # If a crash interrupted a commit, the next connection undoes it, and must write for that.
     return connect(path)
 

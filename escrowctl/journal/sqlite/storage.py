@@ -8,39 +8,44 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from escrowctl import sqlite
 from escrowctl.errors import Reason
-from escrowctl.journal.chain import NO_ENTRY, ChainRecord, Kind
-from escrowctl.journal.model import Entry, Selection
-from escrowctl.journal.sqlite.errors import to_journal_error, translate_errors, translating_errors
-from escrowctl.journal.sqlite.files import FORMAT_VERSION, PatientConnection, connect, connect_to_read, read_identity
-from escrowctl.journal.sqlite.reading import read_batch, read_entries, read_records, select_entries
-from escrowctl.journal.sqlite.transaction import SqliteTransaction
+from escrowctl.journal.chain import Kind
+from escrowctl.journal.sqlite.errors import to_journal_error, translating_errors
+from escrowctl.journal.sqlite.files import (
+    FORMAT_VERSION,
+    JournalConnection,
+    PatientConnection,
+    connect,
+    connect_to_copy,
+    connect_to_read,
+    read_identity,
+)
 from escrowctl.journal.storage import CommitUnknownError, damaged, unusable
+from escrowctl.journal.tables.database import translate_errors
+from escrowctl.journal.tables.reading import read_tail
+from escrowctl.journal.tables.storage import TableStorage
+from escrowctl.journal.tables.transaction import TableTransaction
 from escrowctl.runtime import Clock
 
-if TYPE_CHECKING:
-    from escrowctl.journal.storage import BatchSum, PlanRow
 
-
-class SqliteStorage:
+class SqliteStorage(TableStorage):
     """One open journal file; see `storage.Storage`.
 
     The connection belongs to the thread that opened it: sqlite3 itself refuses other threads.
     """
 
-    def __init__(self, path: Path, database: sqlite3.Connection, now: Clock) -> None:
+    def __init__(self, path: Path, database: JournalConnection, now: Clock) -> None:
+        super().__init__(database)
         self.path = path
         self._now = now
-        self._db = database
+        self._db: JournalConnection = database
         self._commit_failed = False
-        self._last_transaction: SqliteTransaction | None = None
-        self._open_transaction: SqliteTransaction | None = None
+        self._last_transaction: TableTransaction | None = None
 
     @classmethod
     def open(cls, path: Path, *, now: Clock, reading: bool = False) -> SqliteStorage:
@@ -72,7 +77,7 @@ class SqliteStorage:
         self._db.close()
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[SqliteTransaction]:
+    def reading(self) -> Iterator[TableTransaction]:
         """See `storage.Storage`. Inside a transaction, the transaction itself is the view."""
         if self._open_transaction is not None:
             yield self._open_transaction
@@ -83,7 +88,7 @@ class SqliteStorage:
             yield view
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[SqliteTransaction]:
+    def transaction(self) -> Iterator[TableTransaction]:
         """See `storage.Storage`."""
         if self._commit_failed:
             # After a failed sync, the next sync may succeed although pages never reached the disk.
@@ -95,74 +100,23 @@ class SqliteStorage:
             yield transaction
 
     @contextlib.contextmanager
-    def _ending(self) -> Iterator[SqliteTransaction]:
+    def _ending(self) -> Iterator[TableTransaction]:
         """Commit what has begun if the block succeeds, else roll it back."""
         try:
             with translating_errors(self.path):
-                transaction = SqliteTransaction(self.path, self._db, self._now, self._last_transaction)
+                transaction = TableTransaction(self._db, read_tail(self._db), self._now, self._last_transaction)
                 if not transaction.continues and sqlite.read_version(self._db) != FORMAT_VERSION:
                     problem = "the format of the file has changed since it was opened"
                     raise unusable(str(self.path), problem, reason="")
-            self._last_transaction, self._open_transaction = None, transaction
-            yield transaction
-            with translating_errors(self.path):
-                self._commit(transaction)
+            self._last_transaction = None
+            with self._inside(transaction):
+                yield transaction
+                with translating_errors(self.path):
+                    self._commit(transaction)
         except BaseException:
             self._roll_back()
             raise
-        finally:
-            self._open_transaction = None
         self._last_transaction = transaction
-
-    @translate_errors
-    def read_last_journal_kind(self) -> str | None:
-        """See `storage.Storage`."""
-        query = "SELECT kind FROM records WHERE entry = ? ORDER BY sequence DESC LIMIT 1"
-        row = self._db.execute(query, (NO_ENTRY,)).fetchone()
-        return row[0] if row else None
-
-    @translate_errors
-    def read_records(self, *, after: int, limit: int) -> list[ChainRecord]:
-        """See `storage.Storage`."""
-        return read_records(self._flushed_database, after=after, limit=limit)
-
-    @translate_errors
-    def read_entries(self, numbers: Collection[int]) -> list[Entry]:
-        """See `storage.Storage`."""
-        if self._open_transaction is not None:
-            return self._open_transaction.read_entries(numbers)
-        return [folded.entry for folded in read_entries(self._db, numbers).values()]
-
-    @translate_errors
-    def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
-        """See `storage.Storage`."""
-        return select_entries(self._flushed_database, selection, before=before)
-
-    @translate_errors
-    def read_plan(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
-        """See `storage.Storage`."""
-        from escrowctl.journal.sqlite import batches  # noqa: PLC0415 - a write that is not in a batch does not need it
-
-        return batches.read_plan(self._db, batch, after=after, limit=limit)
-
-    @translate_errors
-    def list_batches(self) -> list[PlanRow]:
-        """See `storage.Storage`."""
-        from escrowctl.journal.sqlite import batches  # noqa: PLC0415 - as above
-
-        return batches.list_batches(self._db)
-
-    @translate_errors
-    def read_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
-        """See `storage.Storage`."""
-        return read_batch(self._flushed_database, batch, after=after, limit=limit)
-
-    @translate_errors
-    def sum_batch(self, batch: str) -> list[BatchSum]:
-        """See `storage.Storage`."""
-        from escrowctl.journal.sqlite import batches  # noqa: PLC0415 - as above
-
-        return batches.add_up(self._flushed_database, batch)
 
     @contextlib.contextmanager
     def reopen(self) -> Iterator[SqliteStorage]:
@@ -173,7 +127,7 @@ class SqliteStorage:
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[SqliteStorage]:
         """See `storage.Storage`: a temporary database, copied page by page."""
-        with contextlib.closing(sqlite3.connect("", isolation_level=None)) as database:
+        with contextlib.closing(connect_to_copy(str(self.path))) as database:
             with translating_errors(self.path):
                 self._db.backup(database)
             yield SqliteStorage(self.path, database, self._now)
@@ -187,16 +141,12 @@ class SqliteStorage:
     @translate_errors
     def find_damage(self) -> str | None:
         """See `storage.Storage`."""
-        from escrowctl.journal.sqlite.check import find_damage  # noqa: PLC0415 - for `journal verify` alone
+        from escrowctl.journal.tables.check import compare_derived_tables  # noqa: PLC0415 - for `journal verify` alone
 
-        return read_identity(self._db)[1] or find_damage(self._db)
-
-    @property
-    def _flushed_database(self) -> sqlite3.Connection:
-        """The connection for reads. An open transaction first writes its records, so that the reads see them."""
-        if self._open_transaction is not None:
-            self._open_transaction.flush()
-        return self._db
+        if problem := read_identity(self._db)[1] or compare_derived_tables(self._db):
+            return problem
+        result = str(self._db.execute("PRAGMA integrity_check(1)").fetchone()[0])
+        return None if result == "ok" else result
 
     def _prepare(self) -> None:
         sqlite.sync_every_commit(self._db)
@@ -209,7 +159,7 @@ class SqliteStorage:
             problem = f"it was written by an older escrowctl (format {version}): {fix}"
             raise unusable(str(self.path), problem, reason=Reason.OLDER_FORMAT)
 
-    def _commit(self, transaction: SqliteTransaction) -> None:
+    def _commit(self, transaction: TableTransaction) -> None:
         try:
             transaction.flush()
             self._db.execute("COMMIT")
@@ -218,7 +168,7 @@ class SqliteStorage:
                 raise
             self._commit_failed = True
             self._roll_back()
-            raise CommitUnknownError(to_journal_error(self.path, error)) from error
+            raise CommitUnknownError(to_journal_error(str(self.path), error)) from error
 
     def _roll_back(self) -> None:
         # A failed COMMIT may already have rolled back; the first error is the one to report.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 from escrowctl.journal.chain import EMPTY_HEAD, GENESIS, ChainRecord, Head, canonical_json
 from escrowctl.journal.fields import QUERIED_FIELDS
 from escrowctl.journal.fold import StoredEntry, rebuild_entry
 from escrowctl.journal.model import Entry, Selection
+from escrowctl.journal.tables.database import Database, placeholders
 
 _MAX_PER_QUERY = 500
 _SEARCH_STEP = 1000
@@ -17,18 +18,19 @@ _WIDTH = len(QUERIED_FIELDS)
 _RECORD_COLUMNS = "r.sequence, r.entry, r.kind, r.at, r.facts, r.digest"
 _SELECT_ENTRIES = f"""
 SELECT e.number, {_COLUMNS}, e.records, e.counted_on, e.latest, {_RECORD_COLUMNS}, p.digest
-FROM entries e LEFT JOIN records r ON r.entry = e.number LEFT JOIN records p ON p.sequence = r.sequence - 1
+FROM main.entries e LEFT JOIN main.records r ON r.entry = e.number
+LEFT JOIN main.records p ON p.sequence = r.sequence - 1
 WHERE e.number IN (%s) ORDER BY e.number, r.sequence"""
 _HAS_FINGERPRINT = """ AND NOT (batch IS NOT NULL AND reference IS NOT NULL)
-AND number IN (SELECT entry FROM records WHERE sequence > ? AND instr(facts, ?))"""
-_SELECT_TAIL = f"""
-SELECT (SELECT max(number) FROM entries), (SELECT max(entry) FROM records), e.latest, {_RECORD_COLUMNS}
-FROM records r LEFT JOIN entries e ON e.number = r.entry ORDER BY r.sequence DESC LIMIT 2"""
+AND number IN (SELECT entry FROM main.records WHERE sequence > ? AND replace(facts, ?, '') <> facts)"""
+SELECT_TAIL = f"""
+SELECT (SELECT max(number) FROM main.entries), (SELECT max(entry) FROM main.records), e.latest, {_RECORD_COLUMNS}
+FROM main.records r LEFT JOIN main.entries e ON e.number = r.entry ORDER BY r.sequence DESC LIMIT 2"""
 
-_COUNT_IF_NO_RECORDS = "SELECT count(*) FROM entries WHERE NOT EXISTS (SELECT 1 FROM records)"
+_COUNT_IF_NO_RECORDS = "SELECT count(*) FROM main.entries WHERE NOT EXISTS (SELECT 1 FROM main.records)"
 
 
-def read_entries(database: sqlite3.Connection, numbers: Collection[int]) -> dict[int, StoredEntry]:
+def read_entries(database: Database, numbers: Collection[int]) -> dict[int, StoredEntry]:
     """Return the existing entries among these numbers. Raises one of `DECODING_ERRORS` if one is damaged."""
     found: dict[int, list[tuple[object, ...]]] = {}
     wanted = sorted(numbers)
@@ -59,9 +61,9 @@ def _digest(value: object) -> str:
     return value.hex()
 
 
-def read_records(database: sqlite3.Connection, *, after: int, limit: int) -> list[ChainRecord]:
+def read_records(database: Database, *, after: int, limit: int) -> list[ChainRecord]:
     """Return up to `limit` records, in order, with sequence numbers above `after`."""
-    query = f"SELECT {_RECORD_COLUMNS} FROM records r WHERE sequence > ? ORDER BY sequence LIMIT ?"
+    query = f"SELECT {_RECORD_COLUMNS} FROM main.records r WHERE sequence > ? ORDER BY sequence LIMIT ?"
     return [record_of(row) for row in database.execute(query, (after, limit)).fetchall()]
 
 
@@ -91,23 +93,27 @@ class Tail:
         return None if self.tables_match else 'the tables "entries" and "records" have different last entries'
 
 
-def read_tail(database: sqlite3.Connection) -> Tail:
+def read_tail(database: Database) -> Tail:
     """Return the end of a journal. Raises TypeError if a damaged page has a value of the wrong type."""
-    rows = database.execute(_SELECT_TAIL).fetchall()
-    if not rows:
-        # Another process may have written the first record since the statement above: then there is no problem.
-        (count,) = database.execute(_COUNT_IF_NO_RECORDS).fetchone()
-        return Tail([], "", 0, tables_match=not count)
+    if rows := database.execute(SELECT_TAIL).fetchall():
+        return tail_of(rows)
+    # Another process may have written the first record since the statement above: then there is no problem.
+    (count,) = database.execute(_COUNT_IF_NO_RECORDS).fetchone()
+    return Tail([], "", 0, tables_match=not count)
+
+
+def tail_of(rows: Sequence[Sequence[Any]]) -> Tail:
+    """Return the end of a journal from the rows, at least one, of `SELECT_TAIL`. Raises TypeError as `read_tail`."""
     last_entry, last_recorded, latest = rows[0][:3]
     if not isinstance(last_entry, int | None):
         raise TypeError(last_entry)
-    records = [record_of(row[3:]) for row in rows]
+    records = [record_of(tuple(row[3:])) for row in rows]
     latest = latest if isinstance(latest, str) else records[0].at
     last_entry = last_entry or 0
     return Tail(records, latest, last_entry, tables_match=last_entry == last_recorded)
 
 
-def select_entries(database: sqlite3.Connection, selection: Selection, *, before: int | None) -> list[Entry]:
+def select_entries(database: Database, selection: Selection, *, before: int | None) -> list[Entry]:
     """Return the selected entries, newest first. `before`: only entries with a lower number than this."""
     condition, values = _build_condition(selection)
     if selection.fingerprint is not None:
@@ -116,22 +122,25 @@ def select_entries(database: sqlite3.Connection, selection: Selection, *, before
         values += [_sequence_before(database, selection.since or ""), stored_text]
     if before is not None:
         condition, values = f"{condition} AND number < ?", [*values, before]
-    limit = -1 if selection.limit is None else selection.limit
-    return _read_where(database, f"{condition} ORDER BY number DESC LIMIT ?", *values, limit)
+    condition += " ORDER BY number DESC"
+    if selection.limit is not None:
+        condition, values = f"{condition} LIMIT ?", [*values, selection.limit]
+    return _read_where(database, condition, *values)
 
 
-def _read_where(database: sqlite3.Connection, condition: str, *values: object) -> list[Entry]:
+def _read_where(database: Database, condition: str, *values: object) -> list[Entry]:
     """Return the entries that an SQL condition selects, in the order that the condition sets."""
-    query = f"SELECT number FROM entries WHERE {condition}"
+    query = f"SELECT number FROM main.entries WHERE {condition}"
     numbers = [number for (number,) in database.execute(query, values).fetchall()]
     found = read_entries(database, numbers)
     return [found[number].entry for number in numbers]
 
 
-def _sequence_before(database: sqlite3.Connection, since: str) -> int:
+def _sequence_before(database: Database, since: str) -> int:
     """Return a sequence number that is lower than that of every record written at `since` or later."""
-    newest = "SELECT max(sequence), max(at) FROM records WHERE sequence > (SELECT max(sequence) FROM records) - ?"
-    between = "SELECT max(at) FROM records WHERE sequence > ? AND sequence <= ?"
+    first = "(SELECT max(sequence) FROM main.records) - ?"
+    newest = f"SELECT max(sequence), max(at) FROM main.records WHERE sequence > {first}"
+    between = "SELECT max(at) FROM main.records WHERE sequence > ? AND sequence <= ?"
     last, latest = database.execute(newest, (_SEARCH_STEP,)).fetchone()
     while last and (latest or "") >= since:
         last = max(0, last - _SEARCH_STEP)
@@ -139,14 +148,14 @@ def _sequence_before(database: sqlite3.Connection, since: str) -> int:
     return last or 0
 
 
-def read_batch(database: sqlite3.Connection, batch: str, *, after: int, limit: int) -> list[Entry]:
+def read_batch(database: Database, batch: str, *, after: int, limit: int) -> list[Entry]:
     """Return up to `limit` entries of a batch, in order, with lines above `after`, without imported entries."""
     condition = "batch = ? AND line > ? AND origin IS NULL ORDER BY line LIMIT ?"
     return _read_where(database, condition, batch, after, limit)
 
 
 def _build_condition(selection: Selection) -> tuple[str, list[object]]:
-    parts: list[tuple[str, Iterable[object]]] = [("1", ())]
+    parts: list[tuple[str, Iterable[object]]] = [("TRUE", ())]
     for column, allowed in (
         ("state", selection.states),
         ("operation", selection.operations),
@@ -165,8 +174,3 @@ def _build_condition(selection: Selection) -> tuple[str, list[object]]:
         parts += [(condition, (value,))] if value is not None else []
     parts += [("reference IS NULL", ())] if selection.without_reference else []
     return " AND ".join(condition for condition, _ in parts), [value for _, values in parts for value in values]
-
-
-def placeholders(values: Collection[object]) -> str:
-    """Return one SQL placeholder for each value, separated by commas."""
-    return ", ".join("?" * len(values))

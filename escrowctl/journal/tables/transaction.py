@@ -1,15 +1,13 @@
-"""One transaction on the journal's file: append records, and update the data derived from them."""
+"""One transaction on the journal's tables: append records, and update the data derived from them."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.caps import compute_total_changes
@@ -17,44 +15,45 @@ from escrowctl.journal.chain import NO_ENTRY, ChainRecord, Kind
 from escrowctl.journal.fields import QUERIED_FIELDS, Facts
 from escrowctl.journal.fold import StoredEntry, TotalKey, add_record, next_record
 from escrowctl.journal.model import Entry
-from escrowctl.journal.sqlite.errors import translate_errors
-from escrowctl.journal.sqlite.reading import placeholders, read_entries, read_tail
 from escrowctl.journal.storage import PlanRow, damaged
+from escrowctl.journal.tables.database import Database, placeholders, translate_errors
+from escrowctl.journal.tables.reading import Tail, read_entries
 from escrowctl.runtime import Clock, timestamp
 
 _COLUMNS = (*QUERIED_FIELDS, "records", "counted_on", "latest")
-_STORE_RECORDS = "INSERT INTO records VALUES {}"
+_STORE_RECORDS = "INSERT INTO main.records VALUES {}"
 _STORE_ENTRIES = (
-    "INSERT INTO entries VALUES {} ON CONFLICT (number) DO UPDATE SET "
+    "INSERT INTO main.entries VALUES {} ON CONFLICT (number) DO UPDATE SET "
     f"{', '.join(f'{name} = excluded.{name}' for name in _COLUMNS)}"
 )
-_STORE_KEYS, _REMOVE_KEYS = "INSERT INTO keys VALUES {}", "DELETE FROM keys WHERE (key, entry) IN (VALUES {})"
-_REMOVE_PLAN_ROWS = "DELETE FROM plans WHERE (batch, row) IN (VALUES {})"
+_STORE_KEYS, _REMOVE_KEYS = "INSERT INTO main.keys VALUES {}", "DELETE FROM main.keys WHERE (key, entry) IN (VALUES {})"
+_REMOVE_PLAN_ROWS = "DELETE FROM main.plans WHERE (batch, row) IN (VALUES {})"
 _STORE_PLAN_ROWS = (
-    "INSERT INTO plans (batch, row, content) VALUES {} "
+    "INSERT INTO main.plans (batch, row, content) VALUES {} "
     "ON CONFLICT (batch, row) DO UPDATE SET content = excluded.content, sender = NULL"
 )
-_CLAIMABLE = "FROM plans WHERE batch = ? AND row > 0 AND sender IS NULL ORDER BY row LIMIT ?"
+_CLAIMABLE = "FROM main.plans WHERE batch = ? AND row > 0 AND sender IS NULL ORDER BY row LIMIT ?"
+_STORE_TOTALS = (
+    "INSERT INTO main.totals VALUES {} "
+    "ON CONFLICT (operation, currency, day, service, site) DO UPDATE SET amount = excluded.amount"
+)
 _MAX_ROWS, _MAX_VALUES = 40, 900
 """The most rows and values in one statement: SQLite may take no more than 999 values (sqlite.org/limits.html, 9)."""
 _IS_TOTAL = "operation = ? AND currency = ? AND day = ? AND service = ? AND site = ?"
 _MAX_CACHED = 2000
 
 
-class SqliteTransaction:
-    """One transaction of `SqliteStorage`; see `storage.Transaction`.
+class TableTransaction:
+    """One transaction on a database; see `storage.Transaction`. `tail` is the end of the journal, `now` the clock.
 
     It caches the entries that it has read or written: no other process can change them meanwhile. It reuses the
     cache of `previous`, the last transaction of this storage, if the chain still ends as that transaction left it.
     """
 
-    def __init__(
-        self, path: Path, database: sqlite3.Connection, now: Clock, previous: SqliteTransaction | None = None
-    ) -> None:
-        self.path = path
+    def __init__(self, database: Database, tail: Tail, now: Clock, previous: TableTransaction | None = None) -> None:
         self._db = database
         self._clock = now
-        self._tail = read_tail(database)
+        self._tail = tail
         self.head, self.latest = self._tail.head, self._tail.latest
         self.continues = previous is not None and previous.head == self.head
         self.cached: dict[int, StoredEntry] = previous.cached if previous and self.continues else {}
@@ -66,6 +65,7 @@ class SqliteTransaction:
         self._total_changes: dict[TotalKey, Decimal] = {}
         self._unplanned: list[tuple[str, int]] = []
         self._last_entry = self._tail.last_entry
+        self._begun: set[int] = set()
 
     def now(self) -> datetime:
         """See `storage.Reading`."""
@@ -83,7 +83,7 @@ class SqliteTransaction:
     def check(self) -> None:
         """See `storage.Transaction`."""
         if damage := self._tail.damage:
-            raise damaged(str(self.path), damage)
+            raise damaged(self._db.location, damage)
 
     def read_entries(self, numbers: Collection[int]) -> list[Entry]:
         """See `storage.Storage`."""
@@ -98,7 +98,7 @@ class SqliteTransaction:
         for key, number in pairs:
             if number not in found or key not in found[number].keys:
                 problem = f"its duplicate index lists entry j{number}, which is missing or different"
-                raise damaged(str(self.path), problem)
+                raise damaged(self._db.location, problem)
         return [found[number].entry for number in sorted(found, reverse=True)]
 
     @translate_errors
@@ -111,6 +111,10 @@ class SqliteTransaction:
     def append(self, number: int | None, kind: str, facts: Facts) -> Entry:
         """See `storage.Transaction`."""
         number = number or self._last_entry + 1
+        if kind == Kind.INTENT:
+            self._begun.add(number)
+        else:
+            self._begun.discard(number)
         return self.append_record(next_record(self.head, number, kind, facts, at=self._timestamp), facts).entry
 
     @property
@@ -130,7 +134,7 @@ class SqliteTransaction:
     @translate_errors
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         """See `storage.Transaction`."""
-        self._execute_for_all(_STORE_PLAN_ROWS, rows)
+        self._db.execute_all(_for_all(_STORE_PLAN_ROWS, rows))
 
     @translate_errors
     def remove_plan_row(self, batch: str, row: int) -> None:
@@ -141,14 +145,19 @@ class SqliteTransaction:
     def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
         """See `storage.Transaction`."""
         self.flush()
-        known = "SELECT DISTINCT sender FROM plans WHERE batch = ? AND sender IS NOT NULL AND sender != ?"
+        known = "SELECT DISTINCT sender FROM main.plans WHERE batch = ? AND sender IS NOT NULL AND sender != ?"
         for (other,) in self._db.execute(known, (batch, sender)).fetchall():
             if not is_alive(other):
-                self._db.execute("UPDATE plans SET sender = NULL WHERE batch = ? AND sender = ?", (batch, other))
+                self._db.execute("UPDATE main.plans SET sender = NULL WHERE batch = ? AND sender = ?", (batch, other))
         rows = self._db.execute(f"SELECT batch, row, content {_CLAIMABLE}", (batch, limit)).fetchall()
-        mark = f"UPDATE plans SET sender = ? WHERE batch = ? AND row IN (SELECT row {_CLAIMABLE})"
+        mark = f"UPDATE main.plans SET sender = ? WHERE batch = ? AND row IN (SELECT row {_CLAIMABLE})"
         self._db.execute(mark, (sender, batch, batch, limit))
         return [PlanRow(*row) for row in rows]
+
+    @property
+    def begins_writes(self) -> bool:
+        """Whether it records intents of writes that are then sent."""
+        return bool(self._begun)
 
     def append_record(self, record: ChainRecord, facts: Facts | None = None) -> StoredEntry:
         """Append a record that continues the chain, and update the data derived from it."""
@@ -175,30 +184,28 @@ class SqliteTransaction:
 
     @translate_errors
     def flush(self) -> None:
-        """Write all pending changes to the file together: many records then cost little more than one."""
-        self._execute_for_all(_REMOVE_PLAN_ROWS, self._unplanned)
-        self._unplanned.clear()
-        if not self._records:
-            return
-        records = [(*record[:-1], bytes.fromhex(record.digest)) for record in self._records]
-        self._execute_for_all(_STORE_RECORDS, records)
-        self._execute_for_all(_STORE_ENTRIES, [(number, *self.cached[number].row) for number in sorted(self._changed)])
-        self._execute_for_all(_REMOVE_KEYS, sorted(self._removed_keys))
-        self._execute_for_all(_STORE_KEYS, sorted(self._added_keys))
-        for key, change in self._total_changes.items():
-            amount = sum_exactly((*self._read_totals(_IS_TOTAL, key).values(), change))
-            self._db.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?, ?, ?)", (*key, str(amount)))
-        self._index.clear()
-        for pending in (self._records, self._changed, self._removed_keys, self._added_keys, self._total_changes):
-            pending.clear()
+        """Write all pending changes together: many records then cost little more than one."""
+        if pending := self.take_pending():
+            self._db.execute_all(pending)
 
-    def _execute_for_all(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
-        """Execute a statement for many rows at once. With a statement for each, threads would wait for each other."""
-        left = iter(rows)
-        while some := list(islice(left, _MAX_ROWS)):
-            row = f"({', '.join('?' * len(some[0]))})"
-            values = [value for one in some for value in one]
-            self._db.execute(statement.format(", ".join([row] * len(some))), values)
+    def take_pending(self) -> list[tuple[str, Sequence[object]]]:
+        """Return the statements that write all pending changes. They are not pending any more."""
+        old = {key: self._read_totals(_IS_TOTAL, key).values() for key in self._total_changes}
+        totals = [(*key, str(sum_exactly((*old[key], change)))) for key, change in self._total_changes.items()]
+        statements = [
+            *_for_all(_REMOVE_PLAN_ROWS, self._unplanned),
+            *_for_all(_STORE_RECORDS, [(*one[:-1], bytes.fromhex(one.digest)) for one in self._records]),
+            *_for_all(_STORE_ENTRIES, [(number, *self.cached[number].row) for number in sorted(self._changed)]),
+            *_for_all(_REMOVE_KEYS, sorted(self._removed_keys)),
+            *_for_all(_STORE_KEYS, sorted(self._added_keys)),
+            *_for_all(_STORE_TOTALS, totals),
+        ]
+        if self._records:
+            self._index.clear()
+        for pending in (self._unplanned, self._records, self._changed, self._removed_keys, self._added_keys):
+            pending.clear()
+        self._total_changes.clear()
+        return statements
 
     def _read_stored_entries(self, numbers: Collection[int]) -> dict[int, StoredEntry]:
         missing = [number for number in numbers if number not in self.cached and number <= self._last_entry]
@@ -212,11 +219,19 @@ class SqliteTransaction:
         for start in range(0, len(missing), _MAX_VALUES):
             some = missing[start : start + _MAX_VALUES]
             self._index |= {key: [] for key in some}
-            query = f"SELECT key, entry FROM keys WHERE key IN ({placeholders(some)})"
+            query = f"SELECT key, entry FROM main.keys WHERE key IN ({placeholders(some)})"
             for key, number in self._db.execute(query, some).fetchall():
                 self._index[key].append(number)
         return {(key, number) for key in keys for number in self._index[key]}
 
     def _read_totals(self, condition: str, values: tuple[str, ...]) -> dict[TotalKey, Decimal]:
-        rows = self._db.execute(f"SELECT * FROM totals WHERE {condition}", values).fetchall()
+        rows = self._db.execute(f"SELECT * FROM main.totals WHERE {condition}", values).fetchall()
         return {row[:5]: Decimal(row[5]) for row in rows}
+
+
+def _for_all(statement: str, rows: Iterable[tuple[object, ...]]) -> Iterator[tuple[str, Sequence[object]]]:
+    """Yield a statement for many rows at once, with its values: with one for each, threads would wait for others."""
+    left = iter(rows)
+    while some := list(islice(left, _MAX_ROWS)):
+        row = f"({', '.join('?' * len(some[0]))})"
+        yield statement.format(", ".join([row] * len(some))), [value for one in some for value in one]

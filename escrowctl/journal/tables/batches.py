@@ -1,47 +1,49 @@
 """Read what the journal's tables have about batches: rows that are not sent yet, and sums."""
 
-import sqlite3
 from collections import defaultdict
 from decimal import Decimal
 
 from escrowctl.contract.money import multiply_exactly, sum_exactly
 from escrowctl.journal.model import State
 from escrowctl.journal.storage import BatchSum, PlanRow
+from escrowctl.journal.tables.database import Database
 
 _SELECT_BATCHES = """
 SELECT batch, 0, max(content) FROM (
-  SELECT batch, content FROM plans WHERE row = 0
-  UNION ALL SELECT DISTINCT batch, '' FROM entries WHERE batch IS NOT NULL AND origin IS NULL
-) GROUP BY batch ORDER BY length(batch), batch"""
+  SELECT batch, content FROM main.plans WHERE row = 0
+  UNION ALL SELECT DISTINCT batch, '' FROM main.entries WHERE batch IS NOT NULL AND origin IS NULL
+) AS named GROUP BY batch ORDER BY length(batch), batch"""
 _SELECT_SUMS = """
-SELECT e.state, json_extract(first.facts, '$.currency'), json_extract(last.facts, '$.http_status'),
-  coalesce(json_extract(last.facts, '$.may_repeat'), 0), e.remark IS NOT NULL,
+SELECT e.state, {currency}, CAST({http_status} AS INTEGER), CAST({may_repeat} AS INTEGER), e.remark IS NOT NULL,
   e.state = 'done' AND e.resource_id IS NOT NULL AND NOT EXISTS (
-    SELECT 1 FROM records r WHERE r.entry = e.number AND json_extract(r.facts, '$.verified') = 1),
-  json_extract(first.facts, '$.amount'), count(*)
-FROM entries e
-JOIN records first ON first.sequence = (SELECT min(sequence) FROM records WHERE entry = e.number)
-LEFT JOIN records last
-  ON e.state = 'refused' AND last.sequence = (SELECT max(sequence) FROM records WHERE entry = e.number)
+    SELECT 1 FROM main.records r WHERE r.entry = e.number AND CAST({verified} AS INTEGER) = 1),
+  {amount}, count(*)
+FROM main.entries e
+JOIN main.records first ON first.sequence = (SELECT min(sequence) FROM main.records WHERE entry = e.number)
+LEFT JOIN main.records last
+  ON e.state = 'refused' AND last.sequence = (SELECT max(sequence) FROM main.records WHERE entry = e.number)
 WHERE e.batch = ? AND e.origin IS NULL GROUP BY 1, 2, 3, 4, 5, 6, 7"""
+_MEMBERS = {"currency": "first", "amount": "first", "http_status": "last", "may_repeat": "last", "verified": "r"}
+"""Member of a record's facts -> the name of the table in the statement above."""
 
 
-def read_plan(database: sqlite3.Connection, batch: str, *, after: int, limit: int) -> list[PlanRow]:
+def read_plan(database: Database, batch: str, *, after: int, limit: int) -> list[PlanRow]:
     """Return up to `limit` rows of a batch's plan, in order, with row numbers above `after`."""
-    query = "SELECT batch, row, content FROM plans WHERE batch = ? AND row > ? ORDER BY row LIMIT ?"
+    query = "SELECT batch, row, content FROM main.plans WHERE batch = ? AND row > ? ORDER BY row LIMIT ?"
     return [PlanRow(*row) for row in database.execute(query, (batch, after, limit)).fetchall()]
 
 
-def list_batches(database: sqlite3.Connection) -> list[PlanRow]:
+def list_batches(database: Database) -> list[PlanRow]:
     """Return row 0 of each batch, oldest batch first. Its content is "" if the batch's plan was lost."""
     return [PlanRow(*row) for row in database.execute(_SELECT_BATCHES).fetchall()]
 
 
-def add_up(database: sqlite3.Connection, batch: str) -> list[BatchSum]:
+def add_up(database: Database, batch: str) -> list[BatchSum]:
     """Return the counts and exact sums of a batch's entries; see `storage.BatchSum`. Does not build the entries."""
     amounts: defaultdict[tuple[State, str | None, int | None, bool, bool, bool], list[tuple[int, Decimal]]]
     amounts = defaultdict(list)
-    for state, currency, http_status, *flags, amount, rows in database.execute(_SELECT_SUMS, (batch,)):
+    texts = {name: database.json_text.format(column=f"{one}.facts", name=name) for name, one in _MEMBERS.items()}
+    for state, currency, http_status, *flags, amount, rows in database.execute(_SELECT_SUMS.format(**texts), (batch,)):
         may_repeat, has_remark, is_unread = map(bool, flags)
         key = (State(state), currency, http_status, may_repeat, has_remark, is_unread)
         amounts[key].append((rows, multiply_exactly(Decimal(amount or 0), rows)))

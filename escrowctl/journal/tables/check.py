@@ -1,7 +1,6 @@
-"""Check that the derived tables of the journal's file match its records."""
+"""Check that the derived tables match the records."""
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 
@@ -10,23 +9,16 @@ from escrowctl.journal.caps import amount_in_total, total_key
 from escrowctl.journal.chain import NO_ENTRY, Kind
 from escrowctl.journal.fields import DECODING_ERRORS
 from escrowctl.journal.fold import StoredEntry, TotalKey
-from escrowctl.journal.sqlite.reading import placeholders, read_entries, read_records
+from escrowctl.journal.tables.database import Database, placeholders
+from escrowctl.journal.tables.reading import read_entries, read_records
 
 _PAGE_SIZE = 500
 
 
-def find_damage(database: sqlite3.Connection) -> str | None:
-    """Return the first problem of the file, or None. The caller has checked the chain. Raises sqlite3.Error."""
-    problem = _compare_derived_tables(database)
-    if problem is not None:
-        return problem
-    result = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
-    return None if result == "ok" else result
-
-
-def _compare_derived_tables(database: sqlite3.Connection) -> str | None:
+def compare_derived_tables(database: Database) -> str | None:
+    """Return the first problem of the tables, or None. The caller has checked the chain. Raises the engine's errors."""
     dates = _compute_dates(database)
-    numbers = [number for (number,) in database.execute("SELECT number FROM entries ORDER BY number")]
+    numbers = [number for (number,) in database.execute("SELECT number FROM main.entries ORDER BY number")]
     if numbers != sorted(dates):
         return 'the tables "entries" and "records" list different writes'
     totals: dict[TotalKey, Decimal] = {}
@@ -35,21 +27,21 @@ def _compare_derived_tables(database: sqlite3.Connection) -> str | None:
         for number, folded in _read_stored_entries(database, numbers[start : start + _PAGE_SIZE]):
             if folded is None or folded.row[-2:] != dates[number]:
                 return f"entry j{number} does not match its records"
-            query = f"SELECT count(*) FROM keys WHERE entry = ? AND key IN ({placeholders(folded.keys)})"
+            query = f"SELECT count(*) FROM main.keys WHERE entry = ? AND key IN ({placeholders(folded.keys)})"
             if database.execute(query, (number, *folded.keys)).fetchone()[0] != len(folded.keys):
                 return f"the duplicate index has no entry for j{number}"
             keys += len(folded.keys)
             if amount := amount_in_total(folded.entry):
                 key = total_key(folded.entry)
                 totals[key] = sum_exactly((totals.get(key, Decimal(0)), amount))
-    if database.execute("SELECT count(*) FROM keys").fetchone()[0] != keys:
+    if database.execute("SELECT count(*) FROM main.keys").fetchone()[0] != keys:
         return "the duplicate index lists keys that no entry has"
     if _read_totals(database) != totals:
         return "the stored totals for caps do not match the entries"
     return None
 
 
-def _compute_dates(database: sqlite3.Connection) -> dict[int, tuple[str, str]]:
+def _compute_dates(database: Database) -> dict[int, tuple[str, str]]:
     """Return entry number -> (`counted_on`, `latest`), computed from the chain."""
     latest, dates, after = "", dict[int, tuple[str, str]](), 0
     while page := read_records(database, after=after, limit=_PAGE_SIZE):
@@ -67,7 +59,7 @@ def _compute_dates(database: sqlite3.Connection) -> dict[int, tuple[str, str]]:
     return dates
 
 
-def _read_stored_entries(database: sqlite3.Connection, numbers: list[int]) -> Iterator[tuple[int, StoredEntry | None]]:
+def _read_stored_entries(database: Database, numbers: list[int]) -> Iterator[tuple[int, StoredEntry | None]]:
     """Yield each number with the entry, or with None if the entry is damaged."""
     try:
         yield from read_entries(database, numbers).items()
@@ -79,10 +71,10 @@ def _read_stored_entries(database: sqlite3.Connection, numbers: list[int]) -> It
                 yield number, None
 
 
-def _read_totals(database: sqlite3.Connection) -> dict[TotalKey, Decimal] | None:
+def _read_totals(database: Database) -> dict[TotalKey, Decimal] | None:
     """Return the stored totals other than 0. None: a stored total is not a number."""
     try:
-        found = {row[:5]: Decimal(row[5]) for row in database.execute("SELECT * FROM totals")}
+        found = {row[:5]: Decimal(row[5]) for row in database.execute("SELECT * FROM main.totals")}
     except InvalidOperation:
         return None
     return {key: amount for key, amount in found.items() if amount}

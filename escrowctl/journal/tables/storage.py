@@ -1,0 +1,90 @@
+"""A journal in tables: what the storages of all engines have in common, which is every read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from escrowctl.journal.chain import NO_ENTRY, ChainRecord
+from escrowctl.journal.model import Entry, Selection
+from escrowctl.journal.tables.database import Database, translate_errors
+from escrowctl.journal.tables.reading import read_batch, read_entries, read_records, select_entries
+
+if TYPE_CHECKING:
+    from escrowctl.journal.storage import BatchSum, PlanRow
+    from escrowctl.journal.tables.transaction import TableTransaction
+
+
+class TableStorage:
+    """The reads of `storage.Storage`. Inside a transaction, they see its records: those are written first."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._open_transaction: TableTransaction | None = None
+
+    @translate_errors
+    def read_last_journal_kind(self) -> str | None:
+        """See `storage.Storage`."""
+        query = "SELECT kind FROM main.records WHERE entry = ? ORDER BY sequence DESC LIMIT 1"
+        row = self._db.execute(query, (NO_ENTRY,)).fetchone()
+        return row[0] if row else None
+
+    @translate_errors
+    def read_records(self, *, after: int, limit: int) -> list[ChainRecord]:
+        """See `storage.Storage`."""
+        return read_records(self._flushed_database, after=after, limit=limit)
+
+    @translate_errors
+    def read_entries(self, numbers: Collection[int]) -> list[Entry]:
+        """See `storage.Storage`."""
+        if self._open_transaction is not None:
+            return self._open_transaction.read_entries(numbers)
+        return [folded.entry for folded in read_entries(self._db, numbers).values()]
+
+    @translate_errors
+    def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
+        """See `storage.Storage`."""
+        return select_entries(self._flushed_database, selection, before=before)
+
+    @translate_errors
+    def read_plan(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
+        """See `storage.Storage`."""
+        from escrowctl.journal.tables import batches  # noqa: PLC0415 - a write that is not in a batch does not need it
+
+        return batches.read_plan(self._db, batch, after=after, limit=limit)
+
+    @translate_errors
+    def list_batches(self) -> list[PlanRow]:
+        """See `storage.Storage`."""
+        from escrowctl.journal.tables import batches  # noqa: PLC0415 - as above
+
+        return batches.list_batches(self._db)
+
+    @translate_errors
+    def read_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
+        """See `storage.Storage`."""
+        return read_batch(self._flushed_database, batch, after=after, limit=limit)
+
+    @translate_errors
+    def sum_batch(self, batch: str) -> list[BatchSum]:
+        """See `storage.Storage`."""
+        from escrowctl.journal.tables import batches  # noqa: PLC0415 - as above
+
+        return batches.add_up(self._flushed_database, batch)
+
+    @contextlib.contextmanager
+    def _inside(self, transaction: TableTransaction) -> Iterator[TableTransaction]:
+        """Read inside this transaction during the `with` block."""
+        self._open_transaction = transaction
+        try:
+            yield transaction
+        finally:
+            self._open_transaction = None
+
+    @property
+    def _flushed_database(self) -> Database:
+        """The connection for reads. An open transaction first writes its records, so that the reads see them."""
+        if self._open_transaction is not None:
+            self._open_transaction.flush()
+        return self._db

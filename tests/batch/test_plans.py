@@ -156,8 +156,8 @@ def test_run_keys_that_look_alike_are_one(start: Start, rows: WriteRows) -> None
         ("id,amount,currency\ntx_1,100,\n", "write both amount and currency, or neither"),
         ('{"id":"tx_1","amount":{"value":5}}\n', '"amount" must be text or a number, not an object'),
         ('{"id":"tx_1","amount":true}\n', '"amount" must be text or a number, not true'),
-        ('{"id":"tx_1","Amount":5}\n', 'write the name "Amount" as "amount"'),
-        ('{"no":"tx_1"}\n', 'has no "id": its fields are no'),
+        ('{"id":"tx_1","Amount":5}\n', 'has the column "Amount": write it as "amount"'),
+        ('{"no":"tx_1"}\n', 'has no column "id": its columns are no'),
     ],
     ids=["no amount", "no currency", "object", "true", "capital", "no id"],
 )

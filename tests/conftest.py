@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -36,6 +36,9 @@ from wire_server import Behave, WireServer, serving
 from escrowctl.main import main
 from escrowctl.runtime import Runtime
 
+if TYPE_CHECKING:
+    from storage.postgres import Server
+
 pytest_plugins = ("machine",)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -47,7 +50,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 KEY = "sk_test_0123456789abcdef"
 STORAGE = os.environ.get("ESCROWCTL_TEST_STORAGE", "sqlite")
-"""`memory`: the same tests on the adapter in `storage.memory`; those that need the file are skipped."""
+"""`memory` or `postgres`: the same tests on another adapter; those that need the file are skipped."""
 
 
 QUICK_CASES = 4
@@ -118,9 +121,26 @@ def storage_adapter(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
     if needs_file(str(request.path), request.node.originalname):
         pytest.skip("it looks into the journal's file, or starts a second process")
+    if STORAGE == "postgres":
+        from storage.postgres import TestPlace
+
+        server = request.getfixturevalue("postgres")
+        monkeypatch.setattr("escrowctl.journal.opening.find_place", lambda folder: TestPlace(server, folder))
+        yield
+        return
     monkeypatch.setattr("escrowctl.journal.opening.find_place", memory.MemoryPlace)
     yield
     memory.forget_all()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> "Iterator[Server]":
+    """A PostgreSQL server for all tests of one process."""
+    from storage.postgres import Server, find_programs
+
+    server = Server(find_programs())
+    yield server
+    server.close()
 
 
 @pytest.fixture

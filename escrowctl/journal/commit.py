@@ -128,6 +128,8 @@ class Commit(Questions):
     def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         """Record an operator's decision on an entry's outcome. Raises `ErrorCode.BUSY` if the entry has changed."""
         self._require_unchanged(entry)
+        if settlement.not_applied:
+            self._require_ended(entry)
         return self._record_decision(entry, settlement, decision)
 
     def claim(self, batch: str, sender: str, limit: int) -> list[PlanRow]:
@@ -142,11 +144,14 @@ class Commit(Questions):
         sent, earlier = self.find_repeated(intent, resend_throttled=request.resend_throttled)
         if sent is not None:
             return sent
+        if earlier is not None:
+            self._require_ended(earlier)
         caps.check_caps(self.view, intent, request.caps, earlier=earlier)
         return self._record_attempt(intent, earlier, request_id=request.request_id)
 
     def _begin_next_attempt(self, request: AttemptRequest, entry: Entry) -> Entry:
         self._require_unchanged(entry)
+        self._require_ended(entry)
         intent = request.intent
         others = self.find_duplicates(intent, exclude=entry.number)
         guards.check_duplicates(others, intent, self._find, now=self.view.now())
@@ -170,6 +175,14 @@ class Commit(Questions):
     def _record_decision(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         facts = facts_of_settlement(settlement) | decision.facts
         return self.transaction.append(entry.number, Kind.DECISION, facts)
+
+    def _require_ended(self, entry: Entry) -> None:
+        """Raise `ErrorCode.BUSY` if the lock of an attempt's process lapsed, and what it sent may still arrive."""
+        stored = self._find(entry.number)
+        is_lost = stored is not None and stored.state is State.IN_FLIGHT
+        if is_lost and (sender := self._locks.find_late_sender(sender_lock(entry.request_id))):
+            message = f"what {sender} sent for {entry.name} may still arrive: wait until its time-out has passed."
+            raise guards.refusal(ErrorCode.BUSY, message, entry)
 
     def _require_unchanged(self, entry: Entry) -> None:
         """Raise `ErrorCode.BUSY` if an entry has changed since the caller read it."""

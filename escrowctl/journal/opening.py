@@ -10,15 +10,35 @@ from escrowctl.errors import ErrorCode, Reason, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.sqlite.place import SqlitePlace
 from escrowctl.journal.witness import Witness
+from escrowctl.journal_url import JournalUrl
 from escrowctl.runtime import Clock
 
 if TYPE_CHECKING:
+    from escrowctl.journal.postgres.place import PostgresPlace
     from escrowctl.journal.storage import JournalPlace
 
 
 def find_place(folder: Path) -> JournalPlace:
     """Return the place of the journal in a folder."""
     return SqlitePlace(folder)
+
+
+def find_shared_place(url: JournalUrl, folder: Path, operator: str, attempt_seconds: float) -> PostgresPlace:
+    """Return the place of a journal in a database. `folder` has what stays on this machine.
+
+    `operator` uses the journal, and an attempt of a write takes at most `attempt_seconds`.
+
+    Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` if the driver is not installed.
+    """
+    try:
+        from escrowctl.journal.postgres.place import PostgresPlace  # noqa: PLC0415 - its driver takes 300 ms, and is optional
+    except ImportError as error:
+        raise not_sent(
+            ErrorCode.JOURNAL_UNUSABLE,
+            f"the journal {url} cannot be used: psycopg, the driver for PostgreSQL, is not installed.",
+            reason=Reason.NO_DRIVER,
+        ) from error
+    return PostgresPlace(url, folder, operator, attempt_seconds)
 
 
 def open_journal(
@@ -35,10 +55,14 @@ def open_journal(
     witness = Witness(place)
     if not read_only:
         witness.refuse_lost_journal()
-    storage, locks = place.open(now=now, reading=read_only)
-    if not read_only:
-        witness.create(storage)
-    return Journal(storage, locks, place)
+    journal = Journal(*place.open(now=now, reading=read_only), place)
+    try:
+        if not read_only:
+            witness.create(journal.storage)
+    except BaseException:
+        journal.close()
+        raise
+    return journal
 
 
 def _require_pinned_journal(place: JournalPlace, pins: Iterable[tuple[str, str]]) -> None:

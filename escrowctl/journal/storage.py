@@ -71,6 +71,9 @@ class Locks(Protocol):
     def is_held(self, name: str) -> bool:
         """Whether a running process has the lock."""
 
+    def find_late_sender(self, name: str) -> str | None:
+        """Return who holds a lock, or held it when it lapsed, while bytes that it sent may still arrive; else None."""
+
     def may_send(self) -> bool:
         """Whether the locks have certainly not lapsed. It is asked just before the first byte of each write."""
 
@@ -187,9 +190,15 @@ class Storage(Protocol):
 
 
 class JournalPlace(Protocol):
-    """Where a journal is. `folder` has what stays on this machine: the saved head, and signing secrets."""
+    """Where a journal is. `folder` has what stays on this machine, such as signing secrets.
+
+    `head_path` is the file on this machine with the saved head. `is_shared`: other machines use the journal too, so it
+    may have records although this machine has no saved head yet.
+    """
 
     folder: Path
+    head_path: Path
+    is_shared: bool
     format_version: int
     """The version of the storage's format."""
 
@@ -231,4 +240,4 @@ def unusable(location: str, problem: str, *, reason: str = Reason.FILE_UNUSABLE)
 
 def damaged(location: str, problem: str) -> EscrowctlError:
     """Return the error for a damaged journal. `problem` ends the message."""
-    return unusable(location, f"the file is damaged: {problem}", reason=Reason.DAMAGED)
+    return unusable(location, f"it is damaged: {problem}", reason=Reason.DAMAGED)

@@ -37,7 +37,7 @@ class Witness:
 
     def __init__(self, place: JournalPlace) -> None:
         self._place = place
-        self.path = place.folder / "journal.head"
+        self.path = place.head_path
 
     def refuse_lost_journal(self) -> None:
         """Raise `ErrorCode.JOURNAL_UNUSABLE` if the journal is missing, but its saved head exists."""
@@ -49,16 +49,16 @@ class Witness:
             raise unusable(self._place.location, str(error)) from error
         # Another process may have just created both, the journal first.
         if has_head and not self._place.exists:
-            problem = f"the file is missing, but {self.path.name} exists: the journal was moved or removed"
+            problem = f"it is missing, but {self.path.name} exists: the journal was moved or removed"
             raise unusable(self._place.location, problem, reason=Reason.FILE_MISSING)
 
     def create(self, storage: Storage) -> None:
-        """Create the file for a journal without records. With records, a missing file is an error."""
+        """Create the file for a journal that is shared or has no records. For others, a missing file is an error."""
         if not os.path.lexists(self.path):
             # In a transaction, so that no record is written in between.
             with storage.transaction() as transaction:
-                if transaction.head == EMPTY_HEAD:
-                    self.replace(storage.journal_id, EMPTY_HEAD)
+                if transaction.head == EMPTY_HEAD or self._place.is_shared:
+                    self.replace(storage.journal_id, transaction.head)
 
     def replace(self, journal_id: str, head: Head) -> None:
         """Replace the file by a new one with this head, durably and in one step: the file is never empty.
@@ -106,7 +106,7 @@ class Witness:
             # Another process may have just created both.
             saved = self.read()
         if saved is None:
-            return None if head == EMPTY_HEAD else f"{name} is missing"
+            return None if head == EMPTY_HEAD or self._place.is_shared else f"{name} is missing"
         if saved is _UNREADABLE:
             return f"{name} is damaged, or escrowctl did not write it"
         if saved.journal_id != storage.journal_id:
@@ -118,8 +118,8 @@ def find_mismatch(storage: Storage, expected: Head, head: Head) -> str | None:
     """Return the problem if the chain, which ends at `head`, does not contain the head `expected`. None: no problem."""
     if expected.sequence > head.sequence:
         return (
-            f"the journal has {head.sequence} records but had {expected.sequence}: an older copy was restored or the "
-            "file was truncated"
+            f"the journal has {head.sequence} records but had {expected.sequence}: an older copy was restored or "
+            "records were removed"
         )
     if expected in (EMPTY_HEAD, head):
         return None

@@ -10,6 +10,7 @@ from escrowctl.journal.opening import open_journal
 from escrowctl.journal.sqlite.place import SqlitePlace
 from escrowctl.journal.storage import JournalPlace, Storage
 from storage import memory
+from storage.postgres import ClockedPlace, Server, new_name
 from storage.writes import Clock
 
 Opener = Callable[[], Journal]
@@ -20,12 +21,16 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["sqlite", "memory"])
+@pytest.fixture(params=["sqlite", "memory", pytest.param("postgres", marks=pytest.mark.slow)])
 def opener(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Opener]:
     """A function that opens the journal like another process, any number of times."""
     place: JournalPlace = SqlitePlace(folder := tmp_path / "state")
     if request.param == "memory":
         place = memory.MemoryPlace(folder)
+    elif request.param == "postgres":
+        server: Server = request.getfixturevalue("postgres")
+        folder.mkdir()
+        place = ClockedPlace(server.create_journal(new_name()), folder)
     opened: list[Journal] = []
 
     def open_again() -> Journal:

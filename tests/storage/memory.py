@@ -73,9 +73,11 @@ class MemoryPlace:
     """See `storage.JournalPlace`."""
 
     format_version = 0
+    is_shared = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.head_path = folder / "journal.head"
         self.server = _SERVERS[folder]
 
     @property
@@ -121,6 +123,9 @@ class MemoryLocks:
 
     def is_held(self, name: str) -> bool:
         return name in self._server.held
+
+    def find_late_sender(self, name: str) -> str | None:
+        return "another process" if self.is_held(name) else None
 
     def may_send(self) -> bool:
         return not self._have_lapsed

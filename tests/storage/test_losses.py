@@ -5,12 +5,13 @@ Each test runs also on a variant that ignores the loss, and fails there.
 
 import contextlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from cli.replies import CREATE, holding
 from conftest import ServiceAndRun
@@ -20,6 +21,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, Selection, State
 from escrowctl.journal.opening import open_journal
+from escrowctl.journal.postgres.storage import PostgresStorage
 from storage import memory
 from storage.conftest import Opener
 from storage.writes import DONE, LATER, NOW, UNKNOWN, Clock, create
@@ -54,8 +56,28 @@ def lose_next_commit(journal: Journal, moment: str) -> None:
     place, storage = journal.place, journal.storage
     if isinstance(place, memory.MemoryPlace):
         place.server.loses_commit = "before" if moment == "before" else "after"
+    elif isinstance(storage, PostgresStorage):
+        lose_next_commit_of(storage, moment)
     else:
         storage._db = _LosingDatabase(storage._db, moment)  # type: ignore[attr-defined] # noqa: SLF001 - of SQLite's
+
+
+def lose_next_commit_of(storage: PostgresStorage, moment: str) -> None:
+    """Cut the connection of a storage before or after its next commit, so that nobody can say what became of it."""
+    database = storage._db  # noqa: SLF001 - as below
+    send = database.execute_all
+
+    def send_and_cut(statements: Iterable[tuple[str, Sequence[object]]]) -> None:
+        sent = list(statements)
+        is_commit = sent[-1][0] == "COMMIT"
+        if not is_commit or moment == "after":
+            send(sent)
+        if is_commit:
+            database.close()
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    database.execute_all = send_and_cut  # type: ignore[method-assign] # on purpose
+    storage._find_status = lambda xact_id: None  # type: ignore[method-assign] # noqa: ARG005, SLF001 - it is too old
 
 
 def states(opener: Opener) -> list[State]:

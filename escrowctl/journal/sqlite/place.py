@@ -15,10 +15,12 @@ class SqlitePlace:
     """The folder of a journal; see `storage.JournalPlace`."""
 
     format_version = FORMAT_VERSION
+    is_shared = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / "journal.db"
+        self.head_path = folder / "journal.head"
 
     @property
     def location(self) -> str:

@@ -1,0 +1,96 @@
+"""Connections to a shared journal's database. Nothing depends on the session, so a pooler may be in between.
+
+A pooler in transaction mode gives each transaction another session: so there are no prepared statements, no settings
+outside a transaction, and the schema is written out in every statement.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import psycopg
+
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.journal.fields import DECODING_ERRORS
+from escrowctl.journal_url import JournalUrl
+
+CONNECT_SECONDS = 10
+
+
+class PostgresConnection:
+    """A connection of the thread that opened it, or `any_thread`; see `tables.database.Database`.
+
+    Raises psycopg's errors.
+    """
+
+    json_text = "({column}::json ->> '{name}')"
+
+    def __init__(self, url: JournalUrl, *, any_thread: bool = False) -> None:
+        self.location = str(url)
+        self._schema = url.name
+        self._thread = None if any_thread else threading.get_ident()
+        self._connection = psycopg.connect(
+            url.url,
+            autocommit=True,
+            prepare_threshold=None,
+            connect_timeout=CONNECT_SECONDS,
+            application_name="escrowctl",
+            client_encoding="utf8",
+        )
+
+    def execute(self, statement: str, values: Sequence[object] = (), /) -> psycopg.Cursor[Any]:
+        """Execute one statement; without values, several with `;` between them."""
+        if self._thread not in (None, threading.get_ident()):
+            raise RuntimeError("one thread uses a storage: the one that opened it")
+        return self._connection.execute(_adapt(statement, self._schema), values or None)
+
+    def execute_all(self, statements: Iterable[tuple[str, Sequence[object]]]) -> None:
+        """See `tables.database.Database`: the statements are sent together."""
+        with self._connection.pipeline():
+            for statement, values in statements:
+                self.execute(statement, values)
+
+    def execute_script(self, script: str) -> list[list[Any]]:
+        """Execute several statements in one round trip, and return the rows of each that has rows."""
+        cursor, found = self.execute(script), list[list[Any]]()
+        while True:
+            if cursor.description is not None:
+                found.append(cursor.fetchall())
+            if not cursor.nextset():
+                return found
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the connection is closed or broken."""
+        return self._connection.closed or self._connection.broken
+
+    def translate(self, error: Exception) -> EscrowctlError | None:
+        """See `tables.database.Database`."""
+        if isinstance(error, psycopg.Error):
+            return unusable_database(self.location, error)
+        if isinstance(error, DECODING_ERRORS):
+            return _unusable(self.location, "it is damaged: a stored value does not match its record")
+        return None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+def unusable_database(location: str, error: psycopg.Error) -> EscrowctlError:
+    """Return the error for a journal whose database cannot be used, or refused a statement."""
+    cause = error.diag.message_primary or next(iter(str(error).splitlines()), "") or type(error).__name__
+    return _unusable(location, cause.rstrip("."))
+
+
+def _unusable(location: str, problem: str) -> EscrowctlError:
+    return not_sent(ErrorCode.JOURNAL_UNUSABLE, f"the journal {location} cannot be used: {problem}.")
+
+
+@functools.lru_cache(maxsize=512)
+def _adapt(statement: str, schema: str) -> bytes:
+    """Return a statement of the tables in PostgreSQL's words."""
+    return statement.replace("main.", f'"{schema}".').replace("?", "%s").encode()

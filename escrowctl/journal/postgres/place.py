@@ -1,0 +1,124 @@
+"""A journal in a PostgreSQL database: find it, open it, and create its tables."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from importlib import resources
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from escrowctl.errors import ErrorCode, Reason, not_sent
+from escrowctl.files import make_private_folder
+from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database
+from escrowctl.journal.postgres.leases import Leases
+from escrowctl.journal.postgres.storage import FORMAT_VERSION, PostgresStorage
+from escrowctl.journal.sqlite.storage import SqliteStorage
+from escrowctl.journal.storage import Storage
+from escrowctl.journal_url import JournalUrl
+from escrowctl.runtime import Clock
+
+
+class PostgresPlace:
+    """The database and the name of a journal; see `storage.JournalPlace`. `create` alone creates the tables.
+
+    `operator` uses the journal, and an attempt of a write takes at most `attempt_seconds`.
+    """
+
+    format_version = FORMAT_VERSION
+    is_shared = True
+
+    def __init__(self, url: JournalUrl, folder: Path, operator: str = "", attempt_seconds: float = 60) -> None:
+        self.url = url
+        self.folder = folder
+        self._operator = operator
+        self._attempt_seconds = attempt_seconds
+        # Another database may have a journal of the same name.
+        self.head_path = folder / "shared" / f"{url.name}-{hashlib.sha256(url.url.encode()).hexdigest()[:16]}.head"
+        self._database: PostgresConnection | None = None
+
+    def __del__(self) -> None:
+        """Close the connection, if no storage has it."""
+        if self._database is not None:
+            self._database.close()
+
+    @property
+    def location(self) -> str:
+        """The journal's name and the database."""
+        return str(self.url)
+
+    @property
+    def exists(self) -> bool:
+        """See `storage.JournalPlace`."""
+        return self.find_id() is not None
+
+    def find_id(self) -> str | None:
+        """See `storage.JournalPlace`."""
+        try:
+            (row,) = self._connect().execute("SELECT id FROM main.journal").fetchall()
+        except psycopg.errors.UndefinedTable:
+            return None
+        except psycopg.Error as error:
+            raise unusable_database(self.location, error) from error
+        return str(row[0])
+
+    def open(self, *, now: Clock, reading: bool) -> tuple[Storage, Leases]:
+        """See `storage.JournalPlace`. Raises `ErrorCode.JOURNAL_UNUSABLE` if there is no journal to write to."""
+        leases = Leases(self.url, self._operator, self._attempt_seconds)
+        if not self.exists and reading:
+            return SqliteStorage.open(self.head_path.with_suffix(".none"), now=now, reading=True), leases
+        if not self.exists:
+            message = f"there is no journal {self.location}."
+            raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, reason=Reason.NOT_CREATED)
+        if not reading:
+            make_private_folder(self.head_path.parent)
+        database, self._database = self._connect(), None
+        return self._make_storage(database, leases), leases
+
+    def warn_of_locks(self) -> str | None:
+        """See `storage.JournalPlace`: all who use the database see its locks."""
+        return None
+
+    def create(self, admin: str | None) -> None:
+        """Create the tables in one transaction, with the connection of the service `admin` of libpq (pg_service.conf).
+
+        None: with the connection that writes, which then owns the tables. Raises `ErrorCode.JOURNAL_UNUSABLE`.
+        """
+        script = self.make_script(with_roles=admin is not None)
+        try:
+            with psycopg.connect(f"service={admin}" if admin is not None else self.url.url) as database:
+                database.execute(script.encode())
+        except psycopg.Error as error:
+            raise unusable_database(self.location, error) from error
+
+    def make_script(self, *, with_roles: bool) -> str:
+        """Return the SQL that creates the tables or, `with_roles`, also the roles and their rights."""
+        folder = resources.files("escrowctl.journal.postgres") / "schema"
+        script = (folder / "001.sql").read_text("utf-8")
+        if with_roles:
+            script += (folder / "roles.sql").read_text("utf-8")
+            script = script.replace("main_owner", _quote(f"{self.url.name}_owner"))
+            script = script.replace("main_writer", _quote(self._find_writer()))
+        return re.sub(r"\bmain\b", _quote(self.url.name), script)
+
+    def _find_writer(self) -> str:
+        try:
+            ((writer,),) = self._connect().execute("SELECT current_user").fetchall()
+        except psycopg.Error as error:
+            raise unusable_database(self.location, error) from error
+        return str(writer)
+
+    def _connect(self) -> PostgresConnection:
+        """Return the connection that the storage will have."""
+        if self._database is None or self._database.is_lost:
+            self._database = PostgresConnection(self.url)
+        return self._database
+
+    def _make_storage(self, database: PostgresConnection, leases: Leases) -> PostgresStorage:
+        return PostgresStorage(self.url, lambda: leases.sender, database)
+
+
+def _quote(name: str) -> str:
+    return sql.Identifier(name).as_string()

@@ -1,0 +1,180 @@
+"""The journal in a PostgreSQL database. Every commit is durable on the server, and every read is checked.
+
+A transaction takes the journal's advisory lock first. Only a later statement reads the end of the chain: under READ
+COMMITTED, it then sees all that others have committed (postgresql.org/docs/current/transaction-iso.html, 13.2.1).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database
+from escrowctl.journal.storage import CommitUnknownError
+from escrowctl.journal.tables.database import translate_errors
+from escrowctl.journal.tables.reading import SELECT_TAIL, read_tail, tail_of
+from escrowctl.journal.tables.storage import TableStorage
+from escrowctl.journal.tables.transaction import TableTransaction
+from escrowctl.journal_url import JournalUrl
+
+if TYPE_CHECKING:
+    from escrowctl.runtime import Clock
+
+FORMAT_VERSION = 1
+"""The version of the newest file in `schema/`."""
+
+_LOCK_SECONDS, _STATEMENT_SECONDS = 10, 15
+"""Shorter than a lease less its margin: a process whose statements are slow hears of it before its lease lapses."""
+
+_READ_STATE = f"SELECT id, version, clock_timestamp() FROM main.journal; {SELECT_TAIL}"
+_BEGIN = f"""
+BEGIN ISOLATION LEVEL READ COMMITTED;
+SET LOCAL lock_timeout = '{_LOCK_SECONDS}s';
+SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s';
+SET LOCAL idle_in_transaction_session_timeout = '{_STATEMENT_SECONDS}s';
+SELECT set_config('synchronous_commit',
+  CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true);
+SELECT pg_advisory_xact_lock(hashtextextended('main.journal', 0));
+SELECT pg_current_xact_id()::text;
+{_READ_STATE}"""
+_BEGIN_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_READ_STATE}"
+_STATUS_TRIES, _STATUS_WAIT_SECONDS = 20, 0.5
+
+
+class PostgresStorage(TableStorage):
+    """One open journal; see `storage.Storage`. `find_sender` returns the id of this process's lease, or None."""
+
+    def __init__(
+        self, url: JournalUrl, find_sender: Callable[[], str | None], database: PostgresConnection | None = None
+    ) -> None:
+        self._url = url
+        self._find_sender = find_sender
+        self._db: PostgresConnection = database or _connect(url)
+        super().__init__(self._db)
+        self._commit_failed = False
+        self._last_transaction: TableTransaction | None = None
+
+    @cached_property
+    @translate_errors
+    def journal_id(self) -> str:
+        """The journal's id, a UUID."""
+        ((journal_id,),) = self._db.execute("SELECT id FROM main.journal").fetchall()
+        return str(journal_id)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[TableTransaction]:
+        """See `storage.Storage`. Inside a transaction, the transaction itself is the view."""
+        if self._open_transaction is not None:
+            yield self._open_transaction
+            return
+        try:
+            with self._inside(self._begin(_BEGIN_READING)[0]) as view:
+                yield view
+        finally:
+            self._roll_back()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[TableTransaction]:
+        """See `storage.Storage`."""
+        if self._commit_failed:
+            raise self._refuse("an earlier commit of this process failed")
+        try:
+            transaction, xact_id = self._begin(_BEGIN)
+            self._last_transaction = None
+            with self._inside(transaction):
+                yield transaction
+                self._commit(transaction, xact_id)
+        except BaseException:
+            self._roll_back()
+            raise
+        self._last_transaction = transaction
+
+    @contextlib.contextmanager
+    def reopen(self) -> Iterator[PostgresStorage]:
+        """See `storage.Storage`."""
+        with contextlib.closing(type(self)(self._url, self._find_sender)) as storage:
+            yield storage
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[PostgresStorage]:
+        """See `storage.Storage`: another connection, which reads in one transaction."""
+        with self.reopen() as storage, storage.reading():
+            yield storage
+
+    @translate_errors
+    def find_damage(self) -> str | None:
+        """See `storage.Storage`."""
+        from escrowctl.journal.tables.check import compare_derived_tables  # noqa: PLC0415 - for `journal verify` alone
+
+        return compare_derived_tables(self._db)
+
+    @translate_errors
+    def _begin(self, script: str) -> tuple[TableTransaction, str]:
+        """Begin a transaction. Return it, and its id in the database ("" for a reading one)."""
+        if self._db.is_lost:
+            self._db = _connect(self._url)
+        *first, state, tail = self._db.execute_script(script)
+        ((_, version, now),) = state
+        if version != FORMAT_VERSION:
+            raise self._refuse(f"its tables have version {version}, but this escrowctl knows {FORMAT_VERSION}")
+        end = tail_of(tail) if tail else read_tail(self._db)
+        transaction = TableTransaction(self._db, end, self._clock_at(now), self._last_transaction)
+        return transaction, first[-1][0][0] if first else ""
+
+    def _clock_at(self, now: datetime) -> Clock:
+        """Return the clock of a transaction, which always returns `now`, the time of the database."""
+        return lambda: now.astimezone(UTC)
+
+    def _commit(self, transaction: TableTransaction, xact_id: str) -> None:
+        """Write what is pending, check the lease if that begins writes, and commit, in one round trip."""
+        sender = self._find_sender() if transaction.begins_writes else None
+        lease = [("SELECT main.require_lease(?)", (sender,))] if sender is not None else []
+        try:
+            self._db.execute_all([*transaction.take_pending(), *lease, ("COMMIT", ())])
+        except psycopg.Error as error:
+            # Without a lost connection, the database has said that nothing is stored.
+            status = self._find_status(xact_id) if self._db.is_lost else "aborted"
+            if status == "committed":
+                return
+            found = unusable_database(self._db.location, error)
+            if status == "aborted":
+                raise found from error
+            self._commit_failed = True
+            raise CommitUnknownError(found) from error
+
+    def _find_status(self, xact_id: str) -> str | None:
+        """Connect again, and ask what became of a transaction: "committed", "aborted", or None if it is not known."""
+        for _ in range(_STATUS_TRIES):
+            with contextlib.suppress(psycopg.Error, EscrowctlError):
+                self._db = _connect(self._url)
+                row = self._db.execute("SELECT pg_xact_status(?::xid8)", (xact_id,)).fetchone()
+                if row is not None and row[0] != "in progress":
+                    return str(row[0]) if row[0] is not None else None
+            time.sleep(_STATUS_WAIT_SECONDS)
+        return None
+
+    def _roll_back(self) -> None:
+        # After a lost connection or a failed COMMIT there is nothing to roll back; the first error counts.
+        with contextlib.suppress(psycopg.Error):
+            self._db.execute("ROLLBACK")
+
+    def _refuse(self, problem: str) -> EscrowctlError:
+        return not_sent(ErrorCode.JOURNAL_UNUSABLE, f"the journal {self._url} cannot be used: {problem}.")
+
+
+def _connect(url: JournalUrl) -> PostgresConnection:
+    try:
+        return PostgresConnection(url)
+    except psycopg.Error as error:
+        raise unusable_database(str(url), error) from error

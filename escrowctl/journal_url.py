@@ -1,0 +1,62 @@
+"""Where a shared journal is: a PostgreSQL URL, and the name of the journal in that database."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+SCHEMES = ("postgresql", "postgres")
+_DEFAULT_NAME = "escrowctl"
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
+_SECRETS = ("password", "sslpassword", "passfile")
+
+
+class JournalUrl(NamedTuple):
+    """The URL of a journal. `url` is for libpq; `name` is the journal's name, which is also its schema's."""
+
+    url: str
+    name: str
+
+    def __str__(self) -> str:
+        """Return the name and the URL, for messages. It has no password."""
+        place = urlsplit(self.url)
+        host = dict(parse_qsl(place.query)).get("host") or place.netloc.rpartition("@")[2]
+        return f"{self.name} in {host}{place.path}"
+
+
+def parse_journal_url(text: str) -> JournalUrl:
+    """Return the journal that a URL names, such as `postgresql://db.example.com/payments?journal=payouts`.
+
+    Raises ValueError, whose text continues a sentence about the URL: it has a password, which libpq's own means
+    should have (PGPASSFILE, PGSERVICE, PGPASSWORD), another scheme, or a wrong name of a journal.
+    """
+    url = urlsplit(text)
+    if url.scheme not in SCHEMES:
+        raise ValueError("is not a URL of PostgreSQL, such as postgresql://db.example.com/payments")
+    options = dict(parse_qsl(url.query, keep_blank_values=True))
+    if url.password is not None or any(name in options for name in _SECRETS):
+        raise ValueError("has a password: put it in ~/.pgpass or PGPASSWORD, and remove it from the URL")
+    if not _NAME.fullmatch(name := options.pop("journal", _DEFAULT_NAME)):
+        raise ValueError(f'names the journal "{name}": a name has up to 40 small letters, digits and _')
+    host = options.get("host", url.hostname or "")
+    if not (host == "" or host.startswith("/") or _is_loopback(host)):
+        options.setdefault("sslmode", "verify-full")
+    base = text.partition("?")[0]
+    return JournalUrl(f"{base}?{urlencode(options)}" if options else base, name)
+
+
+def is_journal_url(text: str) -> bool:
+    """Whether a text is the URL of a journal, without a password."""
+    try:
+        return bool(parse_journal_url(text).name)
+    except ValueError:
+        return False
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,125 @@
+"""A PostgreSQL server of the tests' own, on loopback, and journals in it whose clock a test can set."""
+
+import contextlib
+import hashlib
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from escrowctl.journal.postgres.connection import PostgresConnection
+from escrowctl.journal.postgres.leases import Leases
+from escrowctl.journal.postgres.place import PostgresPlace
+from escrowctl.journal.postgres.storage import PostgresStorage
+from escrowctl.journal.storage import Storage
+from escrowctl.journal_url import JournalUrl, parse_journal_url
+from escrowctl.runtime import Clock
+
+
+def find_programs() -> Path:
+    """Return the folder of the newest server on this machine; skip the test if there is none that can run here."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    if not found:
+        pytest.skip("no PostgreSQL server is installed (Debian package postgresql)")
+    with contextlib.suppress(KeyError):
+        pwd.getpwuid(os.getuid())
+        return found[-1].parent
+    return pytest.skip("this user has no name, and PostgreSQL needs one")
+
+
+class Server:
+    """One server. `url` is that of its database, in which each journal is a schema."""
+
+    def __init__(self, programs: Path) -> None:
+        self._programs = programs
+        self.folder = Path(tempfile.mkdtemp(prefix="pg-"))
+        # The server refuses to run as root.
+        self._as_user = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"]
+        if os.getuid() == 0:
+            shutil.chown(self.folder, "postgres", "postgres")
+        else:
+            self._as_user = []
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+        self._data = str(self.folder / "data")
+        self._run("initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C")
+        self.start()
+
+    def start(self) -> None:
+        """Start the server, and wait until it answers."""
+        settings = f"-p {self.port} -c listen_addresses=127.0.0.1 -k {self.folder} -c max_connections=200"
+        self._run("pg_ctl", "-D", self._data, "-l", str(self.folder / "log"), "-o", settings, "-w", "start")
+
+    def stop(self, how: str) -> None:
+        """Stop the server: `fast`, or `immediate`, which is like a crash."""
+        self._run("pg_ctl", "-D", self._data, "-m", how, "-w", "stop")
+
+    def create_journal(self, name: str) -> JournalUrl:
+        """Create the tables of a journal with a single role, and return its URL."""
+        url = parse_journal_url(f"{self.url}?journal={name}")
+        PostgresPlace(url, self.folder).create(None)
+        return url
+
+    def close(self) -> None:
+        with contextlib.suppress(subprocess.CalledProcessError):
+            self.stop("immediate")
+        shutil.rmtree(self.folder)
+
+    def _run(self, program: str, *words: str) -> None:
+        log = self.folder / "setup.log"
+        with log.open("ab") as output:
+            subprocess.run(
+                [*self._as_user, self._programs / program, *words],
+                cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=True, timeout=30,
+            )  # fmt: skip
+
+
+class ClockedStorage(PostgresStorage):
+    """A storage whose clock is the test's, by the address of the journal."""
+
+    clocks: ClassVar[dict[JournalUrl, Clock]] = {}
+
+    def _clock_at(self, now: datetime) -> Clock:
+        return self.clocks[self._url]
+
+
+class ClockedPlace(PostgresPlace):
+    """A place whose storages have the clock with which they are opened."""
+
+    def open(self, *, now: Clock, reading: bool) -> tuple[Storage, Leases]:
+        ClockedStorage.clocks[self.url] = now
+        return super().open(now=now, reading=reading)
+
+    def _make_storage(self, database: PostgresConnection, leases: Leases) -> PostgresStorage:
+        return ClockedStorage(self.url, lambda: leases.sender, database)
+
+
+def new_name() -> str:
+    """Return the name of a journal that does not exist yet."""
+    return f"j{time.monotonic_ns()}"
+
+
+class TestPlace(ClockedPlace):
+    """The journal of a test's folder, in the place of a file: opening it for writing creates it."""
+
+    __test__ = False
+    is_shared = False
+
+    def __init__(self, server: Server, folder: Path) -> None:
+        name = f"j{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
+        super().__init__(parse_journal_url(f"{server.url}?journal={name}"), folder)
+
+    def open(self, *, now: Clock, reading: bool) -> tuple[Storage, Leases]:
+        if not (reading or self.exists):
+            self.create(None)
+        return super().open(now=now, reading=reading)

@@ -1,0 +1,278 @@
+"""What only a journal in a database must do: leases, commits without an answer, and rights that the database keeps."""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.journal.fields import QUERIED_FIELDS
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import AttemptRequest, OperatorDecision, Settlement, State
+from escrowctl.journal.opening import open_journal
+from escrowctl.journal.postgres import leases
+from escrowctl.journal.postgres.leases import Leases
+from escrowctl.journal.postgres.place import PostgresPlace
+from escrowctl.journal.postgres.storage import PostgresStorage
+from escrowctl.journal_url import JournalUrl, parse_journal_url
+from storage.postgres import ClockedPlace, Server, new_name
+from storage.writes import DONE, Clock, create
+
+pytestmark = pytest.mark.slow  # a server has to be started
+
+
+@pytest.fixture
+def place(postgres: Server, tmp_path: Path) -> ClockedPlace:
+    return ClockedPlace(postgres.create_journal(new_name()), tmp_path)
+
+
+@pytest.fixture
+def journal(place: ClockedPlace, clock: Clock) -> Iterator[Journal]:
+    with contextlib.closing(open_journal(place, now=clock)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def database(postgres: Server) -> Iterator[psycopg.Connection]:
+    """A connection of an administrator."""
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        yield connection
+
+
+def execute(database: psycopg.Connection, place: PostgresPlace, statement: str) -> None:
+    database.execute(statement.replace("main.", f"{place.url.name}.").encode())
+
+
+def lapse_all(database: psycopg.Connection, place: PostgresPlace) -> None:
+    execute(database, place, "UPDATE main.senders SET expires_at = clock_timestamp() - interval '1 second'")
+
+
+def cut_at_commit(storage: PostgresStorage, moment: str) -> None:
+    """Cut the connection of a storage before or after its next commit."""
+    database = storage._db  # noqa: SLF001 - the connection that is cut
+    send = database.execute_all
+
+    def send_and_cut(statements: Iterable[tuple[str, Sequence[object]]]) -> None:
+        sent = list(statements)
+        is_commit = sent[-1][0] == "COMMIT"
+        send(sent if moment == "after" or not is_commit else sent[:-1])
+        if is_commit:
+            database.close()
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    database.execute_all = send_and_cut  # type: ignore[method-assign] # on purpose
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_commit_without_an_answer_is_looked_up(
+    journal: Journal, place: ClockedPlace, clock: Clock, moment: str
+) -> None:
+    assert isinstance(journal.storage, PostgresStorage)
+    cut_at_commit(journal.storage, moment)
+
+    with contextlib.nullcontext() if moment == "after" else pytest.raises(EscrowctlError) as failed:
+        assert journal.begin(AttemptRequest(create(1), "r1")).state is State.IN_FLIGHT
+
+    assert failed is None or failed.value.code is ErrorCode.JOURNAL_UNUSABLE
+    assert len(journal.storage.read_entries([1])) == (moment == "after")
+    # The storage has connected again, and goes on.
+    assert journal.begin(AttemptRequest(create(2), "r2")).number == (2 if moment == "after" else 1)
+
+
+def test_sender_whose_lease_has_lapsed_settles_and_begins_nothing(
+    journal: Journal, place: ClockedPlace, clock: Clock, database: psycopg.Connection
+) -> None:
+    entry = journal.begin(AttemptRequest(create(1), "run-1"))
+    assert journal.locks.may_send()
+    lapse_all(database, place)
+
+    other = open_journal(place, now=clock)
+    seen = other.find(1)
+    assert seen is not None
+    assert seen.state is State.UNKNOWN
+    with pytest.raises(EscrowctlError) as refused:
+        journal.begin(AttemptRequest(create(2), "run-2"))
+    assert (refused.value.code, "lapsed" in refused.value.message) == (ErrorCode.JOURNAL_UNUSABLE, True)
+    assert not journal.locks.hold("another")
+    assert journal.settle(entry, DONE).state is State.DONE
+    assert [one.state for one in other.storage.read_entries([1, 2])] == [State.DONE]
+    other.close()
+
+
+def test_outcome_is_fenced_when_somebody_has_decided_meanwhile(
+    journal: Journal, place: ClockedPlace, clock: Clock, database: psycopg.Connection
+) -> None:
+    entry = journal.begin(AttemptRequest(create(1), "run-1"))
+    lapse_all(database, place)
+    with contextlib.closing(open_journal(place, now=clock)) as other:
+        lost = other.find(1)
+        assert lost is not None
+        other.settle_later(lost, DONE._replace(result_id="tx_2"))
+
+    with pytest.raises(EscrowctlError) as fenced:
+        journal.settle(entry, DONE)
+
+    assert fenced.value.code is ErrorCode.OUTCOME_UNKNOWN
+    assert journal.storage.read_entries([1])[0].settlement.result_id == "tx_2"
+
+
+def test_lost_write_is_decided_when_nothing_of_it_can_arrive_any_more(
+    journal: Journal, place: ClockedPlace, clock: Clock, database: psycopg.Connection
+) -> None:
+    journal.begin(AttemptRequest(create(1), "run-1"))
+    lapse_all(database, place)
+    word = OperatorDecision("ops", "asked the service")
+    not_applied = Settlement(Outcome.UNKNOWN, "not applied", not_applied=True)
+    with contextlib.closing(open_journal(place, now=clock)) as other:
+        lost = other.find(1)
+        assert lost is not None
+        with pytest.raises(EscrowctlError) as decided:
+            other.decide(lost, not_applied, word)
+        with pytest.raises(EscrowctlError) as resent:
+            other.begin(AttemptRequest(lost.intent, "run-2", again=lost, decision=word))
+        for early in (decided.value, resent.value):
+            assert (early.code, f"process {os.getpid()} on " in early.message) == (ErrorCode.BUSY, True)
+        execute(database, place, "UPDATE main.senders SET attempt_seconds = 0")
+
+        assert other.decide(lost, not_applied, word).state is State.NOT_APPLIED
+
+
+def test_nothing_is_sent_by_a_clock_that_counts_sleep(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert journal.locks.hold("name")
+    now = leases._now()  # noqa: SLF001 - the clock that is moved
+    answers = []
+    for seconds in (24, 26, 31, 0):
+        monkeypatch.setattr(leases, "_now", lambda seconds=seconds: now + seconds)
+        answers.append(journal.locks.may_send())
+
+    # After the lease has lapsed, it has lapsed for good.
+    assert answers == [True, False, False, False]
+
+
+def test_lease_is_renewed_until_it_ends(place: ClockedPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "_RENEW_SECONDS", 0.01)
+    locks, other = Leases(place.url), Leases(place.url)
+    assert locks.hold("name")
+    first = locks._renewed_at  # noqa: SLF001 - when it was renewed
+    while locks._renewed_at == first:  # noqa: SLF001
+        time.sleep(0.01)
+
+    assert (locks.may_send(), other.is_held("name")) == (True, True)
+    locks.close()
+    assert not other.is_held("name")
+    other.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE main.records SET facts = ''",
+        "DELETE FROM main.records",
+        "TRUNCATE main.records",
+        "INSERT INTO main.records SELECT * FROM main.records ON CONFLICT (sequence) DO UPDATE SET facts = ''",
+        "ALTER TABLE main.records DISABLE TRIGGER ALL",
+        "DROP TABLE main.records",
+    ],
+)
+def test_writer_cannot_change_a_record(
+    postgres: Server, tmp_path: Path, clock: Clock, database: psycopg.Connection, statement: str
+) -> None:
+    url = set_up_with_roles(postgres, tmp_path, database)
+    with contextlib.closing(open_journal(PostgresPlace(url, tmp_path), now=clock)) as journal:
+        journal.settle(journal.begin(AttemptRequest(create(1), "r1")), DONE)
+
+        with psycopg.connect(url.url, autocommit=True) as writer, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            writer.execute(statement.replace("main.", f"{url.name}.").encode())
+
+        assert journal.storage.find_damage() is None
+
+
+def test_owner_is_stopped_by_triggers(place: ClockedPlace, journal: Journal, database: psycopg.Connection) -> None:
+    journal.begin(AttemptRequest(create(1), "r1"))
+
+    for statement in ("UPDATE main.records SET facts = ''", "DELETE FROM main.records", "TRUNCATE main.records"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            execute(database, place, statement)
+
+
+def set_up_with_roles(server: Server, folder: Path, database: psycopg.Connection) -> JournalUrl:
+    """Create a journal with an owner and a writer, and return its URL for the writer."""
+    name = new_name()
+    database.execute(f"CREATE ROLE {name}_app LOGIN".encode())
+    url = parse_journal_url(server.url.replace("postgres@", f"{name}_app@") + f"?journal={name}")
+    script = PostgresPlace(url, folder).make_script(with_roles=True)
+    with psycopg.connect(server.url) as admin:
+        admin.execute(script.encode())
+    return url
+
+
+def test_edit_past_the_triggers_is_found(
+    place: ClockedPlace, journal: Journal, clock: Clock, database: psycopg.Connection
+) -> None:
+    journal.settle(journal.begin(AttemptRequest(create(1), "r1")), DONE)
+    execute(database, place, "UPDATE main.entries SET state = 'refused'")
+    with pytest.raises(EscrowctlError):
+        journal.storage.read_entries([1])
+    execute(database, place, "UPDATE main.entries SET state = 'done'")
+    database.execute("SET session_replication_role = replica")
+    execute(database, place, "DELETE FROM main.records WHERE sequence = 2")
+    execute(database, place, "DELETE FROM main.entries")
+
+    with pytest.raises(EscrowctlError) as refused, contextlib.closing(open_journal(place, now=clock)) as again:
+        again.begin(AttemptRequest(create(2), "r2"))
+    assert refused.value.code is ErrorCode.JOURNAL_UNUSABLE
+
+
+def test_tables_of_another_version_are_refused(place: ClockedPlace, clock: Clock, database: psycopg.Connection) -> None:
+    execute(database, place, "UPDATE main.journal SET version = 2")
+
+    with pytest.raises(EscrowctlError) as refused:
+        open_journal(place, now=clock)
+    assert "version 2" in refused.value.message
+
+
+def test_columns_are_those_of_the_fields(place: ClockedPlace, database: psycopg.Connection) -> None:
+    found = database.execute(f"SELECT * FROM {place.url.name}.entries".encode()).description or ()
+    assert [one.name for one in found] == ["number", *QUERIED_FIELDS, "records", "counted_on", "latest"]
+
+
+def test_server_that_stopped_is_used_again(
+    postgres: Server, place: ClockedPlace, journal: Journal, clock: Clock
+) -> None:
+    entry = journal.begin(AttemptRequest(create(1), "r1"))
+    postgres.stop("immediate")
+    with pytest.raises(EscrowctlError):
+        journal.begin(AttemptRequest(create(2), "r2"))
+    postgres.start()
+
+    assert journal.settle(entry, DONE).state is State.DONE
+    assert [one.state for one in journal.storage.read_entries([1, 2])] == [State.DONE]
+
+
+@pytest.mark.parametrize(
+    ("text", "url", "name"),
+    [
+        (
+            "postgresql://db.example.com/pay?journal=payouts",
+            "postgresql://db.example.com/pay?sslmode=verify-full",
+            "payouts",
+        ),
+        ("postgres://db.example.com/pay?sslmode=require", "postgres://db.example.com/pay?sslmode=require", "escrowctl"),
+        ("postgresql://localhost/pay", "postgresql://localhost/pay", "escrowctl"),
+        ("postgresql:///pay?host=/run/postgresql", "postgresql:///pay?host=%2Frun%2Fpostgresql", "escrowctl"),
+        ("mysql://db/pay", None, None),
+        ("postgresql://u:secret@db/pay", None, None),
+        ("postgresql://db/pay?password=secret", None, None),
+        ("postgresql://db/pay?journal=A-1", None, None),
+    ],
+)
+def test_url_names_a_journal_and_has_no_password(text: str, url: str | None, name: str | None) -> None:
+    with (
+        contextlib.nullcontext() if url is not None else pytest.raises(ValueError, match=r"^(is|has|names) ") as failed
+    ):
+        assert parse_journal_url(text) == (url, name)
+    assert failed is None or "secret" not in str(failed.value)

@@ -47,7 +47,7 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --port | --forward-to | --secret-file | --ready-file | --header | -H | --tolerance | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --operator | --from | --mode | --api-prefix | --set | --seed | --tx) skip=value ;;
+      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --port | --forward-to | --secret-file | --ready-file | --header | -H | --tolerance | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --operator | --from | --admin | --mode | --api-prefix | --set | --seed | --tx) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
@@ -110,6 +110,7 @@ _escrowctl() {
     --id)  ;;
     --operator)  ;;
     --from)  ;;
+    --admin)  ;;
     --mode) _escrowctl_offer 'test live' ;;
     --api-prefix)  ;;
     --set)  ;;
@@ -323,7 +324,7 @@ _escrowctl() {
           ;;
         'journal init')
           if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--from --yes -y --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+            _escrowctl_offer '--from --admin --single-role --print --yes -y --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'journal export')
@@ -333,9 +334,7 @@ _escrowctl() {
           ;;
         'journal import')
           if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          else
-            compopt -o default 2>/dev/null
+            _escrowctl_offer '--own --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'auth')
@@ -388,21 +387,21 @@ _escrowctl() {
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_offer 'default_profile base_url mode api_prefix api_key_file read_only timeout status.released status.pending status.failed reply.id reply.status reply.amount reply.currency webhook.url_field webhook.events_field webhook.scheme webhook.signature_header reference_field currencies idempotency retry_throttled account service_id journal_id profile ca_bundle proxy'
+            _escrowctl_offer 'default_profile base_url mode api_prefix api_key_file read_only timeout status.released status.pending status.failed reply.id reply.status reply.amount reply.currency webhook.url_field webhook.events_field webhook.scheme webhook.signature_header reference_field currencies idempotency retry_throttled account service_id journal_id journal profile ca_bundle proxy'
           fi
           ;;
         'config set')
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_offer 'default_profile base_url mode api_prefix api_key_file read_only timeout status.released status.pending status.failed reply.id reply.status reply.amount reply.currency webhook.url_field webhook.events_field webhook.scheme webhook.signature_header reference_field currencies idempotency retry_throttled account service_id journal_id'
+            _escrowctl_offer 'default_profile base_url mode api_prefix api_key_file read_only timeout status.released status.pending status.failed reply.id reply.status reply.amount reply.currency webhook.url_field webhook.events_field webhook.scheme webhook.signature_header reference_field currencies idempotency retry_throttled account service_id journal_id journal'
           fi
           ;;
         'config unset')
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_offer 'default_profile base_url mode api_prefix api_key_file read_only timeout status.released status.pending status.failed reply.id reply.status reply.amount reply.currency webhook.url_field webhook.events_field webhook.scheme webhook.signature_header reference_field currencies idempotency retry_throttled account service_id journal_id'
+            _escrowctl_offer 'default_profile base_url mode api_prefix api_key_file read_only timeout status.released status.pending status.failed reply.id reply.status reply.amount reply.currency webhook.url_field webhook.events_field webhook.scheme webhook.signature_header reference_field currencies idempotency retry_throttled account service_id journal_id journal'
           fi
           ;;
         'sandbox')

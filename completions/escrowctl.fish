@@ -51,7 +51,7 @@ function __escrowctl_at --description 'whether the command line is at this comma
             continue
         end
         switch $word
-            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --over --for --fail-on --interval --url --event --port --forward-to --secret-file --ready-file --header -H --tolerance --expect-count --expect-total --run-key --concurrency --rps --results --state --operation --until --id --operator --from --mode --api-prefix --set --seed --tx
+            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --over --for --fail-on --interval --url --event --port --forward-to --secret-file --ready-file --header -H --tolerance --expect-count --expect-total --run-key --concurrency --rps --results --state --operation --until --id --operator --from --admin --mode --api-prefix --set --seed --tx
                 set skip yes
             case '-*'
             case '*'
@@ -783,6 +783,9 @@ complete -c escrowctl -n '__escrowctl_at journal verify' -l no-input -d 'Never a
 complete -c escrowctl -n '__escrowctl_at journal verify' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at journal verify' -l help -s h -d 'Show the help of the command.'
 complete -c escrowctl -n '__escrowctl_at journal init' -l from -x -d 'Make a new journal from this export; - for stdin.'
+complete -c escrowctl -n '__escrowctl_at journal init' -l admin -x -d 'Set a shared journal up with this service of pg_service.conf.'
+complete -c escrowctl -n '__escrowctl_at journal init' -l single-role -d 'Set a shared journal up with the user that also writes.'
+complete -c escrowctl -n '__escrowctl_at journal init' -l print -d 'Only print the SQL that sets a shared journal up.'
 complete -c escrowctl -n '__escrowctl_at journal init' -l yes -s y -d 'Do not ask for confirmation.'
 complete -c escrowctl -n '__escrowctl_at journal init' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at journal init' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
@@ -819,7 +822,7 @@ complete -c escrowctl -n '__escrowctl_at journal export' -l debug -d 'Print requ
 complete -c escrowctl -n '__escrowctl_at journal export' -l no-input -d 'Never ask; fail if a confirmation is needed.'
 complete -c escrowctl -n '__escrowctl_at journal export' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at journal export' -l help -s h -d 'Show the help of the command.'
-complete -c escrowctl -n '__escrowctl_at journal import' -F
+complete -c escrowctl -n '__escrowctl_at journal import' -l own -d 'Import this machine'\''s own journal into a shared one.'
 complete -c escrowctl -n '__escrowctl_at journal import' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at journal import' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at journal import' -l base-url -x -d 'The service'\''s base URL.'
@@ -1014,6 +1017,7 @@ complete -c escrowctl -n '__escrowctl_at config get' -a retry_throttled -d 'true
 complete -c escrowctl -n '__escrowctl_at config get' -a account -d 'one name for all keys of an account: 1 to 64 letters, digits, dots, hyphens, underscores'
 complete -c escrowctl -n '__escrowctl_at config get' -a service_id -d 'one name for all base URLs of a service: 1 to 64 letters, digits, dots, hyphens, underscores'
 complete -c escrowctl -n '__escrowctl_at config get' -a journal_id -d 'the id of the only journal to use, as config path prints it; with another journal, commands fail'
+complete -c escrowctl -n '__escrowctl_at config get' -a journal -d 'the PostgreSQL URL of a journal that several machines share; if not set, this machine'\''s own'
 complete -c escrowctl -n '__escrowctl_at config get' -a profile -d 'the chosen profile'
 complete -c escrowctl -n '__escrowctl_at config get' -a ca_bundle -d 'from the environment'
 complete -c escrowctl -n '__escrowctl_at config get' -a proxy -d 'from the environment'
@@ -1059,6 +1063,7 @@ complete -c escrowctl -n '__escrowctl_at config set' -a retry_throttled -d 'true
 complete -c escrowctl -n '__escrowctl_at config set' -a account -d 'one name for all keys of an account: 1 to 64 letters, digits, dots, hyphens, underscores'
 complete -c escrowctl -n '__escrowctl_at config set' -a service_id -d 'one name for all base URLs of a service: 1 to 64 letters, digits, dots, hyphens, underscores'
 complete -c escrowctl -n '__escrowctl_at config set' -a journal_id -d 'the id of the only journal to use, as config path prints it; with another journal, commands fail'
+complete -c escrowctl -n '__escrowctl_at config set' -a journal -d 'the PostgreSQL URL of a journal that several machines share; if not set, this machine'\''s own'
 complete -c escrowctl -n '__escrowctl_at config set' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at config set' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at config set' -l base-url -x -d 'The service'\''s base URL.'
@@ -1101,6 +1106,7 @@ complete -c escrowctl -n '__escrowctl_at config unset' -a retry_throttled -d 'tr
 complete -c escrowctl -n '__escrowctl_at config unset' -a account -d 'one name for all keys of an account: 1 to 64 letters, digits, dots, hyphens, underscores'
 complete -c escrowctl -n '__escrowctl_at config unset' -a service_id -d 'one name for all base URLs of a service: 1 to 64 letters, digits, dots, hyphens, underscores'
 complete -c escrowctl -n '__escrowctl_at config unset' -a journal_id -d 'the id of the only journal to use, as config path prints it; with another journal, commands fail'
+complete -c escrowctl -n '__escrowctl_at config unset' -a journal -d 'the PostgreSQL URL of a journal that several machines share; if not set, this machine'\''s own'
 complete -c escrowctl -n '__escrowctl_at config unset' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at config unset' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at config unset' -l base-url -x -d 'The service'\''s base URL.'

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 from escrowctl.config.folders import Folders
 from escrowctl.config.service import Service
 from escrowctl.config.settings import ServiceResolver
+from escrowctl.errors import ErrorCode, Reason, not_sent
 from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime
+
+_PAGE_SIZE = 500
 
 if TYPE_CHECKING:
     from escrowctl.journal.journal import Journal
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Journals:
-    """Opens the journal of this run: the sandbox's if `sandbox`, else this user's journal on this machine."""
+    """Opens the journal of this run: the sandbox's if `sandbox`, else a shared one or this user's on this machine."""
 
     def __init__(self, runtime: Runtime, folders: Folders, resolver: ServiceResolver, *, sandbox: bool) -> None:
         self._runtime = runtime
@@ -27,7 +30,10 @@ class Journals:
 
     @property
     def folder(self) -> Path:
-        """The folder of the journal. Raises `STATE_UNUSABLE` if another user can change ESCROWCTL_HOME."""
+        """The folder of what stays on this machine, such as its own journal.
+
+        Raises `STATE_UNUSABLE` if another user can change ESCROWCTL_HOME.
+        """
         if self._sandbox:
             return self.sandbox_folder
         self._folders.require_safe_home()
@@ -38,7 +44,19 @@ class Journals:
         """Where the journal is. Raises `STATE_UNUSABLE` if another user can change ESCROWCTL_HOME."""
         from escrowctl.journal.opening import find_place
 
-        return find_place(self.folder)
+        return (None if self._sandbox else self.shared_place) or find_place(self.folder)
+
+    @property
+    def shared_place(self) -> "JournalPlace | None":
+        """The place of the shared journal that settings name; None if they name none. Raises the errors of `place`."""
+        url = self._resolver.find_journal_url()
+        if url is None:
+            return None
+        from escrowctl.journal.opening import find_shared_place
+
+        choice = self._resolver.choose_if_configured()
+        _, write_timeout = self._resolver.find_timeouts(choice.profile if choice is not None else None)
+        return find_shared_place(url, self.folder, self._runtime.operator, write_timeout)
 
     @property
     def sandbox_folder(self) -> Path:
@@ -59,11 +77,14 @@ class Journals:
     def guard_live_writes(self, service: Service, console: Console) -> None:
         """Check the journal before live writes. Warn if other machines may not see the journal's locks.
 
-        Raises EscrowctlError `JOURNAL_UNUSABLE` if a CI job's journal has no create or release at the service.
+        Raises EscrowctlError `JOURNAL_UNUSABLE` if a CI job's journal has no create or release at the service, or if a
+        shared journal lacks writes of this machine's own.
         """
         if not service.live:
             return
         self.require_history(service)
+        if self.place.is_shared:
+            self._require_imported(service)
         if (reason := self.place.warn_of_locks()) is not None:
             console.warn("unshared_locks", f"the journal's folder {reason}")
 
@@ -78,6 +99,29 @@ class Journals:
 
         with closing(self.open(reading=True)) as journal:
             require_history(service, journal)
+
+    def open_own(self) -> "Journal":
+        """Open this machine's own journal to read it, although settings may name a shared one; the caller closes it."""
+        from escrowctl.journal.opening import find_place, open_journal
+
+        return open_journal(find_place(self.folder), now=self._runtime.now, read_only=True)
+
+    def _require_imported(self, service: Service) -> None:
+        """Raise `JOURNAL_UNUSABLE` if this machine's own journal has writes to a service that the shared one lacks."""
+        from escrowctl.journal.model import Selection
+
+        names = service.journal_names
+        with closing(self.open_own()) as own, closing(self.open(reading=True)) as shared:
+            written = (one for one in own.select_all(Selection(_PAGE_SIZE)) if one.origin is None)
+            newest = next((one for one in written if {one.intent.service, one.intent.site} & {*names}), None)
+            if newest is None or shared.storage.select(Selection(1, origin=f"{own.storage.journal_id} {newest.name}")):
+                return
+        raise not_sent(
+            ErrorCode.JOURNAL_UNUSABLE,
+            f"the journal {own.place.location} has writes to {service.origin} that the shared journal "
+            f"lacks, such as {newest.name}.",
+            reason=Reason.NOT_IMPORTED,
+        )
 
     @cached_property
     def _required_ids(self) -> tuple[tuple[str, str], ...]:

@@ -139,7 +139,8 @@ class Session:
         service_options = ["--sandbox"] if options.sandbox else []
         service_options += _list_given_options(("-p", options.profile), ("--base-url", options.base_url))
         # These variables may be set for this command only. Without them, the pasted command would use another journal.
-        program = f"{_format_assignments(environ, 'ESCROWCTL_HOME', 'ESCROWCTL_CONFIG')} {program}".strip()
+        selecting = _format_assignments(environ, "ESCROWCTL_HOME", "ESCROWCTL_CONFIG", "ESCROWCTL_JOURNAL")
+        program = f"{selecting} {program}".strip()
         names: tuple[str, ...] = ()
         if not service_options:
             names = ("ESCROWCTL_PROFILE", "ESCROWCTL_BASE_URL", "ESCROWCTL_API_KEY_FILE")

@@ -35,6 +35,9 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     ),
     Reason.FILE_UNUSABLE: (Hint("ls -ld {folder}", "check that the folder exists and is writable"),),
     Reason.LOCKED: (Hint("repeat the command"),),
+    Reason.NOT_CREATED: (command("journal init", "to create it"),),
+    Reason.NOT_IMPORTED: (command("journal import --own", "to add them"),),
+    Reason.NO_DRIVER: (Hint("pip install 'escrowctl[postgres]'", "to install it"),),
     Reason.OLDER_FORMAT: (INIT_FROM_EXPORT,),
     Reason.PINNED_ELSEWHERE: (
         command("config path", "to see where this journal is"),

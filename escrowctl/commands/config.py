@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Annotated
 
 import typer
@@ -31,7 +31,8 @@ def path(context: typer.Context) -> None:
     session = session_of(context)
     paths = find_paths(session)
     journal_id = None
-    if not session.options.sandbox and os.path.lexists(paths["journal"]):
+    is_file = paths["journal"].startswith("/")
+    if not session.options.sandbox and (os.path.lexists(paths["journal"]) or not is_file):
         try:
             with closing(session.journals.open(reading=True, check_required_ids=False)) as opened:
                 journal_id = opened.storage.journal_id
@@ -46,13 +47,15 @@ def find_paths(session: Session) -> dict[str, str]:
     """Return the paths of config, credentials, state, cache and journal, with stars for any API key in a path."""
     from escrowctl.journal.opening import find_place  # noqa: PLC0415 - help does not pay for the journal
 
-    folders = session.folders
+    folders, journal = session.folders, find_place(session.folders.state)
+    with suppress(EscrowctlError):  # an unusable config file names no journal
+        journal = session.journals.shared_place or journal
     found = {
         "config": session.resolver.config_path,
         "credentials": folders.config / CREDENTIALS_NAME,
         "state": folders.state,
         "cache": folders.cache,
-        "journal": find_place(folders.state).location,
+        "journal": journal.location,
     }
     session.learn_stored_keys()
     return {name: format_cell(session.keys.star(str(path))) for name, path in found.items()}

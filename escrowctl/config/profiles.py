@@ -20,6 +20,7 @@ from escrowctl.contract.money import make_money, parse_amount, parse_currency
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.redaction import is_private
 from escrowctl.errors import EscrowctlError, bad_value, command
+from escrowctl.journal_url import parse_journal_url
 
 SettingValue = str | int | float | bool | list[str]
 
@@ -131,6 +132,10 @@ class Profile(_StrictModel):
         default=None,
         description="the id of the only journal to use, as config path prints it; with another journal, commands fail",
     )
+    journal: _Text | None = Field(
+        default=None,
+        description="the PostgreSQL URL of a journal that several machines share; if not set, this machine's own",
+    )
 
     @property
     def origin(self) -> Origin:
@@ -147,6 +152,11 @@ class Profile(_StrictModel):
                 make_money(parse_amount(str(cap), name=name), code, name=name)
         except EscrowctlError as error:
             raise ValueError(error.message) from error
+        if self.journal is not None:
+            try:
+                parse_journal_url(self.journal)
+            except ValueError as error:
+                raise ValueError(f"journal {error}.") from error
         if self.reference_field is not None and is_private(self.reference_field):
             raise ValueError(f'reference_field "{self.reference_field}" is named like a secret: choose another field.')
         return self

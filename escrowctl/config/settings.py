@@ -23,6 +23,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, bad_va
 if TYPE_CHECKING:
     from escrowctl.config.credentials import Credentials
     from escrowctl.config.profiles import ConfigFile, Profile
+    from escrowctl.journal_url import JournalUrl
 
 
 MODES = ("test", "live")
@@ -228,6 +229,27 @@ class ServiceResolver:
         if choice is not None and choice.profile is not None:
             pins.append((choice.profile.journal_id, f"journal_id of profile {choice.profile_name}"))
         return tuple((pin, source) for pin, source in pins if pin is not None)
+
+    def find_journal_url(self) -> "JournalUrl | None":
+        """Return the URL of the shared journal, from the profile or ESCROWCTL_JOURNAL. None: this machine's own.
+
+        Raises `ErrorCode.BAD_VALUE` if both name one and they differ, or if the variable is not such a URL.
+        """
+        named, choice = self.environ.get("ESCROWCTL_JOURNAL") or None, self.choose_if_configured()
+        in_profile = choice.profile.journal if choice is not None and choice.profile is not None else None
+        if named is not None and in_profile not in (None, named):
+            where = f"profile {choice.profile_name}" if choice is not None else "the profile"
+            raise bad_value(
+                f"ESCROWCTL_JOURNAL and the journal of {where} differ: unset the variable, or make them equal."
+            )
+        if (found := named or in_profile) is None:
+            return None
+        from escrowctl.journal_url import parse_journal_url  # noqa: PLC0415 - most journals are on this machine
+
+        try:
+            return parse_journal_url(found)
+        except ValueError as error:
+            raise bad_value(f"ESCROWCTL_JOURNAL {error}.") from error
 
     def find_key(self, choice: ServiceChoice) -> FoundKey:
         """Return the key for the chosen origin, from the environment or from the profile.

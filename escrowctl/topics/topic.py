@@ -34,6 +34,7 @@ VARIABLES = (
     ("ESCROWCTL_CA_BUNDLE", "certificates to trust in place of the system's"),
     ("ESCROWCTL_WEBHOOK_SECRET", "the signing secret of events, or several separated by spaces"),
     ("ESCROWCTL_JOURNAL_ID", "the id of the only journal to use; ignored for a test service"),
+    ("ESCROWCTL_JOURNAL", "the PostgreSQL URL of a journal that several machines share"),
     ("ESCROWCTL_HOME", "one folder for config, state and cache: an absolute path"),
     ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "proxies; loopback addresses are always reached directly"),
     (

@@ -39,7 +39,7 @@ def settings_of(run: Run, *line: str, **keywords: Any) -> dict[str, tuple[Any, s
 VALUES = {
     **dict.fromkeys(["profile", "base_url", "api_key", "mode", "api_key_file", "reference_field", "account"]),
     **dict.fromkeys(["reply.id", "reply.status", "reply.amount", "reply.currency", "webhook.signature_header"]),
-    **dict.fromkeys(["service_id", "journal_id", "ca_bundle", "proxy", "default_profile"]),
+    **dict.fromkeys(["service_id", "journal_id", "journal", "ca_bundle", "proxy", "default_profile"]),
     "timeout": {"read": 30, "write": 60},
     "api_prefix": "/api/v1",
     "read_only": False,

@@ -19,7 +19,7 @@ from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
 from escrowctl.journal.sqlite.place import SqlitePlace
 from escrowctl.journal.sqlite.succession import replace_from_export
-from escrowctl.journal.storage import head_of
+from escrowctl.journal.storage import JournalPlace, head_of
 from escrowctl.journal.transfer import Archive, import_archive, read_archive, write_archive
 from escrowctl.journal.verification import verify
 from escrowctl.options import YesOption
@@ -37,21 +37,46 @@ def init(
     source: Annotated[
         str | None, typer.Option("--from", metavar="EXPORT", help="Make a new journal from this export; - for stdin.")
     ] = None,
+    admin: Annotated[
+        str | None,
+        typer.Option(
+            "--admin", metavar="SERVICE", help="Set a shared journal up with this service of pg_service.conf."
+        ),
+    ] = None,
+    single_role: Annotated[
+        bool, typer.Option("--single-role", help="Set a shared journal up with the user that also writes.")
+    ] = False,
+    print_sql: Annotated[
+        bool, typer.Option("--print", help="Only print the SQL that sets a shared journal up.")
+    ] = False,
     yes: YesOption = False,
 ) -> None:
     """Create the journal if there is none, and print its id.
 
-    For a CI job, run this once, on a persistent disk, and set ESCROWCTL_JOURNAL_ID in the job to the id. The job's
-    live writes then need the journal with this id. --from closes the current journal and replaces it.
+    For a CI job, run this once, and set ESCROWCTL_JOURNAL_ID in the job to the id. The job's live writes then need the
+    journal with this id. --from closes the current journal and replaces it.
 
     \b
     Examples:
       escrowctl journal init
       escrowctl journal init --from journal.jsonl --yes
+      escrowctl journal init --admin payments-admin
     """
     session = session_of(context)
+    place = session.journals.place
+    if place.is_shared and source is not None:
+        raise bad_value(
+            "--from makes a journal on this machine: to add an export to a shared journal, use journal import."
+        )
+    if not place.is_shared and (admin is not None or single_role or print_sql):
+        raise bad_value(
+            "--admin, --single-role and --print are for a shared journal: set ESCROWCTL_JOURNAL to its URL."
+        )
     if source is not None:
         _init_from(session, source, yes=yes)
+        return
+    if place.is_shared and (print_sql or not place.exists):
+        _init_shared(session, place, admin=admin, single_role=single_role, print_sql=print_sql)
         return
     with closing(session.journals.open(reading=True, check_required_ids=False)) as journal:
         journal.require_complete()
@@ -63,6 +88,30 @@ def init(
         session.console.note("exists", "this journal exists already; it was not changed")
     done = None if exists else f"the journal {where} was created"
     session.show(View(document, journal_id, document), done=done)
+
+
+def _init_shared(
+    session: Session, place: JournalPlace, *, admin: str | None, single_role: bool, print_sql: bool
+) -> None:
+    """Create the tables of a shared journal, or print the SQL for that."""
+    from escrowctl.journal.postgres.place import PostgresPlace  # noqa: PLC0415 - its driver is optional
+
+    assert isinstance(place, PostgresPlace), "it is shared"
+    if print_sql:
+        session.console.write_data(place.make_script(with_roles=not single_role).rstrip("\n"))
+        return
+    if (admin is None) != single_role:
+        raise bad_value(
+            f"there is no journal {place.location}: repeat the command with --admin SERVICE, an administrator's "
+            "connection, or with --single-role."
+        )
+    place.create(admin)
+    journal_id = place.find_id() or ""
+    if single_role:
+        message = "the user that writes owns the tables: it could remove the triggers that protect the records"
+        session.console.note("single_role", message, important=True)
+    document = as_json({"journal_id": journal_id, "path": place.location, "created": True})
+    session.show(View(document, journal_id, document), done=f"the journal {place.location} was created")
 
 
 def _init_from(session: Session, file: str, *, yes: bool) -> None:
@@ -187,7 +236,8 @@ def export(
 
 def import_file(
     context: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="An export in JSON lines; - for stdin.")],
+    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="An export in JSON lines; - for stdin.")] = None,
+    own: Annotated[bool, typer.Option("--own", help="Import this machine's own journal into a shared one.")] = False,
 ) -> None:
     """Import another journal, so that its writes are not repeated here.
 
@@ -199,9 +249,12 @@ def import_file(
     Examples:
       escrowctl journal import other-machine.jsonl
       ssh build1 escrowctl journal export | escrowctl journal import -
+      escrowctl journal import --own
     """
     session = session_of(context)
-    archive = _read_export(session, file)
+    if (file is None) != own:
+        raise bad_value("journal import needs one of FILE and --own.")
+    archive = _read_export(session, file) if file is not None else _read_own(session)
     opened = closing(session.journals.open(reading=False, check_required_ids=False))
     with opened as journal, journal.checked_commit() as commit:
         imported = import_archive(commit.transaction, journal.storage, archive)
@@ -243,6 +296,18 @@ def _read_export(session: Session, file: str) -> Archive:
         first_line = stream.readline(_MAX_HEAD_CHARS)
         other_lines = iter(partial(stream.readline, _MAX_LINE_CHARS), "")
         return read_archive(chain([first_line], other_lines), source=_describe_source(file))
+
+
+def _read_own(session: Session) -> Archive:
+    if not session.journals.place.is_shared:
+        raise bad_value("--own imports into a shared journal: set ESCROWCTL_JOURNAL to its URL.")
+    problems: list[str] = []
+    with closing(session.journals.open_own()) as own:
+        own.require_exists()
+        archive = read_archive(write_archive(own.storage, problems.append), source=own.place.location)
+    if problems:
+        raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"{own.place.location} is incomplete: {problems[-1]}.")
+    return archive
 
 
 def _describe_source(file: str) -> str:

@@ -1,0 +1,169 @@
+"""A journal in a database, as operators and jobs on several machines use it."""
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from conftest import Result, Run, ServiceAndRun
+from wire_server import Seen, WireServer, by_method, http_reply
+
+from cli.replies import CREATE, HELD, RELEASED, holding, json_reply
+
+if TYPE_CHECKING:
+    from storage.postgres import Server
+
+pytestmark = pytest.mark.slow  # a server has to be started
+
+Machine = Callable[..., Result]
+TABLES = ("records", "entries", "keys", "totals")
+
+
+@pytest.fixture
+def url(postgres: "Server") -> str:
+    """The URL of a journal that does not exist yet."""
+    from storage.postgres import new_name
+
+    return f"{postgres.url}?journal={new_name()}"
+
+
+@pytest.fixture
+def machine(run: Run, tmp_path: Path, url: str) -> Callable[[WireServer, str], Machine]:
+    """Return what runs command lines on a machine of this name: its home is its own, the journal is shared."""
+
+    def start(server: WireServer, name: str) -> Machine:
+        home = tmp_path / name
+        environ = {"ESCROWCTL_HOME": str(home), "HOME": str(home), "ESCROWCTL_JOURNAL": url, "ESCROWCTL_MODE": "live"}
+        environ |= {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": "sk_test_0123456789abcdef"}
+        environ |= {"ESCROWCTL_STATUS_RELEASED": "released"}
+        return lambda *words, **keywords: run(*words, environ=environ | keywords.pop("environ", {}), **keywords)
+
+    return start
+
+
+def test_two_machines_release_once(service_and_run: ServiceAndRun, machine: Callable[..., Machine]) -> None:
+    server, _ = service_and_run(by_method(GET=json_reply(HELD), PUT=json_reply(RELEASED)))
+    first, second = machine(server, "one"), machine(server, "two")
+    assert first("journal", "init", "--single-role").code == 0
+
+    codes = [each("tx", "release", "tx_1", "--yes").code for each in (first, second)]
+
+    assert codes[1] == 7
+    assert [seen.method for seen in server.seen].count("PUT") == 1
+    assert second("journal", "list").out == first("journal", "list").out != ""
+
+
+def test_journal_is_set_up_once_and_by_init_alone(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine]
+) -> None:
+    server, _ = service_and_run(holding())
+    run = machine(server, "one")
+
+    refused, undecided = run(*CREATE, "--reference", "A-1", "--json"), run("journal", "init")
+    assert (refused.code, "journal init" in refused.error["hint"], undecided.code, server.seen) == (17, True, 2, [])
+    assert "CREATE TABLE" in run("journal", "init", "--print").out
+    made, again = run("journal", "init", "--single-role", "-q"), run("journal", "init", "-q")
+    assert (made.code, again.code, made.out) == (0, 0, again.out)
+    assert run(*CREATE, "--reference", "A-1", environ={"ESCROWCTL_JOURNAL_ID": made.out.strip()}).code == 0
+    other = {"ESCROWCTL_JOURNAL_ID": "00000000-0000-0000-0000-000000000001"}
+    assert run(*CREATE, "--reference", "A-2", environ=other).code == 17
+    assert run("journal", "verify").code == 0
+    assert run("journal", "list", environ={"ESCROWCTL_JOURNAL": ""}).out == ""
+
+
+def test_url_with_a_password_is_refused_and_not_shown(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], write_config: Callable[[str], Path]
+) -> None:
+    server, run = service_and_run(holding())
+
+    refused = run(*CREATE, environ={"ESCROWCTL_JOURNAL": "postgresql://ops:hunter2secret@127.0.0.1/pay"})
+    write_config(f'[profiles.p]\nbase_url = "{server.base_url}"\njournal = "postgresql://o:hunter2secret@db/pay"\n')
+    in_profile = run(*CREATE, "-p", "p")
+
+    assert (refused.code, in_profile.code, server.seen) == (2, 2, [])
+    assert "hunter2" not in refused.err + in_profile.err
+
+
+def test_profile_and_variable_that_differ_are_refused(
+    service_and_run: ServiceAndRun, write_config: Callable[[str], Path]
+) -> None:
+    server, run = service_and_run(holding())
+    write_config(f'[profiles.p]\nbase_url = "{server.base_url}"\njournal = "postgresql://localhost/pay"\n')
+
+    result = run(*CREATE, "-p", "p", environ={"ESCROWCTL_JOURNAL": "postgresql://localhost/other"})
+
+    assert (result.code, server.seen) == (2, [])
+
+
+def test_restored_older_database_is_refused_by_who_knows_better(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], postgres: "Server", url: str
+) -> None:
+    server, _ = service_and_run(holding())
+    knows, is_new = machine(server, "one"), machine(server, "two")
+    name = url.rpartition("=")[2]
+    assert knows("journal", "init", "--single-role").code == 0
+    assert knows(*CREATE, "--reference", "A-1").code == 0
+    with psycopg.connect(postgres.url, autocommit=True) as database:
+        for table in TABLES:
+            database.execute(f"CREATE TABLE {name}.old_{table} AS TABLE {name}.{table}".encode())
+        assert knows(*CREATE, "--reference", "A-2").code == 0
+        database.execute("SET session_replication_role = replica")
+        for table in TABLES:
+            database.execute(f"DELETE FROM {name}.{table}".encode())
+            database.execute(f"INSERT INTO {name}.{table} TABLE {name}.old_{table}".encode())
+    sent = len(server.seen)
+
+    refused, unaware = knows(*CREATE, "--reference", "A-3"), is_new(*CREATE, "--reference", "A-3")
+
+    assert (refused.code, "older copy" in refused.err) == (17, True)
+    assert (unaware.code, len(server.seen)) == (0, sent + 1)
+
+
+def test_own_journal_of_a_machine_is_imported_first(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine]
+) -> None:
+    server, _ = service_and_run(holding())
+    run = machine(server, "one")
+    assert run(*CREATE, "--reference", "A-1", environ={"ESCROWCTL_JOURNAL": ""}).code == 0
+    assert run("journal", "init", "--single-role").code == 0
+
+    refused = run(*CREATE, "--reference", "A-1", "--json")
+    assert (refused.code, "import --own" in refused.error["hint"], len(server.seen)) == (17, True, 1)
+    assert run("journal", "import", "--own").code == 0
+    assert run(*CREATE, "--reference", "A-1").code == 7
+    assert run(*CREATE, "--reference", "A-2").code == 0
+    assert len(server.seen) == 2
+
+
+def test_database_that_fails_sends_nothing_or_leaves_an_unknown(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], postgres: "Server", url: str
+) -> None:
+    """The server stops before a create, and while another one waits for its reply."""
+
+    def stop_and_reply(seen: Seen, connection: socket.socket) -> None:
+        postgres.stop("immediate")
+        connection.sendall(http_reply("200 OK", HELD))
+
+    server, _ = service_and_run(stop_and_reply)
+    run = machine(server, "one")
+    assert run("journal", "init", "--single-role").code == 0
+
+    afterwards = run(*CREATE, "--reference", "A-1")
+    before = run(*CREATE, "--reference", "A-2")
+    postgres.start()
+    with psycopg.connect(postgres.url, autocommit=True) as database:
+        # The first create's process has ended, and its lease soon does.
+        database.execute(f"UPDATE {url.rpartition('=')[2]}.senders SET expires_at = clock_timestamp()".encode())
+
+    assert (afterwards.code, before.code, len(server.seen)) == (12, 17, 1)
+    assert run(*CREATE, "--reference", "A-1").code == 12
+    assert len(server.seen) == 1
+
+
+def test_sandbox_has_its_own_journal(run: Run) -> None:
+    environ = {"ESCROWCTL_JOURNAL": "postgresql://127.0.0.1:1/nowhere"}
+
+    assert run("--sandbox", *CREATE, environ=environ).code == 0
+    assert run(*CREATE, environ=environ).code != 0

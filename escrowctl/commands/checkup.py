@@ -14,7 +14,7 @@ from escrowctl.contract.operations import GET_TRANSACTION, LIST_WEBHOOKS
 from escrowctl.doctor import network
 from escrowctl.doctor.answers import check_access, check_clock, request_list
 from escrowctl.doctor.finding import Finding, Verdict, make_failure
-from escrowctl.doctor.journal import check_journal, check_locks
+from escrowctl.doctor.journal import check_database, check_journal, check_locks
 from escrowctl.doctor.record import FIELDS, RecordCheck, find_sent_money
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
 from escrowctl.journal.model import Selection
@@ -159,7 +159,8 @@ class _Checkup:
     def _check_journal(self) -> Iterator[Finding]:
         session, name = self._session, "journal"
         try:
-            yield check_locks(session.journals.place)
+            place = session.journals.place
+            yield check_database(place, session.runtime.now) if place.is_shared else check_locks(place)
             yield from check_journal(session.journal_to_read, session.runtime.monotonic)
             name = "history"
             if self.service is not None and not self.service.read_only:

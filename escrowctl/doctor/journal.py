@@ -8,6 +8,7 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Selection, State
 from escrowctl.journal.storage import JournalPlace, head_of
 from escrowctl.journal.verification import verify
+from escrowctl.runtime import Clock
 
 _PAGE_SIZE = 500
 _MAX_SHOWN_NAMES = 5
@@ -45,11 +46,19 @@ def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[
     yield Finding("unknown", Verdict.WARNING, count, (command("journal list --unknown", bare=True),))
 
 
+def check_database(place: JournalPlace, now: Clock) -> Finding:
+    """Check the database of a shared journal. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`."""
+    from escrowctl.journal.postgres.place import PostgresPlace  # noqa: PLC0415 - its driver is optional
+
+    assert isinstance(place, PostgresPlace), "it is shared"
+    health = place.examine(now)
+    verdict = Verdict.WARNING if health.concerns else Verdict.OK
+    return Finding("database", verdict, "; ".join((health.description, *health.concerns)))
+
+
 def check_locks(place: JournalPlace) -> Finding:
     """Check that every process and machine with access to the journal sees its locks."""
     reason = place.warn_of_locks()
-    if place.is_shared:
-        return Finding("locks", Verdict.OK, "the database of the journal has the locks")
     if reason is None:
         return Finding("locks", Verdict.OK, f"{place.folder} is on a mount with shared locks")
     return Finding("locks", Verdict.WARNING, reason)

@@ -162,6 +162,25 @@ def test_database_that_fails_sends_nothing_or_leaves_an_unknown(
     assert len(server.seen) == 1
 
 
+def test_doctor_warns_of_a_user_who_may_change_records(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], postgres: "Server", url: str
+) -> None:
+    server, _ = service_and_run(json_reply(b"[]"))
+    run, name = machine(server, "one"), url.rpartition("=")[2]
+    assert run("journal", "init", "--single-role").code == 0
+    found = {one["name"]: one for one in run("doctor", "--json").json["checks"]}
+    assert (found["database"]["verdict"], "may change records" in found["database"]["finding"]) == ("warning", True)
+
+    with psycopg.connect(postgres.url, autocommit=True) as database:
+        database.execute(f"CREATE ROLE {name} LOGIN".encode())
+    url = url.replace("postgres@", f"{name}@").replace(f"={name}", f"={name}b")
+    script = run("journal", "init", "--print", environ={"ESCROWCTL_JOURNAL": url}).out
+    with psycopg.connect(postgres.url) as database:
+        database.execute(script.encode())
+    found = {one["name"]: one for one in run("doctor", "--json", environ={"ESCROWCTL_JOURNAL": url}).json["checks"]}
+    assert (found["database"]["verdict"], found["journal"]["verdict"]) == ("ok", "ok")
+
+
 def test_sandbox_has_its_own_journal(run: Run) -> None:
     environ = {"ESCROWCTL_JOURNAL": "postgresql://127.0.0.1:1/nowhere"}
 

@@ -125,13 +125,17 @@ class Starter:
 
 @dataclass
 class Races:
-    """Rounds of PROCESSES processes through one course; `starter` starts them."""
+    """Rounds of PROCESSES processes through one course; `starter` starts them.
+
+    `make_journal` makes a shared journal and returns its URL: then each process has a home of its own.
+    """
 
     folder: Path
     seed: int
     course: Course
     starter: "Starter"
     renews: bool = False
+    make_journal: Callable[[], str] | None = None
     rounds: int = 0
     codes: Counter[int] = field(default_factory=Counter)
 
@@ -160,6 +164,14 @@ class Races:
         if any(bool(one["out"]) != (one["code"] == 0) for one in ended):
             self._fail(Violation.SAID_FALSELY, "a loser spoke as if it had released", ended)
 
+    def create_under_one_reference(self) -> None:
+        """All processes create 100 USD under one reference: one POST, one exit 0, all others exit 7."""
+        line = ("tx", "create", "--amount", "100", "--currency", "USD", "--reference", f"order-{self.rounds}")
+        ended = self._round(lambda _way: line, gathers=False)
+        codes = Counter(one["code"] for one in ended)
+        if len(self.service.writes) != 1 or codes != {0: 1, 7: PROCESSES - 1}:
+            self._fail(Violation.SENT_TWICE, f"{len(self.service.writes)} POSTs, exits {codes}", ended)
+
     def create_under_cap(self, cap: int) -> None:
         """Each process creates 100 USD under one daily cap: as many requests arrive as the cap allows."""
         numbers = itertools.count()
@@ -183,6 +195,7 @@ class Races:
         # In some rounds they also create the journal at the same time.
         if self.rounds == 1 or self.renews or self.chance.random() < 0.3:
             self._home = self._make_home(self.folder / f"home{self.rounds}")
+            self._journal = self.make_journal() if self.make_journal is not None else None
         started = [self.folder / f"started{self.rounds}-{process}" for process in range(PROCESSES)]
         self.service.writes.clear()
         self.service.may_answer = lambda: all(path.exists() for path in started)
@@ -195,7 +208,7 @@ class Races:
         jobs = [
             {
                 "argv": ["--no-input", "-p", self.course.ways[way][0], *line(way), *self.course.ways[way][1]],
-                "environ": self._environ(),
+                "environ": self._environ(process),
                 "started": str(started[process]),
             }
             for process, way in enumerate(ways)
@@ -204,9 +217,19 @@ class Races:
         self.codes.update(one["code"] for one in ended)
         return ended
 
-    def _environ(self) -> dict[str, str]:
-        home = str(self._home)
-        return {"PATH": os.defpath, "HOME": home, "ESCROWCTL_HOME": home, "BROKEN_MARK": str(self.mark)}
+    def _environ(self, process: int) -> dict[str, str]:
+        home, shared = self._home, dict[str, str]()
+        if self._journal is not None:
+            home, shared = self._home / f"machine{process}", {"ESCROWCTL_JOURNAL": self._journal}
+            if not home.exists():
+                self._make_home(home)
+        return {
+            "PATH": os.defpath,
+            "HOME": str(home),
+            "ESCROWCTL_HOME": str(home),
+            "BROKEN_MARK": str(self.mark),
+            **shared,
+        }
 
     def _make_home(self, home: Path) -> Path:
         home.mkdir(mode=0o700)

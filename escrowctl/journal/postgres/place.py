@@ -13,6 +13,7 @@ from psycopg import sql
 from escrowctl.errors import ErrorCode, Reason, not_sent
 from escrowctl.files import make_private_folder
 from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database
+from escrowctl.journal.postgres.health import Health, examine
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.storage import FORMAT_VERSION, PostgresStorage
 from escrowctl.journal.sqlite.storage import SqliteStorage
@@ -80,6 +81,13 @@ class PostgresPlace:
     def warn_of_locks(self) -> str | None:
         """See `storage.JournalPlace`: all who use the database see its locks."""
         return None
+
+    def examine(self, now: Clock) -> Health:
+        """Return what is to be said about the server. Raises `ErrorCode.JOURNAL_UNUSABLE`."""
+        try:
+            return examine(self._connect(), now)
+        except psycopg.Error as error:
+            raise unusable_database(self.location, error) from error
 
     def create(self, admin: str | None) -> None:
         """Create the tables in one transaction, with the connection of the service `admin` of libpq (pg_service.conf).

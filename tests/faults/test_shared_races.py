@@ -26,7 +26,7 @@ def start(postgres: Server, tmp_path: Path, starter: Starter) -> Iterator[StartR
     def make_journal() -> str:
         name = new_name()
         postgres.create_journal(name)
-        return f"{postgres.url}?journal={name}"
+        return f"{postgres.journals_url}?journal={name}"
 
     with contextlib.ExitStack() as stack:
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
+import psycopg
 import pytest
 
 from escrowctl.journal.postgres.connection import PostgresConnection
@@ -35,8 +36,32 @@ def find_programs() -> Path:
     return pytest.skip("this user has no name, and PostgreSQL needs one")
 
 
+POOLER = """
+[databases]
+* = host=127.0.0.1 port={server} user=postgres
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+server_login_retry = 1
+logfile = {folder}/pooler.log
+"""
+
+
+def find_free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
 class Server:
-    """One server. `url` is that of its database, in which each journal is a schema."""
+    """One server. `url` is that of its database, in which each journal is a schema.
+
+    Where ESCROWCTL_TEST_POOLER is set, journals are reached through PgBouncer in transaction mode (`journals_url`).
+    """
 
     def __init__(self, programs: Path) -> None:
         self._programs = programs
@@ -47,18 +72,19 @@ class Server:
             shutil.chown(self.folder, "postgres", "postgres")
         else:
             self._as_user = []
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+        self.port = find_free_port()
+        self.url = self.journals_url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
         self._data = str(self.folder / "data")
         self._run("initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C")
+        self._pooler: subprocess.Popen[bytes] | None = None
         self.start()
+        self._pooler = self._start_pooler() if os.environ.get("ESCROWCTL_TEST_POOLER") else None
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""
         settings = f"-p {self.port} -c listen_addresses=127.0.0.1 -k {self.folder} -c max_connections=200"
         self._run("pg_ctl", "-D", self._data, "-l", str(self.folder / "log"), "-o", settings, "-w", "start")
+        self._wait()
 
     def stop(self, how: str) -> None:
         """Stop the server: `fast`, or `immediate`, which is like a crash."""
@@ -66,14 +92,34 @@ class Server:
 
     def create_journal(self, name: str) -> JournalUrl:
         """Create the tables of a journal with a single role, and return its URL."""
-        url = parse_journal_url(f"{self.url}?journal={name}")
+        url = parse_journal_url(f"{self.journals_url}?journal={name}")
         PostgresPlace(url, self.folder).create(None)
         return url
 
     def close(self) -> None:
+        if self._pooler is not None:
+            self._pooler.kill()
+            self._pooler.wait()
         with contextlib.suppress(subprocess.CalledProcessError):
             self.stop("immediate")
         shutil.rmtree(self.folder)
+
+    def _start_pooler(self) -> subprocess.Popen[bytes]:
+        port = find_free_port()
+        settings = self.folder / "pooler.ini"
+        settings.write_text(POOLER.format(server=self.port, port=port, folder=self.folder))
+        process = subprocess.Popen([*self._as_user, shutil.which("pgbouncer") or "/usr/sbin/pgbouncer", "-q", settings])
+        self.journals_url = self.url.replace(str(self.port), str(port))
+        self._wait()
+        return process
+
+    def _wait(self) -> None:
+        """Wait until the server, or the pooler, answers."""
+        while True:
+            with contextlib.suppress(psycopg.OperationalError), psycopg.connect(self.journals_url) as database:
+                database.execute("SELECT 1")
+                return
+            time.sleep(0.05)
 
     def _run(self, program: str, *words: str) -> None:
         log = self.folder / "setup.log"
@@ -117,7 +163,7 @@ class TestPlace(ClockedPlace):
 
     def __init__(self, server: Server, folder: Path) -> None:
         name = f"j{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
-        super().__init__(parse_journal_url(f"{server.url}?journal={name}"), folder)
+        super().__init__(parse_journal_url(f"{server.journals_url}?journal={name}"), folder)
 
     def open(self, *, now: Clock, reading: bool) -> tuple[Storage, Leases]:
         if not (reading or self.exists):

@@ -31,12 +31,15 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _IS_ALIVE = "SELECT FROM main.senders s WHERE s.id = {} AND s.expires_at > clock_timestamp()"
 _EXPIRY = f"clock_timestamp() + interval '{LEASE_SECONDS} seconds'"
-_BEGIN = f"INSERT INTO main.senders VALUES (?, ?, ?, ?, ?, {_EXPIRY}) RETURNING id"
 _RENEW = f"UPDATE main.senders SET expires_at = {_EXPIRY} WHERE id = ? AND expires_at > clock_timestamp() RETURNING id"
-_HOLD = f"""
-INSERT INTO main.locks SELECT ?, ? WHERE EXISTS ({_IS_ALIVE.format("?")})
+_UNLESS_HELD = f"""
 ON CONFLICT (name) DO UPDATE SET sender = excluded.sender WHERE NOT EXISTS ({_IS_ALIVE.format("locks.sender")})
 RETURNING name"""
+_HOLD = f"INSERT INTO main.locks SELECT ?, ? WHERE EXISTS ({_IS_ALIVE.format('?')}) {_UNLESS_HELD}"
+_HOLD_FIRST = f"""
+WITH begun AS (INSERT INTO main.senders VALUES (?, ?, ?, ?, ?, {_EXPIRY}) RETURNING id)
+INSERT INTO main.locks SELECT ?, id FROM begun {_UNLESS_HELD}"""
+_END = "WITH ended AS (DELETE FROM main.senders WHERE id = ?) DELETE FROM main.locks WHERE sender = ? RETURNING name"
 _LATE_SENDER = """
 SELECT s.process, s.host FROM main.locks l JOIN main.senders s ON s.id = l.sender
 WHERE l.name = ? AND s.expires_at + s.attempt_seconds * interval '1 second' > clock_timestamp()"""
@@ -65,7 +68,7 @@ class Leases:
         """See `storage.Locks`."""
         with self._mutex:
             if self.sender is None:
-                self._begin()
+                return self._begin(name)
             return not self._has_lapsed and self._ask(_HOLD, name, self.sender, self.sender) is not None
 
     def free(self, name: str) -> None:
@@ -96,17 +99,18 @@ class Leases:
         with self._mutex:
             with contextlib.suppress(EscrowctlError):
                 if self.sender is not None:
-                    self._ask("DELETE FROM main.senders WHERE id = ? RETURNING id", self.sender)
-                    self._ask("DELETE FROM main.locks WHERE sender = ? RETURNING name", self.sender)
+                    self._ask(_END, self.sender, self.sender)
             if self._database is not None:
                 self._database.close()
 
-    def _begin(self) -> None:
-        """Begin the lease, and the thread that renews it."""
+    def _begin(self, name: str) -> bool:
+        """Begin the lease, with its first lock, and the thread that renews it. Return whether it got the lock."""
         sender, began = str(uuid.uuid4()), _now()
-        self._ask(_BEGIN, sender, socket.gethostname(), os.getpid(), self._operator, self._attempt_seconds)
+        process = (socket.gethostname(), os.getpid(), self._operator, self._attempt_seconds)
+        is_held = self._ask(_HOLD_FIRST, sender, *process, name) is not None
         self.sender, self._renewed_at = sender, began
         threading.Thread(target=self._renew_repeatedly, name="lease", daemon=True).start()
+        return is_held
 
     def _renew_repeatedly(self) -> None:
         while not self._ends.wait(_RENEW_SECONDS):

@@ -39,6 +39,7 @@ class PostgresPlace:
         # Another database may have a journal of the same name.
         self.head_path = folder / "shared" / f"{url.name}-{hashlib.sha256(url.url.encode()).hexdigest()[:16]}.head"
         self._database: PostgresConnection | None = None
+        self._journal_id: str | None = None
 
     def __del__(self) -> None:
         """Close the connection, if no storage has it."""
@@ -56,14 +57,16 @@ class PostgresPlace:
         return self.find_id() is not None
 
     def find_id(self) -> str | None:
-        """See `storage.JournalPlace`."""
-        try:
-            (row,) = self._connect().execute("SELECT id FROM main.journal").fetchall()
-        except psycopg.errors.UndefinedTable:
-            return None
-        except psycopg.Error as error:
-            raise unusable_database(self.location, error) from error
-        return str(row[0])
+        """See `storage.JournalPlace`. It is asked for until it is known: it never changes."""
+        if self._journal_id is None:
+            try:
+                ((journal_id,),) = self._connect().execute("SELECT id FROM main.journal").fetchall()
+            except psycopg.errors.UndefinedTable:
+                return None
+            except psycopg.Error as error:
+                raise unusable_database(self.location, error) from error
+            self._journal_id = str(journal_id)
+        return self._journal_id
 
     def open(self, *, now: Clock, reading: bool) -> tuple[Storage, Leases]:
         """See `storage.JournalPlace`. Raises `ErrorCode.JOURNAL_UNUSABLE` if there is no journal to write to."""

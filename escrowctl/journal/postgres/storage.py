@@ -125,7 +125,7 @@ class PostgresStorage(TableStorage):
         if self._db.is_lost:
             self._db = _connect(self._url)
         *first, state, tail = self._db.execute_script(script)
-        ((_, version, now),) = state
+        ((self.journal_id, version, now),) = state
         if version != FORMAT_VERSION:
             raise self._refuse(f"its tables have version {version}, but this escrowctl knows {FORMAT_VERSION}")
         end = tail_of(tail) if tail else read_tail(self._db)

@@ -49,13 +49,11 @@ class Journals:
     @property
     def shared_place(self) -> "JournalPlace | None":
         """The place of the shared journal that settings name; None if they name none. Raises the errors of `place`."""
-        url = self._resolver.find_journal_url()
-        if url is None:
+        if (found := self._resolver.find_shared_journal()) is None:
             return None
         from escrowctl.journal.opening import find_shared_place
 
-        choice = self._resolver.choose_if_configured()
-        _, write_timeout = self._resolver.find_timeouts(choice.profile if choice is not None else None)
+        url, write_timeout = found
         return find_shared_place(url, self.folder, self._runtime.operator, write_timeout)
 
     @property

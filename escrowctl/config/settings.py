@@ -219,9 +219,7 @@ class ServiceResolver:
 
     def find_required_journal_ids(self) -> tuple[tuple[str, str], ...]:
         """Return each id that the journal's id must equal, with the source of the id. Empty for a test service."""
-        name = self.options.profile
-        was_removed = name is not None and name not in self.profiles
-        choice = None if was_removed else self.choose_if_configured()
+        choice = self._choose_for_journal()
         if choice is not None and choice.mode != "live":
             return ()
         # An empty id is required too: in a job, the variable with its value may be missing.
@@ -230,12 +228,14 @@ class ServiceResolver:
             pins.append((choice.profile.journal_id, f"journal_id of profile {choice.profile_name}"))
         return tuple((pin, source) for pin, source in pins if pin is not None)
 
-    def find_journal_url(self) -> "JournalUrl | None":
-        """Return the URL of the shared journal, from the profile or ESCROWCTL_JOURNAL. None: this machine's own.
+    def find_shared_journal(self) -> "tuple[JournalUrl, float] | None":
+        """Return the URL of the shared journal, from the profile or ESCROWCTL_JOURNAL, and the seconds for a write.
+
+        None: the journal is this machine's own.
 
         Raises `ErrorCode.BAD_VALUE` if both name one and they differ, or if the variable is not such a URL.
         """
-        named, choice = self.environ.get("ESCROWCTL_JOURNAL") or None, self.choose_if_configured()
+        named, choice = self.environ.get("ESCROWCTL_JOURNAL") or None, self._choose_for_journal()
         in_profile = choice.profile.journal if choice is not None and choice.profile is not None else None
         if named is not None and in_profile not in (None, named):
             where = f"profile {choice.profile_name}" if choice is not None else "the profile"
@@ -247,9 +247,14 @@ class ServiceResolver:
         from escrowctl.journal_url import parse_journal_url  # noqa: PLC0415 - most journals are on this machine
 
         try:
-            return parse_journal_url(found)
+            return parse_journal_url(found), self.find_timeouts(choice.profile if choice is not None else None)[1]
         except ValueError as error:
             raise bad_value(f"ESCROWCTL_JOURNAL {error}.") from error
+
+    def _choose_for_journal(self) -> ServiceChoice | None:
+        """Return the choice of `choose_if_configured`; None also for a profile that exists in the journal alone."""
+        name = self.options.profile
+        return None if name is not None and name not in self.profiles else self.choose_if_configured()
 
     def find_key(self, choice: ServiceChoice) -> FoundKey:
         """Return the key for the chosen origin, from the environment or from the profile.

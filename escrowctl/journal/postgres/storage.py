@@ -45,6 +45,10 @@ SELECT pg_advisory_xact_lock(hashtextextended('main.journal', 0));
 SELECT pg_current_xact_id()::text;
 {_READ_STATE}"""
 _BEGIN_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_READ_STATE}"
+_UNCERTAIN_CLASSES = ("08", "57", "58", "XX")
+"""Classes of errors after which a COMMIT may have been carried out all the same: of the connection, the operator and
+the system (postgresql.org/docs/current/errcodes-appendix.html). All others say that it was not."""
+
 _STATUS_TRIES, _STATUS_WAIT_SECONDS = 20, 0.5
 
 
@@ -143,8 +147,8 @@ class PostgresStorage(TableStorage):
         try:
             self._db.execute_all([*transaction.take_pending(), *lease, ("COMMIT", ())])
         except psycopg.Error as error:
-            # Without a lost connection, the database has said that nothing is stored.
-            status = self._find_status(xact_id) if self._db.is_lost else "aborted"
+            is_uncertain = self._db.is_lost or (error.sqlstate or "08")[:2] in _UNCERTAIN_CLASSES
+            status = self._find_status(xact_id) if is_uncertain else "aborted"
             if status == "committed":
                 return
             found = unusable_database(self._db.location, error)
@@ -155,6 +159,7 @@ class PostgresStorage(TableStorage):
 
     def _find_status(self, xact_id: str) -> str | None:
         """Connect again, and ask what became of a transaction: "committed", "aborted", or None if it is not known."""
+        self._db.close()
         for _ in range(_STATUS_TRIES):
             with contextlib.suppress(psycopg.Error, EscrowctlError):
                 self._db = _connect(self._url)

@@ -35,7 +35,7 @@ def path(context: typer.Context) -> None:
     if not session.options.sandbox and (os.path.lexists(paths["journal"]) or not is_file):
         try:
             with closing(session.journals.open(reading=True, check_required_ids=False)) as opened:
-                journal_id = opened.storage.journal_id
+                journal_id = opened.place.find_id()
         except EscrowctlError as error:
             session.console.note("journal_unusable", error.message, important=True)
     shown = {**paths, "journal_id": journal_id}

@@ -7,6 +7,7 @@ from escrowctl.errors import bad_value
 from escrowctl.journal.fields import VIEW_MEMBERS, view
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, State
+from escrowctl.journal.storage import describe_missing
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
 
@@ -104,5 +105,5 @@ def open_journal_to_read(session: Session) -> Journal:
     journal = session.journal_to_read
     journal.require_complete()
     if not journal.place.exists:
-        session.console.note("no_journal", f"there is no journal yet: the first write creates {journal.place.location}")
+        session.console.note("no_journal", describe_missing(journal.place))
     return journal

@@ -6,7 +6,7 @@ from escrowctl.doctor.finding import Finding, Verdict
 from escrowctl.errors import command
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Selection, State
-from escrowctl.journal.storage import JournalPlace, head_of
+from escrowctl.journal.storage import JournalPlace, describe_missing, head_of
 from escrowctl.journal.verification import verify
 from escrowctl.runtime import Clock
 
@@ -36,7 +36,7 @@ def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[
         described = f"{place.location}: id {storage.journal_id}, {head_of(storage).sequence} records, {extent}"
         yield Finding("journal", Verdict.OK, described, hints)
     else:
-        yield Finding("journal", Verdict.SKIPPED, f"there is no {place.location}: the first write creates it")
+        yield Finding("journal", Verdict.SKIPPED, describe_missing(place))
     names = [entry.name for entry in journal.select_all(Selection(_PAGE_SIZE, states=(State.UNKNOWN,)))]
     if not names:
         yield Finding("unknown", Verdict.OK, "no write has an unknown outcome")

@@ -14,7 +14,7 @@ from escrowctl.journal.chain import Head, Kind
 from escrowctl.journal.commit import Commit, Questions, refresh_entry, sender_lock
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
 from escrowctl.journal.model import AttemptRequest, Caps, Entry, Intent, OperatorDecision, Selection, Settlement, State
-from escrowctl.journal.storage import CommitUnknownError, unusable
+from escrowctl.journal.storage import CommitUnknownError, describe_missing, unusable
 from escrowctl.journal.witness import SavedHead, Witness
 
 if TYPE_CHECKING:
@@ -242,9 +242,7 @@ class Journal:
         """Raise `ErrorCode.NOT_FOUND` if no journal was ever created here, `JOURNAL_UNUSABLE` if it was lost."""
         if not self.place.exists:
             self.require_complete()
-            raise EscrowctlError(
-                ErrorCode.NOT_FOUND, f"there is no journal yet: the first write creates {self.place.location}."
-            )
+            raise EscrowctlError(ErrorCode.NOT_FOUND, f"{describe_missing(self.place)}.")
 
     def select(self, selection: Selection) -> list[Entry]:
         """Return the selected entries, newest first. An entry in flight whose process has ended is unknown."""

@@ -224,6 +224,13 @@ class JournalPlace(Protocol):
         """Return a warning if locks may not be seen by all who use the journal. None: no problem is known."""
 
 
+def describe_missing(place: JournalPlace) -> str:
+    """Return that there is no journal at a place, for messages. A shared one is not created by writing to it."""
+    if place.is_shared:
+        return f"there is no journal {place.location} yet"
+    return f"there is no journal yet: the first write creates {place.location}"
+
+
 def head_of(storage: Storage) -> Head:
     """Return the head of a storage's chain. Raises `JOURNAL_UNUSABLE` if the last records are damaged."""
     with storage.reading() as view:

@@ -1,6 +1,6 @@
 """Two machines send one file with a shared journal, while processes, connections and the server are killed.
 
-An independent witness, the service, counts what arrives: no row twice, and nothing called done that did not arrive.
+The service counts what arrives: no row twice, and nothing called done that did not arrive.
 """
 
 import json

@@ -21,7 +21,7 @@ _MAX_TRANSACTION_SECONDS = 600
 
 
 class Health(NamedTuple):
-    """A description of the server, and what is wrong with it: texts that begin a sentence."""
+    """A description of the server, and its problems: texts that begin a sentence."""
 
     description: str
     concerns: tuple[str, ...]

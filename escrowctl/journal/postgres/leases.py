@@ -24,7 +24,7 @@ from escrowctl.journal_url import JournalUrl
 LEASE_SECONDS = 30
 _RENEW_SECONDS = 5.0
 _MARGIN_SECONDS = 5.0
-"""What is left of a lease when a process stops to send: time for the bytes to leave, and for clocks that differ."""
+"""The rest of a lease in which its process sends nothing: time for bytes to leave, and for clocks that differ."""
 
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """A clock that counts the time that the computer sleeps: on Linux, the monotonic clock does not (clock_gettime(2))."""
@@ -49,7 +49,7 @@ _IS_HELD = f"SELECT FROM main.locks l WHERE l.name = ? AND EXISTS ({_IS_ALIVE.fo
 class Leases:
     """The locks of this process in one journal; see `storage.Locks`. The first `hold` begins a lease.
 
-    A connection of its own renews the lease, in a thread, until `close`. An attempt takes at most `attempt_seconds`.
+    A separate connection, in a thread, renews the lease until `close`. An attempt takes at most `attempt_seconds`.
     """
 
     def __init__(self, url: JournalUrl, operator: str = "", attempt_seconds: float = 60) -> None:

@@ -57,7 +57,7 @@ class PostgresPlace:
         return self.find_id() is not None
 
     def find_id(self) -> str | None:
-        """See `storage.JournalPlace`. It is asked for until it is known: it never changes."""
+        """See `storage.JournalPlace`. Once known, the id is kept: it never changes."""
         if self._journal_id is None:
             try:
                 ((journal_id,),) = self._connect().execute("SELECT id FROM main.journal").fetchall()
@@ -86,7 +86,7 @@ class PostgresPlace:
         return None
 
     def examine(self, now: Clock) -> Health:
-        """Return what is to be said about the server. Raises `ErrorCode.JOURNAL_UNUSABLE`."""
+        """Return a description of the server, and its problems. Raises `ErrorCode.JOURNAL_UNUSABLE`."""
         try:
             return examine(self._connect(), now)
         except psycopg.Error as error:

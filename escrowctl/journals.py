@@ -109,11 +109,14 @@ class Journals:
         from escrowctl.journal.model import Selection
 
         names = service.journal_names
-        with closing(self.open_own()) as own, closing(self.open(reading=True)) as shared:
+        with closing(self.open_own()) as own:
             written = (one for one in own.select_all(Selection(_PAGE_SIZE)) if one.origin is None)
             newest = next((one for one in written if {one.intent.service, one.intent.site} & {*names}), None)
-            if newest is None or shared.storage.select(Selection(1, origin=f"{own.storage.journal_id} {newest.name}")):
+            if newest is None:
                 return
+            with closing(self.open(reading=True)) as shared:
+                if shared.storage.select(Selection(1, origin=f"{own.storage.journal_id} {newest.name}")):
+                    return
         raise not_sent(
             ErrorCode.JOURNAL_UNUSABLE,
             f"the journal {own.place.location} has writes to {service.origin} that the shared journal "

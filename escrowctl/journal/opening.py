@@ -10,12 +10,12 @@ from escrowctl.errors import ErrorCode, Reason, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.sqlite.place import SqlitePlace
 from escrowctl.journal.witness import Witness
-from escrowctl.journal_url import JournalUrl
 from escrowctl.runtime import Clock
 
 if TYPE_CHECKING:
     from escrowctl.journal.postgres.place import PostgresPlace
     from escrowctl.journal.storage import JournalPlace
+    from escrowctl.journal_url import JournalUrl
 
 
 def find_place(folder: Path) -> JournalPlace:

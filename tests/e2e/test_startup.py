@@ -21,13 +21,14 @@ sys.exit(code)
 
 NEVER = frozenset({"httpx._main", "click", "pygments", "typer.testing", "typer.rich_utils", "unittest", "asyncio"})
 HTTP = frozenset({"httpx", "httpcore", "h11", "ssl", "socket", "http", "email", "certifi", "anyio", "idna"})
-HEAVY = frozenset({"pydantic", "pydantic_core", "rich", "sqlite3", "platformdirs", "waitress"})
+HEAVY = frozenset({"pydantic", "pydantic_core", "rich", "sqlite3", "platformdirs", "psycopg", "waitress"})
 UNUSED_BY_ONE_READ = (
     *("commands.several", "commands.writing", "contract.money", "contract.paths", "client.trace", "prompt"),
     *("output.errors", "output.terminal", "journal", "sandbox", "writes"),
 )
 UNUSED_BY_A_CREATE = (
-    *("commands.several", "commands.read", "contract.paths", "journal.mounts", "sandbox", "output.errors"),
+    *("commands.several", "commands.read", "contract.paths", "journal.sqlite.mounts", "journal.postgres", "journal_url"),
+    *("sandbox", "output.errors"),
     *("writes.inspection", "writes.read_back", "writes.resolve"),
 )
 MOST_OWN_MODULES = 45

@@ -27,8 +27,8 @@ UNUSED_BY_ONE_READ = (
     *("output.errors", "output.terminal", "journal", "sandbox", "writes"),
 )
 UNUSED_BY_A_CREATE = (
-    *("commands.several", "commands.read", "contract.paths", "journal.sqlite.mounts", "journal.postgres", "journal_url"),
-    *("sandbox", "output.errors"),
+    *("commands.several", "commands.read", "contract.paths", "journal.sqlite.mounts", "journal.postgres"),
+    *("journal_url", "sandbox", "output.errors"),
     *("writes.inspection", "writes.read_back", "writes.resolve"),
 )
 MOST_OWN_MODULES = 45

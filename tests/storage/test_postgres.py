@@ -167,6 +167,23 @@ def test_lease_is_renewed_until_it_ends(place: ClockedPlace, monkeypatch: pytest
     other.close()
 
 
+def test_what_a_killed_process_left_is_removed_after_a_day(place: ClockedPlace, database: psycopg.Connection) -> None:
+    killed, recent, last = Leases(place.url), Leases(place.url), Leases(place.url)
+    assert killed.hold("old")
+    execute(database, place, "UPDATE main.senders SET expires_at = clock_timestamp() - interval '25 hours'")
+    assert recent.hold("new")
+    lapse_recent = "UPDATE main.senders SET expires_at = clock_timestamp() WHERE id = (SELECT sender FROM main.locks "
+    execute(database, place, f"{lapse_recent} WHERE name = 'new')")
+
+    assert last.hold("mine")
+    last.close()
+
+    left = database.execute(f"SELECT name FROM {place.url.name}.locks".encode()).fetchall()
+    assert left == [("new",)]
+    for one in (killed, recent):
+        one.close()
+
+
 @pytest.mark.parametrize(
     "statement",
     [

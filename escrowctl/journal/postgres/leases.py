@@ -39,7 +39,11 @@ _HOLD = f"INSERT INTO main.locks SELECT ?, ? WHERE EXISTS ({_IS_ALIVE.format('?'
 _HOLD_FIRST = f"""
 WITH begun AS (INSERT INTO main.senders VALUES (?, ?, ?, ?, ?, {_EXPIRY}) RETURNING id)
 INSERT INTO main.locks SELECT ?, id FROM begun {_UNLESS_HELD}"""
-_END = "WITH ended AS (DELETE FROM main.senders WHERE id = ?) DELETE FROM main.locks WHERE sender = ? RETURNING name"
+# No attempt takes a day: of processes that were killed before that, nothing can arrive any more.
+_END = """
+WITH ended AS (
+  DELETE FROM main.senders WHERE id = ? OR expires_at < clock_timestamp() - interval '1 day' RETURNING id)
+DELETE FROM main.locks WHERE sender IN (SELECT id FROM ended) RETURNING name"""
 _LATE_SENDER = """
 SELECT s.process, s.host FROM main.locks l JOIN main.senders s ON s.id = l.sender
 WHERE l.name = ? AND s.expires_at + s.attempt_seconds * interval '1 second' > clock_timestamp()"""
@@ -99,7 +103,7 @@ class Leases:
         with self._mutex:
             with contextlib.suppress(EscrowctlError):
                 if self.sender is not None:
-                    self._ask(_END, self.sender, self.sender)
+                    self._ask(_END, self.sender)
             if self._database is not None:
                 self._database.close()
 

@@ -67,13 +67,14 @@ class BatchService:
             self.received.append(key)
             number = len(self.received)
         try:
-            self._respond(number, key, seen, connection)
+            status = self.answer(number, seen)
         finally:
+            # Before the reply: whoever has it may send the next row at once.
             with self._lock:
                 self.at_once -= 1
+        self._respond(status, key, seen, connection)
 
-    def _respond(self, number: int, key: str, seen: Seen, connection: socket.socket) -> None:
-        status = self.answer(number, seen)
+    def _respond(self, status: str | None, key: str, seen: Seen, connection: socket.socket) -> None:
         if status and status[0] == "4":
             connection.sendall(http_reply(status, b'{"detail":"no"}'))
             self.after_refusal()

@@ -67,12 +67,12 @@ class BatchService:
             self.received.append(key)
             number = len(self.received)
         try:
-            status = self.answer(number, seen)
+            reply = self.answer(number, seen)
         finally:
             # Before the reply: whoever has it may send the next row at once.
             with self._lock:
                 self.at_once -= 1
-        self._respond(status, key, seen, connection)
+        self._respond(reply, key, seen, connection)
 
     def _respond(self, status: str | None, key: str, seen: Seen, connection: socket.socket) -> None:
         if status and status[0] == "4":

@@ -21,8 +21,14 @@ SELECT e.number, {_COLUMNS}, e.records, e.counted_on, e.latest, {_RECORD_COLUMNS
 FROM main.entries e LEFT JOIN main.records r ON r.entry = e.number
 LEFT JOIN main.records p ON p.sequence = r.sequence - 1
 WHERE e.number IN (%s) ORDER BY e.number, r.sequence"""
-_HAS_FINGERPRINT = """ AND NOT (batch IS NOT NULL AND reference IS NOT NULL)
-AND number IN (SELECT entry FROM main.records WHERE sequence > ? AND replace(facts, ?, '') <> facts)"""
+# The recursion steps back from the newest record, until the records before it are all older than the date.
+_HAS_FINGERPRINT = f""" AND NOT (batch IS NOT NULL AND reference IS NOT NULL)
+AND number IN (SELECT entry FROM main.records WHERE replace(facts, ?, '') <> facts AND sequence > (
+  WITH RECURSIVE step(edge) AS (
+    SELECT max(sequence) FROM main.records UNION ALL
+    SELECT edge - {_SEARCH_STEP} FROM step WHERE EXISTS (
+      SELECT 1 FROM main.records WHERE sequence > edge - {_SEARCH_STEP} AND sequence <= edge AND at >= ?))
+  SELECT min(edge) FROM step))"""
 SELECT_TAIL = f"""
 SELECT (SELECT max(number) FROM main.entries), (SELECT max(entry) FROM main.records), e.latest, {_RECORD_COLUMNS}
 FROM main.records r LEFT JOIN main.entries e ON e.number = r.entry ORDER BY r.sequence DESC LIMIT 2"""
@@ -119,7 +125,7 @@ def select_entries(database: Database, selection: Selection, *, before: int | No
     if selection.fingerprint is not None:
         condition += _HAS_FINGERPRINT
         stored_text = canonical_json({"likeness": selection.fingerprint})[1:-1]
-        values += [_sequence_before(database, selection.since or ""), stored_text]
+        values += [stored_text, selection.since or ""]
     if before is not None:
         condition, values = f"{condition} AND number < ?", [*values, before]
     condition += " ORDER BY number DESC"
@@ -134,18 +140,6 @@ def _read_where(database: Database, condition: str, *values: object) -> list[Ent
     numbers = [number for (number,) in database.execute(query, values).fetchall()]
     found = read_entries(database, numbers)
     return [found[number].entry for number in numbers]
-
-
-def _sequence_before(database: Database, since: str) -> int:
-    """Return a sequence number that is lower than that of every record written at `since` or later."""
-    first = "(SELECT max(sequence) FROM main.records) - ?"
-    newest = f"SELECT max(sequence), max(at) FROM main.records WHERE sequence > {first}"
-    between = "SELECT max(at) FROM main.records WHERE sequence > ? AND sequence <= ?"
-    last, latest = database.execute(newest, (_SEARCH_STEP,)).fetchone()
-    while last and (latest or "") >= since:
-        last = max(0, last - _SEARCH_STEP)
-        latest = database.execute(between, (last - _SEARCH_STEP, last)).fetchone()[0] if last else None
-    return last or 0
 
 
 def read_batch(database: Database, batch: str, *, after: int, limit: int) -> list[Entry]:

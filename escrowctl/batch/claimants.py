@@ -94,7 +94,7 @@ class SharedRun:
             caps = tuple((code, str(cap)) for code, cap in self.service.caps.items())
             return RunState((self._describe_self(),), first_sender=self._sender, rate=rate, caps=caps)
 
-        self.journal.hold_sender(self._sender)
+        self.journal.hold(self._sender)
         self.change(begin)
         plan_again(self.journal, self.batch, list_again(self.journal, self.batch, self.service))
 
@@ -104,7 +104,7 @@ class SharedRun:
         def add(state: RunState) -> RunState:
             return state._replace(claimants=(*require_running(self.journal, self.batch), self._describe_self()))
 
-        self.journal.hold_sender(self._sender)
+        self.journal.hold(self._sender)
         self.change(add)
 
     def read(self) -> RunState:

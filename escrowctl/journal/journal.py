@@ -45,6 +45,8 @@ class Journal:
         self.place = place
         self.witness = Witness(place)
         self._checked_head: Head | None = None
+        self.senders: set[str] = set()
+        """The locks of senders that this process holds until it ends; see `hold`."""
 
     @cached_property
     def secrets(self) -> SigningSecrets:
@@ -162,9 +164,15 @@ class Journal:
             commit.transaction.store_plan_rows([changed])
             return changed
 
-    def hold_sender(self, sender: str) -> None:
-        """Hold the lock of a sender in this process, until the process ends; see `commit.sender_lock`."""
-        self.locks.hold(sender_lock(sender))
+    def hold(self, sender: str, *names: str) -> bool:
+        """Take locks for a sender of this process: all, or none if another process or thread has one.
+
+        The sender's own lock (`commit.sender_lock`) is taken with the first of them, and kept until the process ends.
+        """
+        own = {sender_lock(sender)} - self.senders
+        is_held = self.locks.hold(*names, *own)
+        self.senders |= own if is_held else set()
+        return is_held
 
     def is_alive(self, sender: str) -> bool:
         """Whether the process of a sender runs."""

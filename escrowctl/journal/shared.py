@@ -28,6 +28,7 @@ class SharedJournal(Journal):
 
     def __init__(self, journal: Journal, refuse: Callable[[], EscrowctlError | None] = lambda: None) -> None:
         super().__init__(journal.storage, journal.locks, journal.place, refuse)
+        self.senders = journal.senders
         self._owner = threading.get_ident()
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
 

@@ -62,11 +62,11 @@ class Locks(Protocol):
     `may_send` is then False. What was in flight is unknown to the others from then on, and they never send it again.
     """
 
-    def hold(self, name: str) -> bool:
-        """Take a lock without waiting. Return False if it is held already, here or by another process."""
+    def hold(self, *names: str) -> bool:
+        """Take all of these locks without waiting, or none: return False if one is held, here or by another process."""
 
-    def free(self, name: str) -> None:
-        """Free a lock that this object holds."""
+    def free(self, *names: str) -> None:
+        """Free locks that this object holds."""
 
     def is_held(self, name: str) -> bool:
         """Whether a running process has the lock."""

@@ -116,26 +116,23 @@ class Writer:
         After a second, the wait is reported if standard error is a terminal. Signals may end the wait. Raises
         `ErrorCode.BUSY` after twice a write's time-out.
         """
-        runtime, locks, timeout = self.runtime, self.journal.locks, 2 * self.service.write_timeout
-        start, waited, held = runtime.monotonic(), False, list[str]()
+        runtime, journal, timeout = self.runtime, self.journal, 2 * self.service.write_timeout
+        names = {f"{name}\n{lock}" for lock in request.locks for name in self.service.journal_names}
+        start, waited = runtime.monotonic(), False
+        while not journal.hold(runtime.run_id, *names):
+            waited, seconds = True, runtime.monotonic() - start
+            if seconds > timeout:
+                raise lock_wait_expired(timeout)
+            if runtime.stderr.isatty() and seconds >= _REPORT_AFTER_SECONDS:
+                verb = request.operation.verb
+                message = f"another process is working on the same {verb}; escrowctl waits up to {timeout:g} s"
+                self.reader.retry.report(message)
+            with self.signals.let_through():
+                runtime.sleep(_POLL_SECONDS)
         try:
-            # Every process takes them in the same order, so that no two processes wait for each other.
-            for name in sorted({f"{name}\n{lock}" for lock in request.locks for name in self.service.journal_names}):
-                while not locks.hold(name):
-                    waited, seconds = True, runtime.monotonic() - start
-                    if seconds > timeout:
-                        raise lock_wait_expired(timeout)
-                    if runtime.stderr.isatty() and seconds >= _REPORT_AFTER_SECONDS:
-                        verb = request.operation.verb
-                        message = f"another process is working on the same {verb}; escrowctl waits up to {timeout:g} s"
-                        self.reader.retry.report(message)
-                    with self.signals.let_through():
-                        runtime.sleep(_POLL_SECONDS)
-                held.append(name)
             yield waited
         finally:
-            for name in held:
-                locks.free(name)
+            journal.locks.free(*names)
 
     def perform(
         self,

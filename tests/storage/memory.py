@@ -109,17 +109,18 @@ class MemoryLocks:
         self._server = server
         self._have_lapsed = False
 
-    def hold(self, name: str) -> bool:
+    def hold(self, *names: str) -> bool:
         with self._server.writing:
-            is_free = name not in self._server.held and not self._have_lapsed
-            if is_free:
-                self._server.held[name] = self
-            return is_free
+            are_free = self._server.held.keys().isdisjoint(names) and not self._have_lapsed
+            if are_free:
+                self._server.held |= dict.fromkeys(names, self)
+            return are_free
 
-    def free(self, name: str) -> None:
+    def free(self, *names: str) -> None:
         with self._server.writing:
-            if self._server.held.get(name) is self:
-                del self._server.held[name]
+            for name in names:
+                if self._server.held.get(name) is self:
+                    del self._server.held[name]
 
     def is_held(self, name: str) -> bool:
         return name in self._server.held

@@ -316,6 +316,8 @@ def test_lock_is_held_by_one_until_it_is_freed_or_its_holder_ends(opener: Opener
         True,
         False,
     ]
+    # All or none.
+    assert [second.hold("3", "name"), first.is_held("3"), second.hold("3", "4")] == [False, False, True]
     first.free("1")
     assert [second.is_held("1"), second.hold("1")] == [False, True]
     first.close()

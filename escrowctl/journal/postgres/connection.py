@@ -53,6 +53,19 @@ class PostgresConnection:
             for statement, values in statements:
                 self.execute(statement, values)
 
+    def execute_briefly(self, statements: Iterable[tuple[str, Sequence[object]]], *, seconds: float) -> list[Any]:
+        """Execute statements in one transaction and one round trip, each in this time. Return the rows of the last.
+
+        They are durable when the next transaction is: a crash of the server before that may undo them.
+        """
+        with self._connection.pipeline():
+            self.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+            self.execute(f"SET LOCAL statement_timeout = '{seconds}s'")
+            self.execute("SET LOCAL synchronous_commit = off")
+            *_, last = [self.execute(statement, values) for statement, values in statements]
+            self.execute("COMMIT")
+        return last.fetchall()
+
     def execute_script(self, script: str) -> list[list[Any]]:
         """Execute several statements in one round trip, and return the rows of each that has rows."""
         cursor, found = self.execute(script), list[list[Any]]()

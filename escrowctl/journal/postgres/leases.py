@@ -3,6 +3,9 @@
 A session lock of PostgreSQL would not do: two clients of a pooler may share one session and take the same lock twice,
 and the session of a host that vanished may last for hours. A lease ends by the database's clock alone. The database
 cannot keep a process that slept from sending: `may_send` can, by a clock that counts the sleep.
+
+No commit here waits for the disk: an intent that is durable makes the lease and the locks durable that it needs. If a
+crash of the server undoes a lock, the guards still refuse a second write.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import socket
 import threading
 import time
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -26,19 +30,22 @@ _RENEW_SECONDS = 5.0
 _MARGIN_SECONDS = 5.0
 """The rest of a lease in which its process sends nothing: time for bytes to leave, and for clocks that differ."""
 
+_STATEMENT_SECONDS = 5
+"""The longest time that the database may take for a statement about the lease."""
+
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """A clock that counts the time that the computer sleeps: on Linux, the monotonic clock does not (clock_gettime(2))."""
 
 _IS_ALIVE = "SELECT FROM main.senders s WHERE s.id = {} AND s.expires_at > clock_timestamp()"
 _EXPIRY = f"clock_timestamp() + interval '{LEASE_SECONDS} seconds'"
 _RENEW = f"UPDATE main.senders SET expires_at = {_EXPIRY} WHERE id = ? AND expires_at > clock_timestamp() RETURNING id"
-_UNLESS_HELD = f"""
+_BEGIN = f"INSERT INTO main.senders VALUES (?, ?, ?, ?, ?, {_EXPIRY})"
+_HOLD = f"""
+INSERT INTO main.locks SELECT name, ? FROM unnest(?::text[]) AS name
+WHERE EXISTS ({_IS_ALIVE.format("?")}) ORDER BY name
 ON CONFLICT (name) DO UPDATE SET sender = excluded.sender WHERE NOT EXISTS ({_IS_ALIVE.format("locks.sender")})
 RETURNING name"""
-_HOLD = f"INSERT INTO main.locks SELECT ?, ? WHERE EXISTS ({_IS_ALIVE.format('?')}) {_UNLESS_HELD}"
-_HOLD_FIRST = f"""
-WITH begun AS (INSERT INTO main.senders VALUES (?, ?, ?, ?, ?, {_EXPIRY}) RETURNING id)
-INSERT INTO main.locks SELECT ?, id FROM begun {_UNLESS_HELD}"""
+_FREE = "DELETE FROM main.locks WHERE name = ANY(?) AND sender = ? RETURNING name"
 # No attempt takes a day: of processes that were killed before that, nothing can arrive any more.
 _END = """
 WITH ended AS (
@@ -64,32 +71,41 @@ class Leases:
         self._database: PostgresConnection | None = None
         self._renewed_at = 0.0
         self._has_lapsed = False
+        self._held: set[str] = set()
         self._ends = threading.Event()
         self.sender: str | None = None
         """The id of the lease; None before the first `hold`."""
 
-    def hold(self, name: str) -> bool:
-        """See `storage.Locks`."""
+    def hold(self, *names: str) -> bool:
+        """See `storage.Locks`. What this process holds, it knows without asking the database."""
         with self._mutex:
-            if self.sender is None:
-                return self._begin(name)
-            return not self._has_lapsed and self._ask(_HOLD, name, self.sender, self.sender) is not None
+            if self._has_lapsed or not self._held.isdisjoint(names):
+                return False
+            taken = {name for (name,) in self._take(names)}
+            if is_held := taken.issuperset(names):
+                self._held |= taken
+            elif taken:
+                self._ask((_FREE, (list(taken), self.sender)))
+            return is_held
 
-    def free(self, name: str) -> None:
+    def free(self, *names: str) -> None:
         """See `storage.Locks`. An error is ignored: the lock ends with the lease."""
         with self._mutex, contextlib.suppress(EscrowctlError):
-            self._ask("DELETE FROM main.locks WHERE name = ? AND sender = ? RETURNING name", name, self.sender)
+            self._held.difference_update(names)
+            self._ask((_FREE, (list(names), self.sender)))
 
     def is_held(self, name: str) -> bool:
         """See `storage.Locks`."""
+        if name in self._held and self.may_send():
+            return True
         with self._mutex:
-            return self._ask(_IS_HELD, name) is not None
+            return bool(self._ask((_IS_HELD, (name,))))
 
     def find_late_sender(self, name: str) -> str | None:
         """See `storage.Locks`: after the lease, the time-out of an attempt has to pass too."""
         with self._mutex:
-            found = self._ask(_LATE_SENDER, name)
-        return f"process {found[0]} on {found[1]}" if found is not None else None
+            found = self._ask((_LATE_SENDER, (name,)))
+        return f"process {found[0][0]} on {found[0][1]}" if found else None
 
     def may_send(self) -> bool:
         """See `storage.Locks`."""
@@ -103,18 +119,21 @@ class Leases:
         with self._mutex:
             with contextlib.suppress(EscrowctlError):
                 if self.sender is not None:
-                    self._ask(_END, self.sender)
+                    self._ask((_END, (self.sender,)))
             if self._database is not None:
                 self._database.close()
 
-    def _begin(self, name: str) -> bool:
-        """Begin the lease, with its first lock, and the thread that renews it. Return whether it got the lock."""
+    def _take(self, names: Sequence[str]) -> list[Any]:
+        """Take those of the locks that are free, and return their rows. At the first call, begin the lease."""
+        if self.sender is not None:
+            return self._ask((_HOLD, (self.sender, list(names), self.sender)))
         sender, began = str(uuid.uuid4()), _now()
         process = (socket.gethostname(), os.getpid(), self._operator, self._attempt_seconds)
-        is_held = self._ask(_HOLD_FIRST, sender, *process, name) is not None
+        taken = self._ask((_BEGIN, (sender, *process)), (_HOLD, (sender, list(names), sender)))
         self.sender, self._renewed_at = sender, began
+        # From now on, a thread renews the lease.
         threading.Thread(target=self._renew_repeatedly, name="lease", daemon=True).start()
-        return is_held
+        return taken
 
     def _renew_repeatedly(self) -> None:
         while not self._ends.wait(_RENEW_SECONDS):
@@ -122,18 +141,20 @@ class Leases:
             with self._mutex, contextlib.suppress(EscrowctlError):
                 if self._ends.is_set() or self._has_lapsed:
                     return
-                if self._ask(_RENEW, self.sender) is None:
-                    self._has_lapsed = True
-                else:
+                if self._ask((_RENEW, (self.sender,))):
                     self._renewed_at = began
+                else:
+                    self._has_lapsed = True
 
-    def _ask(self, statement: str, *values: Any) -> Any:
-        """Return the first row of a statement, or None. Connect again if the connection was lost."""
+    def _ask(self, *statements: tuple[str, Sequence[object]]) -> list[Any]:
+        """Return the rows of the last of these statements, in one short transaction. Connect again after an error."""
         try:
             if self._database is None or self._database.is_lost:
                 self._database = PostgresConnection(self._url, any_thread=True)
-            return self._database.execute(statement, values).fetchone()
+            return self._database.execute_briefly(statements, seconds=_STATEMENT_SECONDS)
         except psycopg.Error as error:
+            if self._database is not None:
+                self._database.close()
             raise unusable_database(str(self._url), error) from error
 
 

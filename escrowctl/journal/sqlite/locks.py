@@ -13,6 +13,7 @@ import hashlib
 import os
 import struct
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 from escrowctl.files import create_empty_file, open_regular
@@ -38,21 +39,23 @@ class LockFile:
         self._own_offsets: set[int] = set()
         self._thread_lock = threading.Lock()
 
-    def hold(self, name: str) -> bool:
-        """Take the lock of a name. Return False if another process, or another thread of this one, has it."""
-        offset = offset_of(name)
+    def hold(self, *names: str) -> bool:
+        """See `storage.Locks`."""
+        taken = list[int]()
         with self._thread_lock, translating_lock_errors(self.path):
-            if offset in self._own_offsets or not self._try_to_set_lock(offset, fcntl.F_WRLCK):
-                return False
-            self._own_offsets.add(offset)
+            # In the same order everywhere: of two processes that want the same locks, one gets all of them.
+            for offset in sorted({offset_of(name) for name in names}):
+                if offset in self._own_offsets or not self._try_to_set_lock(offset, fcntl.F_WRLCK):
+                    self._free(taken)
+                    return False
+                taken.append(offset)
+            self._own_offsets.update(taken)
             return True
 
-    def free(self, name: str) -> None:
-        """Free the lock of a name. An error is ignored: the lock ends with the process."""
-        offset = offset_of(name)
-        with self._thread_lock, contextlib.suppress(OSError):
-            self._own_offsets.discard(offset)
-            self._try_to_set_lock(offset, fcntl.F_UNLCK)
+    def free(self, *names: str) -> None:
+        """See `storage.Locks`. An error is ignored: the lock ends with the process."""
+        with self._thread_lock:
+            self._free({offset_of(name) for name in names})
 
     def is_held(self, name: str) -> bool:
         """Whether a running process holds the lock of this name."""
@@ -77,6 +80,12 @@ class LockFile:
     def _open(self) -> int:
         create_empty_file(self.path)
         return open_regular(self.path, os.O_RDWR)
+
+    def _free(self, offsets: Iterable[int]) -> None:
+        for offset in offsets:
+            self._own_offsets.discard(offset)
+            with contextlib.suppress(OSError):
+                self._try_to_set_lock(offset, fcntl.F_UNLCK)
 
     def _is_held_by_others(self, offset: int) -> bool:
         if _HAS_OFD_LOCKS:

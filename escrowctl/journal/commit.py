@@ -26,7 +26,7 @@ from escrowctl.journal.model import (
 from escrowctl.runtime import run_of
 
 if TYPE_CHECKING:
-    from escrowctl.journal.storage import Locks, PlanRow, Reading, Storage, Transaction
+    from escrowctl.journal.storage import Locks, Reading, Storage, Transaction
 
 
 class Questions:
@@ -131,11 +131,6 @@ class Commit(Questions):
         if settlement.not_applied:
             self._require_ended(entry)
         return self._record_decision(entry, settlement, decision)
-
-    def claim(self, batch: str, sender: str, limit: int) -> list[PlanRow]:
-        """Mark up to `limit` rows of a batch's plan as taken by a sender of this process, and return them, in order."""
-        self._locks.hold(sender_lock(sender))
-        return self.transaction.claim(batch, sender, limit, lambda other: self._locks.is_held(sender_lock(other)))
 
     def _begin(self, request: AttemptRequest) -> Entry:
         if request.again is not None:

@@ -150,11 +150,10 @@ class Journal:
     def claim(self, batch: str, *, sender: str, limit: int) -> list[PlanRow]:
         """Mark up to `limit` rows of a batch's plan as taken by this process, and return them, in order.
 
-        `sender` is the part of this process's request ids that names its run. A row that another running process has
-        taken is not returned.
+        `sender` is the part of this process's request ids that names its run; `hold` its lock before. A row that
+        another running process has taken is not returned.
         """
-        with self.checked_commit() as commit:
-            return commit.claim(batch, sender, limit)
+        return self.storage.claim(batch, sender, limit, self.is_alive)
 
     def change_plan_row(self, batch: str, row: int, change: Callable[[PlanRow | None], PlanRow]) -> PlanRow:
         """Replace a row of a batch's plan by the one that `change` makes of it (None: there is none), and return it."""

@@ -125,12 +125,6 @@ class Transaction(Reading, Protocol):
     def remove_plan_row(self, batch: str, row: int) -> None:
         """Remove a row from a batch's plan."""
 
-    def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
-        """Mark up to `limit` rows of a plan with their sender, and return them, in order. A marked row is not taken.
-
-        First, the marks of all senders that are not alive are removed.
-        """
-
 
 class Storage(Protocol):
     """One stored journal. Reads inside a transaction see the transaction's own writes."""
@@ -147,6 +141,12 @@ class Storage(Protocol):
 
         Raises `CommitUnknownError` if the commit fails for any reason other than a lock. All later commits of this
         object then fail too.
+        """
+
+    def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
+        """Mark up to `limit` rows of a plan with their sender, in a commit of its own, and return them, in order.
+
+        First, the marks of all senders that are not alive are removed. A row that is still marked is not taken.
         """
 
     def read_last_journal_kind(self) -> str | None:

@@ -200,16 +200,6 @@ class MemoryTransaction:
         self.content.plans.pop((batch, row), None)
         self.content.claims.pop((batch, row), None)
 
-    def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
-        self._server.round_trips += 1
-        claims = self.content.claims
-        for taken, other in list(claims.items()):
-            if taken[0] == batch and other != sender and not is_alive(other):
-                del claims[taken]
-        free = sorted(key for key in self.content.plans if key[0] == batch and key[1] > 0 and key not in claims)[:limit]
-        claims |= dict.fromkeys(free, sender)
-        return [PlanRow(*key, self.content.plans[key]) for key in free]
-
     def _add(self, record: ChainRecord) -> StoredEntry:
         number = record.entry
         before = self.content.folded.get(number)
@@ -265,6 +255,17 @@ class MemoryStorage:
                     raise CommitUnknownError(unusable(self._place.location, "the connection was lost"))
             finally:
                 self._open = None
+
+    def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
+        with self.transaction() as transaction:
+            content = transaction.content
+            claims, plans = content.claims, content.plans
+            for taken, other in list(claims.items()):
+                if taken[0] == batch and other != sender and not is_alive(other):
+                    del claims[taken]
+            free = sorted(key for key in plans if key[0] == batch and key[1] > 0 and key not in claims)[:limit]
+            claims |= dict.fromkeys(free, sender)
+            return [PlanRow(*key, plans[key]) for key in free]
 
     def read_last_journal_kind(self) -> str | None:
         notes = [record.kind for record in self._content.records if record.entry == NO_ENTRY]

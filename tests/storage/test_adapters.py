@@ -216,8 +216,7 @@ def test_plan_row_leaves_in_the_commit_that_begins_it(journal: Journal) -> None:
 
 def test_row_of_a_plan_is_taken_by_one_sender_until_that_ends(storage: Storage) -> None:
     def claim(sender: str, *alive: str, limit: int = 9) -> list[str]:
-        with storage.transaction() as transaction:
-            return [row.content for row in transaction.claim("b1", sender, limit, lambda other: other in alive)]
+        return [row.content for row in storage.claim("b1", sender, limit, lambda other: other in alive)]
 
     with storage.transaction() as transaction:
         transaction.store_plan_rows([PlanRow("b1", row, f"row {row}") for row in (-1, 0, 4, 3, 2, 1)])

@@ -18,6 +18,7 @@ from escrowctl.journal.postgres import leases
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.place import PostgresPlace
 from escrowctl.journal.postgres.storage import PostgresStorage
+from escrowctl.journal.storage import PlanRow
 from escrowctl.journal_url import JournalUrl, parse_journal_url
 from storage.postgres import ClockedPlace, Server, new_name
 from storage.writes import DONE, Clock, create
@@ -165,6 +166,18 @@ def test_lease_is_renewed_until_it_ends(place: ClockedPlace, monkeypatch: pytest
     locks.close()
     assert not other.is_held("name")
     other.close()
+
+
+def test_claim_waits_neither_for_a_commit_nor_for_another_claim(
+    journal: Journal, place: ClockedPlace, clock: Clock, database: psycopg.Connection
+) -> None:
+    journal.store_plan_rows([PlanRow("b1", row, "") for row in (1, 2)])
+    with contextlib.closing(open_journal(place, now=clock)) as other:
+        row_1 = f"{place.url.name}.plans WHERE row = 1"
+        with journal.checked_commit(), database.transaction():
+            database.execute(f"SELECT FROM {row_1} FOR UPDATE".encode())
+            assert [one.row for one in other.claim("b1", sender="s", limit=2)] == [2]
+        assert [one.row for one in other.claim("b1", sender="s", limit=2)] == [1]
 
 
 def test_what_a_killed_process_left_is_removed_after_a_day(place: ClockedPlace, database: psycopg.Connection) -> None:

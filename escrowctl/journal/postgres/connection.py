@@ -27,6 +27,7 @@ class PostgresConnection:
     """
 
     json_text = "({column}::json ->> '{name}')"
+    row_locks = " FOR UPDATE SKIP LOCKED"
 
     def __init__(self, url: JournalUrl, *, any_thread: bool = False) -> None:
         self.location = str(url)

@@ -17,7 +17,7 @@ import psycopg
 
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database
-from escrowctl.journal.storage import CommitUnknownError
+from escrowctl.journal.storage import CommitUnknownError, PlanRow
 from escrowctl.journal.tables.database import translate_errors
 from escrowctl.journal.tables.reading import SELECT_TAIL, read_tail, tail_of
 from escrowctl.journal.tables.storage import TableStorage
@@ -34,13 +34,14 @@ _LOCK_SECONDS, _STATEMENT_SECONDS = 10, 15
 """Shorter than a lease less its margin: a process whose statements are slow hears of it before its lease lapses."""
 
 _READ_STATE = f"SELECT id, version, clock_timestamp() FROM main.journal; {SELECT_TAIL}"
-_BEGIN = f"""
+_BEGIN_CLAIM = f"""
 BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL lock_timeout = '{_LOCK_SECONDS}s';
 SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s';
 SET LOCAL idle_in_transaction_session_timeout = '{_STATEMENT_SECONDS}s';
 SELECT set_config('synchronous_commit',
-  CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true);
+  CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true);"""
+_BEGIN = f"""{_BEGIN_CLAIM}
 SELECT pg_advisory_xact_lock(hashtextextended('main.journal', 0));
 SELECT pg_current_xact_id()::text;
 {_READ_STATE}"""
@@ -103,6 +104,18 @@ class PostgresStorage(TableStorage):
             self._roll_back()
             raise
         self._last_transaction = transaction
+
+    @translate_errors
+    def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
+        """See `storage.Storage`. Other claims and commits go on meanwhile."""
+        try:
+            self._db.execute_script(_BEGIN_CLAIM)
+            rows = self._claim(batch, sender, limit, is_alive)
+            self._db.execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+        return rows
 
     @contextlib.contextmanager
     def reopen(self) -> Iterator[PostgresStorage]:

@@ -27,6 +27,7 @@ class JournalConnection(sqlite3.Connection):
 
     location = ""
     json_text = "json_extract({column}, '$.{name}')"
+    row_locks = ""  # a transaction that writes locks the file
 
     def execute_all(self, statements: Iterable[tuple[str, Sequence[object]]]) -> None:
         """See `tables.database.Database`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from escrowctl.journal.sqlite.files import (
     connect_to_read,
     read_identity,
 )
-from escrowctl.journal.storage import CommitUnknownError, damaged, unusable
+from escrowctl.journal.storage import CommitUnknownError, PlanRow, damaged, unusable
 from escrowctl.journal.tables.database import translate_errors
 from escrowctl.journal.tables.reading import read_tail
 from escrowctl.journal.tables.storage import TableStorage
@@ -98,6 +98,11 @@ class SqliteStorage(TableStorage):
             self._db.execute("BEGIN IMMEDIATE")
         with self._ending() as transaction:
             yield transaction
+
+    def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
+        """See `storage.Storage`."""
+        with self.transaction():
+            return self._claim(batch, sender, limit, is_alive)
 
     @contextlib.contextmanager
     def _ending(self) -> Iterator[TableTransaction]:

@@ -1,12 +1,13 @@
-"""Read what the journal's tables have about batches: rows that are not sent yet, and sums."""
+"""What the journal's tables have about batches: rows that are not sent yet, and sums."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from decimal import Decimal
 
 from escrowctl.contract.money import multiply_exactly, sum_exactly
 from escrowctl.journal.model import State
 from escrowctl.journal.storage import BatchSum, PlanRow
-from escrowctl.journal.tables.database import Database
+from escrowctl.journal.tables.database import Database, placeholders
 
 _SELECT_BATCHES = """
 SELECT batch, 0, max(content) FROM (
@@ -25,6 +26,22 @@ LEFT JOIN main.records last
 WHERE e.batch = ? AND e.origin IS NULL GROUP BY 1, 2, 3, 4, 5, 6, 7"""
 _MEMBERS = {"currency": "first", "amount": "first", "http_status": "last", "may_repeat": "last", "verified": "r"}
 """Member of a record's facts -> the name of the table in the statement above."""
+
+_SELECT_CLAIMABLE = """
+SELECT batch, row, content FROM main.plans WHERE batch = ? AND row > 0 AND sender IS NULL ORDER BY row LIMIT ?"""
+
+
+def claim(database: Database, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
+    """Mark rows of a plan with their sender inside a transaction, and return them; see `storage.Storage.claim`."""
+    known = "SELECT DISTINCT sender FROM main.plans WHERE batch = ? AND sender IS NOT NULL AND sender != ?"
+    for (other,) in database.execute(known, (batch, sender)).fetchall():
+        if not is_alive(other):
+            database.execute("UPDATE main.plans SET sender = NULL WHERE batch = ? AND sender = ?", (batch, other))
+    rows = [PlanRow(*row) for row in database.execute(_SELECT_CLAIMABLE + database.row_locks, (batch, limit))]
+    if rows:
+        mark = f"UPDATE main.plans SET sender = ? WHERE batch = ? AND row IN ({placeholders(rows)})"
+        database.execute(mark, (sender, batch, *(one.row for one in rows)))
+    return rows
 
 
 def read_plan(database: Database, batch: str, *, after: int, limit: int) -> list[PlanRow]:

@@ -29,11 +29,13 @@ class Database(Protocol):
     """A connection to the journal's tables, inside or outside a transaction.
 
     `location` is for messages. `json_text` is an SQL expression with `{column}` and `{name}`: a member of a JSON object
-    as text. `execute` and the cursor raise errors of the engine's own, which `translate` knows.
+    as text. `row_locks` ends a query that passes over rows which another transaction has locked. `execute` and the
+    cursor raise errors of the engine's own, which `translate` knows.
     """
 
     location: str
     json_text: str
+    row_locks: str
 
     def execute(self, statement: str, values: Sequence[object] = ..., /) -> Cursor:
         """Execute one statement."""

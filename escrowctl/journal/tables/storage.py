@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 from escrowctl.journal.chain import NO_ENTRY, ChainRecord
@@ -22,6 +22,12 @@ class TableStorage:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._open_transaction: TableTransaction | None = None
+
+    @translate_errors
+    def _claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
+        from escrowctl.journal.tables import batches  # noqa: PLC0415 - a write that is not in a batch does not need it
+
+        return batches.claim(self._db, batch, sender, limit, is_alive)
 
     @translate_errors
     def read_last_journal_kind(self) -> str | None:
@@ -50,7 +56,7 @@ class TableStorage:
     @translate_errors
     def read_plan(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
         """See `storage.Storage`."""
-        from escrowctl.journal.tables import batches  # noqa: PLC0415 - a write that is not in a batch does not need it
+        from escrowctl.journal.tables import batches  # noqa: PLC0415 - as above
 
         return batches.read_plan(self._db, batch, after=after, limit=limit)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
@@ -32,7 +32,6 @@ _STORE_PLAN_ROWS = (
     "INSERT INTO main.plans (batch, row, content) VALUES {} "
     "ON CONFLICT (batch, row) DO UPDATE SET content = excluded.content, sender = NULL"
 )
-_CLAIMABLE = "FROM main.plans WHERE batch = ? AND row > 0 AND sender IS NULL ORDER BY row LIMIT ?"
 _STORE_TOTALS = (
     "INSERT INTO main.totals VALUES {} "
     "ON CONFLICT (operation, currency, day, service, site) DO UPDATE SET amount = excluded.amount"
@@ -140,19 +139,6 @@ class TableTransaction:
     def remove_plan_row(self, batch: str, row: int) -> None:
         """See `storage.Transaction`."""
         self._unplanned.append((batch, row))
-
-    @translate_errors
-    def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
-        """See `storage.Transaction`."""
-        self.flush()
-        known = "SELECT DISTINCT sender FROM main.plans WHERE batch = ? AND sender IS NOT NULL AND sender != ?"
-        for (other,) in self._db.execute(known, (batch, sender)).fetchall():
-            if not is_alive(other):
-                self._db.execute("UPDATE main.plans SET sender = NULL WHERE batch = ? AND sender = ?", (batch, other))
-        rows = self._db.execute(f"SELECT batch, row, content {_CLAIMABLE}", (batch, limit)).fetchall()
-        mark = f"UPDATE main.plans SET sender = ? WHERE batch = ? AND row IN (SELECT row {_CLAIMABLE})"
-        self._db.execute(mark, (sender, batch, batch, limit))
-        return [PlanRow(*row) for row in rows]
 
     @property
     def begins_writes(self) -> bool:

@@ -47,7 +47,7 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --port | --forward-to | --secret-file | --ready-file | --header | -H | --tolerance | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --operator | --from | --admin | --mode | --api-prefix | --set | --seed | --tx) skip=value ;;
+      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --port | --forward-to | --secret-file | --ready-file | --header | -H | --tolerance | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --operator | --host | --from | --admin | --mode | --api-prefix | --set | --seed | --tx) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
@@ -109,6 +109,7 @@ _escrowctl() {
     --until)  ;;
     --id)  ;;
     --operator)  ;;
+    --host)  ;;
     --from)  ;;
     --admin)  ;;
     --mode) _escrowctl_offer 'test live' ;;
@@ -295,7 +296,7 @@ _escrowctl() {
           ;;
         'journal list')
           if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--limit --unknown --state --operation --since --until --reference --id --operator --duplicates --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+            _escrowctl_offer '--limit --unknown --state --operation --since --until --reference --id --operator --host --duplicates --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'journal show')

@@ -51,7 +51,7 @@ function __escrowctl_at --description 'whether the command line is at this comma
             continue
         end
         switch $word
-            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --over --for --fail-on --interval --url --event --port --forward-to --secret-file --ready-file --header -H --tolerance --expect-count --expect-total --run-key --concurrency --rps --results --state --operation --until --id --operator --from --admin --mode --api-prefix --set --seed --tx
+            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --over --for --fail-on --interval --url --event --port --forward-to --secret-file --ready-file --header -H --tolerance --expect-count --expect-total --run-key --concurrency --rps --results --state --operation --until --id --operator --host --from --admin --mode --api-prefix --set --seed --tx
                 set skip yes
             case '-*'
             case '*'
@@ -684,6 +684,7 @@ complete -c escrowctl -n '__escrowctl_at journal list' -l until -x -d 'Before th
 complete -c escrowctl -n '__escrowctl_at journal list' -l reference -x -d 'Only with this reference.'
 complete -c escrowctl -n '__escrowctl_at journal list' -l id -x -d 'Only writes that created or changed ID.'
 complete -c escrowctl -n '__escrowctl_at journal list' -l operator -x -d 'Only by this operator.'
+complete -c escrowctl -n '__escrowctl_at journal list' -l host -x -d 'Only from this machine.'
 complete -c escrowctl -n '__escrowctl_at journal list' -l duplicates -d 'Only writes that two journals both did.'
 complete -c escrowctl -n '__escrowctl_at journal list' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at journal list' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'

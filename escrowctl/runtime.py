@@ -96,6 +96,11 @@ class Runtime:
         # The environment may have a name that is not valid text.
         return name.encode("utf-8", "replace").decode()
 
+    @property
+    def host(self) -> str:
+        """The name of this machine."""
+        return os.uname().nodename.encode("utf-8", "replace").decode()
+
     @cached_property
     def program(self) -> tuple[str, ...]:
         """The words that start this program from a shell: its name if PATH finds this program, else its path.

@@ -6,7 +6,6 @@ Row -1 of the plan has the state. A claimant is alive as long as it holds the lo
 
 import json
 import os
-import platform
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
@@ -183,7 +182,7 @@ class SharedRun:
 
     def _describe_self(self) -> Claimant:
         runtime = self.runtime
-        return Claimant(self._sender, runtime.operator, platform.node(), os.getpid(), timestamp(runtime.now()))
+        return Claimant(self._sender, runtime.operator, runtime.host, os.getpid(), timestamp(runtime.now()))
 
 
 def list_claimants(journal: Journal, batch: Batch) -> list[Claimant]:

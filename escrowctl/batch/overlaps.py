@@ -76,7 +76,7 @@ def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> l
 
 
 def _make_row_intent(kind: RowKind, row: RowContent, service: Service) -> Intent:
-    return make_intent(service, make_request(kind, row, service), "", operator="")
+    return make_intent(service, make_request(kind, row, service), "")
 
 
 def _replace_key(template: Intent, key: str) -> Intent:

@@ -17,13 +17,13 @@ ENTRY_COLUMNS = ("entry", "sent", "operation", "state", "amount", "currency", "i
 ESCROW_COLUMNS = ("id", "amount", "currency", "status", "created", "released", "reference", "entry")
 """Columns of a list of escrows."""
 
-_CELL_NAMES = (*ENTRY_COLUMNS, "operator", "reason")
+_CELL_NAMES = (*ENTRY_COLUMNS, "operator", "host", "reason")
 """Columns of a list of journal entries for CSV and `--fields`."""
 
 CSV_COLUMNS = (
     *("entry", "sent_at", "operation", "state", "detail", "amount", "currency", "id", "reference", "reason"),
-    *("profile", "service", "method", "url", "idempotency_key", "request_id", "operator", "attempt", "http_status"),
-    *("settled_at", "batch", "line", "origin"),
+    *("profile", "service", "method", "url", "idempotency_key", "request_id", "operator", "host", "process", "attempt"),
+    *("http_status", "settled_at", "batch", "line", "origin"),
 )
 """Columns of `journal export --csv`."""
 
@@ -67,7 +67,7 @@ def describe_state(entry: Entry) -> str:
 
 
 def make_cells(entry: Entry) -> dict[str, JsonValue]:
-    """Return the values of an entry by column: the `ENTRY_COLUMNS`, `operator` and `reason`."""
+    """Return the values of an entry by column: the `ENTRY_COLUMNS`, `operator`, `host` and `reason`."""
     intent, money = entry.intent, entry.intent.money
     return {
         "entry": entry.name,
@@ -80,6 +80,7 @@ def make_cells(entry: Entry) -> dict[str, JsonValue]:
         "reference": intent.reference,
         "profile": intent.profile,
         "operator": intent.operator,
+        "host": intent.host,
         "reason": intent.reason,
     }
 

@@ -81,6 +81,8 @@ FIELDS = (
     Field("key_fingerprint", "intent.account.as_stored.fingerprint", _INTENT, nullable=True, pattern=_KEY_HASH_PATTERN),
     Field("request_id", "request_id", _INTENT, shown=True),
     Field("operator", "intent.operator", _INTENT, listed=True),
+    Field("host", "intent.host", _INTENT, nullable=True, listed=True),
+    Field("process", "intent.process", _INTENT, int, nullable=True, shown=True),
     Field("attempt", "attempt", _INTENT, int, shown=True),
     Field("http_status", "settlement.http_status", _SETTLEMENT, int, nullable=True, shown=True),
     Field("reply", "settlement.reply", _SETTLEMENT, nullable=True, shown=True),

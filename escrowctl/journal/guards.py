@@ -218,9 +218,8 @@ def entry_taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
 
 def identical_in_flight(entry: Entry) -> EscrowctlError:
     """Return the error for a write while another process sends an identical write, recorded as `entry`."""
-    return refusal(
-        ErrorCode.BUSY, f"another process is sending the same {entry.intent.verb} now ({entry.name}).", entry
-    )
+    intent = entry.intent
+    return refusal(ErrorCode.BUSY, f"{intent.sender} is sending the same {intent.verb} now ({entry.name}).", entry)
 
 
 def _similar_id_error(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:

@@ -88,7 +88,8 @@ class Intent(NamedTuple):
     `fingerprint`: for a create, the body with normalised numbers; for a release, the id as the service echoes it.
     `allowed_duplicates` are the numbers of entries that this write may repeat. `batch` and `line` are the write's
     row in a batch; `columns` (a JSON object) has the values of the row that are not sent. `run_key` is the key of
-    the batch's run ("": the run has no key; None: not known, or not a row of a batch).
+    the batch's run ("": the run has no key; None: not known, or not a row of a batch). `operator`, `host` and `process`
+    sent the last attempt (None: an earlier version of escrowctl did not record it).
     """
 
     operation: str
@@ -105,6 +106,8 @@ class Intent(NamedTuple):
     reason: str | None = None
     allowed_duplicates: tuple[int, ...] = ()
     operator: str = ""
+    host: str | None = None
+    process: int | None = None
     site: str | None = None
     account: Account = NO_ACCOUNT
     batch: str | None = None
@@ -126,6 +129,11 @@ class Intent(NamedTuple):
     def service_names(self) -> tuple[str, ...]:
         """The names of the write's service in the journal: `service` and `site`."""
         return tuple(dict.fromkeys((self.service, self.site or self.service)))
+
+    @property
+    def sender(self) -> str:
+        """The process that sent the last attempt, for messages."""
+        return f"process {self.process} on {self.host}" if self.host is not None else "another process"
 
     @property
     def fingerprints(self) -> tuple[str, ...]:

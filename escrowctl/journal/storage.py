@@ -71,8 +71,8 @@ class Locks(Protocol):
     def is_held(self, name: str) -> bool:
         """Whether a running process has the lock."""
 
-    def find_late_sender(self, name: str) -> str | None:
-        """Return who holds a lock, or held it when it lapsed, while bytes that it sent may still arrive; else None."""
+    def may_still_send(self, name: str) -> bool:
+        """Whether who has the lock, or had it when it lapsed, runs, or may have sent bytes that have not arrived."""
 
     def may_send(self) -> bool:
         """Whether the locks have certainly not lapsed. It is asked just before the first byte of each write."""

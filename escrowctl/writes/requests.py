@@ -250,8 +250,8 @@ def account_of(service: Service) -> Account:
     return Account(service.account, key=service.key)
 
 
-def make_intent(service: Service, request: WriteRequest, idempotency_key: str, *, operator: str) -> Intent:
-    """Return the intent that the journal stores for a request. `operator` is the user who runs escrowctl."""
+def make_intent(service: Service, request: WriteRequest, idempotency_key: str) -> Intent:
+    """Return the intent that the journal stores for a request, without who sends it."""
     options = request.options
     return Intent(
         operation=request.operation.name,
@@ -268,7 +268,6 @@ def make_intent(service: Service, request: WriteRequest, idempotency_key: str, *
         reference=options.reference,
         reason=options.reason,
         allowed_duplicates=options.allowed_duplicates,
-        operator=operator,
         account=account_of(service),
         **options.origin._asdict(),
     )

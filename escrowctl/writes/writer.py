@@ -9,6 +9,7 @@ If the process dies between the first and the last step, the entry reads as unkn
 another attempt, it takes the same four steps under the same key.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -204,11 +205,14 @@ class Writer:
     def _begin(self, request: WriteRequest, again: Entry | None, decision: OperatorDecision | None = None) -> Entry:
         service, runtime = self.service, self.runtime
         if again is not None:
-            intent = again.intent._replace(account=account_of(service))
+            intent = again.intent
         else:
             if is_reason_needed(service, request.operation, self.journal) and self.find_known(request) is None:
                 self.journal.record_reason(OperatorDecision(runtime.operator, request.options.reason or ""))
             intent = self._make_intent(request)
+        intent = intent._replace(
+            account=account_of(service), operator=runtime.operator, host=runtime.host, process=os.getpid()
+        )
         caps = service.caps if request.is_capped else NO_CAPS
         attempt = AttemptRequest(intent, runtime.new_request_id(), caps, service.may_repeat_throttled, again, decision)
         self.entry = self.journal.begin(attempt)
@@ -216,7 +220,7 @@ class Writer:
 
     def _make_intent(self, request: WriteRequest) -> Intent:
         key = request.options.idempotency_key or self.runtime.new_uuid()
-        return make_intent(self.service, request, key, operator=self.runtime.operator)
+        return make_intent(self.service, request, key)
 
     def _send(self, entry: Entry, request: WriteRequest, *, may_be_applied: bool) -> Exchange:
         """Send an entry's current attempt and return the exchange. Raises what ended it, if it was surely not sent.

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 from datetime import UTC, datetime
 
 import pytest
@@ -134,6 +135,12 @@ def test_journal_list_has_who_and_why(service_and_run: ServiceAndRun, monkeypatc
     rows = csv.DictReader(io.StringIO(table.out))
     assert [(row["operator"], row["reason"]) for row in rows] == [("anna", "'=1+1"), *who[1:]]
     assert hers.out == "j3\nj1\n"
+    host = os.uname().nodename
+    assert {
+        (entry["host"], run("journal", "show", entry["entry"], "--json").json["process"]) for entry in listed.json
+    } == {(host, os.getpid())}
+    assert run("journal", "list", "--host", host, "-q").out == "j3\nj2\nj1\n"
+    assert run("journal", "list", "--host", "another", "-q").out == ""
 
 
 def test_time_shows_its_age_at_a_terminal_only(service_and_run: ServiceAndRun) -> None:

@@ -125,8 +125,8 @@ class MemoryLocks:
     def is_held(self, name: str) -> bool:
         return name in self._server.held
 
-    def find_late_sender(self, name: str) -> str | None:
-        return "another process" if self.is_held(name) else None
+    def may_still_send(self, name: str) -> bool:
+        return self.is_held(name)
 
     def may_send(self) -> bool:
         return not self._have_lapsed

@@ -321,7 +321,7 @@ def _require_under_caps(session: Session, kind: RowKind, sums: dict[str, Sum]) -
             row = RowContent("x", f"{found.amount:f}", currency)
             request = make_request(kind, row, service)._replace(money=row.money)
             # The intent has a batch but no line: it is about all rows together.
-            intents.append(make_intent(service, request, "", operator="")._replace(batch="b0"))
+            intents.append(make_intent(service, request, "")._replace(batch="b0"))
     session.journal.check_caps(intents, service.caps)
 
 

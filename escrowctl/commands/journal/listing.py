@@ -29,6 +29,7 @@ def list_entries(
     reference: filters.ReferenceOption = None,
     resource_id: filters.IdOption = None,
     operator: Annotated[str | None, typer.Option("--operator", metavar="NAME", help="Only by this operator.")] = None,
+    host: Annotated[str | None, typer.Option("--host", metavar="NAME", help="Only from this machine.")] = None,
     duplicates: Annotated[bool, typer.Option("--duplicates", help="Only writes that two journals both did.")] = False,
 ) -> None:
     """List the newest writes and their outcomes (-p: of one profile).
@@ -62,6 +63,7 @@ def list_entries(
         for one in journal.select_all(selection)
         if (not shown_states or one.shown_state in shown_states)
         and operator in (None, one.intent.operator)
+        and host in (None, one.intent.host)
         and (not duplicates or one.number in paired_numbers)
     )
     entries = list(islice(found, limit))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import threading
 import time
 import uuid
@@ -51,8 +50,8 @@ _END = """
 WITH ended AS (
   DELETE FROM main.senders WHERE id = ? OR expires_at < clock_timestamp() - interval '1 day' RETURNING id)
 DELETE FROM main.locks WHERE sender IN (SELECT id FROM ended) RETURNING name"""
-_LATE_SENDER = """
-SELECT s.process, s.host FROM main.locks l JOIN main.senders s ON s.id = l.sender
+_MAY_STILL_SEND = """
+SELECT FROM main.locks l JOIN main.senders s ON s.id = l.sender
 WHERE l.name = ? AND s.expires_at + s.attempt_seconds * interval '1 second' > clock_timestamp()"""
 _IS_HELD = f"SELECT FROM main.locks l WHERE l.name = ? AND EXISTS ({_IS_ALIVE.format('l.sender')})"
 
@@ -101,11 +100,10 @@ class Leases:
         with self._mutex:
             return bool(self._ask((_IS_HELD, (name,))))
 
-    def find_late_sender(self, name: str) -> str | None:
+    def may_still_send(self, name: str) -> bool:
         """See `storage.Locks`: after the lease, the time-out of an attempt has to pass too."""
         with self._mutex:
-            found = self._ask((_LATE_SENDER, (name,)))
-        return f"process {found[0][0]} on {found[0][1]}" if found else None
+            return bool(self._ask((_MAY_STILL_SEND, (name,))))
 
     def may_send(self) -> bool:
         """See `storage.Locks`."""
@@ -128,7 +126,7 @@ class Leases:
         if self.sender is not None:
             return self._ask((_HOLD, (self.sender, list(names), self.sender)))
         sender, began = str(uuid.uuid4()), _now()
-        process = (socket.gethostname(), os.getpid(), self._operator, self._attempt_seconds)
+        process = (os.uname().nodename, os.getpid(), self._operator, self._attempt_seconds)
         taken = self._ask((_BEGIN, (sender, *process)), (_HOLD, (sender, list(names), sender)))
         self.sender, self._renewed_at = sender, began
         # From now on, a thread renews the lease.

@@ -47,7 +47,7 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --port | --forward-to | --secret-file | --ready-file | --header | -H | --tolerance | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --operator | --host | --from | --admin | --mode | --api-prefix | --set | --seed | --tx) skip=value ;;
+      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --port | --forward-to | --secret-file | --ready-file | --header | -H | --tolerance | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --operator | --host | --from | --name | --admin | --mode | --api-prefix | --set | --seed | --tx) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
@@ -111,6 +111,7 @@ _escrowctl() {
     --operator)  ;;
     --host)  ;;
     --from)  ;;
+    --name)  ;;
     --admin)  ;;
     --mode) _escrowctl_offer 'test live' ;;
     --api-prefix)  ;;
@@ -325,7 +326,7 @@ _escrowctl() {
           ;;
         'journal init')
           if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--from --admin --single-role --print --yes -y --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+            _escrowctl_offer '--from --name --admin --single-role --plan --print --yes -y --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'journal export')

@@ -51,7 +51,7 @@ function __escrowctl_at --description 'whether the command line is at this comma
             continue
         end
         switch $word
-            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --over --for --fail-on --interval --url --event --port --forward-to --secret-file --ready-file --header -H --tolerance --expect-count --expect-total --run-key --concurrency --rps --results --state --operation --until --id --operator --host --from --admin --mode --api-prefix --set --seed --tx
+            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --over --for --fail-on --interval --url --event --port --forward-to --secret-file --ready-file --header -H --tolerance --expect-count --expect-total --run-key --concurrency --rps --results --state --operation --until --id --operator --host --from --name --admin --mode --api-prefix --set --seed --tx
                 set skip yes
             case '-*'
             case '*'
@@ -784,9 +784,11 @@ complete -c escrowctl -n '__escrowctl_at journal verify' -l no-input -d 'Never a
 complete -c escrowctl -n '__escrowctl_at journal verify' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at journal verify' -l help -s h -d 'Show the help of the command.'
 complete -c escrowctl -n '__escrowctl_at journal init' -l from -x -d 'Make a new journal from this export; - for stdin.'
-complete -c escrowctl -n '__escrowctl_at journal init' -l admin -x -d 'Set a shared journal up with this service of pg_service.conf.'
-complete -c escrowctl -n '__escrowctl_at journal init' -l single-role -d 'Set a shared journal up with the user that also writes.'
-complete -c escrowctl -n '__escrowctl_at journal init' -l print -d 'Only print the SQL that sets a shared journal up.'
+complete -c escrowctl -n '__escrowctl_at journal init' -l name -x -d 'The name of a shared journal, in place of the URL'\''s.'
+complete -c escrowctl -n '__escrowctl_at journal init' -l admin -x -d 'Create a shared one with this service of pg_service.conf.'
+complete -c escrowctl -n '__escrowctl_at journal init' -l single-role -d 'Create a shared one with the user that also writes.'
+complete -c escrowctl -n '__escrowctl_at journal init' -l plan -d 'Only list the steps that create a shared journal.'
+complete -c escrowctl -n '__escrowctl_at journal init' -l print -d 'Only print the SQL that creates a shared journal.'
 complete -c escrowctl -n '__escrowctl_at journal init' -l yes -s y -d 'Do not ask for confirmation.'
 complete -c escrowctl -n '__escrowctl_at journal init' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at journal init' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'

@@ -62,7 +62,7 @@ COMMANDS = {
     "journal resolve": "journal.resolve.resolve",
     "journal totals": "journal.listing.totals",
     "journal verify": "journal.transfer.verify_journal",
-    "journal init": "journal.transfer.init",
+    "journal init": "journal.init.init",
     "journal export": "journal.transfer.export",
     "journal import": "journal.transfer.import_file",
     "auth login": "auth.login.login",

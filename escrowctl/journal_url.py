@@ -19,6 +19,12 @@ class JournalUrl(NamedTuple):
     url: str
     name: str
 
+    def with_name(self, name: str) -> JournalUrl:
+        """Return the URL of another journal in the same database. Raises ValueError as `parse_journal_url` does."""
+        if not _NAME.fullmatch(name):
+            raise ValueError(f'names the journal "{name}": a name has up to 40 small letters, digits and _')
+        return self._replace(name=name)
+
     def __str__(self) -> str:
         """Return the name and the URL, for messages. It has no password."""
         place = urlsplit(self.url)
@@ -38,13 +44,12 @@ def parse_journal_url(text: str) -> JournalUrl:
     options = dict(parse_qsl(url.query, keep_blank_values=True))
     if url.password is not None or any(name in options for name in _SECRETS):
         raise ValueError("has a password: put it in ~/.pgpass or PGPASSWORD, and remove it from the URL")
-    if not _NAME.fullmatch(name := options.pop("journal", _DEFAULT_NAME)):
-        raise ValueError(f'names the journal "{name}": a name has up to 40 small letters, digits and _')
+    name = options.pop("journal", _DEFAULT_NAME)
     host = options.get("host", url.hostname or "")
     if not (host == "" or host.startswith("/") or _is_loopback(host)):
         options.setdefault("sslmode", "verify-full")
     base = text.partition("?")[0]
-    return JournalUrl(f"{base}?{urlencode(options)}" if options else base, name)
+    return JournalUrl(f"{base}?{urlencode(options)}" if options else base, "").with_name(name)
 
 
 def is_journal_url(text: str) -> bool:

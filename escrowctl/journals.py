@@ -16,6 +16,7 @@ _PAGE_SIZE = 500
 
 if TYPE_CHECKING:
     from escrowctl.journal.journal import Journal
+    from escrowctl.journal.postgres.place import PostgresPlace
     from escrowctl.journal.storage import JournalPlace
 
 
@@ -44,12 +45,15 @@ class Journals:
         """Where the journal is. Raises `STATE_UNUSABLE` if another user can change ESCROWCTL_HOME."""
         from escrowctl.journal.opening import find_place
 
-        return (None if self._sandbox else self.shared_place) or find_place(self.folder)
+        return self.shared_place or find_place(self.folder)
 
     @property
-    def shared_place(self) -> "JournalPlace | None":
-        """The place of the shared journal that settings name; None if they name none. Raises the errors of `place`."""
-        if (found := self._resolver.find_shared_journal()) is None:
+    def shared_place(self) -> "PostgresPlace | None":
+        """The place of the shared journal that settings name; None if they name none, and for the sandbox.
+
+        Raises the errors of `place`.
+        """
+        if self._sandbox or (found := self._resolver.find_shared_journal()) is None:
             return None
         from escrowctl.journal.opening import find_shared_place
 

@@ -159,8 +159,8 @@ class _Checkup:
     def _check_journal(self) -> Iterator[Finding]:
         session, name = self._session, "journal"
         try:
-            place = session.journals.place
-            yield check_database(place, session.runtime.now) if place.is_shared else check_locks(place)
+            shared, now = session.journals.shared_place, session.runtime.now
+            yield check_database(shared, now) if shared is not None else check_locks(session.journals.place)
             yield from check_journal(session.journal_to_read, session.runtime.monotonic)
             name = "history"
             if self.service is not None and not self.service.read_only:

@@ -1,6 +1,9 @@
 """Checks of the journal: its records, its writes with an unknown outcome, and the locks of its folder."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from escrowctl.doctor.finding import Finding, Verdict
 from escrowctl.errors import command
@@ -9,6 +12,9 @@ from escrowctl.journal.model import Selection, State
 from escrowctl.journal.storage import JournalPlace, describe_missing, head_of
 from escrowctl.journal.verification import verify
 from escrowctl.runtime import Clock
+
+if TYPE_CHECKING:
+    from escrowctl.journal.postgres.place import PostgresPlace
 
 _PAGE_SIZE = 500
 _MAX_SHOWN_NAMES = 5
@@ -46,11 +52,8 @@ def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[
     yield Finding("unknown", Verdict.WARNING, count, (command("journal list --unknown", bare=True),))
 
 
-def check_database(place: JournalPlace, now: Clock) -> Finding:
+def check_database(place: PostgresPlace, now: Clock) -> Finding:
     """Check the database of a shared journal. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`."""
-    from escrowctl.journal.postgres.place import PostgresPlace  # noqa: PLC0415 - its driver is optional
-
-    assert isinstance(place, PostgresPlace), "it is shared"
     health = place.examine(now)
     verdict = Verdict.WARNING if health.concerns else Verdict.OK
     return Finding("database", verdict, "; ".join((health.description, *health.concerns)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -78,7 +78,7 @@ class Commit(Questions):
         `ErrorCode.JOURNAL_UNUSABLE`; then the commit must fail for all its intents.
         """
         # To ask once for all costs less than to ask for each.
-        self.view.find_by_keys(frozenset[int]().union(*(keys_to_check(one.intent) for one in requests)))
+        self.view.find_by_keys(keys_of(one.intent for one in requests))
         begun: list[Entry | EscrowctlError] = []
         for request in requests:
             try:
@@ -187,6 +187,11 @@ class Commit(Questions):
         if now is None or (now.settlement, now.attempt) != (entry.settlement, entry.attempt):
             message = f"another process changed {entry.name} since this command read it."
             raise guards.refusal(ErrorCode.BUSY, message, entry)
+
+
+def keys_of(intents: Iterable[Intent]) -> frozenset[int]:
+    """Return the duplicate keys with which the intents are compared."""
+    return frozenset[int]().union(*map(keys_to_check, intents))
 
 
 def sender_lock(request_id: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, not_sent
 from escrowctl.journal import caps
 from escrowctl.journal.chain import Head, Kind
-from escrowctl.journal.commit import Commit, Questions, refresh_entry, sender_lock
+from escrowctl.journal.commit import Commit, Questions, keys_of, refresh_entry, sender_lock
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
 from escrowctl.journal.model import AttemptRequest, Caps, Entry, Intent, OperatorDecision, Selection, Settlement, State
 from escrowctl.journal.storage import CommitUnknownError, describe_missing, unusable
@@ -91,7 +91,7 @@ class Journal:
         """Record outcomes, then intents, in one commit. Return the entry or the error of each: first of the intents."""
         begun: list[Entry | EscrowctlError] = []
         try:
-            with self._begin_commit() as commit:
+            with self._begin_commit(keys_of(one.intent for one in attempts)) as commit:
                 settled = commit.settle_all(settlements)
                 if attempts:
                     self._check(commit.view)
@@ -279,8 +279,8 @@ class Journal:
             yield commit
 
     @contextlib.contextmanager
-    def _begin_commit(self) -> Iterator[Commit]:
-        with self.storage.transaction() as transaction:
+    def _begin_commit(self, keys: Collection[int] = ()) -> Iterator[Commit]:
+        with self.storage.transaction(keys) as transaction:
             self._require_open(transaction)
             before = transaction.head
             yield Commit(transaction, self.storage, self.locks)

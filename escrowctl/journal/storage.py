@@ -136,9 +136,10 @@ class Storage(Protocol):
     def reading(self) -> AbstractContextManager[Reading]:
         """Read at one moment during the `with` block. Nothing is written."""
 
-    def transaction(self) -> AbstractContextManager[Transaction]:
+    def transaction(self, keys: Collection[int] = ()) -> AbstractContextManager[Transaction]:
         """Commit the writes of the `with` block when it ends, all or none. They are then durable.
 
+        `keys` are those that `Reading.find_by_keys` will be asked for: a storage may read them at once.
         Raises `CommitUnknownError` if the commit fails for any reason other than a lock. All later commits of this
         object then fail too.
         """
@@ -151,6 +152,9 @@ class Storage(Protocol):
 
     def read_last_journal_kind(self) -> str | None:
         """Return the kind of the last record about the journal itself, or None if there is none."""
+
+    def count_records(self) -> int:
+        """Return the number of records, including damaged ones, but without the closing record."""
 
     def read_records(self, *, after: int, limit: int) -> list[ChainRecord]:
         """Return up to `limit` records, in order, with sequence numbers above `after`."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow  # a server has to be started
 
 Machine = Callable[..., Result]
+STEPS = ["001.sql", "roles.sql"]
 TABLES = ("records", "entries", "keys", "totals")
 
 
@@ -63,11 +64,12 @@ def test_create_needs_few_round_trips(
     server, _ = service_and_run(holding())
     alone = machine(server, "one")
     assert alone("journal", "init", "--single-role").code == 0
+    assert alone(*CREATE, "--reference", "A-1").code == 0
     trips = list[str]()
     for name in ("execute", "execute_all", "execute_briefly"):
         monkeypatch.setattr(PostgresConnection, name, note_outermost(trips, name, getattr(PostgresConnection, name)))
 
-    assert alone(*CREATE).code == 0
+    assert alone(*CREATE, "--reference", "A-2").code == 0
 
     assert len(trips) <= 12, trips
 
@@ -129,7 +131,7 @@ def test_profile_and_variable_that_differ_are_refused(
 
 
 def test_restored_older_database_is_refused_by_who_knows_better(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], postgres: "Server", url: str
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], postgres: "Server", tmp_path: Path, url: str
 ) -> None:
     server, _ = service_and_run(holding())
     knows, is_new = machine(server, "one"), machine(server, "two")
@@ -150,6 +152,35 @@ def test_restored_older_database_is_refused_by_who_knows_better(
 
     assert (refused.code, "older copy" in refused.err) == (17, True)
     assert (unaware.code, len(server.seen)) == (0, sent + 1)
+    # The way on: a new journal of what is left.
+    export, new = tmp_path / "export", {"ESCROWCTL_JOURNAL": url.replace(name, f"{name}_2")}
+    kept = knows("journal", "export")
+    export.write_text(kept.out)
+    replacing = ("journal", "init", "--from", str(export), "--single-role", "--yes", "--json")
+    assert (kept.code, knows(*replacing).code) == (17, 2)
+    made = knows(*replacing, "--name", f"{name}_2")
+    assert (made.json["closed"], made.json["entries"]) == (True, 2)
+    assert [one(*CREATE, "--reference", "A-4").code for one in (knows, is_new)] == [17, 17]
+    assert is_new(*CREATE, "--reference", "A-1", environ=new).code == 7
+    assert is_new(*CREATE, "--reference", "A-4", "--reason", "asked", environ=new).code == 0
+    assert len(server.seen) == sent + 2
+
+
+def test_export_of_a_valid_journal_replaces_it_only_if_it_is_complete(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
+) -> None:
+    server, _ = service_and_run(holding())
+    run, name, export = machine(server, "one"), url.rpartition("=")[2], tmp_path / "export"
+    assert run("journal", "init", "--single-role").code == 0
+    export.write_text(run("journal", "export").out)
+    assert run(*CREATE, "--reference", "A-1").code == 0
+    replacing = ("journal", "init", "--from", str(export), "--single-role", "--name", f"{name}_2", "--yes")
+
+    assert run(*replacing).code == 7
+    assert [step["file"] for step in run("journal", "init", "--plan", "--name", f"{name}_2", "--json").json] == STEPS
+    export.write_text(run("journal", "export").out)
+    assert [run(*replacing).code for _ in range(2)] == [0, 7]
+    assert run("journal", "init", "--plan", "--name", f"{name}_2", "--json").json == []
 
 
 def test_own_journal_of_a_machine_is_imported_first(

@@ -241,7 +241,7 @@ class MemoryStorage:
         yield self._open or MemoryTransaction(self._content.copied(), self._server, self._now)
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[MemoryTransaction]:
+    def transaction(self, _keys: Collection[int] = ()) -> Iterator[MemoryTransaction]:
         server = self._server
         with server.writing:
             self._open = MemoryTransaction(self._content.copied(), server, self._now)
@@ -270,6 +270,9 @@ class MemoryStorage:
     def read_last_journal_kind(self) -> str | None:
         notes = [record.kind for record in self._content.records if record.entry == NO_ENTRY]
         return notes[-1] if notes else None
+
+    def count_records(self) -> int:
+        return sum(record.kind != Kind.CLOSING for record in self._content.records)
 
     def read_records(self, *, after: int, limit: int) -> list[ChainRecord]:
         return self._content.records[after : after + limit]

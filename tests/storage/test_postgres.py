@@ -233,9 +233,9 @@ def set_up_with_roles(server: Server, folder: Path, database: psycopg.Connection
     name = new_name()
     database.execute(f"CREATE ROLE {name}_app LOGIN".encode())
     url = parse_journal_url(server.url.replace("postgres@", f"{name}_app@") + f"?journal={name}")
-    script = PostgresPlace(url, folder).make_script(with_roles=True)
     with psycopg.connect(server.url) as admin:
-        admin.execute(script.encode())
+        for step in PostgresPlace(url, folder).plan(with_roles=True):
+            admin.execute(step.script.encode())
     return url
 
 

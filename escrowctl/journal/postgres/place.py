@@ -6,6 +6,7 @@ import hashlib
 import re
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 import psycopg
 from psycopg import sql
@@ -20,6 +21,14 @@ from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import Storage
 from escrowctl.journal_url import JournalUrl
 from escrowctl.runtime import Clock
+
+
+class Step(NamedTuple):
+    """One step of creating a journal: the file that it is in, its purpose, and its SQL."""
+
+    file: str
+    purpose: str
+    script: str
 
 
 class PostgresPlace:
@@ -97,22 +106,29 @@ class PostgresPlace:
 
         None: with the connection that writes, which then owns the tables. Raises `ErrorCode.JOURNAL_UNUSABLE`.
         """
-        script = self.make_script(with_roles=admin is not None)
+        steps = self.plan(with_roles=admin is not None)
         try:
             with psycopg.connect(f"service={admin}" if admin is not None else self.url.url) as database:
-                database.execute(script.encode())
+                for step in steps:
+                    database.execute(step.script.encode())
         except psycopg.Error as error:
             raise unusable_database(self.location, error) from error
 
-    def make_script(self, *, with_roles: bool) -> str:
-        """Return the SQL that creates the tables or, `with_roles`, also the roles and their rights."""
-        folder = resources.files("escrowctl.journal.postgres") / "schema"
-        script = (folder / "001.sql").read_text("utf-8")
+    def plan(self, *, with_roles: bool) -> list[Step]:
+        """Return the steps that create the tables and, `with_roles`, the roles and their rights."""
+        names = {"main": self.url.name}
         if with_roles:
-            script += (folder / "roles.sql").read_text("utf-8")
-            script = script.replace("main_owner", _quote(f"{self.url.name}_owner"))
-            script = script.replace("main_writer", _quote(self._find_writer()))
-        return re.sub(r"\bmain\b", _quote(self.url.name), script)
+            names |= {"main_owner": f"{self.url.name}_owner", "main_writer": self._find_writer()}
+        steps = []
+        for file in ("001.sql", "roles.sql")[: 2 if with_roles else 1]:
+            script = (resources.files("escrowctl.journal.postgres") / "schema" / file).read_text("utf-8")
+            purpose = script.partition("-- ")[2].partition(".")[0]
+            steps.append(Step(file, purpose, re.sub(r"\bmain\w*", lambda found: _quote(names[found[0]]), script)))
+        return steps
+
+    def with_name(self, name: str) -> PostgresPlace:
+        """Return the place of another journal in the same database. Raises ValueError; see `parse_journal_url`."""
+        return PostgresPlace(self.url.with_name(name), self.folder, self._operator, self._attempt_seconds)
 
     def _find_writer(self) -> str:
         try:

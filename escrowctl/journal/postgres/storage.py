@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from escrowctl.journal.storage import CommitUnknownError, PlanRow
 from escrowctl.journal.tables.database import translate_errors
 from escrowctl.journal.tables.reading import SELECT_TAIL, read_tail, tail_of
 from escrowctl.journal.tables.storage import TableStorage
-from escrowctl.journal.tables.transaction import TableTransaction
+from escrowctl.journal.tables.transaction import SELECT_KEYS, TableTransaction
 from escrowctl.journal_url import JournalUrl
 
 if TYPE_CHECKING:
@@ -90,12 +90,12 @@ class PostgresStorage(TableStorage):
             self._roll_back()
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[TableTransaction]:
+    def transaction(self, keys: Collection[int] = ()) -> Iterator[TableTransaction]:
         """See `storage.Storage`."""
         if self._commit_failed:
             raise self._refuse("an earlier commit of this process failed")
         try:
-            transaction, xact_id = self._begin(_BEGIN)
+            transaction, xact_id = self._begin(_BEGIN, keys)
             self._last_transaction = None
             with self._inside(transaction):
                 yield transaction
@@ -137,16 +137,18 @@ class PostgresStorage(TableStorage):
         return compare_derived_tables(self._db)
 
     @translate_errors
-    def _begin(self, script: str) -> tuple[TableTransaction, str]:
-        """Begin a transaction. Return it, and its id in the database ("" for a reading one)."""
+    def _begin(self, script: str, keys: Collection[int] = ()) -> tuple[TableTransaction, str]:
+        """Begin a transaction, in one round trip. Return it, and its id in the database ("" for a reading one)."""
         if self._db.is_lost:
             self._db = _connect(self._url)
-        *first, state, tail = self._db.execute_script(script)
+        wanted = ", ".join(map(str, keys)) or "NULL"
+        *first, state, tail, index = self._db.execute_script(f"{script}; {SELECT_KEYS.format(wanted)}")
         ((self.journal_id, version, now),) = state
         if version != FORMAT_VERSION:
             raise self._refuse(f"its tables have version {version}, but this escrowctl knows {FORMAT_VERSION}")
         end = tail_of(tail) if tail else read_tail(self._db)
         transaction = TableTransaction(self._db, end, self._clock_at(now), self._last_transaction)
+        transaction.note_index(keys, index)
         return transaction, first[-1][0][0] if first else ""
 
     def _clock_at(self, now: datetime) -> Clock:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 
 from escrowctl import sqlite
 from escrowctl.errors import Reason
-from escrowctl.journal.chain import Kind
 from escrowctl.journal.sqlite.errors import to_journal_error, translating_errors
 from escrowctl.journal.sqlite.files import (
     FORMAT_VERSION,
@@ -88,7 +87,7 @@ class SqliteStorage(TableStorage):
             yield view
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[TableTransaction]:
+    def transaction(self, _keys: Collection[int] = ()) -> Iterator[TableTransaction]:
         """See `storage.Storage`."""
         if self._commit_failed:
             # After a failed sync, the next sync may succeed although pages never reached the disk.
@@ -136,12 +135,6 @@ class SqliteStorage(TableStorage):
             with translating_errors(self.path):
                 self._db.backup(database)
             yield SqliteStorage(self.path, database, self._now)
-
-    @translate_errors
-    def count_records(self) -> int:
-        """Return the number of records, including damaged ones, but without the closing record."""
-        query = "SELECT coalesce(max(sequence), 0) FROM records WHERE kind != ?"
-        return int(self._db.execute(query, (Kind.CLOSING,)).fetchone()[0])
 
     @translate_errors
     def find_damage(self) -> str | None:

@@ -15,18 +15,18 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.files import PRIVATE, make_private_folder, sync_folder
-from escrowctl.journal.chain import EMPTY_HEAD, Kind
+from escrowctl.journal.chain import EMPTY_HEAD
 from escrowctl.journal.sqlite.errors import translating_errors
 from escrowctl.journal.sqlite.files import check_files
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.place import SqlitePlace
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import head_of
-from escrowctl.journal.transfer import Archive, import_archive
+from escrowctl.journal.succession import OldJournal, Successor, close_old_journal, count_missing, fill_from_export
+from escrowctl.journal.transfer import Archive
 from escrowctl.journal.verification import verify
 from escrowctl.journal.witness import Witness
 from escrowctl.runtime import Clock
@@ -35,55 +35,21 @@ _TEMPORARY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_F
 """The SQLite result codes of temporary problems: the file itself may be valid."""
 
 
-class _OldJournal(NamedTuple):
-    """The journal that is to be replaced. `ids` are the journal ids in its files, normally one.
-
-    `records` is the number of its records, or 0 if it is not the journal of the export. `is_valid`: it exists, can
-    be opened, and `verify` finds no problem.
-    """
-
-    ids: frozenset[str]
-    records: int
-    is_valid: bool
-
-
-class Successor(NamedTuple):
-    """The new journal. `was_closed`: the old journal was closed. `old_file`: the copy of its file, or None."""
-
-    journal_id: str
-    was_closed: bool
-    old_file: Path | None
-
-
 def replace_from_export(
     place: SqlitePlace, archive: Archive, *, now: Clock, confirm: Callable[[int | None], None]
 ) -> tuple[Successor, int | None]:
     """Make a new journal from an export. It replaces the journal at a place, if there is one.
 
     Return the new journal, and the number of the old journal's records that the export lacks (None: not known).
-    `confirm` is called with that number before anything is changed. Raises EscrowctlError `ErrorCode.CONFLICT` if
-    the export comes from a different journal, or if the old journal is valid and has more records than the export.
+    `confirm` is called with that number before anything is changed. Raises the errors of `succession.count_missing`.
     """
     old_journal = _inspect_old_journal(place, archive.journal_id, now)
-    if old_journal.ids and archive.journal_id not in old_journal.ids:
-        found_ids, folder = " and ".join(sorted(old_journal.ids)), place.folder
-        raise not_sent(
-            ErrorCode.CONFLICT,
-            f"the export comes from journal {archive.journal_id}, but {folder} has journal {found_ids}.",
-            reason=Reason.EXPORT_OF_ANOTHER,
-        )
-    missing = max(old_journal.records - archive.record_count, 0) if old_journal.ids else None
-    if old_journal.is_valid and missing:
-        raise not_sent(
-            ErrorCode.CONFLICT,
-            f"this journal is valid and has {old_journal.records} records, but the export has only "
-            f"{archive.record_count}: export the journal again.",
-        )
+    missing = count_missing(old_journal, archive, str(place.folder))
     confirm(missing)
     return _replace_journal(place, archive, old_journal, now), missing
 
 
-def _inspect_old_journal(place: SqlitePlace, journal_id: str, now: Clock) -> _OldJournal:
+def _inspect_old_journal(place: SqlitePlace, journal_id: str, now: Clock) -> OldJournal:
     """Return the journal at a place, damaged or not. `journal_id` is the journal of the export.
 
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if a file is not regular, or cannot be read for a reason
@@ -101,10 +67,10 @@ def _inspect_old_journal(place: SqlitePlace, journal_id: str, now: Clock) -> _Ol
     with _ignore_damage(), contextlib.closing(SqliteStorage.open(place.path, now=now, reading=True)) as storage:
         counts += [storage.count_records()] if storage.journal_id == journal_id else []
         is_valid = place.exists and verify(storage, witness).problem is None
-    return _OldJournal(frozenset(ids), max(counts), is_valid)
+    return OldJournal(frozenset(ids), max(counts), is_valid)
 
 
-def _replace_journal(place: SqlitePlace, archive: Archive, old_journal: _OldJournal, now: Clock) -> Successor:
+def _replace_journal(place: SqlitePlace, archive: Archive, old_journal: OldJournal, now: Clock) -> Successor:
     """Make a new journal from an export, close the journal at the place, and put the new one in its place.
 
     Raises EscrowctlError `ErrorCode.BUSY` if another process makes a journal here, or has written to the old one
@@ -118,9 +84,7 @@ def _replace_journal(place: SqlitePlace, archive: Archive, old_journal: _OldJour
             raise not_sent(ErrorCode.BUSY, f"another process is making a journal in {place.folder}.")
         shutil.rmtree(draft, ignore_errors=True)
         with contextlib.closing(SqliteStorage.open(draft / path.name, now=now)) as storage:
-            with storage.transaction() as transaction:
-                transaction.append_journal_record(Kind.OPENING, {"journal_id": archive.journal_id})
-                import_archive(transaction, storage, archive)
+            fill_from_export(storage, archive)
             journal_id, head = storage.journal_id, head_of(storage)
         was_closed = path.exists() and _close_old_journal(path, journal_id, old_journal, now)
         saved = Witness(place)
@@ -136,13 +100,11 @@ def _replace_journal(place: SqlitePlace, archive: Archive, old_journal: _OldJour
         return Successor(journal_id, was_closed, old)
 
 
-def _close_old_journal(path: Path, successor_id: str, old_journal: _OldJournal, now: Clock) -> bool:
+def _close_old_journal(path: Path, successor_id: str, old_journal: OldJournal, now: Clock) -> bool:
     """Close a journal with a record that names its successor. Return False if damage makes that impossible."""
     try:
-        with contextlib.closing(SqliteStorage.open(path, now=now)) as storage, storage.transaction() as transaction:
-            if old_journal.is_valid and storage.count_records() != old_journal.records:
-                raise not_sent(ErrorCode.BUSY, "another process has written to this journal: export it again.")
-            transaction.append_journal_record(Kind.CLOSING, {"successor": successor_id})
+        with contextlib.closing(SqliteStorage.open(path, now=now)) as storage:
+            close_old_journal(storage, successor_id, old_journal)
     except EscrowctlError as error:
         _raise_unless_damage(error)
         return False

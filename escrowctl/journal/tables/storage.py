@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
-from escrowctl.journal.chain import NO_ENTRY, ChainRecord
+from escrowctl.journal.chain import NO_ENTRY, ChainRecord, Kind
 from escrowctl.journal.model import Entry, Selection
 from escrowctl.journal.tables.database import Database, translate_errors
 from escrowctl.journal.tables.reading import read_batch, read_entries, read_records, select_entries
@@ -35,6 +35,12 @@ class TableStorage:
         query = "SELECT kind FROM main.records WHERE entry = ? ORDER BY sequence DESC LIMIT 1"
         row = self._db.execute(query, (NO_ENTRY,)).fetchone()
         return row[0] if row else None
+
+    @translate_errors
+    def count_records(self) -> int:
+        """See `storage.Storage`."""
+        query = "SELECT coalesce(max(sequence), 0) FROM main.records WHERE kind != ?"
+        return int(self._db.execute(query, (Kind.CLOSING,)).fetchone()[0])
 
     @translate_errors
     def read_records(self, *, after: int, limit: int) -> list[ChainRecord]:

@@ -36,6 +36,7 @@ _STORE_TOTALS = (
     "INSERT INTO main.totals VALUES {} "
     "ON CONFLICT (operation, currency, day, service, site) DO UPDATE SET amount = excluded.amount"
 )
+SELECT_KEYS = "SELECT key, entry FROM main.keys WHERE key IN ({})"
 _MAX_ROWS, _MAX_VALUES = 40, 900
 """The most rows and values in one statement: SQLite may take no more than 999 values (sqlite.org/limits.html, 9)."""
 _IS_TOTAL = "operation = ? AND currency = ? AND day = ? AND service = ? AND site = ?"
@@ -204,11 +205,14 @@ class TableTransaction:
         missing = [key for key in keys if key not in self._index]
         for start in range(0, len(missing), _MAX_VALUES):
             some = missing[start : start + _MAX_VALUES]
-            self._index |= {key: [] for key in some}
-            query = f"SELECT key, entry FROM main.keys WHERE key IN ({placeholders(some)})"
-            for key, number in self._db.execute(query, some).fetchall():
-                self._index[key].append(number)
+            self.note_index(some, self._db.execute(SELECT_KEYS.format(placeholders(some)), some).fetchall())
         return {(key, number) for key in keys for number in self._index[key]}
+
+    def note_index(self, keys: Iterable[int], rows: Iterable[tuple[int, int]]) -> None:
+        """Remember what the stored index has under these keys: `rows` of key and entry number."""
+        self._index |= {key: [] for key in keys}
+        for key, number in rows:
+            self._index[key].append(number)
 
     def _read_totals(self, condition: str, values: tuple[str, ...]) -> dict[TotalKey, Decimal]:
         rows = self._db.execute(f"SELECT * FROM main.totals WHERE {condition}", values).fetchall()

@@ -1,4 +1,4 @@
--- Who may do what: the owner of the tables cannot log in, and the writer can neither change nor remove a record.
+-- The rights: the owner of the tables cannot log in, and the writer can neither change nor remove a record.
 CREATE ROLE main_owner NOLOGIN;
 ALTER SCHEMA main OWNER TO main_owner;
 ALTER TABLE main.journal OWNER TO main_owner;

@@ -1,0 +1,191 @@
+"""`escrowctl journal init`: create a journal, on this machine or in a database, also from an export."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from escrowctl.commands.journal.transfer import read_export
+from escrowctl.contract.json import JsonValue, as_json
+from escrowctl.errors import bad_value
+from escrowctl.journal.sqlite.place import SqlitePlace
+from escrowctl.options import YesOption
+from escrowctl.output.view import Listing, View
+from escrowctl.session import Session, session_of
+
+if TYPE_CHECKING:
+    from escrowctl.journal.postgres.place import PostgresPlace
+    from escrowctl.journal.succession import Successor
+    from escrowctl.journal.transfer import Archive
+
+_STEP_COLUMNS = ("file", "purpose")
+
+
+def init(
+    context: typer.Context,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="EXPORT", help="Make a new journal from this export; - for stdin.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="The name of a shared journal, in place of the URL's.")
+    ] = None,
+    admin: Annotated[
+        str | None,
+        typer.Option("--admin", metavar="SERVICE", help="Create a shared one with this service of pg_service.conf."),
+    ] = None,
+    single_role: Annotated[
+        bool, typer.Option("--single-role", help="Create a shared one with the user that also writes.")
+    ] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Only list the steps that create a shared journal.")] = False,
+    print_sql: Annotated[
+        bool, typer.Option("--print", help="Only print the SQL that creates a shared journal.")
+    ] = False,
+    yes: YesOption = False,
+) -> None:
+    """Create the journal if there is none, and print its id.
+
+    For a CI job, run this once, and set ESCROWCTL_JOURNAL_ID in the job to the id. The job's live writes then need the
+    journal with this id. --from closes the current journal and replaces it.
+
+    \b
+    Examples:
+      escrowctl journal init
+      escrowctl journal init --from journal.jsonl --yes
+      escrowctl journal init --admin payments-admin
+    """
+    session = session_of(context)
+    shared = session.journals.shared_place
+    if shared is None:
+        if name is not None or admin is not None or single_role or plan or print_sql:
+            message = "--name, --admin, --single-role, --plan and --print are for a shared journal"
+            raise bad_value(f"{message}: set ESCROWCTL_JOURNAL to its URL.")
+        _init_own(session) if source is None else _replace_own(session, source, yes=yes)
+        return
+    new = _rename(shared, name)
+    if plan or print_sql:
+        _show_steps(session, new, with_roles=not single_role, as_sql=print_sql)
+        return
+    if source is None and new.exists:
+        _show_journal(session, new.find_id() or "", new.location, created=False)
+        return
+    if source is not None and new.url == shared.url:
+        raise bad_value(f"a journal made from an export needs a new name: add --name, such as {shared.url.name}_2.")
+    if (admin is None) != single_role:
+        raise bad_value(
+            f"there is no journal {new.location}: repeat the command with --admin SERVICE, an administrator's "
+            "connection, or with --single-role."
+        )
+    if source is not None:
+        _replace_shared(session, shared, new, source, admin, yes=yes)
+    else:
+        new.create(admin)
+        _show_journal(session, new.find_id() or "", new.location, created=True)
+    if single_role:
+        message = "the user that writes owns the tables: it could remove the triggers that protect the records"
+        session.console.note("single_role", message, important=True)
+    if new is not shared:
+        message = f"to use this journal, write journal={new.url.name} in the URL of each profile and job"
+        session.console.note("name", message, important=True)
+
+
+def _init_own(session: Session) -> None:
+    """Create the journal of this machine if there is none."""
+    with closing(session.journals.open(reading=True, check_required_ids=False)) as journal:
+        journal.require_complete()
+        exists = journal.place.exists
+    with closing(session.journals.open(reading=False, check_required_ids=not exists)) as journal:
+        _show_journal(session, journal.storage.journal_id, journal.place.location, created=not exists)
+
+
+def _rename(place: PostgresPlace, name: str | None) -> PostgresPlace:
+    """Return the place of the journal with this name in the same database. Raises `BAD_VALUE`."""
+    try:
+        return place.with_name(name) if name is not None else place
+    except ValueError as error:
+        raise bad_value(f"--name {error}.") from error
+
+
+def _replace_own(session: Session, source: str, *, yes: bool) -> None:
+    """Replace the journal of this machine by one that is made from an export."""
+    from escrowctl.journal.sqlite.succession import replace_from_export  # noqa: PLC0415 - seldom needed
+
+    archive, place = read_export(session, source), SqlitePlace(session.journals.folder)
+    confirm = partial(_confirm, session, yes=yes)
+    with session.signals.held():
+        made, missing = replace_from_export(place, archive, now=session.runtime.now, confirm=confirm)
+        _show_successor(session, place.location, archive, made, missing)
+
+
+def _replace_shared(
+    session: Session, old: PostgresPlace, new: PostgresPlace, source: str, admin: str | None, *, yes: bool
+) -> None:
+    """Make a new shared journal from an export, and close the old one."""
+    from escrowctl.journal.postgres.succession import replace_from_export  # noqa: PLC0415 - seldom needed
+
+    archive, confirm = read_export(session, source), partial(_confirm, session, yes=yes)
+    with session.signals.held():
+        made, missing = replace_from_export(old, new, archive, admin=admin, now=session.runtime.now, confirm=confirm)
+        _show_successor(session, new.location, archive, made, missing)
+
+
+def _show_steps(session: Session, place: PostgresPlace, *, with_roles: bool, as_sql: bool) -> None:
+    """Show the steps that create a shared journal; as a list, only those that are not done."""
+    steps = place.plan(with_roles=with_roles)
+    if as_sql:
+        session.console.write_data("".join(step.script for step in steps).rstrip("\n"))
+        return
+    views = []
+    for step in steps if not place.exists else ():
+        named: dict[str, JsonValue] = {"file": step.file, "purpose": step.purpose}
+        views.append(View(named, step.file, named=named, record=named))
+    session.console.show_listing(Listing(_STEP_COLUMNS, tuple(views)))
+
+
+def _confirm(session: Session, missing: int | None, *, yes: bool) -> None:
+    """Ask before the current journal is closed, unless `yes`. Raises `CONFIRMATION_NEEDED` or `DECLINED`."""
+    if not yes:
+        session.prompt.confirm(
+            [f"  {_describe_missing(missing)}", "To close the current journal and make a new one, type yes:"],
+            "yes",
+            why="making a new journal needs confirmation",
+            declined="no journal was made",
+        )
+
+
+def _show_journal(session: Session, journal_id: str, where: str, *, created: bool) -> None:
+    document = as_json({"journal_id": journal_id, "path": where, "created": created})
+    if not created:
+        session.console.note("exists", "this journal exists already; it was not changed")
+    session.show(View(document, journal_id, document), done=f"the journal {where} was created" if created else None)
+
+
+def _show_successor(session: Session, where: str, archive: Archive, new: Successor, missing: int | None) -> None:
+    document = as_json(
+        {
+            "journal_id": new.journal_id,
+            "path": where,
+            "created": True,
+            "from": archive.journal_id,
+            "entries": len(archive.by_entry),
+            "missing_records": missing,
+            "closed": new.was_closed,
+            "old_path": str(new.old_file) if new.old_file is not None else None,
+        }
+    )
+    session.console.note(
+        "from_export",
+        f"{_describe_missing(missing)}. Ask the service about writes after the export. The first live create needs "
+        "--reason. The new journal lacks unsent rows of batches: to send them, repeat the file with --skip-done. "
+        "Set ESCROWCTL_JOURNAL_ID and journal_id to the new id",
+        important=True,
+    )
+    session.show(View(document, new.journal_id, document), done=f"journal {new.journal_id} was made from the export")
+
+
+def _describe_missing(missing: int | None) -> str:
+    if missing is None:
+        return "it is not known how many records are missing in the export"
+    return f"records missing in the export: {missing}"

@@ -1,0 +1,70 @@
+"""Make a new shared journal from an export, under another name in the same database: for example after a failover.
+
+    new         created, without records
+    old         closed: a last record names the new journal
+    new         filled from the export
+
+If the process is killed in between, the old journal may be closed. To repeat the command is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+
+from escrowctl.errors import ErrorCode, not_sent
+from escrowctl.journal.chain import EMPTY_HEAD
+from escrowctl.journal.postgres.place import PostgresPlace
+from escrowctl.journal.storage import head_of
+from escrowctl.journal.succession import OldJournal, Successor, close_old_journal, count_missing, fill_from_export
+from escrowctl.journal.transfer import Archive
+from escrowctl.journal.verification import verify
+from escrowctl.journal.witness import Witness
+from escrowctl.runtime import Clock
+
+
+def replace_from_export(
+    old: PostgresPlace,
+    new: PostgresPlace,
+    archive: Archive,
+    *,
+    admin: str | None,
+    now: Clock,
+    confirm: Callable[[int | None], None],
+) -> tuple[Successor, int | None]:
+    """Make a new journal from an export, and close the old one, if there is one.
+
+    `admin`: see `PostgresPlace.create`. `confirm` is called with the number of the old journal's records that the
+    export lacks (None: not known) before anything is changed; it is also returned. Raises EscrowctlError
+    `ErrorCode.CONFLICT` if the new journal has records already, or as `succession.count_missing` does.
+    """
+    before = _inspect(old, archive.journal_id, now)
+    missing = count_missing(before, archive, old.location)
+    if new.exists:
+        with closing(new.open(now=now, reading=True)[0]) as storage:
+            if head_of(storage) != EMPTY_HEAD:
+                raise not_sent(ErrorCode.CONFLICT, f"the journal {new.location} exists already, and has records.")
+    confirm(missing)
+    if not new.exists:
+        new.create(admin)
+    journal_id = new.find_id() or ""
+    if old.exists:
+        with closing(old.open(now=now, reading=False)[0]) as storage:
+            close_old_journal(storage, journal_id, before)
+    with closing(new.open(now=now, reading=False)[0]) as storage:
+        fill_from_export(storage, archive)
+        Witness(new).create(storage)
+    return Successor(journal_id, was_closed=old.exists), missing
+
+
+def _inspect(place: PostgresPlace, journal_id: str, now: Clock) -> OldJournal:
+    """Return the journal at a place. `journal_id` is the journal of the export. Raises `JOURNAL_UNUSABLE`."""
+    saved = (witness := Witness(place)).read()
+    ids = {saved.journal_id} if saved is not None and saved.head != EMPTY_HEAD else set[str]()
+    counts = [saved.head.sequence] if saved is not None and saved.journal_id == journal_id else [0]
+    if not place.exists:
+        return OldJournal(frozenset(ids), max(counts), is_valid=False)
+    with closing(place.open(now=now, reading=True)[0]) as storage:
+        ids.add(storage.journal_id)
+        counts += [storage.count_records()] if storage.journal_id == journal_id else []
+        return OldJournal(frozenset(ids), max(counts), is_valid=verify(storage, witness).problem is None)

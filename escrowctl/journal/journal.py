@@ -92,9 +92,10 @@ class Journal:
         begun: list[Entry | EscrowctlError] = []
         try:
             with self._begin_commit(keys_of(one.intent for one in attempts)) as commit:
-                settled = commit.settle_all(settlements)
                 if attempts:
                     self._check(commit.view)
+                settled = commit.settle_all(settlements)
+                if attempts:
                     refused = self._refuse()
                     begun = [refused] * len(attempts) if refused else commit.begin_all(attempts)
         except CommitUnknownError:

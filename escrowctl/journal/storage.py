@@ -82,7 +82,7 @@ class Locks(Protocol):
 
 
 class Reading(Protocol):
-    """A view of the journal at one moment. It keeps no other process from writing."""
+    """A view of the journal at one moment. Until it ends, other processes may have to wait with their commits."""
 
     @property
     def head(self) -> Head:

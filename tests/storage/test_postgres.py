@@ -167,6 +167,16 @@ def test_lease_is_renewed_until_it_ends(place: ClockedPlace, monkeypatch: pytest
     other.close()
 
 
+def test_no_commit_ends_while_another_process_reads(
+    journal: Journal, place: ClockedPlace, database: psycopg.Connection
+) -> None:
+    lock = f"SELECT pg_try_advisory_xact_lock(hashtextextended('\"{place.url.name}\".journal', 0))".encode()
+    with journal.storage.reading():
+        assert database.execute(lock).fetchone() == (False,)
+    with journal.storage.snapshot():
+        assert database.execute(lock).fetchone() == (True,)
+
+
 def test_claim_waits_neither_for_a_commit_nor_for_another_claim(
     journal: Journal, place: ClockedPlace, clock: Clock, database: psycopg.Connection
 ) -> None:

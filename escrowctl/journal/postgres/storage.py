@@ -34,18 +34,24 @@ _LOCK_SECONDS, _STATEMENT_SECONDS = 10, 15
 """Shorter than a lease less its margin: a process whose statements are slow hears of it before its lease lapses."""
 
 _READ_STATE = f"SELECT id, version, clock_timestamp() FROM main.journal; {SELECT_TAIL}"
-_BEGIN_CLAIM = f"""
-BEGIN ISOLATION LEVEL READ COMMITTED;
+_LIMITS = f"""
 SET LOCAL lock_timeout = '{_LOCK_SECONDS}s';
 SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s';
-SET LOCAL idle_in_transaction_session_timeout = '{_STATEMENT_SECONDS}s';
+SET LOCAL idle_in_transaction_session_timeout = '{_STATEMENT_SECONDS}s';"""
+_BEGIN_CLAIM = f"""
+BEGIN ISOLATION LEVEL READ COMMITTED; {_LIMITS}
 SELECT set_config('synchronous_commit',
   CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true);"""
 _BEGIN = f"""{_BEGIN_CLAIM}
 SELECT pg_advisory_xact_lock(hashtextextended('main.journal', 0));
 SELECT pg_current_xact_id()::text;
 {_READ_STATE}"""
-_BEGIN_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_READ_STATE}"
+# No commit ends in between: a sender whose lock is gone has then settled its writes, as read here, or never will.
+_BEGIN_READING = f"""
+BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; {_LIMITS}
+SELECT pg_advisory_xact_lock_shared(hashtextextended('main.journal', 0));
+{_READ_STATE}"""
+_BEGIN_SNAPSHOT = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_READ_STATE}"
 _UNCERTAIN_CLASSES = ("08", "57", "58", "XX")
 """Classes of errors after which a COMMIT may have been carried out all the same: of the connection, the operator and
 the system (postgresql.org/docs/current/errcodes-appendix.html). All others say that it was not."""
@@ -78,13 +84,13 @@ class PostgresStorage(TableStorage):
         self._db.close()
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[TableTransaction]:
+    def reading(self, script: str = _BEGIN_READING) -> Iterator[TableTransaction]:
         """See `storage.Storage`. Inside a transaction, the transaction itself is the view."""
         if self._open_transaction is not None:
             yield self._open_transaction
             return
         try:
-            with self._inside(self._begin(_BEGIN_READING)[0]) as view:
+            with self._inside(self._begin(script)[0]) as view:
                 yield view
         finally:
             self._roll_back()
@@ -126,7 +132,7 @@ class PostgresStorage(TableStorage):
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[PostgresStorage]:
         """See `storage.Storage`: another connection, which reads in one transaction."""
-        with self.reopen() as storage, storage.reading():
+        with self.reopen() as storage, storage.reading(_BEGIN_SNAPSHOT):
             yield storage
 
     @translate_errors
@@ -138,7 +144,7 @@ class PostgresStorage(TableStorage):
 
     @translate_errors
     def _begin(self, script: str, keys: Collection[int] = ()) -> tuple[TableTransaction, str]:
-        """Begin a transaction, in one round trip. Return it, and its id in the database ("" for a reading one)."""
+        """Begin a transaction, in one round trip. Return it, and its id in the database (none for a reading one)."""
         if self._db.is_lost:
             self._db = _connect(self._url)
         wanted = ", ".join(map(str, keys)) or "NULL"
@@ -149,7 +155,7 @@ class PostgresStorage(TableStorage):
         end = tail_of(tail) if tail else read_tail(self._db)
         transaction = TableTransaction(self._db, end, self._clock_at(now), self._last_transaction)
         transaction.note_index(keys, index)
-        return transaction, first[-1][0][0] if first else ""
+        return transaction, str(first[-1][0][0]) if first else ""
 
     def _clock_at(self, now: datetime) -> Clock:
         """Return the clock of a transaction, which always returns `now`, the time of the database."""

@@ -6,8 +6,10 @@ import re
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pexpect
 import pytest
@@ -15,6 +17,9 @@ from conftest import KEY
 from wire_server import Behave, Seen, WireServer, answering, by_method, hang_up, http_reply, say_nothing, serving
 
 from e2e.script import SECONDS, Program, find_script
+
+if TYPE_CHECKING:
+    from storage.postgres import Server
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
@@ -251,20 +256,32 @@ class Escrows:
 
 
 class Job:
-    """The job of the README on a runner whose disk stays, at a live service."""
+    """The job of the README at a live service. Each run has an empty disk, or `disk` if there is no database."""
 
-    def __init__(self, program: Program, server: WireServer, disk: Path) -> None:
+    def __init__(self, program: Program, server: WireServer, folder: Path, database: str = "") -> None:
         self._program = program
         self._given = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY, "ESCROWCTL_MODE": "live"}
-        self.disk = disk
-        made = shell(program, "escrowctl journal init -q", ESCROWCTL_HOME=str(disk))
+        self._folder, self._database, self._runs = folder, database, 0
+        self.disk = folder / "disk"
+        made = shell(program, f"escrowctl journal init -q {'--single-role' * bool(database)}", **self._place())
         self.journal_id = made.stdout.strip()
 
-    def run(self, order: str = "order-1") -> "subprocess.CompletedProcess[str]":
+    def run(self, order: str = "order-1", *, lines: int | None = None) -> "subprocess.CompletedProcess[str]":
+        """Run the job for an order, or only the first lines of its script."""
         variables, script = job()
-        own = {"ESCROWCTL_HOME": str(self.disk), "ESCROWCTL_JOURNAL_ID": self.journal_id, "ORDER": order}
-        assert variables.keys() == {*own, "ESCROWCTL_BASE_URL", "ESCROWCTL_API_KEY", RELEASED}
-        return shell(self._program, script, **self._given, **own, CI="true", **{RELEASED: variables[RELEASED]})
+        own = {"ESCROWCTL_JOURNAL_ID": self.journal_id, "ORDER": order}
+        given = {*own, *self._given, RELEASED, "ESCROWCTL_JOURNAL", "PGPASSWORD"} - {"ESCROWCTL_MODE"}
+        assert variables.keys() == given
+        script = "\n".join(script.splitlines()[:lines])
+        environ = {**self._given, **own, **self._place(), RELEASED: variables[RELEASED], "CI": "true"}
+        return shell(self._program, script, **environ)
+
+    def _place(self) -> dict[str, str]:
+        if not self._database:
+            return {"ESCROWCTL_HOME": str(self.disk)}
+        self._runs += 1
+        home = str(self._folder / f"runner {self._runs}")
+        return {"ESCROWCTL_JOURNAL": self._database, "ESCROWCTL_HOME": home, "HOME": home}
 
 
 @pytest.fixture
@@ -273,16 +290,24 @@ def escrows() -> Escrows:
 
 
 @pytest.fixture
-def ci_job(escrows: Escrows, program: Program, tmp_path: Path) -> Iterator[Job]:
+def ci_job(escrows: Escrows, program: Program, tmp_path: Path, postgres: "Server") -> Iterator[Job]:
     with serving(escrows.behave) as server:
-        yield Job(program, server, tmp_path / "disk")
+        yield Job(program, server, tmp_path, f"{postgres.url}?journal=j{time.monotonic_ns()}")
+
+
+@pytest.fixture
+def disk_job(escrows: Escrows, program: Program, tmp_path: Path) -> Iterator[Job]:
+    with serving(escrows.behave) as server:
+        yield Job(program, server, tmp_path)
 
 
 @pytest.mark.slow
 def test_the_ci_job_creates_and_releases_once_however_often_it_runs(escrows: Escrows, ci_job: Job) -> None:
-    done = [ci_job.run() for _ in range(3)]
+    # It ends after the create, after the release, and as a whole.
+    done = [ci_job.run(lines=lines) for lines in (2, 3, None, None)]
 
-    assert [one.returncode for one in done] == [0, 0, 0], done[-1].stderr
+    assert [one.returncode for one in done] == [0, 0, 0, 0], done[-1].stderr
+    done = done[1:]
     assert (escrows.created, escrows.released) == (1, ["tx_1"])
     assert json.loads(done[0].stdout)["id"] == "tx_1"
 
@@ -327,27 +352,27 @@ def test_ci_job_with_an_unknown_order_pays_the_others_once(escrows: Escrows, ci_
 
 
 @pytest.mark.slow
-def test_ci_job_on_an_empty_disk_sends_nothing(escrows: Escrows, ci_job: Job, tmp_path: Path) -> None:
-    assert ci_job.run().returncode == 0
-    ci_job.disk = tmp_path / "empty"
+def test_ci_job_on_an_empty_disk_sends_nothing(escrows: Escrows, disk_job: Job, tmp_path: Path) -> None:
+    assert disk_job.run().returncode == 0
+    disk_job.disk = tmp_path / "empty"
 
-    again = ci_job.run()
-    ci_job.journal_id = ""
-    without_id = ci_job.run()
+    again = disk_job.run()
+    disk_job.journal_id = ""
+    without_id = disk_job.run()
 
     assert [again.returncode, without_id.returncode] == [17, 17]
-    assert (escrows.created, escrows.released, ci_job.disk.exists()) == (1, ["tx_1"], False)
+    assert (escrows.created, escrows.released, disk_job.disk.exists()) == (1, ["tx_1"], False)
 
 
 @pytest.mark.slow
 def test_ci_job_on_an_older_copy_of_its_disk_is_the_case_that_readme_names(
-    escrows: Escrows, ci_job: Job, tmp_path: Path
+    escrows: Escrows, disk_job: Job, tmp_path: Path
 ) -> None:
-    shutil.copytree(ci_job.disk, tmp_path / "copy")
-    assert ci_job.run().returncode == 0
-    ci_job.disk = tmp_path / "copy"
+    shutil.copytree(disk_job.disk, tmp_path / "copy")
+    assert disk_job.run().returncode == 0
+    disk_job.disk = tmp_path / "copy"
 
-    assert ci_job.run().returncode == 0
+    assert disk_job.run().returncode == 0
     assert escrows.created == 2
     section = README.split("## In a CI job")[1].split("## ")[0]
     assert "its journal does not know what was paid since" in section

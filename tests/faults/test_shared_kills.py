@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +45,19 @@ class Machines:
         self.rows.write_text("\n".join(("amount,currency,reference", *lines, "")))
         self.count = count
         self.killed: Counter[str] = Counter()
+        self.url = f"{server.url}?sslmode=disable"
+        self.mark = folder / "broken-here"
 
-    def run(self, *words: str, home: int = 0) -> subprocess.Popen[str]:
-        environ = {
+    def environ(self, home: int) -> dict[str, str]:
+        return {
             "PATH": os.environ["PATH"], "HOME": str(self.homes[home]), "ESCROWCTL_HOME": str(self.homes[home]),
-            "ESCROWCTL_BASE_URL": self.service.base_url, "ESCROWCTL_API_KEY": KEY,
-            "ESCROWCTL_JOURNAL": f"{self.server.url}?journal={self.name}",
+            "ESCROWCTL_BASE_URL": self.service.base_url, "ESCROWCTL_API_KEY": KEY, "BROKEN_MARK": str(self.mark),
+            "ESCROWCTL_JOURNAL": f"{self.url}&journal={self.name}",
         }  # fmt: skip
-        command = [sys.executable, "-m", "escrowctl", *words]
-        return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run(self, *words: str, home: int = 0, program: Sequence[str] = ("-m", "escrowctl")) -> subprocess.Popen[str]:
+        command, pipe = [sys.executable, *program, *words], subprocess.PIPE
+        return subprocess.Popen(command, env=self.environ(home), stdout=pipe, stderr=pipe, text=True)
 
     def end(self, process: subprocess.Popen[str]) -> tuple[int, str, str]:
         out, err = process.communicate(timeout=_SECONDS)
@@ -74,9 +79,10 @@ class Machines:
             self.server.stop("immediate")
             self.server.start()
 
-    def execute(self, statement: str) -> None:
+    def execute(self, statement: str, *values: str) -> list[Any]:
         with psycopg.connect(self.server.url, autocommit=True) as database:
-            database.execute(statement.replace("main.", f"{self.name}.").encode())
+            found = database.execute(statement.replace("main.", f"{self.name}.").encode(), values or None)
+            return found.fetchall() if found.description else []
 
     def lapse_all(self) -> None:
         """End the leases of processes that have ended now, in place of waiting for 30 seconds."""

@@ -16,9 +16,12 @@ from escrowctl.client.http import Answer
 from escrowctl.client.transport import OriginTransport
 from escrowctl.errors import Outcome
 from escrowctl.journal import commit, fields, journal
+from escrowctl.journal.chain import Kind
+from escrowctl.journal.commit import Commit
 from escrowctl.journal.fold import StoredEntry, add_record, duplicate_keys
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, UNSETTLED, AttemptRequest, Entry, Settlement, State
+from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.tables import check, reading
@@ -191,6 +194,37 @@ def writes_share_a_connection() -> None:
 
     transport.READING_METHODS = frozenset({"GET", "POST", "PUT"})  # type: ignore[attr-defined] # as above
     OriginTransport.handle_request = kept_alive  # type: ignore[method-assign] # as above
+
+
+def sends_after_its_lease() -> None:
+    """Let a process send although its lease may have lapsed."""
+
+    def allowed(self: Any) -> bool:
+        leave_mark()
+        return True
+
+    Leases.may_send = allowed  # type: ignore[method-assign] # as above
+
+
+def forgets_the_time_out() -> None:
+    """Let others decide as soon as the lease of a sender has lapsed."""
+
+    def ended(self: Any, name: str) -> bool:
+        leave_mark()
+        return False
+
+    Leases.may_still_send = ended  # type: ignore[method-assign] # as above
+
+
+def records_over_others() -> None:
+    """Record an outcome although another process has changed the entry."""
+
+    def recorded(self: Any, entry: Entry, settlement: Settlement) -> Entry:
+        leave_mark()
+        stored: Entry = self.transaction.append(entry.number, Kind.SETTLEMENT, fields.facts_of_settlement(settlement))
+        return stored
+
+    Commit._settle = recorded  # type: ignore[method-assign] # as above
 
 
 # Not broken enough: with these the harness must not be content.

@@ -69,7 +69,7 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.REFERENCE_REUSED: (command("tx get {id}", "to see the earlier escrow"), command("journal show {entry}")),
     Reason.TAKEN_OVER: (
         command("journal list", "to see both attempts"),
-        Hint("always use the same path to the journal's folder: locks may not work across two paths"),
+        command("help journal", "two paths to one folder, or a process that slept, can be the cause", bare=True),
     ),
     Reason.CREATED_DIFFERENTLY: (command("tx get {id}"),),
     Reason.FIELD_NOT_FOUND: (_FIND_FIELD,),

@@ -77,13 +77,18 @@ class Journal:
         raised. If that entry does not contain the attempt, the attempt and the outcome are recorded as a new entry.
         """
         try:
-            return _return_or_raise(self.write_all((), [(entry, settlement)])[1])
+            return self._settle(entry, settlement)
         except EscrowctlError as error:
             # If only the last sync of the commit failed, the commit is stored all the same. If a power failure
             # undoes it, the entry is in flight again and reads as unknown: nothing is sent twice for it.
-            if error.code is ErrorCode.JOURNAL_UNUSABLE and (stored := self._find_stored(entry, settlement)):
-                return stored
+            # A commit that shared an outcome with intents may also have failed because of these, or of a connection.
+            if error.code is ErrorCode.JOURNAL_UNUSABLE:
+                with contextlib.suppress(EscrowctlError):
+                    return self._find_stored(entry, settlement) or self._settle(entry, settlement)
             raise
+
+    def _settle(self, entry: Entry, settlement: Settlement) -> Entry:
+        return _return_or_raise(self.write_all((), [(entry, settlement)])[1])
 
     def write_all(
         self, attempts: Sequence[AttemptRequest], settlements: Sequence[tuple[Entry, Settlement]]

@@ -86,8 +86,8 @@ class SharedJournal(Journal):
         result: _T = _Task(function=function).wait_in(self._tasks)
         return result
 
-    def _write_together(self, tasks: Sequence["_Task"], *, tries: int = 2) -> None:
-        """Record the attempts and outcomes of all tasks in one commit. If that fails, try the outcomes once more."""
+    def _write_together(self, tasks: Sequence["_Task"]) -> None:
+        """Record the attempts and outcomes of all tasks in one commit."""
         try:
             begun, settled = self.write_all(
                 [attempt for task in tasks for attempt in task.attempts],
@@ -95,11 +95,7 @@ class SharedJournal(Journal):
             )
         except Exception as error:  # noqa: BLE001 - the threads that wait must hear of it
             for task in tasks:
-                if task.attempts or tries == 1:
-                    task.end(error=error)
-            outcomes = [task for task in tasks if not task.attempts]
-            if outcomes and tries > 1:
-                self._write_together(outcomes, tries=1)
+                task.end(error=error)
             return
         for task in tasks:
             task.end((begun[: len(task.attempts)], settled[: len(task.settlements)]))

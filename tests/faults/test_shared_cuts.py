@@ -113,7 +113,8 @@ def test_create_is_sent_once_whatever_statement_is_cut(cuts: Cuts, count: int) -
 
     cuts.proxy.begin({})
     assert cuts.end(cuts.run("journal", "verify"))[0] == 0
-    assert {code for code, _ in cuts.ends} == {0, 12, 17}
+    # Two cuts can leave an outcome unknown; one cannot.
+    assert {0, 17} <= {code for code, _ in cuts.ends} <= ({0, 17} if count == SHORT else {0, 12, 17})
     assert cuts.cut["COMMIT"] >= 2 * len(commits_of(statements))
 
 

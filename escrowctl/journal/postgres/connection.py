@@ -7,6 +7,7 @@ outside a transaction, and the schema is written out in every statement.
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -18,6 +19,9 @@ from escrowctl.journal.fields import DECODING_ERRORS
 from escrowctl.journal_url import JournalUrl
 
 CONNECT_SECONDS = 10
+
+# Python prints what a library logs, if nobody handles it. A command reports the errors itself.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 class PostgresConnection:

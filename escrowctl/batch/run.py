@@ -21,7 +21,7 @@ from escrowctl.client.http import Exchange
 from escrowctl.client.retry import MAX_RETRY_AFTER_SECONDS, find_retry_after, is_throttled
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, Stopped, not_sent
 from escrowctl.journal.model import Entry, State
-from escrowctl.journal.shared import SharedJournal
+from escrowctl.journal.served import ServedJournal
 from escrowctl.runtime import timestamp
 
 _MAX_WAIT = 0.1
@@ -61,7 +61,7 @@ class Run:
     def __init__(
         self, shared: SharedRun, size: int, take_signal: Callable[[], ErrorCode | None], progress: Progress
     ) -> None:
-        self.journal = SharedJournal(shared.journal, self._refuse)
+        self.journal = ServedJournal(shared.journal, self._refuse)
         self.shared = shared
         self._runtime = shared.runtime
         self._state = shared.read()

@@ -24,7 +24,7 @@ from escrowctl.batch.run import RowResult, Run
 from escrowctl.errors import ErrorCode, Outcome, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, Entry, Selection
-from escrowctl.journal.shared import SharedJournal
+from escrowctl.journal.served import ServedJournal
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.tables import storage as table_storage
 from escrowctl.runtime import Runtime
@@ -159,7 +159,7 @@ def test_created_otherwise_than_sent_stops_the_run(
     start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent, different = list[int](), set[int]()
-    is_written, write_all = threading.Event(), SharedJournal.write_all
+    is_written, write_all = threading.Event(), ServedJournal.write_all
 
     def answer(number: int, seen: Seen) -> str:
         if number == 5:
@@ -168,7 +168,7 @@ def test_created_otherwise_than_sent_stops_the_run(
             is_written.wait(5)
         return ""
 
-    def write_noted(journal: SharedJournal, begun: Any, settled: Any) -> Any:
+    def write_noted(journal: ServedJournal, begun: Any, settled: Any) -> Any:
         if threading.current_thread() is threading.main_thread() and any(one.remark for _, one in settled):
             arrived = -1
             while arrived != len(service.received):  # some are on their way
@@ -180,7 +180,7 @@ def test_created_otherwise_than_sent_stops_the_run(
             sent.append(len(service.received))
         return write_all(journal, begun, settled)
 
-    monkeypatch.setattr(SharedJournal, "write_all", write_noted)
+    monkeypatch.setattr(ServedJournal, "write_all", write_noted)
     service, run = start(answer)
     service.reports = lambda amount: 1 if amount in different else amount
 

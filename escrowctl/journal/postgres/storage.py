@@ -10,7 +10,6 @@ import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -71,17 +70,6 @@ class PostgresStorage(TableStorage):
         super().__init__(self._db)
         self._commit_failed = False
         self._last_transaction: TableTransaction | None = None
-
-    @cached_property
-    @translate_errors
-    def journal_id(self) -> str:
-        """The journal's id, a UUID."""
-        ((journal_id,),) = self._db.execute("SELECT id FROM main.journal").fetchall()
-        return str(journal_id)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._db.close()
 
     @contextlib.contextmanager
     def reading(self, script: str = _BEGIN_READING) -> Iterator[TableTransaction]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Callable, Collection, Iterator
-from functools import cached_property
 from pathlib import Path
 
 from escrowctl import sqlite
@@ -64,16 +63,6 @@ class SqliteStorage(TableStorage):
                 if problem is not None:
                     raise damaged(str(path), problem)
         return storage
-
-    @cached_property
-    @translate_errors
-    def journal_id(self) -> str:
-        """The journal's id, a UUID that was created with the file."""
-        return read_identity(self._db)[0]
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[TableTransaction]:

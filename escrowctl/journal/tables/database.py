@@ -43,6 +43,9 @@ class Database(Protocol):
     def execute_all(self, statements: Iterable[tuple[str, Sequence[object]]]) -> None:
         """Execute statements whose results do not matter, in order. An engine may send them together."""
 
+    def close(self) -> None:
+        """Close the connection."""
+
     def translate(self, error: Exception) -> EscrowctlError | None:
         """Return `ErrorCode.JOURNAL_UNUSABLE` for an error of the engine, or a damaged value; None for all others."""
 

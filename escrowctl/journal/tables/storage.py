@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from escrowctl.journal.chain import NO_ENTRY, ChainRecord, Kind
@@ -22,6 +23,16 @@ class TableStorage:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._open_transaction: TableTransaction | None = None
+
+    @cached_property
+    @translate_errors
+    def journal_id(self) -> str:
+        """See `storage.Storage`."""
+        return str(self._db.execute("SELECT id FROM main.journal").fetchone()[0])
+
+    def close(self) -> None:
+        """See `storage.Storage`."""
+        self._db.close()
 
     @translate_errors
     def _claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:

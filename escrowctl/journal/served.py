@@ -19,7 +19,7 @@ _GATHERING_SECONDS = 0.002
 """The wait for one more call that could share a commit. A commit costs more time than that."""
 
 
-class SharedJournal(Journal):
+class ServedJournal(Journal):
     """A journal whose methods for sending a write may be called by any thread.
 
     The thread that creates it owns the storage, and calls `serve` again and again. A call of another thread returns

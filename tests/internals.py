@@ -8,7 +8,7 @@ from typing import Any
 
 COLLECT = "escrowctl.client.connection._collect"
 FIND_ARRAY = "escrowctl.contract.record._find_array"
-FIND_STATUS = "escrowctl.journal.postgres.storage.PostgresStorage._find_status"
+FIND_RECORD = "escrowctl.journal.postgres.storage.PostgresStorage._find_record"
 FORMULA_STARTS = "escrowctl.output.plain._FORMULA_STARTS"
 JUDGE_ANSWER = "escrowctl.writes.outcome._judge_answer"
 JUDGE_SUCCESS = "escrowctl.writes.outcome._judge_success"

@@ -110,8 +110,7 @@ class Commit(Questions):
         if now is not None and (now.request_id, now.state) == (entry.request_id, State.IN_FLIGHT):
             return self.transaction.append(entry.number, Kind.SETTLEMENT, facts)
         if now is None or entry.request_id not in now.request_ids:
-            intent = facts_of_intent(entry.intent, attempt=1, request_id=entry.request_id)
-            begun = self.transaction.append(None, Kind.INTENT, intent)
+            begun = self._record_attempt(entry.intent, None, request_id=entry.request_id)
             self.transaction.append(begun.number, Kind.SETTLEMENT, facts)
         return guards.entry_taken_over(entry, settlement)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cli.replies import holding
 from conftest import Result, Run
-from internals import FIND_STATUS
+from internals import FIND_RECORD
 from storage.postgres import Server
 from wire_server import Seen, WireServer
 
@@ -120,23 +120,23 @@ def test_create_is_sent_once_whatever_statement_is_cut(cuts: Cuts, count: int) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("status", "commit", "moment", "noticed"),
+    ("is_stored", "commit", "moment", "noticed"),
     [
-        ("aborted", INTENT, AFTER, "never sent"),
-        ("committed", INTENT, BEFORE, "sent without an intent"),
-        ("committed", OUTCOME, BEFORE, "reported as done"),
+        (False, INTENT, AFTER, "never sent"),
+        (True, INTENT, BEFORE, "sent without an intent"),
+        (True, OUTCOME, BEFORE, "reported as done"),
     ],
 )
 @pytest.mark.usefixtures("time_limit")
-def test_cuts_notice_a_wrong_status(
-    cuts: Cuts, monkeypatch: pytest.MonkeyPatch, reached: Callable[[], None],
-    status: str, commit: int, moment: str, noticed: str,
+def test_cuts_notice_a_wrong_answer(
+    cuts: Cuts, monkeypatch: pytest.MonkeyPatch, reached: Callable[[], None], *,
+    is_stored: bool, commit: int, moment: str, noticed: str,
 ) -> None:  # fmt: skip
-    def find_status(*_: object) -> str:
+    def find_record(*_: object) -> bool:
         reached()
-        return status
+        return is_stored
 
     number = commits_of(cuts.judge({}, OTHER))[commit]
-    monkeypatch.setattr(FIND_STATUS, find_status)
+    monkeypatch.setattr(FIND_RECORD, find_record)
     with pytest.raises(AssertionError, match=noticed):
         cuts.judge({number: moment}, OTHER)

@@ -3,7 +3,8 @@
 The service counts what arrives: no row twice, and nothing called done that did not arrive.
 """
 
-import json
+import csv
+import io
 import os
 import random
 import re
@@ -110,20 +111,20 @@ def test_no_row_arrives_twice_whatever_is_killed(postgres: Server, tmp_path: Pat
             machines.lapse_all()
             words = ("batch", "resume", "b1", "--yes", "--concurrency", "8")
         last = machines.end(machines.run(*words))
-        shown = machines.end(machines.run("journal", "list", "--limit", str(machines.count + 1), "--json", home=1))
+        shown = machines.end(machines.run("journal", "export", "--csv", home=1))
         verified = machines.end(machines.run("journal", "verify", home=1))
 
         print(f"killed {dict(machines.killed)}, exits {Counter(ends)}, last {last[0]}")
         arrived = arrived_of(service)
         assert max(arrived.values()) == 1, [row for row, count in arrived.items() if count > 1]
-        assert verified[0] == 0, verified
+        assert (verified[0], last[0] in (0, 12)) == (0, True), (verified, last)
         check_accounts(machines, shown[1], arrived)
 
 
 def check_accounts(machines: Machines, listed: str, arrived: Counter[int]) -> None:
     """Each row is done, or its outcome is unknown: those that arrived, and no row is called done that did not."""
-    entries = json.loads(listed)
-    states = {int(float(str(one["amount"]))) - 1: one["state"] for one in entries}
+    entries = list(csv.DictReader(io.StringIO(listed)))
+    states = {int(one["amount"]) - 1: one["state"] for one in entries}
     assert len(states) == len(entries) == machines.count
     assert set(states.values()) <= {"done", "unknown"}, Counter(states.values())
     assert not [row for row, state in states.items() if state == "done" and not arrived[row]]

@@ -77,7 +77,7 @@ def lose_next_commit_of(storage: PostgresStorage, moment: str) -> None:
             raise psycopg.OperationalError("server closed the connection unexpectedly")
 
     database.execute_all = send_and_cut  # type: ignore[method-assign] # on purpose
-    storage._find_status = lambda xact_id: None  # type: ignore[method-assign] # noqa: ARG005, SLF001 - it is too old
+    storage._find_record = lambda head: None  # type: ignore[method-assign] # noqa: ARG005, SLF001 - nobody can say
 
 
 def states(opener: Opener) -> list[State]:

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import psycopg
@@ -51,7 +51,7 @@ def lapse_all(database: psycopg.Connection, place: PostgresPlace) -> None:
     execute(database, place, "UPDATE main.senders SET expires_at = clock_timestamp() - interval '1 second'")
 
 
-def cut_at_commit(storage: PostgresStorage, moment: str) -> None:
+def cut_at_commit(storage: PostgresStorage, moment: str, meanwhile: Callable[[], None] = lambda: None) -> None:
     """Cut the connection of a storage before or after its next commit."""
     database = storage._db  # noqa: SLF001 - the connection that is cut
     send = database.execute_all
@@ -61,6 +61,7 @@ def cut_at_commit(storage: PostgresStorage, moment: str) -> None:
         is_commit = sent[-1][0] == "COMMIT"
         send(sent if moment == "after" or not is_commit else sent[:-1])
         if is_commit:
+            meanwhile()
             database.close()
             raise psycopg.OperationalError("server closed the connection unexpectedly")
 
@@ -81,6 +82,25 @@ def test_commit_without_an_answer_is_looked_up(
     assert len(journal.storage.read_entries([1])) == (moment == "after")
     # The storage has connected again, and goes on.
     assert journal.begin(AttemptRequest(create(2), "r2")).number == (2 if moment == "after" else 1)
+
+
+def test_commit_that_a_crash_undid_is_not_taken_for_a_later_one(journal: Journal, postgres: Server) -> None:
+    """After a crash, the server gives the id of a transaction that left no trace to another transaction."""
+    assert isinstance(journal.storage, PostgresStorage)
+
+    def crash() -> None:
+        postgres.stop("immediate")
+        postgres.start()
+        with psycopg.connect(postgres.url, autocommit=True) as others:
+            for _ in range(5):
+                others.execute("SELECT pg_current_xact_id()")
+
+    cut_at_commit(journal.storage, "before", crash)
+    with pytest.raises(EscrowctlError) as failed:
+        journal.begin(AttemptRequest(create(1), "r1"))
+
+    assert failed.value.code is ErrorCode.JOURNAL_UNUSABLE
+    assert journal.storage.read_entries([1]) == []
 
 
 def test_sender_whose_lease_has_lapsed_settles_and_begins_nothing(

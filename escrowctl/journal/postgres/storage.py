@@ -18,12 +18,13 @@ from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database
 from escrowctl.journal.storage import CommitUnknownError, PlanRow
 from escrowctl.journal.tables.database import translate_errors
-from escrowctl.journal.tables.reading import SELECT_TAIL, read_tail, tail_of
+from escrowctl.journal.tables.reading import SELECT_TAIL, read_records, read_tail, tail_of
 from escrowctl.journal.tables.storage import TableStorage
 from escrowctl.journal.tables.transaction import SELECT_KEYS, TableTransaction
 from escrowctl.journal_url import JournalUrl
 
 if TYPE_CHECKING:
+    from escrowctl.journal.chain import Head
     from escrowctl.runtime import Clock
 
 FORMAT_VERSION = 1
@@ -43,7 +44,6 @@ SELECT set_config('synchronous_commit',
   CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true);"""
 _BEGIN = f"""{_BEGIN_CLAIM}
 SELECT pg_advisory_xact_lock(hashtextextended('main.journal', 0));
-SELECT pg_current_xact_id()::text;
 {_READ_STATE}"""
 # No commit ends in between: a sender whose lock is gone has then settled its writes, as read here, or never will.
 _BEGIN_READING = f"""
@@ -55,7 +55,7 @@ _UNCERTAIN_CLASSES = ("08", "57", "58", "XX")
 """Classes of errors after which a COMMIT may have been carried out all the same: of the connection, the operator and
 the system (postgresql.org/docs/current/errcodes-appendix.html). All others say that it was not."""
 
-_STATUS_TRIES, _STATUS_WAIT_SECONDS = 20, 0.5
+_LOOK_TRIES, _LOOK_WAIT_SECONDS = 20, 0.5
 
 
 class PostgresStorage(TableStorage):
@@ -78,7 +78,7 @@ class PostgresStorage(TableStorage):
             yield self._open_transaction
             return
         try:
-            with self._inside(self._begin(script)[0]) as view:
+            with self._inside(self._begin(script)) as view:
                 yield view
         finally:
             self._roll_back()
@@ -89,11 +89,11 @@ class PostgresStorage(TableStorage):
         if self._commit_failed:
             raise self._refuse("an earlier commit of this process failed")
         try:
-            transaction, xact_id = self._begin(_BEGIN, keys)
+            transaction = self._begin(_BEGIN, keys)
             self._last_transaction = None
             with self._inside(transaction):
                 yield transaction
-                self._commit(transaction, xact_id)
+                self._commit(transaction)
         except BaseException:
             self._roll_back()
             raise
@@ -131,25 +131,25 @@ class PostgresStorage(TableStorage):
         return compare_derived_tables(self._db)
 
     @translate_errors
-    def _begin(self, script: str, keys: Collection[int] = ()) -> tuple[TableTransaction, str]:
-        """Begin a transaction, in one round trip. Return it, and its id in the database (none for a reading one)."""
+    def _begin(self, script: str, keys: Collection[int] = ()) -> TableTransaction:
+        """Begin a transaction, in one round trip."""
         if self._db.is_lost:
             self._db = _connect(self._url)
         wanted = ", ".join(map(str, keys)) or "NULL"
-        *first, state, tail, index = self._db.execute_script(f"{script}; {SELECT_KEYS.format(wanted)}")
+        *_, state, tail, index = self._db.execute_script(f"{script}; {SELECT_KEYS.format(wanted)}")
         ((self.journal_id, version, now),) = state
         if version != FORMAT_VERSION:
             raise self._refuse(f"its tables have version {version}, but this escrowctl knows {FORMAT_VERSION}")
         end = tail_of(tail) if tail else read_tail(self._db)
         transaction = TableTransaction(self._db, end, self._clock_at(now), self._last_transaction)
         transaction.note_index(keys, index)
-        return transaction, str(first[-1][0][0]) if first else ""
+        return transaction
 
     def _clock_at(self, now: datetime) -> Clock:
         """Return the clock of a transaction, which always returns `now`, the time of the database."""
         return lambda: now.astimezone(UTC)
 
-    def _commit(self, transaction: TableTransaction, xact_id: str) -> None:
+    def _commit(self, transaction: TableTransaction) -> None:
         """Write what is pending, check the lease if that begins writes, and commit, in one round trip."""
         sender = self._find_sender() if transaction.begins_writes else None
         lease = [("SELECT main.require_lease(?)", (sender,))] if sender is not None else []
@@ -157,25 +157,32 @@ class PostgresStorage(TableStorage):
             self._db.execute_all([*transaction.take_pending(), *lease, ("COMMIT", ())])
         except psycopg.Error as error:
             is_uncertain = self._db.is_lost or (error.sqlstate or "08")[:2] in _UNCERTAIN_CLASSES
-            status = self._find_status(xact_id) if is_uncertain else "aborted"
-            if status == "committed":
+            # Without records there is nothing to look for, and nothing was begun.
+            may_be_stored = is_uncertain and transaction.has_records
+            is_stored = self._find_record(transaction.head) if may_be_stored else False
+            if is_stored:
                 return
             found = unusable_database(self._db.location, error)
-            if status == "aborted":
+            if is_stored is False:
                 raise found from error
             self._commit_failed = True
             raise CommitUnknownError(found) from error
 
-    def _find_status(self, xact_id: str) -> str | None:
-        """Connect again, and ask what became of a transaction: "committed", "aborted", or None if it is not known."""
+    def _find_record(self, head: Head) -> bool | None:
+        """Connect again, and return whether the last record of a lost transaction is stored. None: it is not known.
+
+        The lock waits for the end of that transaction. Its id would not do (`pg_xact_status`): after a crash, the
+        server gives the id of a transaction that left no trace to another one.
+        """
         self._db.close()
-        for _ in range(_STATUS_TRIES):
+        for _ in range(_LOOK_TRIES):
             with contextlib.suppress(psycopg.Error, EscrowctlError):
                 self._db = _connect(self._url)
-                row = self._db.execute("SELECT pg_xact_status(?::xid8)", (xact_id,)).fetchone()
-                if row is not None and row[0] != "in progress":
-                    return str(row[0]) if row[0] is not None else None
-            time.sleep(_STATUS_WAIT_SECONDS)
+                self._db.execute_script(_BEGIN)
+                found = read_records(self._db, after=head.sequence - 1, limit=1)
+                self._db.execute("ROLLBACK")
+                return bool(found) and found[0].head == head
+            time.sleep(_LOOK_WAIT_SECONDS)
         return None
 
     def _roll_back(self) -> None:

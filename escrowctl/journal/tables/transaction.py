@@ -146,6 +146,11 @@ class TableTransaction:
         """Whether it records intents of writes that are then sent."""
         return bool(self._begun)
 
+    @property
+    def has_records(self) -> bool:
+        """Whether it appends records."""
+        return self.head != self._tail.head
+
     def append_record(self, record: ChainRecord, facts: Facts | None = None) -> StoredEntry:
         """Append a record that continues the chain, and update the data derived from it."""
         before = self._read_stored_entries([record.entry]).get(record.entry)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 SCHEMES = ("postgresql", "postgres")
 _DEFAULT_NAME = "escrowctl"
@@ -46,10 +46,11 @@ def parse_journal_url(text: str) -> JournalUrl:
         raise ValueError("has a password: put it in ~/.pgpass or PGPASSWORD, and remove it from the URL")
     name = options.pop("journal", _DEFAULT_NAME)
     host = options.get("host", url.hostname or "")
-    if not (host == "" or host.startswith("/") or _is_loopback(host)):
+    # Without a host, libpq takes PGHOST, PGSERVICE or a socket, for which it ignores sslmode.
+    if "hostaddr" in options or not (host.startswith("/") or _is_loopback(host)):
         options.setdefault("sslmode", "verify-full")
     base = text.partition("?")[0]
-    return JournalUrl(f"{base}?{urlencode(options)}" if options else base, "").with_name(name)
+    return JournalUrl(f"{base}?{urlencode(options, quote_via=quote)}" if options else base, "").with_name(name)
 
 
 def is_journal_url(text: str) -> bool:

@@ -196,15 +196,18 @@ class Storage(Protocol):
 class JournalPlace(Protocol):
     """Where a journal is. `folder` has what stays on this machine, such as signing secrets.
 
-    `head_path` is the file on this machine with the saved head. `is_shared`: other machines use the journal too, so it
+    `is_shared`: other machines use the journal too, so it
     may have records although this machine has no saved head yet.
     """
 
     folder: Path
-    head_path: Path
     is_shared: bool
     format_version: int
     """The version of the storage's format."""
+
+    @property
+    def head_path(self) -> Path:
+        """The file on this machine with the saved head."""
 
     @property
     def location(self) -> str:

@@ -152,6 +152,9 @@ def test_restored_older_database_is_refused_by_who_knows_better(
 
     assert (refused.code, "older copy" in refused.err) == (17, True)
     assert (unaware.code, len(server.seen)) == (0, sent + 1)
+    # Another URL of the same database leads to the same saved head.
+    other_url = {"ESCROWCTL_JOURNAL": url.replace("127.0.0.1", "localhost")}
+    assert knows(*CREATE, "--reference", "A-3", environ=other_url).code == 17
     # The way on: a new journal of what is left.
     export, new = tmp_path / "export", {"ESCROWCTL_JOURNAL": url.replace(name, f"{name}_2")}
     kept = knows("journal", "export")

@@ -121,11 +121,7 @@ def test_create_is_sent_once_whatever_statement_is_cut(cuts: Cuts, count: int) -
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("is_stored", "commit", "moment", "noticed"),
-    [
-        (False, INTENT, AFTER, "never sent"),
-        (True, INTENT, BEFORE, "sent without an intent"),
-        (True, OUTCOME, BEFORE, "reported as done"),
-    ],
+    [(False, INTENT, AFTER, "never sent"), (True, OUTCOME, BEFORE, "reported as done")],
 )
 @pytest.mark.usefixtures("time_limit")
 def test_cuts_notice_a_wrong_answer(

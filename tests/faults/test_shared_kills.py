@@ -79,6 +79,11 @@ class Machines:
         else:
             self.server.stop("immediate")
             self.server.start()
+        # It may go on without what was killed.
+        end = len(self.service.writes) + ROWS_A_KILL
+        while process.poll() is None and len(self.service.writes) < end:
+            time.sleep(0.01)
+        process.kill()
 
     def execute(self, statement: str, *values: str) -> list[Any]:
         with psycopg.connect(self.server.url, autocommit=True) as database:

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -83,6 +84,8 @@ class Server:
     def start(self) -> None:
         """Start the server, and wait until it answers."""
         settings = f"-p {self.port} -c listen_addresses=127.0.0.1 -k {self.folder} -c max_connections=200"
+        # No default of a server may matter.
+        settings += " -c default_transaction_isolation=serializable -c synchronous_commit=off"
         self._run("pg_ctl", "-D", self._data, "-l", str(self.folder / "log"), "-o", settings, "-w", "start")
         self._wait()
 
@@ -162,6 +165,10 @@ class TestPlace(ClockedPlace):
 
     __test__ = False
     is_shared = False
+
+    @cached_property
+    def head_path(self) -> Path:
+        return self.folder / "journal.head"
 
     def __init__(self, server: Server, folder: Path) -> None:
         name = f"j{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"

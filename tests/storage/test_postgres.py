@@ -69,19 +69,28 @@ def cut_at_commit(storage: PostgresStorage, moment: str, meanwhile: Callable[[],
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_commit_without_an_answer_is_looked_up(
-    journal: Journal, place: ClockedPlace, clock: Clock, moment: str
-) -> None:
+def test_intent_whose_commit_did_not_answer_is_not_sent(journal: Journal, moment: str) -> None:
     assert isinstance(journal.storage, PostgresStorage)
     cut_at_commit(journal.storage, moment)
 
-    with contextlib.nullcontext() if moment == "after" else pytest.raises(EscrowctlError) as failed:
-        assert journal.begin(AttemptRequest(create(1), "r1")).state is State.IN_FLIGHT
+    with pytest.raises(EscrowctlError) as failed:
+        journal.begin(AttemptRequest(create(1), "r1"))
 
-    assert failed is None or failed.value.code is ErrorCode.JOURNAL_UNUSABLE
-    assert len(journal.storage.read_entries([1])) == (moment == "after")
+    assert failed.value.code is ErrorCode.JOURNAL_UNUSABLE
+    states = [one.state for one in journal.storage.read_entries([1])]
+    assert states == ([State.NOT_SENT] if moment == "after" else [])
     # The storage has connected again, and goes on.
     assert journal.begin(AttemptRequest(create(2), "r2")).number == (2 if moment == "after" else 1)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_outcome_whose_commit_did_not_answer_is_recorded_once(journal: Journal, moment: str) -> None:
+    assert isinstance(journal.storage, PostgresStorage)
+    entry = journal.begin(AttemptRequest(create(1), "r1"))
+    cut_at_commit(journal.storage, moment)
+
+    assert journal.settle(entry, DONE).state is State.DONE
+    assert [one.kind for one in journal.storage.read_records(after=0, limit=9)] == ["intent", "verdict"]
 
 
 def test_commit_that_a_crash_undid_is_not_taken_for_a_later_one(journal: Journal, postgres: Server) -> None:

@@ -68,8 +68,8 @@ def init(
     if plan or print_sql:
         _show_steps(session, new, with_roles=not single_role, as_sql=print_sql)
         return
-    if source is None and new.exists:
-        _show_journal(session, new.find_id() or "", new.location, created=False)
+    if source is None and (known := new.find_id()) is not None:
+        _show_journal(session, known, new.location, created=False)
         return
     if source is not None and new.url == shared.url:
         raise bad_value(f"a journal made from an export needs a new name: add --name, such as {shared.url.name}_2.")
@@ -81,8 +81,7 @@ def init(
     if source is not None:
         _replace_shared(session, shared, new, source, admin, yes=yes)
     else:
-        new.create(admin)
-        _show_journal(session, new.find_id() or "", new.location, created=True)
+        _show_journal(session, new.create(admin), new.location, created=True)
     if single_role:
         message = "the user that writes owns the tables: it could remove the triggers that protect the records"
         session.console.note("single_role", message, important=True)

@@ -18,7 +18,14 @@ from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.journal.fields import DECODING_ERRORS
 from escrowctl.journal_url import JournalUrl
 
-CONNECT_SECONDS = 10
+_CONNECT_SECONDS = 10
+_NETWORK: dict[str, Any] = {
+    "keepalives_idle": 5,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 15_000,
+}
+"""How long a connection waits for a network that answers nothing (libpq-connect): about 15 s, and not for hours."""
 
 # Python prints what a library logs, if nobody handles it. A command reports the errors itself.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -42,7 +49,8 @@ class PostgresConnection:
             autocommit=True,
             prepare_threshold=None,
             cursor_factory=psycopg.RawCursor,
-            connect_timeout=CONNECT_SECONDS,
+            connect_timeout=_CONNECT_SECONDS,
+            **_NETWORK,
             application_name="escrowctl",
             client_encoding="utf8",
         )

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 import re
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import sql
 
 from escrowctl.errors import ErrorCode, Reason, not_sent
-from escrowctl.files import make_private_folder
+from escrowctl.files import make_private_folder, read_regular, write_durably
 from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database
 from escrowctl.journal.postgres.health import Health, examine
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.storage import FORMAT_VERSION, PostgresStorage
 from escrowctl.journal.sqlite.storage import SqliteStorage
-from escrowctl.journal.storage import Storage
+from escrowctl.journal.storage import Storage, unusable
 from escrowctl.journal_url import JournalUrl
 from escrowctl.runtime import Clock
+
+_ID_CHARS = len("01234567-89ab-cdef-0123-456789abcdef")
+_MAX_NAME_CHARS = 63
+"""The longest name in PostgreSQL (postgresql.org/docs/current/limits.html)."""
+
+_WHICH_DATABASE = "SELECT current_database(), pg_postmaster_start_time()"
 
 
 class Step(NamedTuple):
@@ -46,7 +55,8 @@ class PostgresPlace:
         self._operator = operator
         self._attempt_seconds = attempt_seconds
         # Another database may have a journal of the same name.
-        self.head_path = folder / "shared" / f"{url.name}-{hashlib.sha256(url.url.encode()).hexdigest()[:16]}.head"
+        digest = hashlib.sha256(url.url.encode()).hexdigest()[:16]
+        self._id_path = folder / "shared" / f"{url.name}-{digest}.id"
         self._database: PostgresConnection | None = None
         self._journal_id: str | None = None
 
@@ -59,6 +69,13 @@ class PostgresPlace:
     def location(self) -> str:
         """The journal's name and the database."""
         return str(self.url)
+
+    @cached_property
+    def head_path(self) -> Path:
+        """See `storage.JournalPlace`: the saved head of the journal that this URL has led to, or else leads to."""
+        with contextlib.suppress(FileNotFoundError):
+            return self._id_path.with_name(f"{read_regular(self._id_path, limit=_ID_CHARS)[0].decode()}.head")
+        return self._id_path.with_name(f"{self.find_id()}.head")
 
     @property
     def exists(self) -> bool:
@@ -86,7 +103,8 @@ class PostgresPlace:
             message = f"there is no journal {self.location}."
             raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, reason=Reason.NOT_CREATED)
         if not reading:
-            make_private_folder(self.head_path.parent)
+            make_private_folder(self._id_path.parent)
+            self._keep_id()
         database, self._database = self._connect(), None
         return self._make_storage(database, leases), leases
 
@@ -101,24 +119,34 @@ class PostgresPlace:
         except psycopg.Error as error:
             raise unusable_database(self.location, error) from error
 
-    def create(self, admin: str | None) -> None:
+    def create(self, admin: str | None) -> str:
         """Create the tables in one transaction, with the connection of the service `admin` of libpq (pg_service.conf).
 
-        None: with the connection that writes, which then owns the tables. Raises `ErrorCode.JOURNAL_UNUSABLE`.
+        None: with the connection that writes, which then owns the tables. Return the journal's id. Raises
+        `ErrorCode.JOURNAL_UNUSABLE`, also if the service leads to another database than the URL.
         """
         steps = self.plan(with_roles=admin is not None)
         try:
             with psycopg.connect(f"service={admin}" if admin is not None else self.url.url) as database:
+                if database.execute(_WHICH_DATABASE).fetchone() != self._ask(_WHICH_DATABASE):
+                    message = f"the journal {self.location} was not created: service {admin} leads to another database."
+                    raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message)
+                database.execute("SET LOCAL synchronous_commit = on")
                 for step in steps:
                     database.execute(step.script.encode())
         except psycopg.Error as error:
             raise unusable_database(self.location, error) from error
+        journal_id = self.find_id()
+        assert journal_id is not None, "it was created in this database"
+        return journal_id
 
     def plan(self, *, with_roles: bool) -> list[Step]:
         """Return the steps that create the tables and, `with_roles`, the roles and their rights."""
         names = {"main": self.url.name}
         if with_roles:
-            names |= {"main_owner": f"{self.url.name}_owner", "main_writer": self._find_writer()}
+            writer, database = self._ask("SELECT current_user, current_database()")
+            # All databases of a server have the same roles.
+            names |= {"main_owner": f"{self.url.name}_{database}_owner"[:_MAX_NAME_CHARS], "main_writer": writer}
         steps = []
         for file in ("001.sql", "roles.sql")[: 2 if with_roles else 1]:
             script = (resources.files("escrowctl.journal.postgres") / "schema" / file).read_text("utf-8")
@@ -130,12 +158,24 @@ class PostgresPlace:
         """Return the place of another journal in the same database. Raises ValueError; see `parse_journal_url`."""
         return PostgresPlace(self.url.with_name(name), self.folder, self._operator, self._attempt_seconds)
 
-    def _find_writer(self) -> str:
+    def _ask(self, query: str) -> tuple[Any, ...]:
+        """Return the row of a query, by the user who writes. Raises `ErrorCode.JOURNAL_UNUSABLE`."""
         try:
-            ((writer,),) = self._connect().execute("SELECT current_user").fetchall()
+            ((*row,),) = self._connect().execute(query).fetchall()
         except psycopg.Error as error:
             raise unusable_database(self.location, error) from error
-        return str(writer)
+        return tuple(row)
+
+    def _keep_id(self) -> None:
+        """Keep on this machine which journal the URL leads to. Raises `ErrorCode.JOURNAL_UNUSABLE`."""
+        draft = self._id_path.with_suffix(f".{os.getpid()}")
+        try:
+            if not self._id_path.exists():
+                draft.unlink(missing_ok=True)
+                write_durably(draft, (self.find_id() or "").encode())
+                draft.replace(self._id_path)
+        except OSError as error:
+            raise unusable(str(self._id_path), str(error)) from error
 
     def _connect(self) -> PostgresConnection:
         """Return the connection that the storage will have."""

@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 """The version of the newest file in `schema/`."""
 
-_LOCK_SECONDS, _STATEMENT_SECONDS = 10, 15
-"""Shorter than a lease less its margin: a process whose statements are slow hears of it before its lease lapses."""
+_IDLE_SECONDS, _LOCK_SECONDS, _STATEMENT_SECONDS = 5, 10, 15
+"""Shorter than a lease less its margin: a process whose statements are slow hears of it before its lease lapses. The
+others wait longer for the lock than a process that is stopped can keep it."""
 
 _READ_STATE = f"SELECT id, version, clock_timestamp() FROM main.journal; {SELECT_TAIL}"
 _LIMITS = f"""
 SET LOCAL lock_timeout = '{_LOCK_SECONDS}s';
 SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s';
-SET LOCAL idle_in_transaction_session_timeout = '{_STATEMENT_SECONDS}s';"""
+SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s';"""
 _BEGIN_CLAIM = f"""
 BEGIN ISOLATION LEVEL READ COMMITTED; {_LIMITS}
 SELECT set_config('synchronous_commit',
@@ -102,6 +103,7 @@ class PostgresStorage(TableStorage):
     @translate_errors
     def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
         """See `storage.Storage`. Other claims and commits go on meanwhile."""
+        self._connect_again()
         try:
             self._db.execute_script(_BEGIN_CLAIM)
             rows = self._claim(batch, sender, limit, is_alive)
@@ -133,8 +135,7 @@ class PostgresStorage(TableStorage):
     @translate_errors
     def _begin(self, script: str, keys: Collection[int] = ()) -> TableTransaction:
         """Begin a transaction, in one round trip."""
-        if self._db.is_lost:
-            self._db = _connect(self._url)
+        self._connect_again()
         wanted = ", ".join(map(str, keys)) or "NULL"
         *_, state, tail, index = self._db.execute_script(f"{script}; {SELECT_KEYS.format(wanted)}")
         ((self.journal_id, version, now),) = state
@@ -144,6 +145,10 @@ class PostgresStorage(TableStorage):
         transaction = TableTransaction(self._db, end, self._clock_at(now), self._last_transaction)
         transaction.note_index(keys, index)
         return transaction
+
+    def _connect_again(self) -> None:
+        if self._db.is_lost:
+            self._db = _connect(self._url)
 
     def _clock_at(self, now: datetime) -> Clock:
         """Return the clock of a transaction, which always returns `now`, the time of the database."""
@@ -160,12 +165,13 @@ class PostgresStorage(TableStorage):
             # Without records there is nothing to look for, and nothing was begun.
             may_be_stored = is_uncertain and transaction.has_records
             is_stored = self._find_record(transaction.head) if may_be_stored else False
-            if is_stored:
+            # A commit that did not answer may not have reached a standby: what it begins is not sent.
+            if is_stored and not transaction.begins_writes:
                 return
             found = unusable_database(self._db.location, error)
             if is_stored is False:
                 raise found from error
-            self._commit_failed = True
+            self._commit_failed = is_stored is None
             raise CommitUnknownError(found) from error
 
     def _find_record(self, head: Head) -> bool | None:

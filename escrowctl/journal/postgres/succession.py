@@ -45,9 +45,7 @@ def replace_from_export(
             if head_of(storage) != EMPTY_HEAD:
                 raise not_sent(ErrorCode.CONFLICT, f"the journal {new.location} exists already, and has records.")
     confirm(missing)
-    if not new.exists:
-        new.create(admin)
-    journal_id = new.find_id() or ""
+    journal_id = new.find_id() or new.create(admin)
     if old.exists:
         with closing(old.open(now=now, reading=False)[0]) as storage:
             close_old_journal(storage, journal_id, before)

@@ -196,7 +196,7 @@ def _forbids_key(name: str) -> bool:
 
 def _is_suspect(name: str, value: str) -> bool:
     """Whether a variable's value looks like a secret, and is not the path of an existing file."""
-    if name == "ESCROWCTL_JOURNAL":
+    if name == "ESCROWCTL_JOURNAL" and "@" in value:
         from escrowctl.journal_url import is_journal_url  # noqa: PLC0415 - most runs have no such variable
 
         return not is_journal_url(value)

@@ -235,14 +235,15 @@ class ServiceResolver:
 
         Raises `ErrorCode.BAD_VALUE` if both name one and they differ, or if the variable is not such a URL.
         """
-        named, choice = self.environ.get("ESCROWCTL_JOURNAL") or None, self._choose_for_journal()
+        named, choice = self.environ.get("ESCROWCTL_JOURNAL"), self._choose_for_journal()
         in_profile = choice.profile.journal if choice is not None and choice.profile is not None else None
         if named is not None and in_profile not in (None, named):
             where = f"profile {choice.profile_name}" if choice is not None else "the profile"
             raise bad_value(
                 f"ESCROWCTL_JOURNAL and the journal of {where} differ: unset the variable, or make them equal."
             )
-        if (found := named or in_profile) is None:
+        # An empty variable is not a URL: a job whose variable is missing must not use a journal of its own.
+        if (found := named if named is not None else in_profile) is None:
             return None
         from escrowctl.journal_url import parse_journal_url  # noqa: PLC0415 - most journals are on this machine
 

@@ -145,7 +145,7 @@ class Storage(Protocol):
         """
 
     def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
-        """Mark up to `limit` rows of a plan with their sender, in a commit of its own, and return them, in order.
+        """Mark up to `limit` rows of a plan with their sender, in a separate commit, and return them, in order.
 
         First, the marks of all senders that are not alive are removed. A row that is still marked is not taken.
         """

@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -39,7 +39,12 @@ def machine(run: Run, tmp_path: Path, url: str) -> Callable[[WireServer, str], M
         environ = {"ESCROWCTL_HOME": str(home), "HOME": str(home), "ESCROWCTL_JOURNAL": url, "ESCROWCTL_MODE": "live"}
         environ |= {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": "sk_test_0123456789abcdef"}
         environ |= {"ESCROWCTL_STATUS_RELEASED": "released"}
-        return lambda *words, **keywords: run(*words, environ=environ | keywords.pop("environ", {}), **keywords)
+
+        def run_there(*words: str, **keywords: Any) -> Result:
+            given = environ | keywords.pop("environ", {})
+            return run(*words, environ={name: value for name, value in given.items() if value}, **keywords)
+
+        return run_there
 
     return start
 
@@ -117,6 +122,15 @@ def test_url_with_a_password_is_refused_and_not_shown(
 
     assert (refused.code, in_profile.code, server.seen) == (2, 2, [])
     assert "hunter2" not in refused.err + in_profile.err
+
+
+@pytest.mark.parametrize("value", ["", " ", "pay"])
+def test_variable_that_is_no_url_is_refused_and_hides_nothing(value: str, service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(holding())
+
+    refused = run(*CREATE, "--json", environ={"ESCROWCTL_JOURNAL": value})
+
+    assert (refused.code, refused.error["code"], server.seen) == (2, "bad_value", [])
 
 
 def test_profile_and_variable_that_differ_are_refused(

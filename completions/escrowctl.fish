@@ -825,7 +825,7 @@ complete -c escrowctl -n '__escrowctl_at journal export' -l debug -d 'Print requ
 complete -c escrowctl -n '__escrowctl_at journal export' -l no-input -d 'Never ask; fail if a confirmation is needed.'
 complete -c escrowctl -n '__escrowctl_at journal export' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at journal export' -l help -s h -d 'Show the help of the command.'
-complete -c escrowctl -n '__escrowctl_at journal import' -l own -d 'Import this machine'\''s own journal into a shared one.'
+complete -c escrowctl -n '__escrowctl_at journal import' -l own -d 'Import this machine'\''s own journal, and close it.'
 complete -c escrowctl -n '__escrowctl_at journal import' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at journal import' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at journal import' -l base-url -x -d 'The service'\''s base URL.'

@@ -178,6 +178,7 @@ class Reason:
 
     # The journal itself
     CLOSED = "closed"
+    MOVED = "moved"
     DAMAGED = "damaged"
     DISK_FAILED = "disk_failed"
     DISK_FULL = "disk_full"
@@ -185,6 +186,7 @@ class Reason:
     FILE_MISSING = "file_missing"
     FILE_UNUSABLE = "file_unusable"
     LOCKED = "locked"
+    NOT_CONNECTED = "not_connected"
     NOT_CREATED = "not_created"
     NOT_IMPORTED = "not_imported"
     NO_DRIVER = "no_driver"

@@ -85,8 +85,7 @@ class Journals:
         if not service.live:
             return
         self.require_history(service)
-        if self.place.is_shared:
-            self._require_imported(service)
+        self.require_imported(service)
         if (reason := self.place.warn_of_locks()) is not None:
             console.warn("unshared_locks", f"the journal's folder {reason}")
 
@@ -102,18 +101,20 @@ class Journals:
         with closing(self.open(reading=True)) as journal:
             require_history(service, journal)
 
-    def open_own(self) -> "Journal":
-        """Open this machine's own journal to read it, although settings may name a shared one; the caller closes it."""
+    def open_own(self, *, reading: bool) -> "Journal":
+        """Open this machine's own journal, although settings may name a shared one; the caller closes it."""
         from escrowctl.journal.opening import find_place, open_journal
 
-        return open_journal(find_place(self.folder), now=self._runtime.now, read_only=True)
+        return open_journal(find_place(self.folder), now=self._runtime.now, read_only=reading)
 
-    def _require_imported(self, service: Service) -> None:
-        """Raise `JOURNAL_UNUSABLE` if this machine's own journal has writes to a service that the shared one lacks."""
+    def require_imported(self, service: Service) -> None:
+        """Raise `JOURNAL_UNUSABLE` if this machine's own journal has writes to a service that a shared one lacks."""
         from escrowctl.journal.model import Selection
 
+        if self.shared_place is None:
+            return
         names = service.journal_names
-        with closing(self.open_own()) as own:
+        with closing(self.open_own(reading=True)) as own:
             written = (one for one in own.select_all(Selection(_PAGE_SIZE)) if one.origin is None)
             newest = next((one for one in written if {one.intent.service, one.intent.site} & {*names}), None)
             if newest is None:

@@ -17,7 +17,7 @@ COLOR_CHOICES = ("auto", "always", "never")
 FIELD_NAMES = (
     *("id", "status", "amount", "currency", "created", "url", "events", "status_before", "status_after", "verified"),
     *("entry", "sent", "operation", "state", "reference", "profile", "operator", "reason", "released", "at"),
-    *("type", "resource", "forward"),
+    *("host", "type", "resource", "forward"),
     *("batch", "verb", "source", "rows", "outcome", "done", "refused", "unknown", "not_sent"),
 )
 """The names that `--fields` accepts: known fields of records, and columns of the journal, events and batches."""

@@ -25,6 +25,7 @@ _ALLOW_UNREADABLE = Hint("repeat the command with --allow-unreadable", "to send 
 
 _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.CLOSED: (INIT_FROM_EXPORT._replace(label="if the new journal is missing"),),
+    Reason.MOVED: (Hint("write the URL of {where} in ESCROWCTL_JOURNAL or in the profile's journal", "to use it"),),
     Reason.DAMAGED: (command("journal verify", "to see what is wrong"), INIT_FROM_EXPORT),
     Reason.DISK_FAILED: (command("journal verify", "once the disk works again, to check the journal"),),
     Reason.DISK_FULL: (Hint("make space in {folder}, then repeat the command"),),
@@ -35,13 +36,16 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     ),
     Reason.FILE_UNUSABLE: (Hint("ls -ld {folder}", "check that the folder exists and is writable"),),
     Reason.LOCKED: (Hint("repeat the command"),),
-    Reason.NOT_CREATED: (command("journal init", "to create it"),),
+    Reason.NOT_CONNECTED: (
+        command("help journal", "check the server, the URL and the password (PGPASSWORD, ~/.pgpass)", bare=True),
+    ),
+    Reason.NOT_CREATED: (command("journal init --admin SERVICE", "to create it, with an administrator's connection"),),
     Reason.NOT_IMPORTED: (command("journal import --own", "to add them"),),
     Reason.NO_DRIVER: (Hint("pip install 'escrowctl[postgres]'", "to install it"),),
     Reason.OLDER_FORMAT: (INIT_FROM_EXPORT,),
     Reason.PINNED_ELSEWHERE: (
         command("config path", "to see where this journal is"),
-        Hint("set ESCROWCTL_HOME to its folder", "to use the required journal"),
+        Hint("set ESCROWCTL_JOURNAL to its URL, or ESCROWCTL_HOME to its folder", "to use the required journal"),
     ),
     Reason.PINNED_MISSING: (command("config path", "to see where this journal is"), INIT_FROM_EXPORT),
     Reason.BUSY: (command("journal list", "to see that write's result before you repeat yours"),),

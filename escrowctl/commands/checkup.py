@@ -165,6 +165,7 @@ class _Checkup:
             name = "history"
             if self.service is not None and not self.service.read_only:
                 session.journals.require_history(self.service)
+                session.journals.require_imported(self.service)
         except EscrowctlError as error:
             # Another check has reported the wrong setting.
             if error.code not in (ErrorCode.BAD_CONFIG, ErrorCode.BAD_VALUE):

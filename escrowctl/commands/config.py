@@ -31,11 +31,11 @@ def path(context: typer.Context) -> None:
     session = session_of(context)
     paths = find_paths(session)
     journal_id = None
-    is_file = paths["journal"].startswith("/")
-    if not session.options.sandbox and (os.path.lexists(paths["journal"]) or not is_file):
+    if not session.options.sandbox:
         try:
-            with closing(session.journals.open(reading=True, check_required_ids=False)) as opened:
-                journal_id = opened.place.find_id()
+            if session.journals.place.is_shared or os.path.lexists(paths["journal"]):
+                with closing(session.journals.open(reading=True, check_required_ids=False)) as opened:
+                    journal_id = opened.place.find_id()
         except EscrowctlError as error:
             session.console.note("journal_unusable", error.message, important=True)
     shown = {**paths, "journal_id": journal_id}

@@ -104,7 +104,8 @@ def check_fields(session: Session) -> None:
 def open_journal_to_read(session: Session) -> Journal:
     """Return the journal for reading; if none exists, print a note. Raises `JOURNAL_UNUSABLE` if damaged."""
     journal = session.journal_to_read
-    journal.require_complete()
+    if (closing := journal.require_complete()) is not None:
+        session.console.note("closed", f"this journal is closed: {closing}", important=True)
     if not journal.place.exists:
         session.console.note("no_journal", describe_missing(journal.place))
     return journal

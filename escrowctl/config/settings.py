@@ -5,6 +5,7 @@ for the origin that it was given for.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -244,6 +245,9 @@ class ServiceResolver:
             )
         # An empty variable is not a URL: a job whose variable is missing must not use a journal of its own.
         if (found := named if named is not None else in_profile) is None:
+            if choice is not None and choice.profile is None and (name := self._find_journal_profile(choice.origin)):
+                message = f"profile {name} has a shared journal for {choice.origin}, which this command would not use"
+                raise bad_value(f"{message}: set ESCROWCTL_PROFILE={name}, or ESCROWCTL_JOURNAL to its URL.")
             return None
         from escrowctl.journal_url import parse_journal_url  # noqa: PLC0415 - most journals are on this machine
 
@@ -251,6 +255,13 @@ class ServiceResolver:
             return parse_journal_url(found), self.find_timeouts(choice.profile if choice is not None else None)[1]
         except ValueError as error:
             raise bad_value(f"ESCROWCTL_JOURNAL {error}.") from error
+
+    def _find_journal_profile(self, origin: Origin) -> str | None:
+        """Return the name of a profile of this service that has a shared journal, or None."""
+        with suppress(EscrowctlError):  # a config file that cannot be read is not needed for a URL
+            shared = (name for name, one in self.profiles.items() if one.journal is not None)
+            return next((name for name in shared if str(self.profiles[name].origin) == str(origin)), None)
+        return None
 
     def _choose_for_journal(self) -> ServiceChoice | None:
         """Return the choice of `choose_if_configured`; None also for a profile that exists in the journal alone."""

@@ -28,7 +28,7 @@ def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[
     Verifying stops after about five seconds: the later records are not verified.
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` if the journal is incomplete.
     """
-    journal.require_complete()
+    closing = journal.require_complete()
     storage, place = journal.storage, journal.place
     if place.exists:
         end = monotonic() + _MAX_CHAIN_SECONDS
@@ -40,6 +40,9 @@ def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[
             return
         extent = f"the first {found.records} are verified" if found.is_partial else "verified"
         described = f"{place.location}: id {storage.journal_id}, {head_of(storage).sequence} records, {extent}"
+        if closing is not None:
+            yield Finding("journal", Verdict.FAILED, f"{described}; it is closed: {closing}")
+            return
         yield Finding("journal", Verdict.OK, described, hints)
     else:
         yield Finding("journal", Verdict.SKIPPED, describe_missing(place))

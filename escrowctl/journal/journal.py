@@ -19,7 +19,7 @@ from escrowctl.journal.witness import SavedHead, Witness
 
 if TYPE_CHECKING:
     from escrowctl.journal.signing_secrets import SigningSecrets
-    from escrowctl.journal.storage import BatchSum, JournalPlace, Locks, PlanRow, Reading, Storage
+    from escrowctl.journal.storage import BatchSum, Closing, JournalPlace, Locks, PlanRow, Reading, Storage
 
 _T = TypeVar("_T")
 
@@ -245,11 +245,14 @@ class Journal:
         found = self.storage.read_entries([number])
         return self._refresh(found[0]) if found else None
 
-    def require_complete(self) -> None:
-        """Raise `JOURNAL_UNUSABLE` if the journal is missing, contradicts its saved head, or has a damaged end."""
+    def require_complete(self) -> Closing | None:
+        """Raise `JOURNAL_UNUSABLE` if the journal is missing, contradicts its saved head, or has a damaged end.
+
+        Return what its closing record says. None: the journal is open.
+        """
         self.witness.refuse_lost_journal()
-        with self._reading():
-            pass
+        with self._reading() as view:
+            return view.closing
 
     def require_exists(self) -> None:
         """Raise `ErrorCode.NOT_FOUND` if no journal was ever created here, `JOURNAL_UNUSABLE` if it was lost."""
@@ -311,9 +314,10 @@ class Journal:
 
     def _require_open(self, view: Reading) -> None:
         """Raise `JOURNAL_UNUSABLE` if another journal replaced this one."""
-        if (successor_id := view.successor_id) is not None:
-            message = f"the journal {self.place.location} is closed: journal {successor_id} took its place."
-            raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, reason=Reason.CLOSED)
+        if (closing := view.closing) is not None:
+            reason = Reason.CLOSED if closing.where is None else Reason.MOVED
+            message = f"the journal {self.place.location} is closed: {closing}."
+            raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts={"where": closing.where}, reason=reason)
 
     def _check(self, view: Reading, saved: SavedHead | None = None) -> None:
         """Raise `JOURNAL_UNUSABLE` if the end of the journal is damaged, or contradicts the saved head."""

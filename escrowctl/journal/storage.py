@@ -36,6 +36,20 @@ class PlanRow(NamedTuple):
     content: str
 
 
+class Closing(NamedTuple):
+    """What a closing record says: the id of the journal that took the place of this one, and where that is.
+
+    `where` None: at the same place as this one.
+    """
+
+    successor: str
+    where: str | None = None
+
+    def __str__(self) -> str:
+        """Return text for messages that begins with "journal"."""
+        return f"journal {self.successor}{f' ({self.where})' if self.where else ''} took its place"
+
+
 class BatchSum(NamedTuple):
     """The number (`rows`) and exact sum of a batch's rows that have the same values in all other fields.
 
@@ -89,8 +103,8 @@ class Reading(Protocol):
         """The head of the chain, with the records of this transaction."""
 
     @property
-    def successor_id(self) -> str | None:
-        """The id of the journal that replaced this one, from the closing record. None: no closing record."""
+    def closing(self) -> Closing | None:
+        """The closing record, which is always the last one. None: the journal is open."""
 
     def now(self) -> datetime:
         """Return the time in UTC by the storage's clock: the same at each call. It dates records and decides caps."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from escrowctl.errors import ErrorCode, Reason, not_sent
-from escrowctl.journal.chain import Kind
-from escrowctl.journal.storage import Storage
+from escrowctl.journal.chain import EMPTY_HEAD, Kind
+from escrowctl.journal.storage import Closing, Reading, Storage
 from escrowctl.journal.transfer import Archive, import_archive
 
 
@@ -15,12 +15,13 @@ class OldJournal(NamedTuple):
     """The journal that is to be replaced. `ids` are the journal ids that are stored for it, normally one.
 
     `records` is the number of its records, or 0 if it is not the journal of the export. `is_valid`: it exists, can
-    be opened, and `verify` finds no problem.
+    be opened, and `verify` finds no problem. `closing`: what its closing record says, if it has one.
     """
 
     ids: frozenset[str]
     records: int
     is_valid: bool
+    closing: Closing | None = None
 
 
 class Successor(NamedTuple):
@@ -54,16 +55,43 @@ def count_missing(old: OldJournal, archive: Archive, where: str) -> int | None:
     return missing
 
 
-def close_old_journal(storage: Storage, successor_id: str, old: OldJournal) -> None:
-    """Close a journal with a record that names its successor. Raises `BUSY` if it has changed since it was read."""
+def close_journal(storage: Storage, closing: Closing, *, records: int | None) -> None:
+    """Close a journal with a record that names its successor. To repeat it is safe.
+
+    `records`: their number when the journal was read; None if it was not valid. Raises `BUSY` if it has changed since
+    then, and `CONFLICT` if another journal took its place.
+    """
     with storage.transaction() as transaction:
-        if old.is_valid and storage.count_records() != old.records:
-            raise not_sent(ErrorCode.BUSY, "another process has written to this journal: export it again.")
-        transaction.append_journal_record(Kind.CLOSING, {"successor": successor_id})
+        refuse_second_successor(transaction.closing, closing.successor)
+        if transaction.closing is not None and transaction.closing.successor == closing.successor:
+            return
+        if records not in (None, storage.count_records()):
+            raise not_sent(
+                ErrorCode.BUSY, "another process has written to this journal meanwhile: begin again, with a new export."
+            )
+        facts = {name: value for name, value in closing._asdict().items() if value is not None}
+        transaction.append_journal_record(Kind.CLOSING, facts)
 
 
-def fill_from_export(storage: Storage, archive: Archive) -> None:
-    """Begin a new journal with the entries of an export."""
+def refuse_second_successor(closing: Closing | None, wanted_id: str | None) -> None:
+    """Raise `CONFLICT` if another journal than the wanted one took the place of a closed one: both could be used.
+
+    A successor at the same place, from an interrupted `journal init --from`, was never used.
+    """
+    if closing is not None and closing.where is not None and closing.successor != wanted_id:
+        facts, message = {"where": closing.where}, f"the journal is closed already: {closing}."
+        raise not_sent(ErrorCode.CONFLICT, message, facts=facts, reason=Reason.MOVED)
+
+
+def refuse_filled(view: Reading, where: str) -> None:
+    """Raise `CONFLICT` if a new journal, at `where`, has records already."""
+    if view.head != EMPTY_HEAD:
+        raise not_sent(ErrorCode.CONFLICT, f"the journal {where} exists already, and has records.")
+
+
+def fill_from_export(storage: Storage, archive: Archive, where: str) -> None:
+    """Begin a new journal, at `where`, with the entries of an export. Raises `CONFLICT` if it has records already."""
     with storage.transaction() as transaction:
+        refuse_filled(transaction, where)
         transaction.append_journal_record(Kind.OPENING, {"journal_id": archive.journal_id})
         import_archive(transaction, storage, archive)

@@ -200,20 +200,60 @@ def test_export_of_a_valid_journal_replaces_it_only_if_it_is_complete(
     assert run("journal", "init", "--plan", "--name", f"{name}_2", "--json").json == []
 
 
-def test_own_journal_of_a_machine_is_imported_first(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine]
+def test_closed_journal_has_one_successor(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
+) -> None:
+    server, _ = service_and_run(json_reply(b"[]"))
+    run, name, export = machine(server, "one"), url.rpartition("=")[2], tmp_path / "export"
+    assert run("journal", "init", "--single-role").code == 0
+    export.write_text(run("journal", "export").out)
+    replacing = ("journal", "init", "--from", str(export), "--single-role", "--yes", "--json", "--name")
+    made = run(*replacing, f"{name}_2").json["journal_id"]
+
+    second = run(*replacing, f"{name}_3")
+
+    assert (second.code, made in second.error["message"], f"{name}_2 in" in second.error["hint"]) == (7, True, True)
+    assert run("journal", "init", "--plan", "--name", f"{name}_3", "--json").json != []
+    assert f"journal {made} ({name}_2 in" in run("journal", "list").err
+    found = {one["name"]: one for one in run("doctor", "--json").json["checks"]}
+    assert (found["journal"]["verdict"], made in found["journal"]["finding"]) == ("failed", True)
+
+
+def test_own_journal_of_a_machine_is_imported_and_closed(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path
 ) -> None:
     server, _ = service_and_run(holding())
-    run = machine(server, "one")
-    assert run(*CREATE, "--reference", "A-1", environ={"ESCROWCTL_JOURNAL": ""}).code == 0
+    run, alone = machine(server, "one"), {"ESCROWCTL_JOURNAL": ""}
+    assert run(*CREATE, "--reference", "A-1", environ=alone).code == 0
     assert run("journal", "init", "--single-role").code == 0
 
     refused = run(*CREATE, "--reference", "A-1", "--json")
     assert (refused.code, "import --own" in refused.error["hint"], len(server.seen)) == (17, True, 1)
-    assert run("journal", "import", "--own").code == 0
+    found = {one["name"]: one["verdict"] for one in run("doctor", "--json").json["checks"]}
+    assert found["history"] == "warning"
+    assert [run("journal", "import", "--own").code for _ in range(2)] == [0, 0]
     assert run(*CREATE, "--reference", "A-1").code == 7
     assert run(*CREATE, "--reference", "A-2").code == 0
-    assert len(server.seen) == 2
+    # A command without the settings cannot pay again, nor make itself another journal.
+    forgetful = run(*CREATE, "--reference", "A-2", "--json", environ=alone)
+    (export := tmp_path / "export").write_text(run("journal", "export", environ=alone).out)
+    renewed = run("journal", "init", "--from", str(export), "--yes", environ=alone)
+    assert (forgetful.code, "ESCROWCTL_JOURNAL" in forgetful.error["hint"], renewed.code) == (17, True, 7)
+    assert len(server.writes) == 2
+    assert machine(server, "two")("journal", "import", "--own").code == 0
+
+
+def test_url_of_a_service_whose_profile_shares_a_journal_is_refused(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], write_config: Callable[[str], Path], url: str
+) -> None:
+    server, run = service_and_run(holding())
+    write_config(f'[profiles.eu]\nbase_url = "{server.base_url}"\nmode = "live"\njournal = "{url}"\n')
+    assert run("journal", "init", "--single-role", "-p", "eu").code == 0
+    environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_MODE": "live"}
+
+    results = [run(*CREATE, environ=environ | more) for more in ({}, {"ESCROWCTL_PROFILE": "eu"})]
+
+    assert ([result.code for result in results], len(server.seen)) == ([2, 0], 1)
 
 
 def test_database_that_fails_sends_nothing_or_leaves_an_unknown(

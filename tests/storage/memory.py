@@ -24,7 +24,7 @@ from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, ChainRecord, Head, Kin
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.fold import StoredEntry, TotalKey, add_record, fingerprint_keys, next_record
 from escrowctl.journal.model import UNSETTLED, Entry, Selection, State
-from escrowctl.journal.storage import BatchSum, CommitUnknownError, PlanRow, unusable
+from escrowctl.journal.storage import BatchSum, Closing, CommitUnknownError, PlanRow, unusable
 from escrowctl.runtime import Clock, timestamp
 
 
@@ -161,9 +161,9 @@ class MemoryTransaction:
         return self.content.head
 
     @property
-    def successor_id(self) -> str | None:
+    def closing(self) -> Closing | None:
         last = self.content.records[-1] if self.content.records else None
-        return json.loads(last.facts)["successor"] if last is not None and last.kind == Kind.CLOSING else None
+        return Closing(**json.loads(last.facts)) if last is not None and last.kind == Kind.CLOSING else None
 
     def check(self) -> None:
         """Nothing in memory is damaged."""

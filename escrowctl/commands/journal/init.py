@@ -134,8 +134,10 @@ def _show_steps(session: Session, place: PostgresPlace, *, with_roles: bool, as_
     """Show the steps that create a shared journal; as a list, only those that are not done."""
     steps = place.plan(with_roles=with_roles)
     if as_sql:
-        session.console.write_data("".join(step.script for step in steps).rstrip("\n"))
+        session.console.write_data("".join(("BEGIN;\n", *(step.script for step in steps), "COMMIT;")))
         return
+    if place.exists:
+        session.console.note("exists", f"the journal {place.location} exists: nothing is left to do")
     views = []
     for step in steps if not place.exists else ():
         named: dict[str, JsonValue] = {"file": step.file, "purpose": step.purpose}
@@ -187,4 +189,4 @@ def _show_successor(session: Session, where: str, archive: Archive, new: Success
 def _describe_missing(missing: int | None) -> str:
     if missing is None:
         return "it is not known how many records are missing in the export"
-    return f"records missing in the export: {missing}"
+    return f"records missing in the export, as far as this machine knows: {missing}"

@@ -120,7 +120,8 @@ def totals(context: typer.Context, since: filters.SinceOption = None, until: fil
     count = sum(found.writes for found in sums.values())
     noun = "write" if count == 1 else "writes"
     span = f"from {selection.since or 'the start'} until {selection.until or 'now'}"
-    message = f"{count} {noun} in this journal, {span}. Writes from other machines count only if imported."
+    others = "" if journal.place.is_shared else " Writes from other machines count only if imported."
+    message = f"{count} {noun} in this journal, {span}.{others}"
     session.console.note("coverage", message)
 
 

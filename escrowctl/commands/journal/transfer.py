@@ -17,7 +17,8 @@ from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
-from escrowctl.journal.storage import head_of
+from escrowctl.journal.storage import Closing, head_of
+from escrowctl.journal.succession import close_journal
 from escrowctl.journal.transfer import Archive, import_archive, read_archive, write_archive
 from escrowctl.journal.verification import verify
 from escrowctl.output.plain import render_csv
@@ -107,7 +108,7 @@ def export(
 def import_file(
     context: typer.Context,
     file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="An export in JSON lines; - for stdin.")] = None,
-    own: Annotated[bool, typer.Option("--own", help="Import this machine's own journal into a shared one.")] = False,
+    own: Annotated[bool, typer.Option("--own", help="Import this machine's own journal, and close it.")] = False,
 ) -> None:
     """Import another journal, so that its writes are not repeated here.
 
@@ -125,9 +126,14 @@ def import_file(
     if (file is None) != own:
         raise bad_value("journal import needs one of FILE and --own.")
     archive = read_export(session, file) if file is not None else _read_own(session)
-    opened = closing(session.journals.open(reading=False, check_required_ids=False))
-    with opened as journal, journal.checked_commit() as commit:
-        imported = import_archive(commit.transaction, journal.storage, archive)
+    if archive is None:
+        session.console.note("no_journal", "this machine has no journal of its own: nothing was imported")
+        return
+    with closing(session.journals.open(reading=False, check_required_ids=False)) as journal:
+        with journal.checked_commit() as commit:
+            imported = import_archive(commit.transaction, journal.storage, archive)
+        if own:
+            _close_own(session, Closing(journal.storage.journal_id, journal.place.location), archive.record_count)
     counts = f"{imported.added} added, {imported.updated} updated, {imported.known} already known"
     shown: dict[str, JsonValue] = {
         "journal_id": archive.journal_id,
@@ -169,16 +175,27 @@ def read_export(session: Session, file: str) -> Archive:
         return read_archive(chain([first_line], other_lines), source=_describe_source(file))
 
 
-def _read_own(session: Session) -> Archive:
+def _read_own(session: Session) -> Archive | None:
+    """Return this machine's own journal; None if it has none."""
     if not session.journals.place.is_shared:
         raise bad_value("--own imports into a shared journal: set ESCROWCTL_JOURNAL to its URL.")
     problems: list[str] = []
-    with closing(session.journals.open_own()) as own:
-        own.require_exists()
+    with closing(session.journals.open_own(reading=True)) as own:
+        own.require_complete()
+        if not own.place.exists:
+            return None
         archive = read_archive(write_archive(own.storage, problems.append), source=own.place.location)
     if problems:
         raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"{own.place.location} is incomplete: {problems[-1]}.")
     return archive
+
+
+def _close_own(session: Session, successor: Closing, records: int) -> None:
+    """Close this machine's own journal: a command without the settings of the shared one must not write to it."""
+    with closing(session.journals.open_own(reading=False)) as own:
+        close_journal(own.storage, successor, records=records)
+    message = f"{own.place.location} is closed now: set the URL in each profile and job of this machine"
+    session.console.note("closed", message, important=True)
 
 
 def _describe_source(file: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
 from escrowctl.journal.fields import DECODING_ERRORS
 from escrowctl.journal_url import JournalUrl
 
@@ -110,11 +110,12 @@ class PostgresConnection:
 def unusable_database(location: str, error: psycopg.Error) -> EscrowctlError:
     """Return the error for a journal whose database cannot be used, or refused a statement."""
     cause = error.diag.message_primary or next(iter(str(error).splitlines()), "") or type(error).__name__
-    return _unusable(location, cause.rstrip("."))
+    # Only libpq itself gives no state (SQLSTATE): it has no connection.
+    return _unusable(location, cause.rstrip("."), Reason.NOT_CONNECTED if error.sqlstate is None else "")
 
 
-def _unusable(location: str, problem: str) -> EscrowctlError:
-    return not_sent(ErrorCode.JOURNAL_UNUSABLE, f"the journal {location} cannot be used: {problem}.")
+def _unusable(location: str, problem: str, reason: str = "") -> EscrowctlError:
+    return not_sent(ErrorCode.JOURNAL_UNUSABLE, f"the journal {location} cannot be used: {problem}.", reason=reason)
 
 
 @functools.lru_cache(maxsize=512)

@@ -12,11 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 
-from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.chain import EMPTY_HEAD
 from escrowctl.journal.postgres.place import PostgresPlace
-from escrowctl.journal.storage import head_of
-from escrowctl.journal.succession import OldJournal, Successor, close_old_journal, count_missing, fill_from_export
+from escrowctl.journal.storage import Closing
+from escrowctl.journal.succession import (
+    OldJournal,
+    Successor,
+    close_journal,
+    count_missing,
+    fill_from_export,
+    refuse_filled,
+    refuse_second_successor,
+)
 from escrowctl.journal.transfer import Archive
 from escrowctl.journal.verification import verify
 from escrowctl.journal.witness import Witness
@@ -39,18 +46,19 @@ def replace_from_export(
     `ErrorCode.CONFLICT` if the new journal has records already, or as `succession.count_missing` does.
     """
     before = _inspect(old, archive.journal_id, now)
+    refuse_second_successor(before.closing, new.find_id())
     missing = count_missing(before, archive, old.location)
     if new.exists:
-        with closing(new.open(now=now, reading=True)[0]) as storage:
-            if head_of(storage) != EMPTY_HEAD:
-                raise not_sent(ErrorCode.CONFLICT, f"the journal {new.location} exists already, and has records.")
+        with closing(new.open(now=now, reading=True)[0]) as storage, storage.reading() as view:
+            refuse_filled(view, new.location)
     confirm(missing)
     journal_id = new.find_id() or new.create(admin)
     if old.exists:
         with closing(old.open(now=now, reading=False)[0]) as storage:
-            close_old_journal(storage, journal_id, before)
+            records = before.records if before.is_valid else None
+            close_journal(storage, Closing(journal_id, new.location), records=records)
     with closing(new.open(now=now, reading=False)[0]) as storage:
-        fill_from_export(storage, archive)
+        fill_from_export(storage, archive, new.location)
         Witness(new).create(storage)
     return Successor(journal_id, was_closed=old.exists), missing
 
@@ -65,4 +73,6 @@ def _inspect(place: PostgresPlace, journal_id: str, now: Clock) -> OldJournal:
     with closing(place.open(now=now, reading=True)[0]) as storage:
         ids.add(storage.journal_id)
         counts += [storage.count_records()] if storage.journal_id == journal_id else []
-        return OldJournal(frozenset(ids), max(counts), is_valid=verify(storage, witness).problem is None)
+        is_valid = verify(storage, witness).problem is None
+        with storage.reading() as view:
+            return OldJournal(frozenset(ids), max(counts), is_valid, view.closing)

@@ -24,8 +24,15 @@ from escrowctl.journal.sqlite.files import check_files
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.place import SqlitePlace
 from escrowctl.journal.sqlite.storage import SqliteStorage
-from escrowctl.journal.storage import head_of
-from escrowctl.journal.succession import OldJournal, Successor, close_old_journal, count_missing, fill_from_export
+from escrowctl.journal.storage import Closing, head_of
+from escrowctl.journal.succession import (
+    OldJournal,
+    Successor,
+    close_journal,
+    count_missing,
+    fill_from_export,
+    refuse_second_successor,
+)
 from escrowctl.journal.transfer import Archive
 from escrowctl.journal.verification import verify
 from escrowctl.journal.witness import Witness
@@ -44,6 +51,7 @@ def replace_from_export(
     `confirm` is called with that number before anything is changed. Raises the errors of `succession.count_missing`.
     """
     old_journal = _inspect_old_journal(place, archive.journal_id, now)
+    refuse_second_successor(old_journal.closing, None)
     missing = count_missing(old_journal, archive, str(place.folder))
     confirm(missing)
     return _replace_journal(place, archive, old_journal, now), missing
@@ -56,7 +64,7 @@ def _inspect_old_journal(place: SqlitePlace, journal_id: str, now: Clock) -> Old
     other than damage.
     """
     check_files(place.path, reading=True)
-    ids, counts, is_valid = set[str](), [0], False
+    ids, counts, is_valid, closing = set[str](), [0], False, None
     saved = (witness := Witness(place)).read()
     if saved is not None and saved.head != EMPTY_HEAD:
         ids.add(saved.journal_id)
@@ -67,7 +75,9 @@ def _inspect_old_journal(place: SqlitePlace, journal_id: str, now: Clock) -> Old
     with _ignore_damage(), contextlib.closing(SqliteStorage.open(place.path, now=now, reading=True)) as storage:
         counts += [storage.count_records()] if storage.journal_id == journal_id else []
         is_valid = place.exists and verify(storage, witness).problem is None
-    return OldJournal(frozenset(ids), max(counts), is_valid)
+        with storage.reading() as view:
+            closing = view.closing
+    return OldJournal(frozenset(ids), max(counts), is_valid, closing)
 
 
 def _replace_journal(place: SqlitePlace, archive: Archive, old_journal: OldJournal, now: Clock) -> Successor:
@@ -84,7 +94,7 @@ def _replace_journal(place: SqlitePlace, archive: Archive, old_journal: OldJourn
             raise not_sent(ErrorCode.BUSY, f"another process is making a journal in {place.folder}.")
         shutil.rmtree(draft, ignore_errors=True)
         with contextlib.closing(SqliteStorage.open(draft / path.name, now=now)) as storage:
-            fill_from_export(storage, archive)
+            fill_from_export(storage, archive, place.location)
             journal_id, head = storage.journal_id, head_of(storage)
         was_closed = path.exists() and _close_old_journal(path, journal_id, old_journal, now)
         saved = Witness(place)
@@ -104,7 +114,8 @@ def _close_old_journal(path: Path, successor_id: str, old_journal: OldJournal, n
     """Close a journal with a record that names its successor. Return False if damage makes that impossible."""
     try:
         with contextlib.closing(SqliteStorage.open(path, now=now)) as storage:
-            close_old_journal(storage, successor_id, old_journal)
+            records = old_journal.records if old_journal.is_valid else None
+            close_journal(storage, Closing(successor_id), records=records)
     except EscrowctlError as error:
         _raise_unless_damage(error)
         return False

@@ -15,7 +15,7 @@ from escrowctl.journal.chain import NO_ENTRY, ChainRecord, Kind
 from escrowctl.journal.fields import QUERIED_FIELDS, Facts
 from escrowctl.journal.fold import StoredEntry, TotalKey, add_record, next_record
 from escrowctl.journal.model import Entry
-from escrowctl.journal.storage import PlanRow, damaged
+from escrowctl.journal.storage import Closing, PlanRow, damaged
 from escrowctl.journal.tables.database import Database, placeholders, translate_errors
 from escrowctl.journal.tables.reading import Tail, read_entries
 from escrowctl.runtime import Clock, timestamp
@@ -119,10 +119,10 @@ class TableTransaction:
 
     @property
     @translate_errors
-    def successor_id(self) -> str | None:
+    def closing(self) -> Closing | None:
         """See `storage.Reading`."""
         last = self._tail.records[0] if self._tail.records else None
-        return json.loads(last.facts)["successor"] if last is not None and last.kind == Kind.CLOSING else None
+        return Closing(**json.loads(last.facts)) if last is not None and last.kind == Kind.CLOSING else None
 
     @translate_errors
     def append_journal_record(self, kind: str, facts: Mapping[str, str]) -> None:

@@ -83,6 +83,11 @@ class SharedRun:
         self.runtime = runtime
         self._sender = runtime.run_id
         self._is_idle = False
+        self._clock_offset = timedelta()
+
+    def now(self) -> datetime:
+        """Return the time by the journal's clock, which the claimants on all hosts share, as of the last change."""
+        return self.runtime.now() + self._clock_offset
 
     def start(self, rate: float | None) -> None:
         """Begin a run as its first claimant; plan rows that go again. Raises `BUSY` if another process works on it."""
@@ -113,7 +118,8 @@ class SharedRun:
     def change(self, change: Callable[[RunState], RunState]) -> RunState:
         """Replace the state by the one that `change` makes of it, durably. Return the new state."""
 
-        def change_row(row: PlanRow | None) -> PlanRow:
+        def change_row(row: PlanRow | None, now: datetime) -> PlanRow:
+            self._clock_offset = now - self.runtime.now()
             state = _ADAPTER.dump_python(change(_decode_state(row)), mode="json")
             return make_plan_row(self.batch.name, _STATE_ROW, json.dumps(state))
 
@@ -137,7 +143,7 @@ class SharedRun:
 
     def reserve(self, rate: float, count: int) -> float:
         """Reserve the next slots of the rate (rows a second) for `count` rows. Return the seconds until the first."""
-        now, slot = self.runtime.now(), timedelta()
+        now, slot = self.now(), timedelta()
 
         def take(state: RunState) -> RunState:
             nonlocal slot
@@ -218,7 +224,7 @@ def change_batch(journal: Journal, before: Batch, after: Batch) -> None:
     was read as `before`, or if the account changes although rows were sent.
     """
 
-    def change(_row: PlanRow | None) -> PlanRow:
+    def change(_row: PlanRow | None, _now: datetime) -> PlanRow:
         require_idle(journal, before)
         is_sent = sum_up(journal, before).counts[Outcome.NOT_SENT] != before.rows
         _require_unchanged(journal, before, is_changed=is_sent and before.account != after.account)

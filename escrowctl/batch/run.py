@@ -249,7 +249,7 @@ class Run:
             reason, pause = self.halts.reason, self._pace.pause(now)
             is_shared = len(known.claimants) > 1 and now >= self._next_count
             counts = self._ended.copy() if is_shared else Counter[Outcome]()
-        until = timestamp(self._runtime.now() + timedelta(seconds=pause - _PAUSE_TOLERANCE))
+        until = timestamp(self.shared.now() + timedelta(seconds=pause - _PAUSE_TOLERANCE))
 
         def add(state: RunState) -> RunState:
             return note_ended(state, ended)._replace(
@@ -283,7 +283,7 @@ class Run:
                 self.halts.halt("the process that sent the first row has ended")
             self.halts.canary_passed |= state.first_sender is None
             if state.paused_until:
-                left = (datetime.fromisoformat(state.paused_until) - self._runtime.now()).total_seconds()
+                left = (datetime.fromisoformat(state.paused_until) - self.shared.now()).total_seconds()
                 # After a longer wait, the clock was set back.
                 if left <= MAX_RETRY_AFTER_SECONDS:
                     self._pace.pause_until(self._runtime.monotonic() + left)

@@ -18,6 +18,8 @@ from escrowctl.journal.storage import CommitUnknownError, describe_missing, unus
 from escrowctl.journal.witness import SavedHead, Witness
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from escrowctl.journal.signing_secrets import SigningSecrets
     from escrowctl.journal.storage import BatchSum, Closing, JournalPlace, Locks, PlanRow, Reading, Storage
 
@@ -161,11 +163,14 @@ class Journal:
         """
         return self.storage.claim(batch, sender, limit, self.is_alive)
 
-    def change_plan_row(self, batch: str, row: int, change: Callable[[PlanRow | None], PlanRow]) -> PlanRow:
-        """Replace a row of a batch's plan by the one that `change` makes of it (None: there is none), and return it."""
+    def change_plan_row(self, batch: str, row: int, change: Callable[[PlanRow | None, datetime], PlanRow]) -> PlanRow:
+        """Replace a row of a batch's plan by the one that `change` makes of it (None: there is none), and return it.
+
+        `change` also gets the time by the journal's clock.
+        """
         with self.checked_commit() as commit:
             found = self.read_plan(batch, after=row - 1, limit=1)
-            changed = change(found[0] if found and found[0].row == row else None)
+            changed = change(found[0] if found and found[0].row == row else None, commit.view.now())
             commit.transaction.store_plan_rows([changed])
             return changed
 

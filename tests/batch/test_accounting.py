@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -290,7 +291,7 @@ def test_rows_that_end_without_the_journal_are_all_counted(home: Path) -> None:
     rows = iter([RowContent("tx", line=line) for line in range(1000)])
     claimants = (Claimant("one", "", "", 1, ""), Claimant("another", "", "", 2, ""))
     states = [RunState(claimants, ended=Counter({Outcome.DONE: 7}))]
-    shared = Mock(journal=journal, runtime=Runtime(), read=lambda: states[-1], change=change_state)
+    shared = Mock(journal=journal, runtime=Runtime(), now=Runtime().now, read=lambda: states[-1], change=change_state)
     shared.claim = lambda limit: list(islice(rows, limit)) or None
     shared.has_working_others.return_value = False
 
@@ -359,5 +360,22 @@ def test_claimant_whose_run_has_ended_keeps_no_other_waiting(start: Start, rows:
 
     # The process of the first may now wait for that of the second.
     assert (before, second.has_working_others(is_idle=True)) == (True, False)
+    for one in journals:
+        one.close()
+
+
+def test_rate_is_shared_by_hosts_whose_clocks_differ(start: Start, rows: WriteRows, home: Path) -> None:
+    _, run = start(lambda _number, _seen: "401 No")
+    run("create", str(rows(1)), *RUN)
+    journals = [open_elsewhere(home), open_elsewhere(home)]
+    ahead = Runtime(now=lambda: datetime.now(UTC) + timedelta(hours=1))
+    batch, service = find_batch(journals[0], "b1"), Mock(deduplicates=False, caps={})
+    shared = [SharedRun(one, batch, service, on) for one, on in zip(journals, (Runtime(), ahead), strict=True)]
+    shared[0].start(None)
+    shared[1].join()
+
+    waits = [shared[host].reserve(0.1, 1) for host in (0, 1, 0)]
+
+    assert [round(wait, -1) for wait in waits] == [0, 10, 20]
     for one in journals:
         one.close()

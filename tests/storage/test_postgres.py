@@ -196,6 +196,48 @@ def test_lease_is_renewed_until_it_ends(place: ClockedPlace, monkeypatch: pytest
     other.close()
 
 
+def test_lease_that_has_lapsed_is_neither_renewed_nor_worth_a_lock(
+    place: ClockedPlace, database: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "_RENEW_SECONDS", 0.01)
+    with contextlib.closing(Leases(place.url)) as late, contextlib.closing(Leases(place.url)) as other:
+        assert late.hold("name")
+        lapse_all(database, place)
+        until = time.monotonic() + 10
+        while late.may_send() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert (late.may_send(), other.hold("name")) == (False, True)
+
+        late.free("name")
+
+        assert late.is_held("name")
+
+
+def test_lease_counts_from_before_it_was_asked_for(place: ClockedPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, ask = [100.0], Leases._ask  # noqa: SLF001 - the database takes long to answer
+
+    def ask_slowly(locks: Leases, *statements: tuple[str, Sequence[object]]) -> list[object]:
+        now[0] += 26
+        return ask(locks, *statements)
+
+    monkeypatch.setattr(leases, "_now", lambda: now[0])
+    with contextlib.closing(Leases(place.url)) as locks:
+        monkeypatch.setattr(Leases, "_ask", ask_slowly)
+        assert locks.hold("name")
+        monkeypatch.setattr(Leases, "_ask", ask)
+        assert not locks.may_send()
+
+
+def test_lock_that_could_not_be_freed_is_taken_again(place: ClockedPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.closing(Leases(place.url)) as locks, contextlib.closing(Leases(place.url)) as other:
+        assert locks.hold("name")
+        with monkeypatch.context() as failing:
+            failing.setattr(leases, "_FREE", "SELECT 1 / (cardinality(?::text[]) - 1) WHERE ?::text IS NOT NULL")
+            locks.free("name")
+
+        assert (other.hold("name"), locks.hold("name")) == (False, True)
+
+
 def test_no_commit_ends_while_another_process_reads(
     journal: Journal, place: ClockedPlace, database: psycopg.Connection
 ) -> None:

@@ -39,10 +39,12 @@ _IS_ALIVE = "SELECT FROM main.senders s WHERE s.id = {} AND s.expires_at > clock
 _EXPIRY = f"clock_timestamp() + interval '{LEASE_SECONDS} seconds'"
 _RENEW = f"UPDATE main.senders SET expires_at = {_EXPIRY} WHERE id = ? AND expires_at > clock_timestamp() RETURNING id"
 _BEGIN = f"INSERT INTO main.senders VALUES (?, ?, ?, ?, ?, {_EXPIRY})"
+# A lock of its own that a failed `free` has left is taken again.
 _HOLD = f"""
 INSERT INTO main.locks SELECT name, ? FROM unnest(?::text[]) AS name
 WHERE EXISTS ({_IS_ALIVE.format("?")}) ORDER BY name
-ON CONFLICT (name) DO UPDATE SET sender = excluded.sender WHERE NOT EXISTS ({_IS_ALIVE.format("locks.sender")})
+ON CONFLICT (name) DO UPDATE SET sender = excluded.sender
+WHERE locks.sender = excluded.sender OR NOT EXISTS ({_IS_ALIVE.format("locks.sender")})
 RETURNING name"""
 _FREE = "DELETE FROM main.locks WHERE name = ANY(?) AND sender = ? RETURNING name"
 # No attempt takes a day: of processes that were killed before that, nothing can arrive any more.

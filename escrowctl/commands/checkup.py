@@ -160,7 +160,10 @@ class _Checkup:
         session, name = self._session, "journal"
         try:
             shared, now = session.journals.shared_place, session.runtime.now
-            yield check_database(shared, now) if shared is not None else check_locks(session.journals.place)
+            if shared is None:
+                yield check_locks(session.journals.place)
+            elif shared.exists:
+                yield check_database(shared, now)
             yield from check_journal(session.journal_to_read, session.runtime.monotonic)
             name = "history"
             if self.service is not None and not self.service.read_only:

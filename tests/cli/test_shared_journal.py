@@ -99,8 +99,10 @@ def test_journal_is_set_up_once_and_by_init_alone(
     server, _ = service_and_run(holding())
     run = machine(server, "one")
 
+    checks = {one["name"]: one["verdict"] for one in run("doctor", "--json").json["checks"]}
+    assert (checks["journal"], "database" in checks, run("journal", "import", "--own").code) == ("failed", False, 0)
     refused, undecided = run(*CREATE, "--reference", "A-1", "--json"), run("journal", "init")
-    assert (refused.code, "journal init" in refused.error["hint"], undecided.code, server.seen) == (17, True, 2, [])
+    assert (refused.code, "journal init" in refused.error["hint"], undecided.code, server.writes) == (17, True, 2, [])
     assert "CREATE TABLE" in run("journal", "init", "--print").out
     made, again = run("journal", "init", "--single-role", "-q"), run("journal", "init", "-q")
     assert (made.code, again.code, made.out) == (0, 0, again.out)

@@ -47,7 +47,7 @@ class Journals:
 
         return self.shared_place or find_place(self.folder)
 
-    @property
+    @cached_property
     def shared_place(self) -> "PostgresPlace | None":
         """The place of the shared journal that settings name; None if they name none, and for the sandbox.
 
@@ -115,6 +115,9 @@ class Journals:
             return
         names = service.journal_names
         with closing(self.open_own(reading=True)) as own:
+            with own.storage.reading() as view:
+                if view.closing is not None and view.closing.successor == self.shared_place.find_id():
+                    return
             written = (one for one in own.select_all(Selection(_PAGE_SIZE)) if one.origin is None)
             newest = next((one for one in written if {one.intent.service, one.intent.site} & {*names}), None)
             if newest is None:

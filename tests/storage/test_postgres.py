@@ -52,14 +52,16 @@ def lapse_all(database: psycopg.Connection, place: PostgresPlace) -> None:
 
 
 def cut_at_commit(storage: PostgresStorage, moment: str, meanwhile: Callable[[], None] = lambda: None) -> None:
-    """Cut the connection of a storage before or after its next commit."""
+    """Cut the connection of a storage before or after its next commit; "error": the server fails after it."""
     database = storage._db  # noqa: SLF001 - the connection that is cut
     send = database.execute_all
 
     def send_and_cut(statements: Iterable[tuple[str, Sequence[object]]]) -> None:
         sent = list(statements)
         is_commit = sent[-1][0] == "COMMIT"
-        send(sent if moment == "after" or not is_commit else sent[:-1])
+        send(sent[:-1] if is_commit and moment == "before" else sent)
+        if is_commit and moment == "error":
+            raise psycopg.errors.IoError("could not flush")
         if is_commit:
             meanwhile()
             database.close()
@@ -68,7 +70,7 @@ def cut_at_commit(storage: PostgresStorage, moment: str, meanwhile: Callable[[],
     database.execute_all = send_and_cut  # type: ignore[method-assign] # on purpose
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("moment", ["before", "after", "error"])
 def test_intent_whose_commit_did_not_answer_is_not_sent(journal: Journal, moment: str) -> None:
     assert isinstance(journal.storage, PostgresStorage)
     cut_at_commit(journal.storage, moment)
@@ -78,12 +80,12 @@ def test_intent_whose_commit_did_not_answer_is_not_sent(journal: Journal, moment
 
     assert failed.value.code is ErrorCode.JOURNAL_UNUSABLE
     states = [one.state for one in journal.storage.read_entries([1])]
-    assert states == ([State.NOT_SENT] if moment == "after" else [])
+    assert states == ([] if moment == "before" else [State.NOT_SENT])
     # The storage has connected again, and goes on.
-    assert journal.begin(AttemptRequest(create(2), "r2")).number == (2 if moment == "after" else 1)
+    assert journal.begin(AttemptRequest(create(2), "r2")).number == len(states) + 1
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("moment", ["before", "after", "error"])
 def test_outcome_whose_commit_did_not_answer_is_recorded_once(journal: Journal, moment: str) -> None:
     assert isinstance(journal.storage, PostgresStorage)
     entry = journal.begin(AttemptRequest(create(1), "r1"))
@@ -236,6 +238,14 @@ def test_lock_that_could_not_be_freed_is_taken_again(place: ClockedPlace, monkey
             locks.free("name")
 
         assert (other.hold("name"), locks.hold("name")) == (False, True)
+
+
+def test_no_statement_takes_longer_than_a_lease(journal: Journal) -> None:
+    names = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout", "synchronous_commit")
+    with journal.storage.transaction():
+        database = journal.storage._db  # type: ignore[attr-defined] # noqa: SLF001 - what is set for this transaction
+        found = [database.execute(f"SHOW {name}").fetchone()[0] for name in names]
+    assert found == ["10s", "15s", "5s", "on"]
 
 
 def test_no_commit_ends_while_another_process_reads(

@@ -190,6 +190,7 @@ class Reason:
     NOT_CREATED = "not_created"
     NOT_IMPORTED = "not_imported"
     NO_DRIVER = "no_driver"
+    OWN_UNUSABLE = "own_unusable"
     OLDER_FORMAT = "older_format"
     PINNED_ELSEWHERE = "pinned_elsewhere"
     PINNED_MISSING = "pinned_missing"

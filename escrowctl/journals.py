@@ -1,6 +1,7 @@
 """Opens the journal of a run, and checks that live writes may use it."""
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 from escrowctl.config.folders import Folders
 from escrowctl.config.service import Service
 from escrowctl.config.settings import ServiceResolver
-from escrowctl.errors import ErrorCode, Reason, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
 from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime
 
@@ -101,34 +102,46 @@ class Journals:
         with closing(self.open(reading=True)) as journal:
             require_history(service, journal)
 
-    def open_own(self, *, reading: bool) -> "Journal":
-        """Open this machine's own journal, although settings may name a shared one; the caller closes it."""
+    @contextmanager
+    def open_own(self, *, reading: bool) -> "Iterator[Journal]":
+        """Open this machine's own journal, although settings may name a shared one."""
         from escrowctl.journal.opening import find_place, open_journal
 
-        return open_journal(find_place(self.folder), now=self._runtime.now, read_only=reading)
+        try:
+            with closing(open_journal(find_place(self.folder), now=self._runtime.now, read_only=reading)) as own:
+                yield own
+        except EscrowctlError as error:
+            if error.code is ErrorCode.JOURNAL_UNUSABLE:
+                error.reason = Reason.OWN_UNUSABLE
+            raise
 
     def require_imported(self, service: Service) -> None:
-        """Raise `JOURNAL_UNUSABLE` if this machine's own journal has writes to a service that a shared one lacks."""
+        """Raise `JOURNAL_UNUSABLE` if this machine's own journal has writes to a service that a shared one may lack.
+
+        It has to be closed, so that nothing is added, and its newest write to the service has to be in the shared one.
+        """
         from escrowctl.journal.model import Selection
 
         if self.shared_place is None:
             return
-        names = service.journal_names
-        with closing(self.open_own(reading=True)) as own:
-            with own.storage.reading() as view:
-                if view.closing is not None and view.closing.successor == self.shared_place.find_id():
-                    return
-            written = (one for one in own.select_all(Selection(_PAGE_SIZE)) if one.origin is None)
-            newest = next((one for one in written if {one.intent.service, one.intent.site} & {*names}), None)
-            if newest is None:
+        shared_id = self.shared_place.find_id()
+        with self.open_own(reading=True) as own:
+            closed, own_id, location = own.require_complete(), own.storage.journal_id, own.place.location
+            if closed is not None and closed.successor == shared_id:
                 return
+            names, found = {*service.journal_names}, own.select_all(Selection(_PAGE_SIZE))
+            newest = next((one for one in found if {one.intent.service, one.intent.site} & names), None)
+        if newest is None:
+            return
+        if closed is not None:
             with closing(self.open(reading=True)) as shared:
-                if shared.storage.select(Selection(1, origin=f"{own.storage.journal_id} {newest.name}")):
+                origins = filter(None, (newest.origin, f"{own_id} {newest.name}"))
+                if any(shared.storage.select(Selection(1, origin=origin)) for origin in origins):
                     return
         raise not_sent(
             ErrorCode.JOURNAL_UNUSABLE,
-            f"the journal {own.place.location} has writes to {service.origin} that the shared journal "
-            f"lacks, such as {newest.name}.",
+            f"the journal {location} has writes to {service.origin} that the shared journal may lack, such as "
+            f"{newest.name}.",
             reason=Reason.NOT_IMPORTED,
         )
 

@@ -168,10 +168,11 @@ class _Checkup:
             name = "history"
             if self.service is not None and not self.service.read_only:
                 session.journals.require_history(self.service)
+                name = "imported"
                 session.journals.require_imported(self.service)
         except EscrowctlError as error:
             # Another check has reported the wrong setting.
-            if error.code not in (ErrorCode.BAD_CONFIG, ErrorCode.BAD_VALUE):
+            if self.service is not None or error.code not in (ErrorCode.BAD_CONFIG, ErrorCode.BAD_VALUE):
                 found = make_failure(name, advise(error, session))
                 yield found._replace(verdict=Verdict.WARNING) if name == "history" else found
 

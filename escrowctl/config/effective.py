@@ -56,7 +56,7 @@ def list_settings(resolver: ServiceResolver) -> list[Setting]:
         found["default_profile"] = resolver.config.default_profile, file
     if pinned := environ.get("ESCROWCTL_JOURNAL_ID"):
         found["journal_id"] = pinned, "ESCROWCTL_JOURNAL_ID"
-    if resolver.find_shared_journal() is not None and (journal := environ.get("ESCROWCTL_JOURNAL")):
+    if journal := environ.get("ESCROWCTL_JOURNAL"):
         found["journal"] = journal, "ESCROWCTL_JOURNAL"
     return _add_defaults(found)
 

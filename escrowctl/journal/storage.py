@@ -5,6 +5,7 @@ EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. Only the 
 storage may call it.
 """
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -44,6 +45,12 @@ class Closing(NamedTuple):
 
     successor: str
     where: str | None = None
+
+    @classmethod
+    def from_facts(cls, facts: str) -> "Closing":
+        """Return what the JSON facts of a closing record say."""
+        found = json.loads(facts)
+        return cls(found.get("successor", ""), found.get("where"))
 
     def __str__(self) -> str:
         """Return text for messages that begins with "journal"."""

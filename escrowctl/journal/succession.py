@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import NamedTuple
 
 from escrowctl.errors import ErrorCode, Reason, not_sent
 from escrowctl.journal.chain import EMPTY_HEAD, Kind
-from escrowctl.journal.storage import Closing, Reading, Storage
+from escrowctl.journal.commit import sender_lock
+from escrowctl.journal.model import Selection, State
+from escrowctl.journal.storage import Closing, JournalPlace, Locks, Storage
 from escrowctl.journal.transfer import Archive, import_archive
+from escrowctl.journal.witness import Witness
 
 
 class OldJournal(NamedTuple):
@@ -55,22 +59,22 @@ def count_missing(old: OldJournal, archive: Archive, where: str) -> int | None:
     return missing
 
 
-def close_journal(storage: Storage, closing: Closing, *, records: int | None) -> None:
-    """Close a journal with a record that names its successor. To repeat it is safe.
+def close_journal(place: JournalPlace, storage: Storage, closing: Closing, *, records: int | None) -> None:
+    """Close a journal with a record that names its successor, and save the head. To repeat it is safe.
 
     `records`: their number when the journal was read; None if it was not valid. Raises `BUSY` if it has changed since
     then, and `CONFLICT` if another journal took its place.
     """
     with storage.transaction() as transaction:
         refuse_second_successor(transaction.closing, closing.successor)
-        if transaction.closing is not None and transaction.closing.successor == closing.successor:
-            return
-        if records not in (None, storage.count_records()):
-            raise not_sent(
-                ErrorCode.BUSY, "another process has written to this journal meanwhile: begin again, with a new export."
-            )
-        facts = {name: value for name, value in closing._asdict().items() if value is not None}
-        transaction.append_journal_record(Kind.CLOSING, facts)
+        if transaction.closing is None or transaction.closing.successor != closing.successor:
+            if records not in (None, storage.count_records()):
+                raise not_sent(ErrorCode.BUSY, "another process has written to the journal meanwhile: begin again.")
+            facts = {name: value for name, value in closing._asdict().items() if value is not None}
+            transaction.append_journal_record(Kind.CLOSING, facts)
+    if records is not None:
+        # An older copy, which is open, is refused then.
+        Witness(place).update(storage.journal_id, transaction.head)
 
 
 def refuse_second_successor(closing: Closing | None, wanted_id: str | None) -> None:
@@ -83,15 +87,27 @@ def refuse_second_successor(closing: Closing | None, wanted_id: str | None) -> N
         raise not_sent(ErrorCode.CONFLICT, message, facts=facts, reason=Reason.MOVED)
 
 
-def refuse_filled(view: Reading, where: str) -> None:
-    """Raise `CONFLICT` if a new journal, at `where`, has records already."""
-    if view.head != EMPTY_HEAD:
+def refuse_unfinished(storage: Storage, locks: Locks) -> None:
+    """Raise `BUSY` if a write is in progress, or may still arrive: the successor would not wait for it."""
+    senders = {sender_lock(one.request_id): one for one in storage.select(Selection(None, states=(State.IN_FLIGHT,)))}
+    for lock, entry in senders.items():
+        if locks.is_held(lock) or locks.may_still_send(lock):
+            message = f"{entry.intent.sender} is sending {entry.name}: close the journal when it has ended."
+            raise not_sent(ErrorCode.BUSY, message)
+
+
+def refuse_filled(storage: Storage, archive: Archive, where: str) -> None:
+    """Raise `CONFLICT` if a new journal, at `where`, has records, unless an export of the same journal made it."""
+    first = next(iter(storage.read_records(after=0, limit=1)), None)
+    opening = json.loads(first.facts) if first is not None and first.kind == Kind.OPENING else None
+    if first is not None and opening != {"journal_id": archive.journal_id}:
         raise not_sent(ErrorCode.CONFLICT, f"the journal {where} exists already, and has records.")
 
 
 def fill_from_export(storage: Storage, archive: Archive, where: str) -> None:
-    """Begin a new journal, at `where`, with the entries of an export. Raises `CONFLICT` if it has records already."""
+    """Begin a new journal, at `where`, with the entries of an export. To repeat it is safe. Raises `CONFLICT`."""
     with storage.transaction() as transaction:
-        refuse_filled(transaction, where)
-        transaction.append_journal_record(Kind.OPENING, {"journal_id": archive.journal_id})
+        refuse_filled(storage, archive, where)
+        if transaction.head == EMPTY_HEAD:
+            transaction.append_journal_record(Kind.OPENING, {"journal_id": archive.journal_id})
         import_archive(transaction, storage, archive)

@@ -19,7 +19,7 @@ from escrowctl.journal.duplicates import DuplicatePair, find_pairs, find_pairs_w
 from escrowctl.journal.fields import DECODING_ERRORS, Facts
 from escrowctl.journal.fold import StoredEntry, add_record, duplicate_keys
 from escrowctl.journal.model import EXPORTED_IN_FLIGHT, OPEN_STATES, Entry, Selection, State
-from escrowctl.journal.storage import Storage, Transaction
+from escrowctl.journal.storage import Closing, Storage, Transaction
 from escrowctl.journal.witness import find_mismatch
 
 EXPORT_FORMAT = 1
@@ -37,6 +37,12 @@ class Archive(NamedTuple):
     def head(self) -> Head:
         """The end of the archive's chain."""
         return self.records[-1].head if self.records else EMPTY_HEAD
+
+    @property
+    def closing(self) -> Closing | None:
+        """What its closing record says. None: it was open."""
+        last = self.records[-1] if self.records else None
+        return Closing.from_facts(last.facts) if last is not None and last.kind == Kind.CLOSING else None
 
     @property
     def record_count(self) -> int:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import KEY, NOW, Result, Run, Serve, ServiceAndRun
@@ -20,7 +20,11 @@ from wire_server import Behave, WireServer, hang_up
 from cli.events import Application, Listen
 from cli.replies import HELD, RELEASE, create, entry_of, holding, in_turn, json_reply, writes_meet
 
+if TYPE_CHECKING:
+    from storage.postgres import Server
+
 Journal = Callable[..., list[tuple[str, str]]]
+Machine = Callable[..., Result]
 Profile = Callable[..., WireServer]
 Served = tuple[WireServer, Run]
 UnknownWrite = Callable[..., Served]
@@ -175,3 +179,30 @@ def listen(run: Run, tmp_path: Path) -> Iterator[Listen]:
 @pytest.fixture
 def spool(home: Path) -> Path:
     return home / "state" / "webhooks.db"
+
+
+@pytest.fixture
+def url(postgres: "Server") -> str:
+    """The URL of a journal that does not exist yet."""
+    from storage.postgres import new_name
+
+    return f"{postgres.url}?journal={new_name()}"
+
+
+@pytest.fixture
+def machine(run: Run, tmp_path: Path, url: str) -> Callable[[WireServer, str], Machine]:
+    """Return what runs command lines on a machine of this name: its home is its own, the journal is shared."""
+
+    def start(server: WireServer, name: str) -> Machine:
+        home = tmp_path / name
+        environ = {"ESCROWCTL_HOME": str(home), "HOME": str(home), "ESCROWCTL_JOURNAL": url, "ESCROWCTL_MODE": "live"}
+        environ |= {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": "sk_test_0123456789abcdef"}
+        environ |= {"ESCROWCTL_STATUS_RELEASED": "released"}
+
+        def run_there(*words: str, **keywords: Any) -> Result:
+            given = environ | keywords.pop("environ", {})
+            return run(*words, environ={name: value for name, value in given.items() if value}, **keywords)
+
+        return run_there
+
+    return start

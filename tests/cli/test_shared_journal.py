@@ -3,50 +3,20 @@
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
-from conftest import Result, Run, ServiceAndRun
-from wire_server import Seen, WireServer, by_method, http_reply
+from conftest import Run, ServiceAndRun
+from wire_server import Seen, by_method, http_reply
 
+from cli.conftest import Machine
 from cli.replies import CREATE, HELD, RELEASED, holding, json_reply
 
 if TYPE_CHECKING:
     from storage.postgres import Server
 
 pytestmark = pytest.mark.slow  # a server has to be started
-
-Machine = Callable[..., Result]
-STEPS = ["001.sql", "roles.sql"]
-TABLES = ("records", "entries", "keys", "totals")
-
-
-@pytest.fixture
-def url(postgres: "Server") -> str:
-    """The URL of a journal that does not exist yet."""
-    from storage.postgres import new_name
-
-    return f"{postgres.url}?journal={new_name()}"
-
-
-@pytest.fixture
-def machine(run: Run, tmp_path: Path, url: str) -> Callable[[WireServer, str], Machine]:
-    """Return what runs command lines on a machine of this name: its home is its own, the journal is shared."""
-
-    def start(server: WireServer, name: str) -> Machine:
-        home = tmp_path / name
-        environ = {"ESCROWCTL_HOME": str(home), "HOME": str(home), "ESCROWCTL_JOURNAL": url, "ESCROWCTL_MODE": "live"}
-        environ |= {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": "sk_test_0123456789abcdef"}
-        environ |= {"ESCROWCTL_STATUS_RELEASED": "released"}
-
-        def run_there(*words: str, **keywords: Any) -> Result:
-            given = environ | keywords.pop("environ", {})
-            return run(*words, environ={name: value for name, value in given.items() if value}, **keywords)
-
-        return run_there
-
-    return start
 
 
 def test_two_machines_release_once(service_and_run: ServiceAndRun, machine: Callable[..., Machine]) -> None:
@@ -100,7 +70,7 @@ def test_journal_is_set_up_once_and_by_init_alone(
     run = machine(server, "one")
 
     checks = {one["name"]: one["verdict"] for one in run("doctor", "--json").json["checks"]}
-    assert (checks["journal"], "database" in checks, run("journal", "import", "--own").code) == ("failed", False, 0)
+    assert (checks["journal"], "database" in checks, run("journal", "import", "--own").code) == ("failed", False, 17)
     refused, undecided = run(*CREATE, "--reference", "A-1", "--json"), run("journal", "init")
     assert (refused.code, "journal init" in refused.error["hint"], undecided.code, server.writes) == (17, True, 2, [])
     assert "CREATE TABLE" in run("journal", "init", "--print").out
@@ -144,105 +114,6 @@ def test_profile_and_variable_that_differ_are_refused(
     result = run(*CREATE, "-p", "p", environ={"ESCROWCTL_JOURNAL": "postgresql://localhost/other"})
 
     assert (result.code, server.seen) == (2, [])
-
-
-def test_restored_older_database_is_refused_by_who_knows_better(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], postgres: "Server", tmp_path: Path, url: str
-) -> None:
-    server, _ = service_and_run(holding())
-    knows, is_new = machine(server, "one"), machine(server, "two")
-    name = url.rpartition("=")[2]
-    assert knows("journal", "init", "--single-role").code == 0
-    assert knows(*CREATE, "--reference", "A-1").code == 0
-    with psycopg.connect(postgres.url, autocommit=True) as database:
-        for table in TABLES:
-            database.execute(f"CREATE TABLE {name}.old_{table} AS TABLE {name}.{table}".encode())
-        assert knows(*CREATE, "--reference", "A-2").code == 0
-        database.execute("SET session_replication_role = replica")
-        for table in TABLES:
-            database.execute(f"DELETE FROM {name}.{table}".encode())
-            database.execute(f"INSERT INTO {name}.{table} TABLE {name}.old_{table}".encode())
-    sent = len(server.seen)
-
-    refused, unaware = knows(*CREATE, "--reference", "A-3"), is_new(*CREATE, "--reference", "A-3")
-
-    assert (refused.code, "older copy" in refused.err) == (17, True)
-    assert (unaware.code, len(server.seen)) == (0, sent + 1)
-    # Another URL of the same database leads to the same saved head.
-    other_url = {"ESCROWCTL_JOURNAL": url.replace("127.0.0.1", "localhost")}
-    assert knows(*CREATE, "--reference", "A-3", environ=other_url).code == 17
-    # The way on: a new journal of what is left.
-    export, new = tmp_path / "export", {"ESCROWCTL_JOURNAL": url.replace(name, f"{name}_2")}
-    kept = knows("journal", "export")
-    export.write_text(kept.out)
-    replacing = ("journal", "init", "--from", str(export), "--single-role", "--yes", "--json")
-    assert (kept.code, knows(*replacing).code) == (17, 2)
-    made = knows(*replacing, "--name", f"{name}_2")
-    assert (made.json["closed"], made.json["entries"]) == (True, 2)
-    assert [one(*CREATE, "--reference", "A-4").code for one in (knows, is_new)] == [17, 17]
-    assert is_new(*CREATE, "--reference", "A-1", environ=new).code == 7
-    assert is_new(*CREATE, "--reference", "A-4", "--reason", "asked", environ=new).code == 0
-    assert len(server.seen) == sent + 2
-
-
-def test_export_of_a_valid_journal_replaces_it_only_if_it_is_complete(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
-) -> None:
-    server, _ = service_and_run(holding())
-    run, name, export = machine(server, "one"), url.rpartition("=")[2], tmp_path / "export"
-    assert run("journal", "init", "--single-role").code == 0
-    export.write_text(run("journal", "export").out)
-    assert run(*CREATE, "--reference", "A-1").code == 0
-    replacing = ("journal", "init", "--from", str(export), "--single-role", "--name", f"{name}_2", "--yes")
-
-    assert run(*replacing).code == 7
-    assert [step["file"] for step in run("journal", "init", "--plan", "--name", f"{name}_2", "--json").json] == STEPS
-    export.write_text(run("journal", "export").out)
-    assert [run(*replacing).code for _ in range(2)] == [0, 7]
-    assert run("journal", "init", "--plan", "--name", f"{name}_2", "--json").json == []
-
-
-def test_closed_journal_has_one_successor(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
-) -> None:
-    server, _ = service_and_run(json_reply(b"[]"))
-    run, name, export = machine(server, "one"), url.rpartition("=")[2], tmp_path / "export"
-    assert run("journal", "init", "--single-role").code == 0
-    export.write_text(run("journal", "export").out)
-    replacing = ("journal", "init", "--from", str(export), "--single-role", "--yes", "--json", "--name")
-    made = run(*replacing, f"{name}_2").json["journal_id"]
-
-    second = run(*replacing, f"{name}_3")
-
-    assert (second.code, made in second.error["message"], f"{name}_2 in" in second.error["hint"]) == (7, True, True)
-    assert run("journal", "init", "--plan", "--name", f"{name}_3", "--json").json != []
-    assert f"journal {made} ({name}_2 in" in run("journal", "list").err
-    found = {one["name"]: one for one in run("doctor", "--json").json["checks"]}
-    assert (found["journal"]["verdict"], made in found["journal"]["finding"]) == ("failed", True)
-
-
-def test_own_journal_of_a_machine_is_imported_and_closed(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path
-) -> None:
-    server, _ = service_and_run(holding())
-    run, alone = machine(server, "one"), {"ESCROWCTL_JOURNAL": ""}
-    assert run(*CREATE, "--reference", "A-1", environ=alone).code == 0
-    assert run("journal", "init", "--single-role").code == 0
-
-    refused = run(*CREATE, "--reference", "A-1", "--json")
-    assert (refused.code, "import --own" in refused.error["hint"], len(server.seen)) == (17, True, 1)
-    found = {one["name"]: one["verdict"] for one in run("doctor", "--json").json["checks"]}
-    assert found["history"] == "warning"
-    assert [run("journal", "import", "--own").code for _ in range(2)] == [0, 0]
-    assert run(*CREATE, "--reference", "A-1").code == 7
-    assert run(*CREATE, "--reference", "A-2").code == 0
-    # A command without the settings cannot pay again, nor make itself another journal.
-    forgetful = run(*CREATE, "--reference", "A-2", "--json", environ=alone)
-    (export := tmp_path / "export").write_text(run("journal", "export", environ=alone).out)
-    renewed = run("journal", "init", "--from", str(export), "--yes", environ=alone)
-    assert (forgetful.code, "ESCROWCTL_JOURNAL" in forgetful.error["hint"], renewed.code) == (17, True, 7)
-    assert len(server.writes) == 2
-    assert machine(server, "two")("journal", "import", "--own").code == 0
 
 
 def test_url_of_a_service_whose_profile_shares_a_journal_is_refused(

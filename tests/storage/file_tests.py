@@ -57,6 +57,7 @@ FILE_TESTS: dict[str, tuple[str, ...]] = {
     "cli/test_version.py": ("test_version_reports_the_paths_and_format_that_are_used",),
     "cli/test_webhooks.py": ("test_the_journal_names_a_webhook_creation",),
     "cli/test_shared_journal.py": ("*",),
+    "cli/test_shared_succession.py": ("*",),
 }
 """File -> its tests; `*`: all of them."""
 

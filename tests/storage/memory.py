@@ -6,7 +6,6 @@ it happened, let locks lapse, have a clock of its own; and it counts the round t
 """
 
 import contextlib
-import json
 import threading
 import uuid
 from collections import defaultdict
@@ -163,7 +162,7 @@ class MemoryTransaction:
     @property
     def closing(self) -> Closing | None:
         last = self.content.records[-1] if self.content.records else None
-        return Closing(**json.loads(last.facts)) if last is not None and last.kind == Kind.CLOSING else None
+        return Closing.from_facts(last.facts) if last is not None and last.kind == Kind.CLOSING else None
 
     def check(self) -> None:
         """Nothing in memory is damaged."""

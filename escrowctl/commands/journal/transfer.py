@@ -18,7 +18,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
 from escrowctl.journal.storage import Closing, head_of
-from escrowctl.journal.succession import close_journal
+from escrowctl.journal.succession import close_journal, refuse_unfinished
 from escrowctl.journal.transfer import Archive, import_archive, read_archive, write_archive
 from escrowctl.journal.verification import verify
 from escrowctl.output.plain import render_csv
@@ -126,14 +126,10 @@ def import_file(
     if (file is None) != own:
         raise bad_value("journal import needs one of FILE and --own.")
     archive = read_export(session, file) if file is not None else _read_own(session)
-    if archive is None:
-        session.console.note("no_journal", "this machine has no journal of its own: nothing was imported")
-        return
-    with closing(session.journals.open(reading=False, check_required_ids=False)) as journal:
+    with closing(session.journals.open(reading=False, check_required_ids=own)) as journal:
         with journal.checked_commit() as commit:
             imported = import_archive(commit.transaction, journal.storage, archive)
-        if own:
-            _close_own(session, Closing(journal.storage.journal_id, journal.place.location), archive.record_count)
+        successor = Closing(journal.storage.journal_id, journal.place.location)
     counts = f"{imported.added} added, {imported.updated} updated, {imported.known} already known"
     shown: dict[str, JsonValue] = {
         "journal_id": archive.journal_id,
@@ -144,6 +140,8 @@ def import_file(
     document = shown | view_duplicates(imported.duplicates)
     view = View(document, archive.journal_id, shown, line=f"{archive.journal_id}   {counts}")
     session.show(view, done=f"{archive.journal_id} was imported ({counts})")
+    if own and archive.closing is None:
+        _close_own(session, successor, archive.record_count)
     if imported.duplicates:
         raise make_duplicates_error(session, imported.duplicates, "the import", "The journal was imported.")
 
@@ -175,15 +173,14 @@ def read_export(session: Session, file: str) -> Archive:
         return read_archive(chain([first_line], other_lines), source=_describe_source(file))
 
 
-def _read_own(session: Session) -> Archive | None:
-    """Return this machine's own journal; None if it has none."""
+def _read_own(session: Session) -> Archive:
+    """Return this machine's own journal, which is created if there is none. Raises `BUSY` if a write is in progress."""
     if not session.journals.place.is_shared:
         raise bad_value("--own imports into a shared journal: set ESCROWCTL_JOURNAL to its URL.")
     problems: list[str] = []
-    with closing(session.journals.open_own(reading=True)) as own:
+    with session.journals.open_own(reading=False) as own:
         own.require_complete()
-        if not own.place.exists:
-            return None
+        refuse_unfinished(own.storage, own.locks)
         archive = read_archive(write_archive(own.storage, problems.append), source=own.place.location)
     if problems:
         raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"{own.place.location} is incomplete: {problems[-1]}.")
@@ -192,9 +189,9 @@ def _read_own(session: Session) -> Archive | None:
 
 def _close_own(session: Session, successor: Closing, records: int) -> None:
     """Close this machine's own journal: a command without the settings of the shared one must not write to it."""
-    with closing(session.journals.open_own(reading=False)) as own:
-        close_journal(own.storage, successor, records=records)
-    message = f"{own.place.location} is closed now: set the URL in each profile and job of this machine"
+    with session.journals.open_own(reading=False) as own:
+        close_journal(own.place, own.storage, successor, records=records)
+    message = f"{own.place.location} is closed for all services: set the URL in each profile and job of this machine"
     session.console.note("closed", message, important=True)
 
 

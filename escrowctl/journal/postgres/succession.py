@@ -1,10 +1,10 @@
 """Make a new shared journal from an export, under another name in the same database: for example after a failover.
 
     new         created, without records
-    old         closed: a last record names the new journal
     new         filled from the export
+    old         closed: a last record names the new journal, which nobody uses before
 
-If the process is killed in between, the old journal may be closed. To repeat the command is safe.
+If the process is killed in between, the old journal may still be open. To repeat the command is safe.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from escrowctl.journal.succession import (
     fill_from_export,
     refuse_filled,
     refuse_second_successor,
+    refuse_unfinished,
 )
 from escrowctl.journal.transfer import Archive
 from escrowctl.journal.verification import verify
@@ -43,23 +44,25 @@ def replace_from_export(
 
     `admin`: see `PostgresPlace.create`. `confirm` is called with the number of the old journal's records that the
     export lacks (None: not known) before anything is changed; it is also returned. Raises EscrowctlError
-    `ErrorCode.CONFLICT` if the new journal has records already, or as `succession.count_missing` does.
+    `ErrorCode.CONFLICT` if the new journal has other records already, `BUSY` if a write is in progress, and the errors
+    of `succession.count_missing` and `refuse_second_successor`.
     """
-    before = _inspect(old, archive.journal_id, now)
-    refuse_second_successor(before.closing, new.find_id())
+    before, new_id = _inspect(old, archive.journal_id, now), new.find_id()
+    for closed in (before.closing, archive.closing):
+        refuse_second_successor(closed, new_id)
     missing = count_missing(before, archive, old.location)
     if new.exists:
-        with closing(new.open(now=now, reading=True)[0]) as storage, storage.reading() as view:
-            refuse_filled(view, new.location)
+        with closing(new.open(now=now, reading=True)[0]) as storage:
+            refuse_filled(storage, archive, new.location)
     confirm(missing)
-    journal_id = new.find_id() or new.create(admin)
-    if old.exists:
-        with closing(old.open(now=now, reading=False)[0]) as storage:
-            records = before.records if before.is_valid else None
-            close_journal(storage, Closing(journal_id, new.location), records=records)
+    journal_id = new_id or new.create(admin)
     with closing(new.open(now=now, reading=False)[0]) as storage:
         fill_from_export(storage, archive, new.location)
         Witness(new).create(storage)
+    if old.exists:
+        with closing(old.open(now=now, reading=False)[0]) as storage:
+            records = before.records if before.is_valid else None
+            close_journal(old, storage, Closing(journal_id, new.location), records=records)
     return Successor(journal_id, was_closed=old.exists), missing
 
 
@@ -70,9 +73,13 @@ def _inspect(place: PostgresPlace, journal_id: str, now: Clock) -> OldJournal:
     counts = [saved.head.sequence] if saved is not None and saved.journal_id == journal_id else [0]
     if not place.exists:
         return OldJournal(frozenset(ids), max(counts), is_valid=False)
-    with closing(place.open(now=now, reading=True)[0]) as storage:
+    storage, locks = place.open(now=now, reading=True)
+    with closing(storage), closing(locks):
+        refuse_unfinished(storage, locks)
         ids.add(storage.journal_id)
-        counts += [storage.count_records()] if storage.journal_id == journal_id else []
         is_valid = verify(storage, witness).problem is None
+        if storage.journal_id == journal_id:
+            # The saved head of a valid journal has no other record, but it may count the closing record.
+            counts = [*(() if is_valid else counts), storage.count_records()]
         with storage.reading() as view:
             return OldJournal(frozenset(ids), max(counts), is_valid, view.closing)

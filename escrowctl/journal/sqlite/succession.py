@@ -32,6 +32,7 @@ from escrowctl.journal.succession import (
     count_missing,
     fill_from_export,
     refuse_second_successor,
+    refuse_unfinished,
 )
 from escrowctl.journal.transfer import Archive
 from escrowctl.journal.verification import verify
@@ -51,7 +52,8 @@ def replace_from_export(
     `confirm` is called with that number before anything is changed. Raises the errors of `succession.count_missing`.
     """
     old_journal = _inspect_old_journal(place, archive.journal_id, now)
-    refuse_second_successor(old_journal.closing, None)
+    for closed in (old_journal.closing, archive.closing):
+        refuse_second_successor(closed, None)
     missing = count_missing(old_journal, archive, str(place.folder))
     confirm(missing)
     return _replace_journal(place, archive, old_journal, now), missing
@@ -73,10 +75,16 @@ def _inspect_old_journal(place: SqlitePlace, journal_id: str, now: Clock) -> Old
         if (found := place.find_id()) is not None:
             ids.add(found)
     with _ignore_damage(), contextlib.closing(SqliteStorage.open(place.path, now=now, reading=True)) as storage:
-        counts += [storage.count_records()] if storage.journal_id == journal_id else []
         is_valid = place.exists and verify(storage, witness).problem is None
+        if storage.journal_id == journal_id:
+            # The saved head of a valid journal has no other record, but it may count the closing record.
+            counts = [*(() if is_valid else counts), storage.count_records()]
         with storage.reading() as view:
             closing = view.closing
+    if is_valid:
+        storage, locks = place.open(now=now, reading=True)
+        with contextlib.closing(storage), contextlib.closing(locks):
+            refuse_unfinished(storage, locks)
     return OldJournal(frozenset(ids), max(counts), is_valid, closing)
 
 
@@ -96,7 +104,7 @@ def _replace_journal(place: SqlitePlace, archive: Archive, old_journal: OldJourn
         with contextlib.closing(SqliteStorage.open(draft / path.name, now=now)) as storage:
             fill_from_export(storage, archive, place.location)
             journal_id, head = storage.journal_id, head_of(storage)
-        was_closed = path.exists() and _close_old_journal(path, journal_id, old_journal, now)
+        was_closed = path.exists() and _close_old_journal(place, journal_id, old_journal, now)
         saved = Witness(place)
         if not os.path.lexists(saved.path):
             # From now on no other process creates a journal here.
@@ -110,12 +118,12 @@ def _replace_journal(place: SqlitePlace, archive: Archive, old_journal: OldJourn
         return Successor(journal_id, was_closed, old)
 
 
-def _close_old_journal(path: Path, successor_id: str, old_journal: OldJournal, now: Clock) -> bool:
+def _close_old_journal(place: SqlitePlace, successor_id: str, old_journal: OldJournal, now: Clock) -> bool:
     """Close a journal with a record that names its successor. Return False if damage makes that impossible."""
     try:
-        with contextlib.closing(SqliteStorage.open(path, now=now)) as storage:
+        with contextlib.closing(SqliteStorage.open(place.path, now=now)) as storage:
             records = old_journal.records if old_journal.is_valid else None
-            close_journal(storage, Closing(successor_id), records=records)
+            close_journal(place, storage, Closing(successor_id), records=records)
     except EscrowctlError as error:
         _raise_unless_damage(error)
         return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -122,7 +121,7 @@ class TableTransaction:
     def closing(self) -> Closing | None:
         """See `storage.Reading`."""
         last = self._tail.records[0] if self._tail.records else None
-        return Closing(**json.loads(last.facts)) if last is not None and last.kind == Kind.CLOSING else None
+        return Closing.from_facts(last.facts) if last is not None and last.kind == Kind.CLOSING else None
 
     @translate_errors
     def append_journal_record(self, kind: str, facts: Mapping[str, str]) -> None:

@@ -1,0 +1,218 @@
+"""A shared journal takes the place of another one: of a machine's own, or of one that a failover left behind."""
+
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from conftest import ServiceAndRun
+from storage.writes import create
+
+from cli.conftest import Machine
+from cli.replies import CREATE, holding, json_reply
+from escrowctl.journal.model import AttemptRequest
+from escrowctl.journal.opening import open_journal
+from escrowctl.journal.sqlite.place import SqlitePlace
+from escrowctl.journal_url import parse_journal_url
+
+if TYPE_CHECKING:
+    from storage.postgres import Server
+
+pytestmark = pytest.mark.slow  # a server has to be started
+
+ALONE = {"ESCROWCTL_JOURNAL": ""}
+STEPS = ["001.sql", "roles.sql"]
+TABLES = ("records", "entries", "keys", "totals")
+
+
+def test_restored_older_database_is_refused_by_who_knows_better(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], postgres: "Server", tmp_path: Path, url: str
+) -> None:
+    server, _ = service_and_run(holding())
+    knows, is_new = machine(server, "one"), machine(server, "two")
+    name = url.rpartition("=")[2]
+    assert knows("journal", "init", "--single-role").code == 0
+    assert knows(*CREATE, "--reference", "A-1").code == 0
+    with psycopg.connect(postgres.url, autocommit=True) as database:
+        for table in TABLES:
+            database.execute(f"CREATE TABLE {name}.old_{table} AS TABLE {name}.{table}".encode())
+        assert knows(*CREATE, "--reference", "A-2").code == 0
+        database.execute("SET session_replication_role = replica")
+        for table in TABLES:
+            database.execute(f"DELETE FROM {name}.{table}".encode())
+            database.execute(f"INSERT INTO {name}.{table} TABLE {name}.old_{table}".encode())
+    sent = len(server.seen)
+
+    refused, unaware = knows(*CREATE, "--reference", "A-3"), is_new(*CREATE, "--reference", "A-3")
+
+    assert (refused.code, "older copy" in refused.err) == (17, True)
+    assert (unaware.code, len(server.seen)) == (0, sent + 1)
+    # Another URL of the same database leads to the same saved head.
+    other_url = {"ESCROWCTL_JOURNAL": url.replace("127.0.0.1", "localhost")}
+    assert knows(*CREATE, "--reference", "A-3", environ=other_url).code == 17
+    # The way on: a new journal of what is left.
+    export, new = tmp_path / "export", {"ESCROWCTL_JOURNAL": url.replace(name, f"{name}_2")}
+    kept = knows("journal", "export")
+    export.write_text(kept.out)
+    replacing = ("journal", "init", "--from", str(export), "--single-role", "--yes", "--json")
+    assert (kept.code, knows(*replacing).code) == (17, 2)
+    made = knows(*replacing, "--name", f"{name}_2")
+    assert (made.json["closed"], made.json["entries"]) == (True, 2)
+    assert [one(*CREATE, "--reference", "A-4").code for one in (knows, is_new)] == [17, 17]
+    assert is_new(*CREATE, "--reference", "A-1", environ=new).code == 7
+    assert is_new(*CREATE, "--reference", "A-4", "--reason", "asked", environ=new).code == 0
+    assert len(server.seen) == sent + 2
+
+
+def test_export_of_a_valid_journal_replaces_it_only_if_it_is_complete(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
+) -> None:
+    server, _ = service_and_run(holding())
+    run, name, export = machine(server, "one"), url.rpartition("=")[2], tmp_path / "export"
+    assert run("journal", "init", "--single-role").code == 0
+    export.write_text(run("journal", "export").out)
+    assert run(*CREATE, "--reference", "A-1").code == 0
+    replacing = ("journal", "init", "--from", str(export), "--single-role", "--name", f"{name}_2", "--yes")
+
+    assert run(*replacing).code == 7
+    assert [step["file"] for step in run("journal", "init", "--plan", "--name", f"{name}_2", "--json").json] == STEPS
+    export.write_text(run("journal", "export").out)
+    assert [run(*replacing).code for _ in range(2)] == [0, 0]
+    assert run("journal", "init", "--plan", "--name", f"{name}_2", "--json").json == []
+
+
+def test_closed_journal_has_one_successor(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
+) -> None:
+    server, _ = service_and_run(json_reply(b"[]"))
+    run, name, export = machine(server, "one"), url.rpartition("=")[2], tmp_path / "export"
+    assert run("journal", "init", "--single-role").code == 0
+    export.write_text(run("journal", "export").out)
+    replacing = ("journal", "init", "--from", str(export), "--single-role", "--yes", "--json", "--name")
+    made = run(*replacing, f"{name}_2").json["journal_id"]
+
+    second = run(*replacing, f"{name}_3")
+
+    assert (second.code, made in second.error["message"], f"{name}_2 in" in second.error["hint"]) == (7, True, True)
+    assert run("journal", "init", "--plan", "--name", f"{name}_3", "--json").json != []
+    assert f"journal {made} ({name}_2 in" in run("journal", "list").err
+    found = {one["name"]: one for one in run("doctor", "--json").json["checks"]}
+    assert (found["journal"]["verdict"], made in found["journal"]["finding"]) == ("failed", True)
+
+
+def test_own_journal_of_a_machine_is_imported_and_closed(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path
+) -> None:
+    server, _ = service_and_run(holding())
+    run, export = machine(server, "one"), tmp_path / "export"
+    assert run(*CREATE, "--reference", "A-1", environ=ALONE).code == 0
+    assert run("journal", "init", "--single-role").code == 0
+
+    refused = run(*CREATE, "--reference", "A-1", "--json")
+    assert (refused.code, "import --own" in refused.error["hint"], len(server.seen)) == (17, True, 1)
+    found = {one["name"]: one["verdict"] for one in run("doctor", "--json").json["checks"]}
+    assert found["imported"] == "failed"
+    # An import that leaves the own journal open is not enough: a job without the settings would write to it.
+    export.write_text(run("journal", "export", environ=ALONE).out)
+    assert run("journal", "import", str(export)).code == 0
+    assert run(*CREATE, "--reference", "A-2").code == 17
+    older = (tmp_path / "one" / "state" / "journal.db").read_bytes()
+    assert [run("journal", "import", "--own").code for _ in range(2)] == [0, 0]
+    assert [run(*CREATE, "--reference", name).code for name in ("A-1", "A-2")] == [7, 0]
+    # A command without the settings cannot pay again, nor make itself another journal.
+    forgetful = run(*CREATE, "--reference", "A-2", "--json", environ=ALONE)
+    export.write_text(run("journal", "export", environ=ALONE).out)
+    replacing = ("journal", "init", "--from", str(export), "--yes")
+    elsewhere = {"ESCROWCTL_HOME": str(tmp_path / "new")}
+    renewed = [run(*replacing, environ=ALONE | more).code for more in ({}, elsewhere)]
+    assert (forgetful.code, "ESCROWCTL_JOURNAL" in forgetful.error["hint"], renewed) == (17, True, [7, 7])
+    # Nor can an older copy, which is still open.
+    (tmp_path / "one" / "state" / "journal.db").write_bytes(older)
+    assert [run(*CREATE, "--reference", "A-2", environ=more).code for more in (ALONE, {})] == [17, 17]
+    assert len(server.writes) == 2
+
+
+def test_own_journal_of_imported_writes_is_imported_too(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path
+) -> None:
+    server, _ = service_and_run(holding())
+    run, export = machine(server, "one"), tmp_path / "export"
+    assert run(*CREATE, "--reference", "A-1", environ=ALONE).code == 0
+    export.write_text(run("journal", "export", environ=ALONE).out)
+    assert run("journal", "init", "--from", str(export), "--yes", environ=ALONE).code == 0
+    assert run("journal", "init", "--single-role").code == 0
+
+    codes = [run(*words).code for words in ((*CREATE, "--reference", "A-1"), ("journal", "import", "--own"))]
+
+    assert [*codes, run(*CREATE, "--reference", "A-1").code] == [17, 0, 7]
+
+
+def test_machine_without_an_own_journal_gets_a_closed_one(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine]
+) -> None:
+    server, _ = service_and_run(holding())
+    run = machine(server, "one")
+    assert run("journal", "init", "--single-role").code == 0
+
+    assert run("journal", "import", "--own").code == 0
+
+    assert [run(*CREATE, "--reference", "A-1", environ=more).code for more in (ALONE, {})] == [17, 0]
+
+
+def test_journal_is_not_closed_while_a_write_is_in_progress(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
+) -> None:
+    """Its successor would not wait for what may still arrive."""
+    from escrowctl.journal.postgres.place import PostgresPlace
+
+    server, _ = service_and_run(holding())
+    run, export, name = machine(server, "one"), tmp_path / "export", url.rpartition("=")[2]
+    assert run("journal", "init", "--single-role").code == 0
+    replacing = ("journal", "init", "--from", str(export), "--yes")
+    lines = ((*replacing, "--single-role", "--name", f"{name}_2"), (*replacing,), ("journal", "import", "--own"))
+    environs: list[dict[str, str]] = [{}, ALONE, {}]
+    codes = list[int]()
+    for place in (PostgresPlace(parse_journal_url(url), tmp_path), SqlitePlace(tmp_path / "one" / "state")):
+        with closing(open_journal(place, now=lambda: datetime.now(UTC))) as journal:
+            journal.begin(AttemptRequest(create(1), "run-1"))
+            export.write_text(run("journal", "export", environ={} if place.is_shared else ALONE).out)
+            which = (0,) if place.is_shared else (1, 2)
+            codes += [run(*lines[one], environ=environs[one]).code for one in which]
+
+    assert codes == [7, 7, 7]
+    assert run("journal", "import", "--own").code == 0
+
+
+@pytest.mark.parametrize("step", ["fill_from_export", "close_journal"])
+def test_successor_is_complete_before_it_is_named(
+    step: str,
+    service_and_run: ServiceAndRun,
+    machine: Callable[..., Machine],
+    tmp_path: Path,
+    url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from escrowctl.journal.postgres import succession
+
+    server, _ = service_and_run(holding())
+    run, name, export = machine(server, "one"), url.rpartition("=")[2], tmp_path / "export"
+    new = {"ESCROWCTL_JOURNAL": url.replace(name, f"{name}_2")}
+    assert run("journal", "init", "--single-role").code == 0
+    assert run(*CREATE, "--reference", "A-1").code == 0
+    export.write_text(run("journal", "export").out)
+    replacing = ("journal", "init", "--from", str(export), "--single-role", "--yes", "--name", f"{name}_2")
+    with monkeypatch.context() as stopping:
+        stopping.setattr(succession, step, lambda *_words, **_names: os_error())
+        assert run(*replacing).code != 0
+
+    # The old journal is still the one in use, and the same line goes on.
+    assert [run(*CREATE, "--reference", "A-1").code, run(*replacing).code] == [7, 0]
+    assert [run(*CREATE, "--reference", "A-1", environ=more).code for more in ({}, new)] == [17, 7]
+    assert len(server.writes) == 1
+
+
+def os_error() -> None:
+    raise OSError("stopped here")

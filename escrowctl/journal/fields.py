@@ -229,9 +229,11 @@ def view(entry: Entry, *, is_complete: bool) -> dict[str, JsonValue]:
 
 def _make_facts(record_fields: Iterable[Field], values: Iterable[object]) -> Facts:
     """Return the facts of a record from the values of its fields, without those that have their default."""
-    pairs = zip(record_fields, values, strict=True)
-    facts = {field.name: _encode(value) for field, value in pairs if value is not None}
-    return {name: value for name, value in facts.items() if value != DEFAULT_FACTS.get(name, _NO_DEFAULT)}
+    facts = {}
+    for field, value in zip(record_fields, values, strict=True):
+        if value is not None and (stored := _encode(value)) != DEFAULT_FACTS.get(field.name, _NO_DEFAULT):
+            facts[field.name] = stored
+    return facts
 
 
 def _decode(facts: Facts, attributes: Iterable[tuple[str, Field]]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from the records. A row is compared with its records whenever the entry is read.
 import hashlib
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import NamedTuple
 
@@ -172,7 +173,9 @@ def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, refer
     return frozenset(found)
 
 
+@lru_cache(maxsize=1024)
 def _hash_key(*parts: str) -> int:
+    # Cached, because the keys of the writes in progress are needed several times.
     # The result is below _SHORT_LIVED_BIT.
     text = ", ".join(map(encode_basestring_ascii, parts))
     return int.from_bytes(hashlib.sha256(f"[{text}]".encode()).digest()[:8], "big") >> 2

@@ -96,7 +96,7 @@ class Runtime:
         # The environment may have a name that is not valid text.
         return name.encode("utf-8", "replace").decode()
 
-    @property
+    @cached_property
     def host(self) -> str:
         """The name of this machine."""
         return os.uname().nodename.encode("utf-8", "replace").decode()

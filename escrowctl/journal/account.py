@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from functools import cached_property
+from functools import cache, cached_property
 
 from escrowctl.contract.redaction import Secret
 
@@ -33,9 +33,8 @@ class Account:
 
     @cached_property
     def as_stored(self) -> "Account":
-        """This account as an entry stores it: with a new fingerprint of the key, but without the key."""
-        salt = os.urandom(_SALT_BYTES).hex()
-        return Account(self.name, _fingerprint(salt, self.key) if self.key else self.fingerprint)
+        """This account as an entry stores it: with a fingerprint of the key, but without the key."""
+        return Account(self.name, _fingerprint(_make_salt(), self.key) if self.key else self.fingerprint)
 
     def is_same(self, earlier: "Account") -> bool:
         """Whether `earlier`, the account of an earlier write, is certainly this account: same key or same name."""
@@ -52,6 +51,12 @@ class Account:
 
 NO_ACCOUNT = Account()
 """An account that is not known, as for entries of earlier formats."""
+
+
+@cache
+def _make_salt() -> str:
+    """Return the salt of this process: all its entries have the same key anyway."""
+    return os.urandom(_SALT_BYTES).hex()
 
 
 def _fingerprint(salt: str, key: Secret) -> str:

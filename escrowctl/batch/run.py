@@ -217,7 +217,10 @@ class Run:
     def _claim_rows(self) -> None:
         """Keep a row ready for each thread: only this thread can read the plan. Take one at first, until it is done."""
         now, rate = self._runtime.monotonic(), self._state.rate
-        limit = 2 * self.max_begun if rate is None else max(1, min(2 * self.max_begun, int(rate * _RESERVED_SECONDS)))
+        # A claim is a commit: take many, but leave some to the others.
+        limit = 8 * self.max_begun // max(1, len(self._state.claimants))
+        if rate is not None:
+            limit = max(1, min(limit, int(rate * _RESERVED_SECONDS)))
         if not self.halts.canary_passed:
             limit = 1 - self._in_progress - len(self._rows) if self.shared.is_first(self._state) else 0
         is_full = len(self._rows) >= (self.max_begun if rate is None else 1)

@@ -96,6 +96,8 @@ class Commit(Questions):
         with suppress(EscrowctlError):  # an outcome is recorded even if nothing can be compared with it
             created = Selection(None, result_ids=tuple(created_ids))
             others += self._storage.select(created) if created_ids else []
+        # To read all at once costs less than to read each, if other processes have committed since.
+        self._storage.read_entries({entry.number for entry, _ in settlements})
         for entry, settlement in settlements:
             result = self._settle(entry, guards.correct_shared_id(entry, settlement, others))
             results.append(result)

@@ -11,12 +11,17 @@ from escrowctl.journal.account import Account
 from escrowctl.journal.chain import Kind
 from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.fields import facts_of_settlement
+from escrowctl.journal.fold import StoredEntry
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, Entry, Intent, OperatorDecision, Settlement, State
+from escrowctl.journal.opening import open_journal
+from escrowctl.journal.sqlite.place import SqlitePlace
 from escrowctl.journal.storage import PlanRow, head_of
+from escrowctl.journal.tables.database import Database
+from escrowctl.journal.tables.reading import read_entries
 from escrowctl.journal.verification import verify
 from storage.conftest import Opener
-from storage.writes import DONE, UNKNOWN, create, store
+from storage.writes import DONE, UNKNOWN, Clock, create, store
 
 
 def test_outcome_and_next_intent_share_a_commit(journal: Journal) -> None:
@@ -49,6 +54,28 @@ def test_next_attempt_and_a_first_one_share_a_commit(journal: Journal) -> None:
     assert (begun.number, begun.attempt) == (1, 2)
     assert isinstance(stale, EscrowctlError)
     assert stale.code is ErrorCode.BUSY
+
+
+def test_outcomes_are_compared_with_one_read_if_another_process_has_committed(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = (open_journal(SqlitePlace(tmp_path), now=clock) for _ in range(2))
+    begun, _ = mine.write_all([AttemptRequest(create(number), f"r{number}") for number in range(1, 9)], ())
+    other.begin(AttemptRequest(create(9), "r9"))
+    reads: list[list[int]] = []
+
+    def read(database: Database, numbers: list[int]) -> dict[int, StoredEntry]:
+        reads.append(numbers)
+        return read_entries(database, numbers)
+
+    monkeypatch.setattr("escrowctl.journal.tables.transaction.read_entries", read)
+    outcomes = [(one, DONE._replace(result_id=f"tx_{one.number}")) for one in begun if isinstance(one, Entry)]
+    _, settled = mine.write_all((), outcomes)
+    mine.close()
+    other.close()
+
+    assert [len(numbers) for numbers in reads] == [8]
+    assert all(isinstance(one, Entry) for one in settled)
 
 
 def test_closed_journal_refuses_every_write_and_names_its_successor(journal: Journal) -> None:

@@ -22,6 +22,7 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, Selection, State
 from escrowctl.journal.opening import open_journal
 from escrowctl.journal.postgres.storage import PostgresStorage
+from escrowctl.journal.storage import Storage, unusable
 from storage import memory
 from storage.conftest import Opener
 from storage.writes import DONE, LATER, NOW, UNKNOWN, Clock, create
@@ -100,6 +101,25 @@ def check_lost_intent(opener: Opener, moment: str) -> None:
     assert lost.value.code is ErrorCode.JOURNAL_UNUSABLE
     assert states(opener) == ([] if moment == "before" else [State.NOT_SENT])
     assert opener().begin(AttemptRequest(create(1, key="again"), "r2")).state is State.IN_FLIGHT
+
+
+def test_intent_is_taken_back_although_the_next_connection_is_lost_too(
+    opener: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = opener()
+    lose_next_commit(journal, "after")
+    reopen, lost = journal.storage.reopen, ["the connection was lost"]
+
+    def reopen_the_second_time() -> contextlib.AbstractContextManager[Storage]:
+        if lost:
+            raise unusable("the server", lost.pop())
+        return reopen()
+
+    monkeypatch.setattr(journal.storage, "reopen", reopen_the_second_time)
+    with pytest.raises(EscrowctlError):
+        journal.begin(AttemptRequest(create(1), "r1"))
+
+    assert states(opener) == [State.NOT_SENT]
 
 
 def test_earlier_attempt_stays_unknown_when_the_next_intent_is_lost(opener: Opener) -> None:

@@ -5,7 +5,7 @@ import hashlib
 import tempfile
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import IO, BinaryIO, NamedTuple
 
@@ -39,10 +39,13 @@ def count_rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count:,} rows"
 
 
-def add_row(sums: dict[str, Sum], row: RowContent) -> None:
-    """Add a row to the sums by currency. A release without an amount in the file counts under ""."""
-    currency = row.currency or ""
-    sums[currency] = sums.get(currency, Sum()).plus(1, Decimal(row.amount or 0))
+def add_rows(sums: dict[str, Sum], rows: Iterable[RowContent]) -> None:
+    """Add rows to the sums by currency. A release without an amount in the file counts under ""."""
+    amounts: dict[str, list[Decimal]] = defaultdict(list)
+    for row in rows:
+        amounts[row.currency or ""].append(Decimal(row.amount or 0))
+    for currency, found in amounts.items():
+        sums[currency] = sums.get(currency, Sum()).plus(len(found), sum_exactly(found))
 
 
 class CheckedFile:
@@ -66,7 +69,7 @@ class CheckedFile:
         self._keys: dict[int, tuple[array[int], array[int]]] = defaultdict(lambda: (array("Q"), array("Q")))
         self._hash = hashlib.sha256()
         self._spool: IO[str] = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115 - `close` closes it
-        self._unstored: list[tuple[int, str]] = []
+        self._unstored: list[tuple[RowContent, str]] = []
         self._unstored_size = 0
 
     @property
@@ -100,9 +103,8 @@ class CheckedFile:
             return
         text = row.encode()
         self.rows += 1
-        add_row(self.sums, row)
         self.has_keys &= row.key is not None
-        self._unstored.append((found.line, text))
+        self._unstored.append((row, text))
         self._unstored_size += len(text)
         if self._unstored_size > _STORED_AT_ONCE:
             self.flush()
@@ -114,12 +116,13 @@ class CheckedFile:
         """
         key, texts = self.service.key.reveal(), [text for _, text in self._unstored]
         if holds_key("\n".join(texts), key):
-            for line, text in self._unstored:
+            for row, text in self._unstored:
                 if holds_key(text, key):
-                    self._add_flaws(line, "contains the API key: remove it")
+                    self._add_flaws(row.line, "contains the API key: remove it")
+        add_rows(self.sums, (row for row, _ in self._unstored))
         self._hash.update("".join(texts).encode())
         try:
-            self._spool.writelines(f"{line}\t{text}\n" for line, text in self._unstored)
+            self._spool.writelines(f"{row.line}\t{text}\n" for row, text in self._unstored)
         except OSError as error:
             raise _disk_error(error) from error
         self._unstored, self._unstored_size = [], 0

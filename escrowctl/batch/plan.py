@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from escrowctl.batch.check import CheckedFile, Sum, add_row, count_rows
+from escrowctl.batch.check import CheckedFile, Sum, add_rows, count_rows
 from escrowctl.batch.rows import CREATES, KINDS, RowContent, RowKind, content_of, decode_row
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Number
@@ -257,7 +257,7 @@ def sum_unsent(
                 f"line {row.line} ({row.sent.name}) was sent to {row.sent.intent.url}, but the "
                 f"chosen service is {service.origin}: use the base URL that the line was sent to.",
             )
-        add_row(sums, row)
+        add_rows(sums, [row])
     missing = batch.rows - planned - sum(found.rows for found in journal.sum_batch(batch.name))
     if missing and not is_running:
         rows = count_rows(abs(missing))

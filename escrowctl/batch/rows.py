@@ -88,7 +88,7 @@ class RowContent(NamedTuple):
         stored = (self.key, self.amount, self.currency, self.body, self.columns)
         texts = ["null" if text is None else encode_basestring_ascii(text) for text in stored]
         held = "" if self.held is None else f",{encode_basestring_ascii(self.held)}"
-        return f"[{','.join(texts)},{list(self.repeats)}{held}]"
+        return f"[{','.join(texts)},{list(self.repeats) or '[]'}{held}]"
 
     @property
     def money(self) -> Money | None:

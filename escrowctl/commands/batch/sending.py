@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.batch.check import CheckedFile, Sum, add_row, count_rows
+from escrowctl.batch.check import CheckedFile, Sum, add_rows, count_rows
 from escrowctl.batch.claimants import SharedRun, change_batch, read_state, require_idle, require_running
 from escrowctl.batch.overlaps import find_overlaps
 from escrowctl.batch.plan import (
@@ -201,7 +201,7 @@ def _start_new_batch(session: Session, checked: CheckedFile, file: str, options:
         sums = {}
         for row in checked:
             if row.line not in left_out:
-                add_row(sums, row)
+                add_rows(sums, [row])
     # --expect-* is compared with the complete file, with rows that are done: so the same command also resumes it.
     options.require_expected(checked.rows, checked.sums)
     if not sums:

@@ -7,6 +7,7 @@ from functools import cache, cached_property
 from escrowctl.contract.redaction import Secret
 
 _SALT_BYTES = 8
+_make_salt = cache(lambda: os.urandom(_SALT_BYTES).hex())  # one for all entries of a process: their key is the same
 _DIGEST_CHARS = 8
 """32 bits are enough to tell a user's keys apart, but too few to confirm a guess of a short key."""
 
@@ -51,12 +52,6 @@ class Account:
 
 NO_ACCOUNT = Account()
 """An account that is not known, as for entries of earlier formats."""
-
-
-@cache
-def _make_salt() -> str:
-    """Return the salt of this process: all its entries have the same key anyway."""
-    return os.urandom(_SALT_BYTES).hex()
 
 
 def _fingerprint(salt: str, key: Secret) -> str:

@@ -71,8 +71,7 @@ class ChainRecord(NamedTuple):
 
 def compute_digest(previous: str, fields: tuple[int, int, str, str, str]) -> str:
     """Return the SHA-256 of the previous digest and the fields of a record except its digest, as hex."""
-    sequence, entry, *texts = fields
-    # As json.dumps writes a list of them, in a third of its time.
+    sequence, entry, *texts = fields  # as json.dumps writes a list of them, in a third of its time
     before, kind, at, facts = map(encode_basestring_ascii, (previous, *texts))
     return hashlib.sha256(f"[{before}, {sequence}, {entry}, {kind}, {at}, {facts}]".encode()).hexdigest()
 

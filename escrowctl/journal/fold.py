@@ -175,7 +175,6 @@ def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, refer
 
 @lru_cache(maxsize=1024)
 def _hash_key(*parts: str) -> int:
-    # Cached, because the keys of the writes in progress are needed several times.
-    # The result is below _SHORT_LIVED_BIT.
+    # Below _SHORT_LIVED_BIT. Cached, because the keys of the writes in progress are needed several times.
     text = ", ".join(map(encode_basestring_ascii, parts))
     return int.from_bytes(hashlib.sha256(f"[{text}]".encode()).digest()[:8], "big") >> 2

@@ -36,12 +36,15 @@ class Successor(NamedTuple):
     old_file: Path | None = None
 
 
-def count_missing(old: OldJournal, archive: Archive, where: str) -> int | None:
+def count_missing(old: OldJournal, archive: Archive, where: str, *, successor_id: str | None) -> int | None:
     """Return the number of records of the old journal, at `where`, that the export lacks. None: it is not known.
 
-    Raises EscrowctlError `ErrorCode.CONFLICT` if the export comes from a different journal, or if the old journal is
-    valid and has more records than the export.
+    `successor_id`: the id of the new journal, if it exists. Raises EscrowctlError `ErrorCode.CONFLICT` if the old
+    journal has another successor, the export comes from a different journal, or the old journal is valid and has more
+    records than the export.
     """
+    for closed in (old.closing, archive.closing):
+        _refuse_second_successor(closed, successor_id)
     if old.ids and archive.journal_id not in old.ids:
         found_ids = " and ".join(sorted(old.ids))
         raise not_sent(
@@ -66,7 +69,7 @@ def close_journal(place: JournalPlace, storage: Storage, closing: Closing, *, re
     then, and `CONFLICT` if another journal took its place.
     """
     with storage.transaction() as transaction:
-        refuse_second_successor(transaction.closing, closing.successor)
+        _refuse_second_successor(transaction.closing, closing.successor)
         if transaction.closing is None or transaction.closing.successor != closing.successor:
             if records not in (None, storage.count_records()):
                 raise not_sent(ErrorCode.BUSY, "another process has written to the journal meanwhile: begin again.")
@@ -77,7 +80,7 @@ def close_journal(place: JournalPlace, storage: Storage, closing: Closing, *, re
         Witness(place).update(storage.journal_id, transaction.head)
 
 
-def refuse_second_successor(closing: Closing | None, wanted_id: str | None) -> None:
+def _refuse_second_successor(closing: Closing | None, wanted_id: str | None) -> None:
     """Raise `CONFLICT` if another journal than the wanted one took the place of a closed one: both could be used.
 
     A successor at the same place, from an interrupted `journal init --from`, was never used.

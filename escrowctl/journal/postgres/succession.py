@@ -22,7 +22,6 @@ from escrowctl.journal.succession import (
     count_missing,
     fill_from_export,
     refuse_filled,
-    refuse_second_successor,
     refuse_unfinished,
 )
 from escrowctl.journal.transfer import Archive
@@ -43,14 +42,11 @@ def replace_from_export(
     """Make a new journal from an export, and close the old one, if there is one.
 
     `admin`: see `PostgresPlace.create`. `confirm` is called with the number of the old journal's records that the
-    export lacks (None: not known) before anything is changed; it is also returned. Raises EscrowctlError
-    `ErrorCode.CONFLICT` if the new journal has other records already, `BUSY` if a write is in progress, and the errors
-    of `succession.count_missing` and `refuse_second_successor`.
+    export lacks (None: not known) before anything is changed; it is also returned. Raises the errors of
+    `succession.count_missing`, `CONFLICT` if the new journal has other records, and `BUSY` if a write is in progress.
     """
     before, new_id = _inspect(old, archive.journal_id, now), new.find_id()
-    for closed in (before.closing, archive.closing):
-        refuse_second_successor(closed, new_id)
-    missing = count_missing(before, archive, old.location)
+    missing = count_missing(before, archive, old.location, successor_id=new_id)
     if new.exists:
         with closing(new.open(now=now, reading=True)[0]) as storage:
             refuse_filled(storage, archive, new.location)

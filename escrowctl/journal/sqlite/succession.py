@@ -31,7 +31,6 @@ from escrowctl.journal.succession import (
     close_journal,
     count_missing,
     fill_from_export,
-    refuse_second_successor,
     refuse_unfinished,
 )
 from escrowctl.journal.transfer import Archive
@@ -52,9 +51,7 @@ def replace_from_export(
     `confirm` is called with that number before anything is changed. Raises the errors of `succession.count_missing`.
     """
     old_journal = _inspect_old_journal(place, archive.journal_id, now)
-    for closed in (old_journal.closing, archive.closing):
-        refuse_second_successor(closed, None)
-    missing = count_missing(old_journal, archive, str(place.folder))
+    missing = count_missing(old_journal, archive, str(place.folder), successor_id=None)
     confirm(missing)
     return _replace_journal(place, archive, old_journal, now), missing
 

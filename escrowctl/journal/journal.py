@@ -298,9 +298,9 @@ class Journal:
             self._require_open(transaction)
             before = transaction.head
             yield Commit(transaction, self.storage, self.locks)
-        if self._checked_head == before:
+        # An outcome is recorded without a check: it must not set the saved head back to that of an older copy.
+        if self._checked_head == before != transaction.head:
             self._checked_head = transaction.head
-        if transaction.head != before:
             self.witness.update(self.storage.journal_id, transaction.head)
 
     @contextlib.contextmanager

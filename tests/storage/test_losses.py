@@ -152,6 +152,23 @@ def check_lost_outcome(opener: Opener, moment: str) -> None:
     assert states(opener) == [State.DONE if moment == "after" else State.IN_FLIGHT]
 
 
+def test_outcome_does_not_hide_that_an_older_copy_was_restored(tmp_path: Path, clock: Clock) -> None:
+    place = memory.MemoryPlace(tmp_path)
+    journal = open_journal(place, now=clock)
+    entry = journal.begin(AttemptRequest(create(1), "r1"))
+    assert place.server.content is not None
+    older = place.server.content.copied()
+    journal.settle(journal.begin(AttemptRequest(create(2, reference="B-1"), "r2")), DONE)
+
+    place.server.content = older
+    journal.settle(entry, DONE)
+    with pytest.raises(EscrowctlError) as refused:
+        journal.begin(AttemptRequest(create(3, reference="B-1"), "r3"))
+    memory.forget_all()
+
+    assert refused.value.code is ErrorCode.JOURNAL_UNUSABLE
+
+
 def test_storage_dates_records_and_its_day_decides_caps(tmp_path: Path, clock: Clock) -> None:
     check_clocks(tmp_path, clock)
 

@@ -18,13 +18,15 @@ from escrowctl.journal.witness import Witness
 class OldJournal(NamedTuple):
     """The journal that is to be replaced. `ids` are the journal ids that are stored for it, normally one.
 
-    `records` is the number of its records, or 0 if it is not the journal of the export. `is_valid`: it exists, can
-    be opened, and `verify` finds no problem. `closing`: what its closing record says, if it has one.
+    `records` is the number of records that it had, as far as known, or 0 if it is not the journal of the export; the
+    next two are how many it stores, damaged ones included (None: not known), and how many of them an export has.
+    `closing`: what its closing record says, if it has one.
     """
 
     ids: frozenset[str]
     records: int
-    is_valid: bool
+    stored: int | None = None
+    readable: int = 0
     closing: Closing | None = None
 
 
@@ -40,8 +42,7 @@ def count_missing(old: OldJournal, archive: Archive, where: str, *, successor_id
     """Return the number of records of the old journal, at `where`, that the export lacks. None: it is not known.
 
     `successor_id`: the id of the new journal, if it exists. Raises EscrowctlError `ErrorCode.CONFLICT` if the old
-    journal has another successor, the export comes from a different journal, or the old journal is valid and has more
-    records than the export.
+    journal has another successor, the export comes from a different journal, or it lacks records that can be read.
     """
     for closed in (old.closing, archive.closing):
         _refuse_second_successor(closed, successor_id)
@@ -52,21 +53,20 @@ def count_missing(old: OldJournal, archive: Archive, where: str, *, successor_id
             f"the export comes from journal {archive.journal_id}, but {where} has journal {found_ids}.",
             reason=Reason.EXPORT_OF_ANOTHER,
         )
-    missing = max(old.records - archive.record_count, 0) if old.ids else None
-    if old.is_valid and missing:
+    if old.readable > archive.record_count:
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"this journal is valid and has {old.records} records, but the export has only "
-            f"{archive.record_count}: export the journal again.",
+            f"{old.readable} records of this journal can be read, but the export has only {archive.record_count}: "
+            "export the journal again.",
         )
-    return missing
+    return max(old.records - archive.record_count, 0) if old.ids else None
 
 
 def close_journal(place: JournalPlace, storage: Storage, closing: Closing, *, records: int | None) -> None:
     """Close a journal with a record that names its successor, and save the head. To repeat it is safe.
 
-    `records`: their number when the journal was read; None if it was not valid. Raises `BUSY` if it has changed since
-    then, and `CONFLICT` if another journal took its place.
+    `records`: their number when the journal was read; None if they could not be counted. Raises `BUSY` if it has
+    changed since then, and `CONFLICT` if another journal took its place.
     """
     with storage.transaction() as transaction:
         _refuse_second_successor(transaction.closing, closing.successor)
@@ -75,9 +75,9 @@ def close_journal(place: JournalPlace, storage: Storage, closing: Closing, *, re
                 raise not_sent(ErrorCode.BUSY, "another process has written to the journal meanwhile: begin again.")
             facts = {name: value for name, value in closing._asdict().items() if value is not None}
             transaction.append_journal_record(Kind.CLOSING, facts)
-    if records is not None:
+    if (witness := Witness(place)).find_problem(storage) is None:
         # An older copy, which is open, is refused then.
-        Witness(place).update(storage.journal_id, transaction.head)
+        witness.update(storage.journal_id, transaction.head)
 
 
 def _refuse_second_successor(closing: Closing | None, wanted_id: str | None) -> None:

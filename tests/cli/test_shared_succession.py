@@ -59,12 +59,16 @@ def test_restored_older_database_is_refused_by_who_knows_better(
     export.write_text(kept.out)
     replacing = ("journal", "init", "--from", str(export), "--single-role", "--yes", "--json")
     assert (kept.code, knows(*replacing).code) == (17, 2)
+    # Nothing is left behind that who knows no better writes meanwhile.
+    assert is_new(*CREATE, "--reference", "A-5").code == 0
+    assert knows(*replacing, "--name", f"{name}_2").code == 7
+    export.write_text(knows("journal", "export").out)
     made = knows(*replacing, "--name", f"{name}_2")
-    assert (made.json["closed"], made.json["entries"]) == (True, 2)
+    assert (made.json["closed"], made.json["entries"]) == (True, 3)
     assert [one(*CREATE, "--reference", "A-4").code for one in (knows, is_new)] == [17, 17]
-    assert is_new(*CREATE, "--reference", "A-1", environ=new).code == 7
+    assert [is_new(*CREATE, "--reference", one, environ=new).code for one in ("A-1", "A-5")] == [7, 7]
     assert is_new(*CREATE, "--reference", "A-4", "--reason", "asked", environ=new).code == 0
-    assert len(server.seen) == sent + 2
+    assert len(server.seen) == sent + 3
 
 
 def test_export_of_a_valid_journal_replaces_it_only_if_it_is_complete(

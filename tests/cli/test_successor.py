@@ -141,7 +141,7 @@ def test_valid_journal_is_not_replaced_by_less(journal_of_two: Served, tmp_path:
     refused = replaced(run, exported)
 
     assert (refused.code, refused.error["code"]) == (7, "conflict")
-    assert "has 6 records, but the export has only 4" in refused.error["message"]
+    assert "6 records of this journal can be read, but the export has only 4" in refused.error["message"]
     assert (run(*OTHER).code, len(server.writes)) == (0, 4)
 
 

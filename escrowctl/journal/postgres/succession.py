@@ -57,8 +57,7 @@ def replace_from_export(
         Witness(new).create(storage)
     if old.exists:
         with closing(old.open(now=now, reading=False)[0]) as storage:
-            records = before.records if before.is_valid else None
-            close_journal(old, storage, Closing(journal_id, new.location), records=records)
+            close_journal(old, storage, Closing(journal_id, new.location), records=before.stored)
     return Successor(journal_id, was_closed=old.exists), missing
 
 
@@ -68,14 +67,14 @@ def _inspect(place: PostgresPlace, journal_id: str, now: Clock) -> OldJournal:
     ids = {saved.journal_id} if saved is not None and saved.head != EMPTY_HEAD else set[str]()
     counts = [saved.head.sequence] if saved is not None and saved.journal_id == journal_id else [0]
     if not place.exists:
-        return OldJournal(frozenset(ids), max(counts), is_valid=False)
+        return OldJournal(frozenset(ids), max(counts))
     storage, locks = place.open(now=now, reading=True)
     with closing(storage), closing(locks):
         refuse_unfinished(storage, locks)
         ids.add(storage.journal_id)
-        is_valid = verify(storage, witness).problem is None
+        found, stored = verify(storage, witness), storage.count_records()
         if storage.journal_id == journal_id:
             # The saved head of a valid journal has no other record, but it may count the closing record.
-            counts = [*(() if is_valid else counts), storage.count_records()]
+            counts = [*(() if found.problem is None else counts), stored]
         with storage.reading() as view:
-            return OldJournal(frozenset(ids), max(counts), is_valid, view.closing)
+            return OldJournal(frozenset(ids), max(counts), stored, min(found.records, stored), view.closing)

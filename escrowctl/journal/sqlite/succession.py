@@ -63,26 +63,25 @@ def _inspect_old_journal(place: SqlitePlace, journal_id: str, now: Clock) -> Old
     other than damage.
     """
     check_files(place.path, reading=True)
-    ids, counts, is_valid, closing = set[str](), [0], False, None
+    ids, counts, stored, readable, closing = set[str](), [0], None, 0, None
     saved = (witness := Witness(place)).read()
     if saved is not None and saved.head != EMPTY_HEAD:
         ids.add(saved.journal_id)
         counts += [saved.head.sequence] if saved.journal_id == journal_id else []
     with _ignore_damage():
-        if (found := place.find_id()) is not None:
-            ids.add(found)
-    with _ignore_damage(), contextlib.closing(SqliteStorage.open(place.path, now=now, reading=True)) as storage:
-        is_valid = place.exists and verify(storage, witness).problem is None
-        if storage.journal_id == journal_id:
-            # The saved head of a valid journal has no other record, but it may count the closing record.
-            counts = [*(() if is_valid else counts), storage.count_records()]
-        with storage.reading() as view:
-            closing = view.closing
-    if is_valid:
+        ids |= {found} if (found := place.find_id()) is not None else set()
+    with _ignore_damage():
         storage, locks = place.open(now=now, reading=True)
         with contextlib.closing(storage), contextlib.closing(locks):
+            checked, stored = verify(storage, witness), storage.count_records()
+            readable = min(checked.records, stored)
+            if storage.journal_id == journal_id:
+                # The saved head of a valid journal has no other record, but it may count the closing record.
+                counts = [*(() if checked.problem is None else counts), stored]
+            with storage.reading() as view:
+                closing = view.closing
             refuse_unfinished(storage, locks)
-    return OldJournal(frozenset(ids), max(counts), is_valid, closing)
+    return OldJournal(frozenset(ids), max(counts), stored, readable, closing)
 
 
 def _replace_journal(place: SqlitePlace, archive: Archive, old_journal: OldJournal, now: Clock) -> Successor:
@@ -119,8 +118,7 @@ def _close_old_journal(place: SqlitePlace, successor_id: str, old_journal: OldJo
     """Close a journal with a record that names its successor. Return False if damage makes that impossible."""
     try:
         with contextlib.closing(SqliteStorage.open(place.path, now=now)) as storage:
-            records = old_journal.records if old_journal.is_valid else None
-            close_journal(place, storage, Closing(successor_id), records=records)
+            close_journal(place, storage, Closing(successor_id), records=old_journal.stored)
     except EscrowctlError as error:
         _raise_unless_damage(error)
         return False

@@ -45,7 +45,7 @@ def count_missing(old: OldJournal, archive: Archive, where: str, *, successor_id
     journal has another successor, the export comes from a different journal, or it lacks records that can be read.
     """
     for closed in (old.closing, archive.closing):
-        _refuse_second_successor(closed, successor_id)
+        refuse_second_successor(closed, successor_id)
     if old.ids and archive.journal_id not in old.ids:
         found_ids = " and ".join(sorted(old.ids))
         raise not_sent(
@@ -69,7 +69,7 @@ def close_journal(place: JournalPlace, storage: Storage, closing: Closing, *, re
     changed since then, and `CONFLICT` if another journal took its place.
     """
     with storage.transaction() as transaction:
-        _refuse_second_successor(transaction.closing, closing.successor)
+        refuse_second_successor(transaction.closing, closing.successor)
         if transaction.closing is None or transaction.closing.successor != closing.successor:
             if records not in (None, storage.count_records()):
                 raise not_sent(ErrorCode.BUSY, "another process has written to the journal meanwhile: begin again.")
@@ -80,7 +80,7 @@ def close_journal(place: JournalPlace, storage: Storage, closing: Closing, *, re
         witness.update(storage.journal_id, transaction.head)
 
 
-def _refuse_second_successor(closing: Closing | None, wanted_id: str | None) -> None:
+def refuse_second_successor(closing: Closing | None, wanted_id: str | None) -> None:
     """Raise `CONFLICT` if another journal than the wanted one took the place of a closed one: both could be used.
 
     A successor at the same place, from an interrupted `journal init --from`, was never used.

@@ -155,15 +155,17 @@ def test_own_journal_of_imported_writes_is_imported_too(
 
 
 def test_machine_without_an_own_journal_gets_a_closed_one(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine]
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], url: str
 ) -> None:
     server, _ = service_and_run(holding())
-    run = machine(server, "one")
-    assert run("journal", "init", "--single-role").code == 0
+    run, other = machine(server, "one"), {"ESCROWCTL_JOURNAL": f"{url}_2"}
+    assert [run("journal", "init", "--single-role", environ=more).code for more in ({}, other)] == [0, 0]
 
     assert run("journal", "import", "--own").code == 0
 
     assert [run(*CREATE, "--reference", "A-1", environ=more).code for more in (ALONE, {})] == [17, 0]
+    # It has given way to one shared journal: another one does not know what was written since.
+    assert run("journal", "import", "--own", environ=other).code == 7
 
 
 def test_journal_is_not_closed_while_a_write_is_in_progress(

@@ -18,7 +18,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
 from escrowctl.journal.storage import Closing, head_of
-from escrowctl.journal.succession import close_journal, refuse_unfinished
+from escrowctl.journal.succession import close_journal, refuse_second_successor, refuse_unfinished
 from escrowctl.journal.transfer import Archive, import_archive, read_archive, write_archive
 from escrowctl.journal.verification import verify
 from escrowctl.output.plain import render_csv
@@ -182,6 +182,7 @@ def _read_own(session: Session) -> Archive:
         own.require_complete()
         refuse_unfinished(own.storage, own.locks)
         archive = read_archive(write_archive(own.storage, problems.append), source=own.place.location)
+    refuse_second_successor(archive.closing, session.journals.place.find_id())
     if problems:
         raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"{own.place.location} is incomplete: {problems[-1]}.")
     return archive

@@ -196,9 +196,10 @@ def _forbids_key(name: str) -> bool:
 
 def _is_suspect(name: str, value: str) -> bool:
     """Whether a variable's value looks like a secret, and is not the path of an existing file."""
-    if name == "ESCROWCTL_JOURNAL" and "@" in value:
+    if name == "ESCROWCTL_JOURNAL" and "://" in value:
         from escrowctl.journal_url import is_journal_url  # noqa: PLC0415 - most runs have no such variable
 
-        return not is_journal_url(value)
+        if (is_harmless := is_journal_url(value)) or "@" in value:
+            return not is_harmless
     may_be_quoted = name in _QUOTED_VARIABLES or re.fullmatch(UUID_PATTERN, value) or len(value) < MIN_KEY_CHARS
     return not may_be_quoted and star_possible_key(hide_secrets(value)) != value and not os.path.lexists(value)

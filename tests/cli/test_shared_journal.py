@@ -178,3 +178,5 @@ def test_sandbox_has_its_own_journal(run: Run) -> None:
 
     assert run("--sandbox", *CREATE, environ=environ).code == 0
     assert run(*CREATE, environ=environ).code != 0
+    refused = run("journal", "list", "--json", environ=environ)
+    assert (refused.code, "127.0.0.1:1/nowhere" in refused.error["message"]) == (17, True)

@@ -2,7 +2,7 @@
 
 "Processes" of one Python process share a journal by its folder. A transaction works on copies, which take
 the place of what was there when it is committed. It can do what a server far away does: lose a commit before or after
-it happened, let locks lapse, have a clock of its own; and it counts the round trips that a server would have.
+it happened, let locks lapse, and have a clock of its own.
 """
 
 import contextlib
@@ -57,7 +57,6 @@ class Server:
         self.clock: Clock | None = None
         self.loses_commit: Literal["before", "after"] | None = None
         self.is_gone = False
-        self.round_trips = 0
 
 
 _SERVERS: defaultdict[Path, Server] = defaultdict(Server)
@@ -146,7 +145,6 @@ class MemoryTransaction:
         self.content = content
         self._clock = server.clock or now
         self._server = server
-        self._known: set[int] = set()
 
     def now(self) -> datetime:
         return self._moment
@@ -169,13 +167,10 @@ class MemoryTransaction:
 
     def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
         wanted = set(keys)
-        self._server.round_trips += not wanted <= self._known
-        self._known |= wanted
         found = [folded.entry for folded in self.content.folded.values() if wanted & folded.keys]
         return sorted(found, key=lambda entry: entry.number, reverse=True)
 
     def read_totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
-        self._server.round_trips += 1
         return {
             key: amount
             for key, amount in self.content.totals.items()
@@ -190,7 +185,6 @@ class MemoryTransaction:
         self.content.records.append(next_record(self.head, NO_ENTRY, kind, dict(facts), at=timestamp(self.now())))
 
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
-        self._server.round_trips += 1
         for row in rows:
             self.content.plans[row.batch, row.row] = row.content
             self.content.claims.pop((row.batch, row.row), None)
@@ -227,8 +221,6 @@ class MemoryStorage:
             raise RuntimeError("one thread uses a storage: the one that opened it")
         if self._server.is_gone or self._has_failed:
             raise unusable(self._place.location, "the server is gone")
-        # A transaction has read what it asks for again.
-        self._server.round_trips += self._open is None
         return self._open.content if self._open else self._server.content or Content("")
 
     @property
@@ -246,7 +238,6 @@ class MemoryStorage:
             self._open = MemoryTransaction(self._content.copied(), server, self._now)
             try:
                 yield self._open
-                server.round_trips += 1
                 if server.loses_commit != "before":
                     server.content = self._open.content
                 if server.loses_commit is not None:

@@ -220,22 +220,6 @@ def check_lapsed_locks(service_and_run: ServiceAndRun, monkeypatch: pytest.Monke
     assert [entry["state"] for entry in listed] == ["not_sent"]
 
 
-def test_a_create_needs_few_round_trips(
-    service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch, home: Path
-) -> None:
-    monkeypatch.setattr("escrowctl.journal.opening.find_place", memory.MemoryPlace)
-    _, run = service_and_run(holding())
-    run(*CREATE)
-    place = memory.MemoryPlace(home / "state")
-    before = place.server.round_trips
-
-    assert run("tx", "create", "--amount", "101", "--currency", "USD").code == 0
-    spent = place.server.round_trips - before
-    memory.forget_all()
-    print(spent, "round trips")
-    assert 2 <= spent <= 12
-
-
 def test_losses_are_noticed_on_a_journal_that_ignores_them(
     opener: Opener, service_and_run: ServiceAndRun, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,11 +91,10 @@ class Commit(Questions):
 
     def settle_all(self, settlements: Collection[tuple[Entry, Settlement]]) -> list[Entry | EscrowctlError]:
         """Record the outcomes of attempts. Return their entries, or errors; see `Journal.settle`."""
-        created_ids = {one.result_id for _, one in settlements if one.result_id is not None}
+        created_ids = tuple({one.result_id for _, one in settlements if one.result_id is not None})
         others, results = list[Entry](), list[Entry | EscrowctlError]()
-        with suppress(EscrowctlError):  # an outcome is recorded even if nothing can be compared with it
-            created = Selection(None, result_ids=tuple(created_ids))
-            others += self._storage.select(created) if created_ids else []
+        with suppress(EscrowctlError):  # an outcome is recorded even if the other entry is damaged
+            others += self._storage.select(Selection(None, result_ids=created_ids)) if created_ids else []
         # To read all at once costs less than to read each, if other processes have committed since.
         self._storage.read_entries({entry.number for entry, _ in settlements})
         for entry, settlement in settlements:

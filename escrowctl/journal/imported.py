@@ -19,7 +19,7 @@ from escrowctl.journal.model import State
 _MAX_INTEGER = 2**63 - 1
 _MAX_ATTEMPTS = 1_000_000
 _MAX_ENTRY = 2**48 - 1
-"""Locks of higher numbers would collide with the locks of names (`journal.sqlite.locks`)."""
+"""An entry's number stays far below the largest that a database can store."""
 
 
 def _require_pattern(pattern: str) -> StringConstraints:

@@ -215,9 +215,8 @@ class Storage(Protocol):
 
 
 class JournalPlace(Protocol):
-    """Where a journal is. `folder` has what stays on this machine, such as signing secrets.
-
-    `is_shared`: other machines use the journal too, so it may have records although this machine has no saved head yet.
+    """Where a journal is. `folder` has what stays on this machine, such as signing secrets. `is_shared`: other machines
+    use the journal too, so it may have records although this machine has no saved head yet.
     """
 
     folder: Path

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from escrowctl.journal.journal import Journal
@@ -51,3 +52,15 @@ def journal(opener: Opener) -> Journal:
 @pytest.fixture
 def storage(journal: Journal) -> Storage:
     return journal.storage
+
+
+@pytest.fixture
+def place(postgres: Server, tmp_path: Path) -> ClockedPlace:
+    return ClockedPlace(postgres.create_journal(new_name()), tmp_path)
+
+
+@pytest.fixture
+def database(postgres: Server) -> Iterator[psycopg.Connection]:
+    """A connection of an administrator."""
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        yield connection

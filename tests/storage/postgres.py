@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from datetime import datetime
+from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -17,11 +17,11 @@ from typing import ClassVar
 import psycopg
 import pytest
 
-from escrowctl.journal.postgres.connection import PostgresConnection
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.place import PostgresPlace
 from escrowctl.journal.postgres.storage import PostgresStorage
 from escrowctl.journal.storage import Storage
+from escrowctl.journal.tables.transaction import TableTransaction
 from escrowctl.journal_url import JournalUrl, parse_journal_url
 from escrowctl.runtime import Clock
 
@@ -140,8 +140,10 @@ class ClockedStorage(PostgresStorage):
 
     clocks: ClassVar[dict[JournalUrl, Clock]] = {}
 
-    def _clock_at(self, now: datetime) -> Clock:
-        return self.clocks[self._url]
+    def _begin(self, script: str, keys: Collection[int] = ()) -> TableTransaction:
+        transaction = super()._begin(script, keys)
+        transaction._clock = self.clocks[self._url]  # noqa: SLF001 - in place of the database's
+        return transaction
 
 
 class ClockedPlace(PostgresPlace):
@@ -149,10 +151,10 @@ class ClockedPlace(PostgresPlace):
 
     def open(self, *, now: Clock, reading: bool) -> tuple[Storage, Leases]:
         ClockedStorage.clocks[self.url] = now
-        return super().open(now=now, reading=reading)
-
-    def _make_storage(self, database: PostgresConnection, leases: Leases) -> PostgresStorage:
-        return ClockedStorage(self.url, lambda: leases.sender, database)
+        storage, locks = super().open(now=now, reading=reading)
+        if isinstance(storage, PostgresStorage):
+            storage.__class__ = ClockedStorage
+        return storage, locks
 
 
 def new_name() -> str:
@@ -178,3 +180,11 @@ class TestPlace(ClockedPlace):
         if not (reading or self.exists):
             self.create(None)
         return super().open(now=now, reading=reading)
+
+
+def execute(database: psycopg.Connection, place: PostgresPlace, statement: str) -> None:
+    database.execute(statement.replace("main.", f"{place.url.name}.").encode())
+
+
+def lapse_all(database: psycopg.Connection, place: PostgresPlace) -> None:
+    execute(database, place, "UPDATE main.senders SET expires_at = clock_timestamp() - interval '1 second'")

@@ -323,6 +323,22 @@ def test_lock_is_held_by_one_until_it_is_freed_or_its_holder_ends(opener: Opener
     assert second.hold("name")
 
 
+def test_lock_is_taken_by_one_of_two_at_once(opener: Opener) -> None:
+    for number in range(8):
+        both, taken, start = (opener(), opener()), list[bool](), threading.Barrier(2)
+
+        def take(journal: Journal, name: str, *, start: threading.Barrier = start, taken: list[bool] = taken) -> None:
+            start.wait()
+            taken.append(journal.locks.hold(name))
+
+        threads = [threading.Thread(target=take, args=(journal, f"name-{number}")) for journal in both]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(taken) == [False, True]
+
+
 # The command-line tests on the second adapter
 
 

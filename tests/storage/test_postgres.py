@@ -1,6 +1,7 @@
 """What only a journal in a database must do: leases, commits without an answer, and rights that the database keeps."""
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,36 +20,16 @@ from escrowctl.journal.postgres.place import PostgresPlace
 from escrowctl.journal.postgres.storage import PostgresStorage
 from escrowctl.journal.storage import PlanRow
 from escrowctl.journal_url import JournalUrl, parse_journal_url
-from storage.postgres import ClockedPlace, Server, new_name
+from storage.postgres import ClockedPlace, Server, execute, lapse_all, new_name
 from storage.writes import DONE, Clock, create
 
 pytestmark = pytest.mark.slow  # a server has to be started
 
 
 @pytest.fixture
-def place(postgres: Server, tmp_path: Path) -> ClockedPlace:
-    return ClockedPlace(postgres.create_journal(new_name()), tmp_path)
-
-
-@pytest.fixture
 def journal(place: ClockedPlace, clock: Clock) -> Iterator[Journal]:
     with contextlib.closing(open_journal(place, now=clock)) as opened:
         yield opened
-
-
-@pytest.fixture
-def database(postgres: Server) -> Iterator[psycopg.Connection]:
-    """A connection of an administrator."""
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        yield connection
-
-
-def execute(database: psycopg.Connection, place: PostgresPlace, statement: str) -> None:
-    database.execute(statement.replace("main.", f"{place.url.name}.").encode())
-
-
-def lapse_all(database: psycopg.Connection, place: PostgresPlace) -> None:
-    execute(database, place, "UPDATE main.senders SET expires_at = clock_timestamp() - interval '1 second'")
 
 
 def cut_at_commit(storage: PostgresStorage, moment: str, meanwhile: Callable[[], None] = lambda: None) -> None:
@@ -112,6 +93,34 @@ def test_commit_that_a_crash_undid_is_not_taken_for_a_later_one(journal: Journal
 
     assert failed.value.code is ErrorCode.JOURNAL_UNUSABLE
     assert journal.storage.read_entries([1]) == []
+
+
+def test_begin_is_taken_back_if_the_wait_for_a_standby_is_cancelled(
+    journal: Journal, postgres: Server, database: psycopg.Connection
+) -> None:
+    waiting = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    cancelled, ended = 0, threading.Event()
+
+    def cancel() -> None:
+        nonlocal cancelled
+        with psycopg.connect(postgres.url, autocommit=True) as other:
+            while not ended.wait(0.02):
+                ((count,),) = other.execute(waiting).fetchall()
+                cancelled += count
+
+    database.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    database.execute("SELECT pg_reload_conf()")
+    threading.Thread(target=cancel).start()
+    try:
+        with pytest.raises(EscrowctlError) as failed:
+            journal.begin(AttemptRequest(create(1), "r1"))
+    finally:
+        ended.set()
+        database.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        database.execute("SELECT pg_reload_conf()")
+
+    assert (failed.value.code, cancelled > 0) == (ErrorCode.JOURNAL_UNUSABLE, True)
+    assert [one.state for one in journal.storage.read_entries([1])] == [State.NOT_SENT]
 
 
 def test_sender_whose_lease_has_lapsed_settles_and_begins_nothing(
@@ -198,49 +207,7 @@ def test_lease_is_renewed_until_it_ends(place: ClockedPlace, monkeypatch: pytest
     other.close()
 
 
-def test_lease_that_has_lapsed_is_neither_renewed_nor_worth_a_lock(
-    place: ClockedPlace, database: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(leases, "_RENEW_SECONDS", 0.01)
-    with contextlib.closing(Leases(place.url)) as late, contextlib.closing(Leases(place.url)) as other:
-        assert late.hold("name")
-        lapse_all(database, place)
-        until = time.monotonic() + 10
-        while late.may_send() and time.monotonic() < until:
-            time.sleep(0.01)
-        assert (late.may_send(), other.hold("name")) == (False, True)
-
-        late.free("name")
-
-        assert late.is_held("name")
-
-
-def test_lease_counts_from_before_it_was_asked_for(place: ClockedPlace, monkeypatch: pytest.MonkeyPatch) -> None:
-    now, ask = [100.0], Leases._ask  # noqa: SLF001 - the database takes long to answer
-
-    def ask_slowly(locks: Leases, *statements: tuple[str, Sequence[object]]) -> list[object]:
-        now[0] += 26
-        return ask(locks, *statements)
-
-    monkeypatch.setattr(leases, "_now", lambda: now[0])
-    with contextlib.closing(Leases(place.url)) as locks:
-        monkeypatch.setattr(Leases, "_ask", ask_slowly)
-        assert locks.hold("name")
-        monkeypatch.setattr(Leases, "_ask", ask)
-        assert not locks.may_send()
-
-
-def test_lock_that_could_not_be_freed_is_taken_again(place: ClockedPlace, monkeypatch: pytest.MonkeyPatch) -> None:
-    with contextlib.closing(Leases(place.url)) as locks, contextlib.closing(Leases(place.url)) as other:
-        assert locks.hold("name")
-        with monkeypatch.context() as failing:
-            failing.setattr(leases, "_FREE", "SELECT 1 / (cardinality(?::text[]) - 1) WHERE ?::text IS NOT NULL")
-            locks.free("name")
-
-        assert (other.hold("name"), locks.hold("name")) == (False, True)
-
-
-def test_no_statement_takes_longer_than_a_lease(journal: Journal) -> None:
+def test_transaction_has_time_limits_and_waits_for_the_disk(journal: Journal) -> None:
     names = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout", "synchronous_commit")
     with journal.storage.transaction():
         database = journal.storage._db  # type: ignore[attr-defined] # noqa: SLF001 - what is set for this transaction

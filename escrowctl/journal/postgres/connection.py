@@ -44,6 +44,8 @@ class PostgresConnection:
         self.location = str(url)
         self._schema = url.name
         self._thread = None if any_thread else threading.get_ident()
+        self.warnings: list[str] = []
+        """What the server has warned of since this list was cleared, although a statement succeeded."""
         self._connection = psycopg.connect(
             url.url,
             autocommit=True,
@@ -54,6 +56,7 @@ class PostgresConnection:
             application_name="escrowctl",
             client_encoding="utf8",
         )
+        self._connection.add_notice_handler(self._note)
 
     def execute(self, statement: str, values: Sequence[object] = (), /) -> psycopg.Cursor[Any]:
         """Execute one statement; without values, several with `;` between them."""
@@ -99,8 +102,11 @@ class PostgresConnection:
         if isinstance(error, psycopg.Error):
             return unusable_database(self.location, error)
         if isinstance(error, DECODING_ERRORS):
-            return _unusable(self.location, "it is damaged: a stored value does not match its record")
+            return unusable_journal(self.location, "it is damaged: a stored value does not match its record")
         return None
+
+    def _note(self, notice: psycopg.errors.Diagnostic) -> None:
+        self.warnings += [str(notice.message_primary)] if notice.severity_nonlocalized == "WARNING" else []
 
     def close(self) -> None:
         """Close the connection."""
@@ -111,10 +117,11 @@ def unusable_database(location: str, error: psycopg.Error) -> EscrowctlError:
     """Return the error for a journal whose database cannot be used, or refused a statement."""
     cause = error.diag.message_primary or next(iter(str(error).splitlines()), "") or type(error).__name__
     # Only libpq itself gives no state (SQLSTATE): it has no connection.
-    return _unusable(location, cause.rstrip("."), Reason.NOT_CONNECTED if error.sqlstate is None else "")
+    return unusable_journal(location, cause.rstrip("."), Reason.NOT_CONNECTED if error.sqlstate is None else "")
 
 
-def _unusable(location: str, problem: str, reason: str = "") -> EscrowctlError:
+def unusable_journal(location: str, problem: str, reason: str = "") -> EscrowctlError:
+    """Return the error for a journal that cannot be used. `problem` ends the message."""
     return not_sent(ErrorCode.JOURNAL_UNUSABLE, f"the journal {location} cannot be used: {problem}.", reason=reason)
 
 

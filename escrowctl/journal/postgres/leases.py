@@ -21,7 +21,7 @@ from typing import Any
 import psycopg
 
 from escrowctl.errors import EscrowctlError
-from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database
+from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database, unusable_journal
 from escrowctl.journal_url import JournalUrl
 
 LEASE_SECONDS = 30
@@ -39,6 +39,8 @@ _IS_ALIVE = "SELECT FROM main.senders s WHERE s.id = {} AND s.expires_at > clock
 _EXPIRY = f"clock_timestamp() + interval '{LEASE_SECONDS} seconds'"
 _RENEW = f"UPDATE main.senders SET expires_at = {_EXPIRY} WHERE id = ? AND expires_at > clock_timestamp() RETURNING id"
 _BEGIN = f"INSERT INTO main.senders VALUES (?, ?, ?, ?, ?, {_EXPIRY})"
+# One process after the other: a statement that waited for a row still sees the leases as they were when it began.
+_TAKE_TURNS = "SELECT pg_advisory_xact_lock(hashtextextended('main.locks', 0))"
 # A lock of its own that a failed `free` has left is taken again.
 _HOLD = f"""
 INSERT INTO main.locks SELECT name, ? FROM unnest(?::text[]) AS name
@@ -80,7 +82,9 @@ class Leases:
     def hold(self, *names: str) -> bool:
         """See `storage.Locks`. What this process holds, it knows without asking the database."""
         with self._mutex:
-            if self._has_lapsed or not self._held.isdisjoint(names):
+            if self._has_lapsed:
+                raise unusable_journal(str(self._url), "the lease of this process has lapsed")
+            if not self._held.isdisjoint(names):
                 return False
             taken = {name for (name,) in self._take(names)}
             if is_held := taken.issuperset(names):
@@ -126,10 +130,10 @@ class Leases:
     def _take(self, names: Sequence[str]) -> list[Any]:
         """Take those of the locks that are free, and return their rows. At the first call, begin the lease."""
         if self.sender is not None:
-            return self._ask((_HOLD, (self.sender, list(names), self.sender)))
+            return self._ask((_TAKE_TURNS, ()), (_HOLD, (self.sender, list(names), self.sender)))
         sender, began = str(uuid.uuid4()), _now()
         process = (os.uname().nodename, os.getpid(), self._operator, self._attempt_seconds)
-        taken = self._ask((_BEGIN, (sender, *process)), (_HOLD, (sender, list(names), sender)))
+        taken = self._ask((_BEGIN, (sender, *process)), (_TAKE_TURNS, ()), (_HOLD, (sender, list(names), sender)))
         self.sender, self._renewed_at = sender, began
         # From now on, a thread renews the lease.
         threading.Thread(target=self._renew_repeatedly, name="lease", daemon=True).start()

@@ -106,7 +106,7 @@ class PostgresPlace:
             make_private_folder(self._id_path.parent)
             self._keep_id()
         database, self._database = self._connect(), None
-        return self._make_storage(database, leases), leases
+        return PostgresStorage(self.url, lambda: leases.sender, database), leases
 
     def warn_of_locks(self) -> str | None:
         """See `storage.JournalPlace`: all who use the database see its locks."""
@@ -182,9 +182,6 @@ class PostgresPlace:
         if self._database is None or self._database.is_lost:
             self._database = PostgresConnection(self.url)
         return self._database
-
-    def _make_storage(self, database: PostgresConnection, leases: Leases) -> PostgresStorage:
-        return PostgresStorage(self.url, lambda: leases.sender, database)
 
 
 def _quote(name: str) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 import psycopg
 
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database
+from escrowctl.errors import EscrowctlError
+from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database, unusable_journal
 from escrowctl.journal.storage import CommitUnknownError, PlanRow
 from escrowctl.journal.tables.database import translate_errors
 from escrowctl.journal.tables.reading import SELECT_TAIL, read_records, read_tail, tail_of
@@ -25,7 +25,6 @@ from escrowctl.journal_url import JournalUrl
 
 if TYPE_CHECKING:
     from escrowctl.journal.chain import Head
-    from escrowctl.runtime import Clock
 
 FORMAT_VERSION = 1
 """The version of the newest file in `schema/`."""
@@ -88,7 +87,7 @@ class PostgresStorage(TableStorage):
     def transaction(self, keys: Collection[int] = ()) -> Iterator[TableTransaction]:
         """See `storage.Storage`."""
         if self._commit_failed:
-            raise self._refuse("an earlier commit of this process failed")
+            raise unusable_journal(self._db.location, "an earlier commit of this process failed")
         try:
             transaction = self._begin(_BEGIN, keys)
             self._last_transaction = None
@@ -140,9 +139,10 @@ class PostgresStorage(TableStorage):
         *_, state, tail, index = self._db.execute_script(f"{script}; {SELECT_KEYS.format(wanted)}")
         ((self.journal_id, version, now),) = state
         if version != FORMAT_VERSION:
-            raise self._refuse(f"its tables have version {version}, but this escrowctl knows {FORMAT_VERSION}")
+            problem = f"its tables have version {version}, but this escrowctl knows {FORMAT_VERSION}"
+            raise unusable_journal(self._db.location, problem)
         end = tail_of(tail) if tail else read_tail(self._db)
-        transaction = TableTransaction(self._db, end, self._clock_at(now), self._last_transaction)
+        transaction = TableTransaction(self._db, end, lambda: now.astimezone(UTC), self._last_transaction)
         transaction.note_index(keys, index)
         return transaction
 
@@ -150,14 +150,12 @@ class PostgresStorage(TableStorage):
         if self._db.is_lost:
             self._db = _connect(self._url)
 
-    def _clock_at(self, now: datetime) -> Clock:
-        """Return the clock of a transaction, which always returns `now`, the time of the database."""
-        return lambda: now.astimezone(UTC)
-
+    @translate_errors
     def _commit(self, transaction: TableTransaction) -> None:
         """Write what is pending, check the lease if that begins writes, and commit, in one round trip."""
         sender = self._find_sender() if transaction.begins_writes else None
         lease = [("SELECT main.require_lease(?)", (sender,))] if sender is not None else []
+        self._db.warnings.clear()
         try:
             self._db.execute_all([*transaction.take_pending(), *lease, ("COMMIT", ())])
         except psycopg.Error as error:
@@ -173,6 +171,9 @@ class PostgresStorage(TableStorage):
                 raise found from error
             self._commit_failed = is_stored is None
             raise CommitUnknownError(found) from error
+        # An administrator has cancelled the wait for a standby: as above.
+        if transaction.begins_writes and self._db.warnings:
+            raise CommitUnknownError(unusable_journal(self._db.location, self._db.warnings[-1]))
 
     def _find_record(self, head: Head) -> bool | None:
         """Connect again, and return whether the last record of a lost transaction is stored. None: it is not known.
@@ -195,9 +196,6 @@ class PostgresStorage(TableStorage):
         # After a lost connection or a failed COMMIT there is nothing to roll back; the first error counts.
         with contextlib.suppress(psycopg.Error):
             self._db.execute("ROLLBACK")
-
-    def _refuse(self, problem: str) -> EscrowctlError:
-        return not_sent(ErrorCode.JOURNAL_UNUSABLE, f"the journal {self._url} cannot be used: {problem}.")
 
 
 def _connect(url: JournalUrl) -> PostgresConnection:

@@ -1,0 +1,56 @@
+"""What only locks do that are worth as much as a lease: it lapses, and its holder may be slow to know."""
+
+import contextlib
+import time
+from collections.abc import Sequence
+
+import psycopg
+import pytest
+
+from escrowctl.journal.postgres import leases
+from escrowctl.journal.postgres.leases import Leases
+from storage.postgres import ClockedPlace, lapse_all
+
+pytestmark = pytest.mark.slow  # a server has to be started
+
+
+def test_lease_that_has_lapsed_is_neither_renewed_nor_worth_a_lock(
+    place: ClockedPlace, database: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "_RENEW_SECONDS", 0.01)
+    with contextlib.closing(Leases(place.url)) as late, contextlib.closing(Leases(place.url)) as other:
+        assert late.hold("name")
+        lapse_all(database, place)
+        until = time.monotonic() + 10
+        while late.may_send() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert (late.may_send(), other.hold("name")) == (False, True)
+
+        late.free("name")
+
+        assert late.is_held("name")
+
+
+def test_lease_counts_from_before_it_was_asked_for(place: ClockedPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, ask = [100.0], Leases._ask  # noqa: SLF001 - the database takes long to answer
+
+    def ask_slowly(locks: Leases, *statements: tuple[str, Sequence[object]]) -> list[object]:
+        now[0] += 26
+        return ask(locks, *statements)
+
+    monkeypatch.setattr(leases, "_now", lambda: now[0])
+    with contextlib.closing(Leases(place.url)) as locks:
+        monkeypatch.setattr(Leases, "_ask", ask_slowly)
+        assert locks.hold("name")
+        monkeypatch.setattr(Leases, "_ask", ask)
+        assert not locks.may_send()
+
+
+def test_lock_that_could_not_be_freed_is_taken_again(place: ClockedPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.closing(Leases(place.url)) as locks, contextlib.closing(Leases(place.url)) as other:
+        assert locks.hold("name")
+        with monkeypatch.context() as failing:
+            failing.setattr(leases, "_FREE", "SELECT 1 / (cardinality(?::text[]) - 1) WHERE ?::text IS NOT NULL")
+            locks.free("name")
+
+        assert (other.hold("name"), locks.hold("name")) == (False, True)

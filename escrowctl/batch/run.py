@@ -65,7 +65,7 @@ class Run:
         self.shared = shared
         self._runtime = shared.runtime
         self._state = shared.read()
-        self._pace = pace = Pace(self._state.rate, self._runtime.monotonic())
+        self.pace = pace = Pace(self._state.rate, self._runtime.monotonic())
         self._size = size
         self._take_signal = take_signal
         self._progress = progress
@@ -146,7 +146,7 @@ class Run:
         write and the run is ending.
         """
         while not self._try_to_start_request(is_write=is_write):
-            if self._pace.pause(self._runtime.monotonic()):
+            if self.pace.pause(self._runtime.monotonic()):
                 # Only a write is given up if the run ends meanwhile.
                 with contextlib.suppress(Stopped):
                     self.wait_for_turn()
@@ -166,19 +166,14 @@ class Run:
         wait = find_retry_after(answer, now=self._runtime.now()) if throttled or has_failed else None
         with self._lock:
             if throttled or (is_write and wait is not None):
-                self._pace.note_throttled(now, sent_at=sent_at, requested_wait=wait)
+                self.pace.note_throttled(now, sent_at=sent_at, requested_wait=wait)
             elif is_write:
-                self._pace.note_accepted(now)
+                self.pace.note_accepted(now)
 
     def note_judged(self, line: int, entry: Entry, exchange: Exchange) -> None:
         """End the run at once, before the outcome is recorded, if the reply to a row shows that it must end."""
         with self._lock:
             self.halts.check_reply(line, entry, exchange.fault)
-
-    @property
-    def must_give_up(self) -> bool:
-        """Whether a throttled request is not sent again."""
-        return self._pace.must_give_up
 
     def _work(self, sender: Sender) -> None:
         try:
@@ -249,7 +244,7 @@ class Run:
         now, known = self._runtime.monotonic(), self._state
         with self._lock:
             ended = [*self.halts.ended]
-            reason, pause = self.halts.reason, self._pace.pause(now)
+            reason, pause = self.halts.reason, self.pace.pause(now)
             is_shared = len(known.claimants) > 1 and now >= self._next_count
             counts = self._ended.copy() if is_shared else Counter[Outcome]()
         until = timestamp(self.shared.now() + timedelta(seconds=pause - _PAUSE_TOLERANCE))
@@ -289,7 +284,7 @@ class Run:
                 left = (datetime.fromisoformat(state.paused_until) - self.shared.now()).total_seconds()
                 # After a longer wait, the clock was set back.
                 if left <= MAX_RETRY_AFTER_SECONDS:
-                    self._pace.pause_until(self._runtime.monotonic() + left)
+                    self.pace.pause_until(self._runtime.monotonic() + left)
 
     def _refuse(self) -> EscrowctlError | None:
         """Return the error for rows that would be begun now, if a claimant has ended the run."""
@@ -342,8 +337,8 @@ class Run:
         with self._lock:
             self._require_going_on()
             now = self._runtime.monotonic()
-            if not (delay := self._pace.delay(now)):
-                self._pace.note_sent(now)
+            if not (delay := self.pace.delay(now)):
+                self.pace.note_sent(now)
             return delay
 
     def _try_to_start_request(self, *, is_write: bool) -> bool:
@@ -351,7 +346,7 @@ class Run:
         with self._lock:
             if is_write:
                 self._require_going_on()
-            if not self.is_ending and self._pace.pause(self._runtime.monotonic()):
+            if not self.is_ending and self.pace.pause(self._runtime.monotonic()):
                 return False
             if self._requests >= self._size and not self._request_ended.wait(_MAX_WAIT):
                 return False

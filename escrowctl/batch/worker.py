@@ -103,7 +103,7 @@ class _RowAttempts(Attempts):
     def wait_if_repeatable(self, exchange: Exchange, *, allowed: bool) -> bool:
         if allowed and is_throttled(exchange):
             self.count -= 1
-            may_go_again = not self._run.must_give_up
+            may_go_again = not self._run.pace.must_give_up
         else:
             may_go_again = super().wait_if_repeatable(exchange, allowed=allowed)
         if may_go_again:

@@ -140,7 +140,6 @@ DEFAULT_FACTS: Facts = {
     if field.nullable or field.pattern == _NUMBERS_PATTERN or field.name in ("may_repeat", "verified", "resends")
 }
 """Field name -> default value (None, 0 or ""). A record leaves out a field with its default value."""
-_NO_DEFAULT = object()
 
 
 def facts_of_intent(intent: Intent, *, attempt: int, request_id: str) -> Facts:
@@ -231,7 +230,7 @@ def _make_facts(record_fields: Iterable[Field], values: Iterable[object]) -> Fac
     """Return the facts of a record from the values of its fields, without those that have their default."""
     facts = {}
     for field, value in zip(record_fields, values, strict=True):
-        if value is not None and (stored := _encode(value)) != DEFAULT_FACTS.get(field.name, _NO_DEFAULT):
+        if value is not None and (stored := _encode(value)) != DEFAULT_FACTS.get(field.name):
             facts[field.name] = stored
     return facts
 

@@ -17,6 +17,8 @@ import psycopg
 from escrowctl.errors import EscrowctlError
 from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database, unusable_journal
 from escrowctl.journal.storage import CommitUnknownError, PlanRow
+from escrowctl.journal.tables import batches
+from escrowctl.journal.tables.check import compare_derived_tables
 from escrowctl.journal.tables.database import translate_errors
 from escrowctl.journal.tables.reading import SELECT_TAIL, read_records, read_tail, tail_of
 from escrowctl.journal.tables.storage import TableStorage
@@ -105,7 +107,7 @@ class PostgresStorage(TableStorage):
         self._connect_again()
         try:
             self._db.execute_script(_BEGIN_CLAIM)
-            rows = self._claim(batch, sender, limit, is_alive)
+            rows = batches.claim(self._db, batch, sender, limit, is_alive)
             self._db.execute("COMMIT")
         except BaseException:
             self._roll_back()
@@ -127,8 +129,6 @@ class PostgresStorage(TableStorage):
     @translate_errors
     def find_damage(self) -> str | None:
         """See `storage.Storage`."""
-        from escrowctl.journal.tables.check import compare_derived_tables  # noqa: PLC0415 - for `journal verify` alone
-
         return compare_derived_tables(self._db)
 
     @translate_errors

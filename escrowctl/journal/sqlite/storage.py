@@ -23,7 +23,10 @@ from escrowctl.journal.sqlite.files import (
     connect_to_read,
     read_identity,
 )
+from escrowctl.journal.sqlite.schema import create_tables
 from escrowctl.journal.storage import CommitUnknownError, PlanRow, damaged, unusable
+from escrowctl.journal.tables import batches
+from escrowctl.journal.tables.check import compare_derived_tables
 from escrowctl.journal.tables.database import translate_errors
 from escrowctl.journal.tables.reading import read_tail
 from escrowctl.journal.tables.storage import TableStorage
@@ -87,10 +90,11 @@ class SqliteStorage(TableStorage):
         with self._ending() as transaction:
             yield transaction
 
+    @translate_errors
     def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
         """See `storage.Storage`."""
         with self.transaction():
-            return self._claim(batch, sender, limit, is_alive)
+            return batches.claim(self._db, batch, sender, limit, is_alive)
 
     @contextlib.contextmanager
     def _ending(self) -> Iterator[TableTransaction]:
@@ -128,8 +132,6 @@ class SqliteStorage(TableStorage):
     @translate_errors
     def find_damage(self) -> str | None:
         """See `storage.Storage`."""
-        from escrowctl.journal.tables.check import compare_derived_tables  # noqa: PLC0415 - for `journal verify` alone
-
         if problem := read_identity(self._db)[1] or compare_derived_tables(self._db):
             return problem
         result = str(self._db.execute("PRAGMA integrity_check(1)").fetchone()[0])
@@ -137,7 +139,7 @@ class SqliteStorage(TableStorage):
 
     def _prepare(self) -> None:
         sqlite.sync_every_commit(self._db)
-        version = sqlite.create_tables_once(self._db, FORMAT_VERSION, _create_tables)
+        version = sqlite.create_tables_once(self._db, FORMAT_VERSION, create_tables)
         if version > FORMAT_VERSION:
             problem = f"it was written by a newer escrowctl (format {version}): upgrade escrowctl"
             raise unusable(str(self.path), problem, reason="")
@@ -161,9 +163,3 @@ class SqliteStorage(TableStorage):
         # A failed COMMIT may already have rolled back; the first error is the one to report.
         with contextlib.suppress(sqlite3.Error):
             self._db.execute("ROLLBACK")
-
-
-def _create_tables(database: sqlite3.Connection) -> None:
-    from escrowctl.journal.sqlite.schema import create_tables  # noqa: PLC0415 - for a new journal alone
-
-    create_tables(database)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from escrowctl.journal.chain import NO_ENTRY, ChainRecord, Kind
 from escrowctl.journal.model import Entry, Selection
+from escrowctl.journal.tables import batches
 from escrowctl.journal.tables.database import Database, translate_errors
 from escrowctl.journal.tables.reading import read_batch, read_entries, read_records, select_entries
 
@@ -33,12 +34,6 @@ class TableStorage:
     def close(self) -> None:
         """See `storage.Storage`."""
         self._db.close()
-
-    @translate_errors
-    def _claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
-        from escrowctl.journal.tables import batches  # noqa: PLC0415 - a write that is not in a batch does not need it
-
-        return batches.claim(self._db, batch, sender, limit, is_alive)
 
     @translate_errors
     def read_last_journal_kind(self) -> str | None:
@@ -73,15 +68,11 @@ class TableStorage:
     @translate_errors
     def read_plan(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
         """See `storage.Storage`."""
-        from escrowctl.journal.tables import batches  # noqa: PLC0415 - as above
-
         return batches.read_plan(self._db, batch, after=after, limit=limit)
 
     @translate_errors
     def list_batches(self) -> list[PlanRow]:
         """See `storage.Storage`."""
-        from escrowctl.journal.tables import batches  # noqa: PLC0415 - as above
-
         return batches.list_batches(self._db)
 
     @translate_errors
@@ -92,8 +83,6 @@ class TableStorage:
     @translate_errors
     def sum_batch(self, batch: str) -> list[BatchSum]:
         """See `storage.Storage`."""
-        from escrowctl.journal.tables import batches  # noqa: PLC0415 - as above
-
         return batches.add_up(self._flushed_database, batch)
 
     @contextlib.contextmanager

@@ -138,11 +138,12 @@ class Journals:
                 origins = filter(None, (newest.origin, f"{own_id} {newest.name}"))
                 if any(shared.storage.select(Selection(1, origin=origin)) for origin in origins):
                     return
+        known = f"the journal {location} has writes to {service.origin} that the shared journal may lack"
         raise not_sent(
             ErrorCode.JOURNAL_UNUSABLE,
-            f"the journal {location} has writes to {service.origin} that the shared journal may lack, such as "
-            f"{newest.name}.",
-            reason=Reason.NOT_IMPORTED,
+            f"{known}, such as {newest.name}{f': {closed}' if closed is not None else ''}.",
+            facts={"where": closed.where if closed is not None else None},
+            reason=Reason.NOT_IMPORTED if closed is None else Reason.MOVED,
         )
 
     @cached_property

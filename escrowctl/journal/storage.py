@@ -52,6 +52,11 @@ class Closing(NamedTuple):
         found = json.loads(facts)
         return cls(found.get("successor", ""), found.get("where"))
 
+    @property
+    def facts(self) -> dict[str, str]:
+        """The facts of the closing record."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
     def __str__(self) -> str:
         """Return text for messages that begins with "journal"."""
         return f"journal {self.successor}{f' ({self.where})' if self.where else ''} took its place"
@@ -267,7 +272,7 @@ def head_of(storage: Storage) -> Head:
 def unusable(location: str, problem: str, *, reason: str = Reason.FILE_UNUSABLE) -> EscrowctlError:
     """Return the error for a journal that cannot be used. `problem` ends the message."""
     message = f"the journal {location} cannot be used: {problem}."
-    facts = {"folder": str(Path(location).parent)}
+    facts = {"folder": str(Path(location).parent)} if Path(location).is_absolute() else {}
     return not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts=facts, reason=reason)
 
 

@@ -12,19 +12,20 @@ from escrowctl.journal.commit import sender_lock
 from escrowctl.journal.model import Selection, State
 from escrowctl.journal.storage import Closing, JournalPlace, Locks, Storage
 from escrowctl.journal.transfer import Archive, import_archive
-from escrowctl.journal.witness import Witness
+from escrowctl.journal.verification import verify
+from escrowctl.journal.witness import SavedHead, Witness
 
 
 class OldJournal(NamedTuple):
     """The journal that is to be replaced. `ids` are the journal ids that are stored for it, normally one.
 
     `records` is the number of records that it had, as far as known, or 0 if it is not the journal of the export; the
-    next two are how many it stores, damaged ones included (None: not known), and how many of them an export has.
+    next two are how many it stores, damaged ones included, and how many of them an export has. None: not known.
     `closing`: what its closing record says, if it has one.
     """
 
     ids: frozenset[str]
-    records: int
+    records: int | None
     stored: int | None = None
     readable: int = 0
     closing: Closing | None = None
@@ -48,18 +49,35 @@ def count_missing(old: OldJournal, archive: Archive, where: str, *, successor_id
         refuse_second_successor(closed, successor_id)
     if old.ids and archive.journal_id not in old.ids:
         found_ids = " and ".join(sorted(old.ids))
-        raise not_sent(
-            ErrorCode.CONFLICT,
-            f"the export comes from journal {archive.journal_id}, but {where} has journal {found_ids}.",
-            reason=Reason.EXPORT_OF_ANOTHER,
-        )
+        message = f"the export comes from journal {archive.journal_id}, but {where} has journal {found_ids}."
+        raise not_sent(ErrorCode.CONFLICT, message, reason=Reason.EXPORT_OF_ANOTHER)
     if old.readable > archive.record_count:
-        raise not_sent(
-            ErrorCode.CONFLICT,
-            f"{old.readable} records of this journal can be read, but the export has only {archive.record_count}: "
-            "export the journal again.",
-        )
-    return max(old.records - archive.record_count, 0) if old.ids else None
+        known = f"{old.readable} records of this journal can be read, but the export has only {archive.record_count}"
+        raise not_sent(ErrorCode.CONFLICT, f"{known}: export the journal again.")
+    return max(old.records - archive.record_count, 0) if old.ids and old.records is not None else None
+
+
+def judge_saved_head(saved: SavedHead | None, journal_id: str) -> OldJournal:
+    """Return what a saved head says about a journal. `journal_id` is the journal of the export."""
+    if saved is None or saved.head == EMPTY_HEAD:
+        return OldJournal(frozenset(), 0)
+    return OldJournal(frozenset((saved.journal_id,)), saved.head.sequence if saved.journal_id == journal_id else 0)
+
+
+def inspect(storage: Storage, locks: Locks, witness: Witness, journal_id: str) -> OldJournal:
+    """Return an open journal. `journal_id` is the journal of the export. Raises the errors of `refuse_unfinished`."""
+    known = judge_saved_head(witness.read(), journal_id)
+    checked, stored, saved = verify(storage, witness), storage.count_records(), known.records or 0
+    records: int | None = stored if storage.journal_id == journal_id else 0
+    # The saved head of a valid journal has no other record, but it may count the closing record.
+    if records and checked.problem is not None:
+        # If others have written to an older copy since, nobody counted what is gone.
+        is_changed = 0 < saved <= stored and witness.find_problem(storage) is not None
+        records = None if is_changed else max(saved, stored)
+    refuse_unfinished(storage, locks)
+    with storage.reading() as view:
+        ids = known.ids | {storage.journal_id}
+        return OldJournal(ids, records, stored, min(checked.records, stored), view.closing)
 
 
 def close_journal(place: JournalPlace, storage: Storage, closing: Closing, *, records: int | None) -> None:
@@ -73,8 +91,7 @@ def close_journal(place: JournalPlace, storage: Storage, closing: Closing, *, re
         if transaction.closing is None or transaction.closing.successor != closing.successor:
             if records not in (None, storage.count_records()):
                 raise not_sent(ErrorCode.BUSY, "another process has written to the journal meanwhile: begin again.")
-            facts = {name: value for name, value in closing._asdict().items() if value is not None}
-            transaction.append_journal_record(Kind.CLOSING, facts)
+            transaction.append_journal_record(Kind.CLOSING, closing.facts)
     if (witness := Witness(place)).find_problem(storage) is None:
         # An older copy, which is open, is refused then.
         witness.update(storage.journal_id, transaction.head)
@@ -100,17 +117,30 @@ def refuse_unfinished(storage: Storage, locks: Locks) -> None:
 
 
 def refuse_filled(storage: Storage, archive: Archive, where: str) -> None:
-    """Raise `CONFLICT` if a new journal, at `where`, has records, unless an export of the same journal made it."""
+    """Raise `CONFLICT` if a new journal, at `where`, has records, unless it was made to replace the same journal."""
     first = next(iter(storage.read_records(after=0, limit=1)), None)
-    opening = json.loads(first.facts) if first is not None and first.kind == Kind.OPENING else None
-    if first is not None and opening != {"journal_id": archive.journal_id}:
+    made_for = json.loads(first.facts).values() if first and first.kind in (Kind.OPENING, Kind.CLOSING) else ()
+    if first is not None and archive.journal_id not in made_for:
         raise not_sent(ErrorCode.CONFLICT, f"the journal {where} exists already, and has records.")
 
 
 def fill_from_export(storage: Storage, archive: Archive, where: str) -> None:
-    """Begin a new journal, at `where`, with the entries of an export. To repeat it is safe. Raises `CONFLICT`."""
+    """Fill a new journal, at `where`, with the entries of an export. To repeat it is safe. Raises `CONFLICT`.
+
+    If it is closed, because the old journal is still in use, it stays so until `open_filled` is called.
+    """
     with storage.transaction() as transaction:
         refuse_filled(storage, archive, where)
+        refuse_second_successor(closing := transaction.closing, archive.journal_id)
         if transaction.head == EMPTY_HEAD:
             transaction.append_journal_record(Kind.OPENING, {"journal_id": archive.journal_id})
         import_archive(transaction, storage, archive)
+        if closing is not None:
+            transaction.append_journal_record(Kind.CLOSING, closing.facts)
+
+
+def open_filled(storage: Storage, archive: Archive) -> None:
+    """Open a new journal: the old one is closed now."""
+    with storage.transaction() as transaction:
+        if transaction.closing is not None and transaction.closing.successor == archive.journal_id:
+            transaction.append_journal_record(Kind.OPENING, {"journal_id": archive.journal_id})

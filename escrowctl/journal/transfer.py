@@ -46,8 +46,8 @@ class Archive(NamedTuple):
 
     @property
     def record_count(self) -> int:
-        """The number of records in the archive, without a closing record."""
-        return sum(record.kind != Kind.CLOSING for record in self.records)
+        """The number of records in the archive, without a closing record at the end."""
+        return len(self.records) - (self.closing is not None)
 
 
 class ImportResult(NamedTuple):

@@ -117,14 +117,11 @@ class Witness:
 def find_mismatch(storage: Storage, expected: Head, head: Head) -> str | None:
     """Return the problem if the chain, which ends at `head`, does not contain the head `expected`. None: no problem."""
     if expected.sequence > head.sequence:
-        return (
-            f"the journal has {head.sequence} records but had {expected.sequence}: an older copy was restored or "
-            "records were removed"
-        )
+        return f"the journal has {head.sequence} records but had {expected.sequence}: it is an older copy, or was cut"
     if expected in (EMPTY_HEAD, head):
         return None
     found = storage.read_records(after=expected.sequence - 1, limit=1)
-    return None if found and found[0].head == expected else f"record {expected.sequence} was changed"
+    return None if found and found[0].head == expected else f"record {expected.sequence} is not as it was"
 
 
 def _parse(content: bytes) -> SavedHead | None:

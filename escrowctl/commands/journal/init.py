@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -79,7 +80,9 @@ def init(
             "connection, or with --single-role."
         )
     if source is not None:
-        _replace_shared(session, shared, new, source, admin, yes=yes)
+        from escrowctl.journal.postgres.succession import replace_from_export  # noqa: PLC0415 - seldom needed
+
+        _replace(session, partial(replace_from_export, shared, new, admin=admin), source, new.location, yes=yes)
     else:
         _show_journal(session, new.create(admin), new.location, created=True)
     if single_role:
@@ -111,23 +114,18 @@ def _replace_own(session: Session, source: str, *, yes: bool) -> None:
     """Replace the journal of this machine by one that is made from an export."""
     from escrowctl.journal.sqlite.succession import replace_from_export  # noqa: PLC0415 - seldom needed
 
-    archive, place = read_export(session, source), SqlitePlace(session.journals.folder)
-    confirm = partial(_confirm, session, yes=yes)
-    with session.signals.held():
-        made, missing = replace_from_export(place, archive, now=session.runtime.now, confirm=confirm)
-        _show_successor(session, place.location, archive, made, missing)
+    place = SqlitePlace(session.journals.folder)
+    _replace(session, partial(replace_from_export, place), source, place.location, yes=yes)
 
 
-def _replace_shared(
-    session: Session, old: PostgresPlace, new: PostgresPlace, source: str, admin: str | None, *, yes: bool
+def _replace(
+    session: Session, replace: Callable[..., tuple[Successor, int | None]], source: str, where: str, *, yes: bool
 ) -> None:
-    """Make a new shared journal from an export, and close the old one."""
-    from escrowctl.journal.postgres.succession import replace_from_export  # noqa: PLC0415 - seldom needed
-
+    """Make a new journal, at `where`, from an export, and show it."""
     archive, confirm = read_export(session, source), partial(_confirm, session, yes=yes)
     with session.signals.held():
-        made, missing = replace_from_export(old, new, archive, admin=admin, now=session.runtime.now, confirm=confirm)
-        _show_successor(session, new.location, archive, made, missing)
+        made, missing = replace(archive=archive, now=session.runtime.now, confirm=confirm)
+        _show_successor(session, where, archive, made, missing)
 
 
 def _show_steps(session: Session, place: PostgresPlace, *, with_roles: bool, as_sql: bool) -> None:

@@ -141,7 +141,12 @@ def import_file(
     view = View(document, archive.journal_id, shown, line=f"{archive.journal_id}   {counts}")
     session.show(view, done=f"{archive.journal_id} was imported ({counts})")
     if own and archive.closing is None:
-        _close_own(session, successor, archive.record_count)
+        # A command without the settings of the shared journal must not write to it.
+        with session.journals.open_own(reading=False) as mine:
+            close_journal(mine.place, mine.storage, successor, records=archive.record_count)
+            where = mine.place.location
+        message = f"{where} is closed for all services: set the URL in each profile and job of this machine"
+        session.console.note("closed", message, important=True)
     if imported.duplicates:
         raise make_duplicates_error(session, imported.duplicates, "the import", "The journal was imported.")
 
@@ -186,14 +191,6 @@ def _read_own(session: Session) -> Archive:
     if problems:
         raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"{own.place.location} is incomplete: {problems[-1]}.")
     return archive
-
-
-def _close_own(session: Session, successor: Closing, records: int) -> None:
-    """Close this machine's own journal: a command without the settings of the shared one must not write to it."""
-    with session.journals.open_own(reading=False) as own:
-        close_journal(own.place, own.storage, successor, records=records)
-    message = f"{own.place.location} is closed for all services: set the URL in each profile and job of this machine"
-    session.console.note("closed", message, important=True)
 
 
 def _describe_source(file: str) -> str:

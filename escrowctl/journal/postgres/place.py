@@ -16,6 +16,7 @@ from psycopg import sql
 
 from escrowctl.errors import ErrorCode, Reason, not_sent
 from escrowctl.files import make_private_folder, read_regular, write_durably
+from escrowctl.journal.chain import ChainRecord
 from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database
 from escrowctl.journal.postgres.health import Health, examine
 from escrowctl.journal.postgres.leases import Leases
@@ -119,20 +120,24 @@ class PostgresPlace:
         except psycopg.Error as error:
             raise unusable_database(self.location, error) from error
 
-    def create(self, admin: str | None) -> str:
+    def create(self, admin: str | None, first: ChainRecord | None = None) -> str:
         """Create the tables in one transaction, with the connection of the service `admin` of libpq (pg_service.conf).
 
-        None: with the connection that writes, which then owns the tables. Return the journal's id. Raises
-        `ErrorCode.JOURNAL_UNUSABLE`, also if the service leads to another database than the URL.
+        None: with the connection that writes, which then owns the tables. `first` is its first record. Return the
+        journal's id. Raises `ErrorCode.JOURNAL_UNUSABLE`, also if the service leads to another database than the URL.
         """
-        steps = self.plan(with_roles=admin is not None)
+        tables, *roles = self.plan(with_roles=admin is not None)
         try:
             with psycopg.connect(f"service={admin}" if admin is not None else self.url.url) as database:
                 if database.execute(_WHICH_DATABASE).fetchone() != self._ask(_WHICH_DATABASE):
                     message = f"the journal {self.location} was not created: service {admin} leads to another database."
                     raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message)
                 database.execute("SET LOCAL synchronous_commit = on")
-                for step in steps:
+                database.execute(tables.script.encode())
+                if first is not None:
+                    store = f"INSERT INTO {_quote(self.url.name)}.records VALUES (%s, %s, %s, %s, %s, %s)".encode()
+                    database.execute(store, (*first[:-1], bytes.fromhex(first.digest)))
+                for step in roles:
                     database.execute(step.script.encode())
         except psycopg.Error as error:
             raise unusable_database(self.location, error) from error

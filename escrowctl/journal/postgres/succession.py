@@ -1,10 +1,11 @@
 """Make a new shared journal from an export, under another name in the same database: for example after a failover.
 
-    new         created, without records
-    new         filled from the export
-    old         closed: a last record names the new journal, which nobody uses before
+    new         created closed: a record names the old journal, which is still in use
+    new         filled from the export, and still closed
+    old         closed: a last record names the new journal
+    new         opened
 
-If the process is killed in between, the old journal may still be open. To repeat the command is safe.
+If the process is killed in between, at most the old journal is open. To repeat the command is safe.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 
-from escrowctl.journal.chain import EMPTY_HEAD
+from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, Kind
+from escrowctl.journal.fold import next_record
 from escrowctl.journal.postgres.place import PostgresPlace
 from escrowctl.journal.storage import Closing
 from escrowctl.journal.succession import (
@@ -21,13 +23,13 @@ from escrowctl.journal.succession import (
     close_journal,
     count_missing,
     fill_from_export,
-    refuse_filled,
-    refuse_unfinished,
+    inspect,
+    judge_saved_head,
+    open_filled,
 )
 from escrowctl.journal.transfer import Archive
-from escrowctl.journal.verification import verify
 from escrowctl.journal.witness import Witness
-from escrowctl.runtime import Clock
+from escrowctl.runtime import Clock, timestamp
 
 
 def replace_from_export(
@@ -47,34 +49,27 @@ def replace_from_export(
     """
     before, new_id = _inspect(old, archive.journal_id, now), new.find_id()
     missing = count_missing(before, archive, old.location, successor_id=new_id)
-    if new.exists:
-        with closing(new.open(now=now, reading=True)[0]) as storage:
-            refuse_filled(storage, archive, new.location)
     confirm(missing)
-    journal_id = new_id or new.create(admin)
+    until = Closing(archive.journal_id, old.location).facts
+    journal_id = new_id or new.create(
+        admin, next_record(EMPTY_HEAD, NO_ENTRY, Kind.CLOSING, until, at=timestamp(now()))
+    )
     with closing(new.open(now=now, reading=False)[0]) as storage:
         fill_from_export(storage, archive, new.location)
         Witness(new).create(storage)
     if old.exists:
         with closing(old.open(now=now, reading=False)[0]) as storage:
             close_journal(old, storage, Closing(journal_id, new.location), records=before.stored)
+    with closing(new.open(now=now, reading=False)[0]) as storage:
+        open_filled(storage, archive)
     return Successor(journal_id, was_closed=old.exists), missing
 
 
 def _inspect(place: PostgresPlace, journal_id: str, now: Clock) -> OldJournal:
     """Return the journal at a place. `journal_id` is the journal of the export. Raises `JOURNAL_UNUSABLE`."""
-    saved = (witness := Witness(place)).read()
-    ids = {saved.journal_id} if saved is not None and saved.head != EMPTY_HEAD else set[str]()
-    counts = [saved.head.sequence] if saved is not None and saved.journal_id == journal_id else [0]
+    witness = Witness(place)
     if not place.exists:
-        return OldJournal(frozenset(ids), max(counts))
+        return judge_saved_head(witness.read(), journal_id)
     storage, locks = place.open(now=now, reading=True)
     with closing(storage), closing(locks):
-        refuse_unfinished(storage, locks)
-        ids.add(storage.journal_id)
-        found, stored = verify(storage, witness), storage.count_records()
-        if storage.journal_id == journal_id:
-            # The saved head of a valid journal has no other record, but it may count the closing record.
-            counts = [*(() if found.problem is None else counts), stored]
-        with storage.reading() as view:
-            return OldJournal(frozenset(ids), max(counts), stored, min(found.records, stored), view.closing)
+        return inspect(storage, locks, witness, journal_id)

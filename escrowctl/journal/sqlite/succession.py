@@ -31,10 +31,10 @@ from escrowctl.journal.succession import (
     close_journal,
     count_missing,
     fill_from_export,
-    refuse_unfinished,
+    inspect,
+    judge_saved_head,
 )
 from escrowctl.journal.transfer import Archive
-from escrowctl.journal.verification import verify
 from escrowctl.journal.witness import Witness
 from escrowctl.runtime import Clock
 
@@ -63,25 +63,15 @@ def _inspect_old_journal(place: SqlitePlace, journal_id: str, now: Clock) -> Old
     other than damage.
     """
     check_files(place.path, reading=True)
-    ids, counts, stored, readable, closing = set[str](), [0], None, 0, None
-    saved = (witness := Witness(place)).read()
-    if saved is not None and saved.head != EMPTY_HEAD:
-        ids.add(saved.journal_id)
-        counts += [saved.head.sequence] if saved.journal_id == journal_id else []
+    found = judge_saved_head((witness := Witness(place)).read(), journal_id)
     with _ignore_damage():
-        ids |= {found} if (found := place.find_id()) is not None else set()
+        found = found._replace(ids=found.ids | set(filter(None, [place.find_id()])))
     with _ignore_damage():
-        storage, locks = place.open(now=now, reading=True)
-        with contextlib.closing(storage), contextlib.closing(locks):
-            checked, stored = verify(storage, witness), storage.count_records()
-            readable = min(checked.records, stored)
-            if storage.journal_id == journal_id:
-                # The saved head of a valid journal has no other record, but it may count the closing record.
-                counts = [*(() if checked.problem is None else counts), stored]
-            with storage.reading() as view:
-                closing = view.closing
-            refuse_unfinished(storage, locks)
-    return OldJournal(frozenset(ids), max(counts), stored, readable, closing)
+        if place.exists:
+            storage, locks = place.open(now=now, reading=True)
+            with contextlib.closing(storage), contextlib.closing(locks):
+                found = inspect(storage, locks, witness, journal_id)
+    return found
 
 
 def _replace_journal(place: SqlitePlace, archive: Archive, old_journal: OldJournal, now: Clock) -> Successor:

@@ -14,9 +14,11 @@ from escrowctl.session import Session
 Facts = Mapping[str, object]
 _MAX_HINTS = 2
 
-INIT_FROM_EXPORT = command("journal init --from NEWEST_EXPORT --yes", "to create a new journal from an export")
+_INIT = "journal init --from NEWEST_EXPORT --yes"
+INIT_FROM_EXPORT = command(_INIT, "to create a new journal from an export (a shared one with --name and --admin)")
 """The hint if escrowctl refuses to use a journal. `journal export` can still read such a journal."""
 
+_USE_REQUIRED = Hint("set ESCROWCTL_JOURNAL to its URL, or ESCROWCTL_HOME to its folder", "to use that journal")
 _RESOLVE_FIRST = command("journal resolve {entry}", "resolve {entry} before you repeat the command")
 _GET_WITH_KEY = command("tx get {id}", "to read the escrow with the current API key")
 _FIND_FIELD = command("doctor --tx {id}", "to find the right field of the record")
@@ -47,11 +49,8 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
         Hint("move {folder}/journal.* elsewhere", "or, if the shared journal has its writes"),
     ),
     Reason.OLDER_FORMAT: (INIT_FROM_EXPORT,),
-    Reason.PINNED_ELSEWHERE: (
-        command("config path", "to see where this journal is"),
-        Hint("set ESCROWCTL_JOURNAL to its URL, or ESCROWCTL_HOME to its folder", "to use the required journal"),
-    ),
-    Reason.PINNED_MISSING: (command("config path", "to see where this journal is"), INIT_FROM_EXPORT),
+    Reason.PINNED_ELSEWHERE: (command("config path", "to see where this journal is"), _USE_REQUIRED),
+    Reason.PINNED_MISSING: (_USE_REQUIRED, INIT_FROM_EXPORT),
     Reason.BUSY: (command("journal list", "to see that write's result before you repeat yours"),),
     Reason.CAPPED: (
         command("journal list --since {day} --operation {operation}", "to see the counted writes", bare=True),
@@ -90,7 +89,7 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
         _FIND_FIELD,
     ),
     Reason.NEEDS_REASON: (
-        Hint("ask the service whether this escrow exists; if it does not, create it with tx create --reason TEXT"),
+        Hint("ask the service about all missing writes; then tx create --reason TEXT opens the journal for all"),
     ),
     Reason.NO_HISTORY: (
         command("journal init", "create the journal once, on a persistent disk", bare=True),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-LINES = {"escrowctl": 30_100, "tests": 37_900}
+LINES = {"escrowctl": 30_100, "tests": 38_000}
 FILE_LINES, BODY_LINES = 400, 50
 """Limits of a file, and of a function of the product; its body is counted without its signature and docstring."""
 

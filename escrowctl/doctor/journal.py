@@ -59,7 +59,7 @@ def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[
 def check_database(place: PostgresPlace, now: Clock) -> Finding:
     """Check the database of a shared journal. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`."""
     health = place.examine(now)
-    verdict = Verdict.WARNING if health.concerns else Verdict.OK
+    verdict = Verdict.FAILED if not health.may_add else Verdict.WARNING if health.concerns else Verdict.OK
     return Finding("database", verdict, "; ".join((health.description, *health.concerns)))
 
 

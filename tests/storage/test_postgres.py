@@ -278,6 +278,20 @@ def test_writer_cannot_change_a_record(
         assert journal.storage.find_damage() is None
 
 
+def test_examination_says_whether_a_write_would_be_refused(
+    postgres: Server, tmp_path: Path, clock: Clock, database: psycopg.Connection
+) -> None:
+    url = set_up_with_roles(postgres, tmp_path, database)
+    place = PostgresPlace(url, tmp_path)
+    may_add = [place.examine(clock).may_add]
+
+    writer = url.url.partition("://")[2].partition("@")[0]
+    database.execute(f"REVOKE INSERT ON {url.name}.records FROM {writer}".encode())
+    may_add.append(place.examine(clock).may_add)
+
+    assert may_add == [True, False]
+
+
 def test_owner_is_stopped_by_triggers(place: ClockedPlace, journal: Journal, database: psycopg.Connection) -> None:
     journal.begin(AttemptRequest(create(1), "r1"))
 

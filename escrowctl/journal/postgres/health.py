@@ -21,10 +21,11 @@ _MAX_TRANSACTION_SECONDS = 600
 
 
 class Health(NamedTuple):
-    """A description of the server, and its problems: texts that begin a sentence."""
+    """A description of the server, its problems (texts that begin a sentence), and whether records can be added."""
 
     description: str
     concerns: tuple[str, ...]
+    may_add: bool
 
 
 def examine(database: PostgresConnection, now: Callable[[], datetime]) -> Health:
@@ -46,4 +47,4 @@ def examine(database: PostgresConnection, now: Callable[[], datetime]) -> Health
         (f"a transaction is open for {oldest:.0f} s, which slows it down", oldest > _MAX_TRANSACTION_SECONDS),
     )
     description = f"PostgreSQL {found['version'].split()[0]} as {found['writer']}"
-    return Health(description, tuple(text for text, is_wrong in concerns if is_wrong))
+    return Health(description, tuple(text for text, is_wrong in concerns if is_wrong), found["may_add"])

@@ -71,7 +71,7 @@ def inspect(storage: Storage, locks: Locks, witness: Witness, journal_id: str) -
     records: int | None = stored if storage.journal_id == journal_id else 0
     # The saved head of a valid journal has no other record, but it may count the closing record.
     if records and checked.problem is not None:
-        # If others have written to an older copy since, nobody counted what is gone.
+        # If others have written to an older copy since, what is gone was never counted.
         is_changed = 0 < saved <= stored and witness.find_problem(storage) is not None
         records = None if is_changed else max(saved, stored)
     refuse_unfinished(storage, locks)

@@ -121,7 +121,7 @@ def find_mismatch(storage: Storage, expected: Head, head: Head) -> str | None:
     if expected in (EMPTY_HEAD, head):
         return None
     found = storage.read_records(after=expected.sequence - 1, limit=1)
-    return None if found and found[0].head == expected else f"record {expected.sequence} is not as it was"
+    return None if found and found[0].head == expected else f"record {expected.sequence} is not the saved one"
 
 
 def _parse(content: bytes) -> SavedHead | None:

@@ -252,11 +252,10 @@ def test_harness_notices_a_process_that_ignores_the_marks(tmp_path: Path, rows: 
     broken.write_text(
         "import sys\n"
         "from escrowctl.journal.commit import Commit\n"
-        "from escrowctl.journal.tables.storage import TableStorage\n"
+        "from escrowctl.journal.tables import batches\n"
         "from escrowctl.main import main\n"
-        "claim = TableStorage._claim\n"
-        "TableStorage._claim = lambda self, batch, sender, limit, is_alive: claim(\n"
-        "    self, batch, sender, limit, lambda other: False)\n"
+        "claim = batches.claim\n"
+        "batches.claim = lambda *words: claim(*words[:-1], lambda other: False)\n"
         "Commit.find_duplicates = lambda self, *a, **k: []\n"
         "main(sys.argv[1:])\n"
     )

@@ -32,8 +32,8 @@ FORMAT_VERSION = 1
 """The version of the newest file in `schema/`."""
 
 _IDLE_SECONDS, _LOCK_SECONDS, _STATEMENT_SECONDS = 5, 10, 15
-"""Shorter than a lease less its margin: a process whose statements are slow hears of it before its lease lapses. The
-others wait longer for the lock than a process that is stopped can keep it."""
+"""Shorter than a lease less its margin: a process whose statements are slow hears of it before its lease lapses (no
+limit covers COMMIT). The others wait longer for the lock than a process that is stopped can keep it."""
 
 _READ_STATE = f"SELECT id, version, clock_timestamp() FROM main.journal; {SELECT_TAIL}"
 _LIMITS = f"""

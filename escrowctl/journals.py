@@ -1,5 +1,6 @@
 """Opens the journal of a run, and checks that live writes may use it."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cached_property
@@ -10,6 +11,7 @@ from escrowctl.config.folders import Folders
 from escrowctl.config.service import Service
 from escrowctl.config.settings import ServiceResolver
 from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
+from escrowctl.files import make_private_folder, replace_durably
 from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime
 
@@ -80,13 +82,14 @@ class Journals:
     def guard_live_writes(self, service: Service, console: Console) -> None:
         """Check the journal before live writes. Warn if other machines may not see the journal's locks.
 
-        Raises EscrowctlError `JOURNAL_UNUSABLE` if a CI job's journal has no create or release at the service, or if a
-        shared journal lacks writes of this machine's own.
+        Raises EscrowctlError `JOURNAL_UNUSABLE` if a CI job's journal has no create or release at the service, if a
+        shared journal lacks writes of this machine's own, or if no setting names the shared one that this machine used.
         """
         if not service.live:
             return
         self.require_history(service)
         self.require_imported(service)
+        self._require_shared(service)
         if (reason := self.place.warn_of_locks()) is not None:
             console.warn("unshared_locks", f"the journal's folder {reason}")
 
@@ -145,6 +148,19 @@ class Journals:
             facts={"where": closed.where if closed is not None else None},
             reason=Reason.NOT_IMPORTED if closed is None else Reason.MOVED,
         )
+
+    def _require_shared(self, service: Service) -> None:
+        """Note that live writes to a service go to a shared journal. Raises `JOURNAL_UNUSABLE` if none is named now."""
+        for name in service.journal_names:
+            path = self.folder / "shared" / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.service"
+            if self.shared_place is not None and not path.exists():
+                make_private_folder(path.parent)
+                replace_durably(path, self.shared_place.location, private=True)
+            elif self.shared_place is None and path.exists():
+                where = path.read_text("utf-8")
+                used = f"this machine has used the journal {where} for {service.origin} ({path})"
+                message = f"{used}, but no setting names it."
+                raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts={"where": where}, reason=Reason.MOVED)
 
     @cached_property
     def _required_ids(self) -> tuple[tuple[str, str], ...]:

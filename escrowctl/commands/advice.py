@@ -92,7 +92,7 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
         Hint("ask the service about all missing writes; then tx create --reason TEXT opens the journal for all"),
     ),
     Reason.NO_HISTORY: (
-        command("journal init", "create the journal once, on a persistent disk", bare=True),
+        command("journal init", "create the journal once, on a disk that stays or in a database", bare=True),
         Hint("set ESCROWCTL_JOURNAL_ID to the id that journal init prints", "then, in the job"),
     ),
     Reason.OTHER_STATUS: (command("tx get {id}", "to check {id} again (its status is now {status_after})"),),

@@ -174,6 +174,21 @@ def test_machine_without_an_own_journal_gets_a_closed_one(
     assert run("journal", "import", "--own", environ=other).code == 7
 
 
+def test_machine_that_used_a_shared_journal_needs_its_setting(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine]
+) -> None:
+    server, _ = service_and_run(holding())
+    run = machine(server, "one")
+    assert run("journal", "init", "--single-role").code == 0
+    assert run(*CREATE, "--reference", "A-1").code == 0
+
+    forgetful = run(*CREATE, "--reference", "A-1", "--json", environ=ALONE)
+
+    assert (forgetful.code, "ESCROWCTL_JOURNAL" in forgetful.error["hint"], len(server.writes)) == (17, True, 1)
+    # It has sent nothing to this service (nobody listens there).
+    assert run(*CREATE, environ={**ALONE, "ESCROWCTL_BASE_URL": "http://127.0.0.1:9"}).code == 11
+
+
 def test_journal_is_not_closed_while_a_write_is_in_progress(
     service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
 ) -> None:

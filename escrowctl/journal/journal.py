@@ -131,8 +131,8 @@ class Journal:
             return name
 
     def next_batch(self) -> str:
-        """Return the name that a new batch would get now, such as `b41`."""
-        return f"b{max((int(row.batch[1:]) for row in self.list_batches()), default=0) + 1}"
+        """Return the name that a new batch would get now, such as `b41`. In this journal, no entry has it."""
+        return f"b{max((int(row.batch[1:]) for row in self.storage.list_batches(imported=True)), default=0) + 1}"
 
     def list_batches(self) -> list[PlanRow]:
         """Return row 0 of each batch, oldest batch first. Its content is "" if the batch's plan was lost."""

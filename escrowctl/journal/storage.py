@@ -197,8 +197,11 @@ class Storage(Protocol):
     def read_plan(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
         """Return up to `limit` rows of a batch's plan, in order, with row numbers above `after`."""
 
-    def list_batches(self) -> list[PlanRow]:
-        """Return row 0 of each batch, oldest batch first. Its content is "" if the batch's plan was lost."""
+    def list_batches(self, *, imported: bool = False) -> list[PlanRow]:
+        """Return row 0 of each batch, oldest batch first. Its content is "" if the batch's plan was lost.
+
+        `imported`: the batches of other journals too, as far as their entries were imported.
+        """
 
     def read_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
         """Return up to `limit` entries of a batch, in order, with lines above `after`, without imported entries."""

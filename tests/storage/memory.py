@@ -283,10 +283,11 @@ class MemoryStorage:
         rows = sorted((row, content) for (name, row), content in self._content.plans.items() if name == batch)
         return [PlanRow(batch, row, content) for row, content in rows if row > after][:limit]
 
-    def list_batches(self) -> list[PlanRow]:
+    def list_batches(self, *, imported: bool = False) -> list[PlanRow]:
         plans = self._content.plans
         names = {name for name, row in plans if row == 0}
-        names |= {entry.intent.batch for entry in self._entries() if entry.intent.batch is not None}
+        found = [entry for entry in self._entries() if imported or entry.origin is None]
+        names |= {entry.intent.batch for entry in found if entry.intent.batch is not None}
         return [PlanRow(name, 0, plans.get((name, 0), "")) for name in sorted(names, key=lambda name: int(name[1:]))]
 
     def read_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:

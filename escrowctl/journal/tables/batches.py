@@ -12,7 +12,7 @@ from escrowctl.journal.tables.database import Database, placeholders
 _SELECT_BATCHES = """
 SELECT batch, 0, max(content) FROM (
   SELECT batch, content FROM main.plans WHERE row = 0
-  UNION ALL SELECT DISTINCT batch, '' FROM main.entries WHERE batch IS NOT NULL AND origin IS NULL
+  UNION ALL SELECT DISTINCT batch, '' FROM main.entries WHERE batch IS NOT NULL AND (origin IS NULL OR ?)
 ) AS named GROUP BY batch ORDER BY length(batch), batch"""
 _SELECT_SUMS = """
 SELECT e.state, {currency}, CAST({http_status} AS INTEGER), CAST({may_repeat} AS INTEGER), e.remark IS NOT NULL,
@@ -50,9 +50,9 @@ def read_plan(database: Database, batch: str, *, after: int, limit: int) -> list
     return [PlanRow(*row) for row in database.execute(query, (batch, after, limit)).fetchall()]
 
 
-def list_batches(database: Database) -> list[PlanRow]:
-    """Return row 0 of each batch, oldest batch first. Its content is "" if the batch's plan was lost."""
-    return [PlanRow(*row) for row in database.execute(_SELECT_BATCHES).fetchall()]
+def list_batches(database: Database, *, imported: bool) -> list[PlanRow]:
+    """Return row 0 of each batch, oldest batch first; see `storage.Storage`."""
+    return [PlanRow(*row) for row in database.execute(_SELECT_BATCHES, (imported,)).fetchall()]
 
 
 def add_up(database: Database, batch: str) -> list[BatchSum]:

@@ -71,9 +71,9 @@ class TableStorage:
         return batches.read_plan(self._db, batch, after=after, limit=limit)
 
     @translate_errors
-    def list_batches(self) -> list[PlanRow]:
+    def list_batches(self, *, imported: bool = False) -> list[PlanRow]:
         """See `storage.Storage`."""
-        return batches.list_batches(self._db)
+        return batches.list_batches(self._db, imported=imported)
 
     @translate_errors
     def read_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:

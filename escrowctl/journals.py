@@ -89,7 +89,7 @@ class Journals:
             return
         self.require_history(service)
         self.require_imported(service)
-        self._require_shared(service)
+        self.require_shared(service)
         if (reason := self.place.warn_of_locks()) is not None:
             console.warn("unshared_locks", f"the journal's folder {reason}")
 
@@ -149,7 +149,7 @@ class Journals:
             reason=Reason.NOT_IMPORTED if closed is None else Reason.MOVED,
         )
 
-    def _require_shared(self, service: Service) -> None:
+    def require_shared(self, service: Service) -> None:
         """Note that live writes to a service go to a shared journal. Raises `JOURNAL_UNUSABLE` if none is named now."""
         for name in service.journal_names:
             path = self.folder / "shared" / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.service"
@@ -158,8 +158,7 @@ class Journals:
                 replace_durably(path, self.shared_place.location, private=True)
             elif self.shared_place is None and path.exists():
                 where = path.read_text("utf-8")
-                used = f"this machine has used the journal {where} for {service.origin} ({path})"
-                message = f"{used}, but no setting names it."
+                message = f"this machine used the journal {where} for {service.origin} ({path}): no setting names it."
                 raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts={"where": where}, reason=Reason.MOVED)
 
     @cached_property

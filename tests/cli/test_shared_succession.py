@@ -185,6 +185,8 @@ def test_machine_that_used_a_shared_journal_needs_its_setting(
     forgetful = run(*CREATE, "--reference", "A-1", "--json", environ=ALONE)
 
     assert (forgetful.code, "ESCROWCTL_JOURNAL" in forgetful.error["hint"], len(server.writes)) == (17, True, 1)
+    found = {one["name"]: one["verdict"] for one in run("doctor", "--json", environ=ALONE).json["checks"]}
+    assert found["imported"] == "failed"
     # It has sent nothing to this service (nobody listens there).
     assert run(*CREATE, environ={**ALONE, "ESCROWCTL_BASE_URL": "http://127.0.0.1:9"}).code == 11
 

@@ -146,8 +146,7 @@ def import_file(
             close_journal(mine.place, mine.storage, successor, records=archive.record_count)
             where = mine.place.location
         message = f"{where} is closed for all services: set the URL in each profile and job of this machine"
-        moved = "in the shared journal, its entries have other numbers; rows that were not sent stay behind"
-        session.console.note("closed", f"{message}; {moved}", important=True)
+        session.console.note("closed", message, important=True)
     if imported.duplicates:
         raise make_duplicates_error(session, imported.duplicates, "the import", "The journal was imported.")
 

@@ -43,7 +43,7 @@ class Progress:
         settlement = entry.settlement
         if not self._is_first:
             if settlement.remark is not None:
-                self._note_about_row("remark", f"line {line} ({entry.name}): {settlement.remark}")
+                self.note_about_row("remark", f"line {line} ({entry.name}): {settlement.remark}")
             return
         self._is_first = False
         status = f"HTTP {settlement.http_status}" if settlement.http_status is not None else settlement.detail
@@ -87,13 +87,10 @@ class Progress:
         if len(self.reasons) < _MAX_REASONS:
             self.reasons[line] = error.message
         was_not = "is unknown, and was not sent again" if outcome is Outcome.UNKNOWN else "was not sent"
-        self._note_about_row("unsent", f"line {line} {was_not}: {error.message}")
+        self.note_about_row("unsent", f"line {line} {was_not}: {error.message}")
 
-    def note_unrecorded(self, line: int, error: EscrowctlError) -> None:
-        """Report why the outcome of a row could not be recorded."""
-        self._note_about_row("unrecorded", f"the outcome of line {line} could not be recorded: {error.message}")
-
-    def _note_about_row(self, code: str, text: str) -> None:
+    def note_about_row(self, code: str, text: str) -> None:
+        """Print a note about a row, unless there were many."""
         self._notes += 1
         if self._notes <= _MAX_ROW_NOTES:
             self._console.note(code, text, important=True)

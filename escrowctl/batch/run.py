@@ -314,7 +314,8 @@ class Run:
         elif error.reason == Reason.RUN_ENDED:
             self.halts.halt(self._state.halted)
         elif error.reason == Reason.TAKEN_OVER:
-            self._progress.note_unrecorded(row.line, error)
+            text = f"the outcome of line {row.line} could not be recorded: {error.message}"
+            self._progress.note_about_row("unrecorded", text)
             self.halts.halt("another process is working on the same rows")
         elif entry is None or entry == row.sent:
             self._progress.note_unsent(row.line, error, outcome)

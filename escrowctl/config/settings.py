@@ -348,9 +348,7 @@ class ServiceResolver:
         if url := self.environ.get("ESCROWCTL_BASE_URL"):
             return str(parse_base_url(url, source="ESCROWCTL_BASE_URL"))
         name = self.environ.get("ESCROWCTL_PROFILE")
-        if name and self.options.config is None:
-            return str(self._require_profile(name).origin)
-        return None
+        return str(self._require_profile(name).origin) if name and self.options.config is None else None
 
     def _require_profile(self, name: str) -> "Profile":
         if name in self.profiles:

@@ -79,9 +79,7 @@ def encode(value: JsonValue, *, spaced: bool = False, indent: int | None = None)
 
 def list_children(value: JsonValue) -> Collection[JsonValue]:
     """Return the values in an object or array; for any other value, nothing."""
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def as_json(value: object) -> JsonValue:

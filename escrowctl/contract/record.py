@@ -301,9 +301,7 @@ def _first_text(record: dict[str, JsonValue], names: tuple[str, ...], read: _Rea
 
 def as_text(value: JsonValue) -> str | None:
     """Return a text, or a number as written; None for an empty text and for any other value."""
-    if isinstance(value, Number):
-        return value.text
-    return value if isinstance(value, str) and value else None
+    return value.text if isinstance(value, Number) else value if isinstance(value, str) and value else None
 
 
 def unwrap_text(value: JsonValue) -> str | None:

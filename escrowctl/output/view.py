@@ -64,9 +64,7 @@ class View(NamedTuple):
         return tuple(format_cell(self.named.get(column)) for column in columns)
 
     def _find_value(self, name: str) -> JsonValue:
-        if not name.startswith("/"):
-            return self.named.get(name)
-        return resolve_pointer(self.record, name)
+        return resolve_pointer(self.record, name) if name.startswith("/") else self.named.get(name)
 
 
 class Listing(NamedTuple):

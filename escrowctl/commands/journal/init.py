@@ -20,9 +20,6 @@ from escrowctl.session import Session, session_of
 if TYPE_CHECKING:
     from escrowctl.journal.postgres.place import PostgresPlace
     from escrowctl.journal.succession import Successor
-    from escrowctl.journal.transfer import Archive
-
-_STEP_COLUMNS = ("file", "purpose")
 
 
 def init(
@@ -124,8 +121,28 @@ def _replace(
     """Make a new journal, at `where`, from an export, and show it."""
     archive, confirm = read_export(session, source), partial(_confirm, session, yes=yes)
     with session.signals.held():
-        made, missing = replace(archive=archive, now=session.runtime.now, confirm=confirm)
-        _show_successor(session, where, archive, made, missing)
+        new, missing = replace(archive=archive, now=session.runtime.now, confirm=confirm)
+        document = as_json(
+            {
+                "journal_id": new.journal_id,
+                "path": where,
+                "created": True,
+                "from": archive.journal_id,
+                "entries": len(archive.by_entry),
+                "missing_records": missing,
+                "closed": new.was_closed,
+                "old_path": str(new.old_file) if new.old_file is not None else None,
+            }
+        )
+        session.console.note(
+            "from_export",
+            f"{_describe_missing(missing)}. Ask the service about writes after the export. The first live create needs "
+            "--reason. The new journal lacks unsent rows of batches: to send them, repeat the file with --skip-done. "
+            "Set ESCROWCTL_JOURNAL_ID and journal_id to the new id",
+            important=True,
+        )
+        done = f"journal {new.journal_id} was made from the export"
+        session.show(View(document, new.journal_id, document), done=done)
 
 
 def _show_steps(session: Session, place: PostgresPlace, *, with_roles: bool, as_sql: bool) -> None:
@@ -140,7 +157,7 @@ def _show_steps(session: Session, place: PostgresPlace, *, with_roles: bool, as_
     for step in steps if not place.exists else ():
         named: dict[str, JsonValue] = {"file": step.file, "purpose": step.purpose}
         views.append(View(named, step.file, named=named, record=named))
-    session.console.show_listing(Listing(_STEP_COLUMNS, tuple(views)))
+    session.console.show_listing(Listing(("file", "purpose"), tuple(views)))
 
 
 def _confirm(session: Session, missing: int | None, *, yes: bool) -> None:
@@ -159,29 +176,6 @@ def _show_journal(session: Session, journal_id: str, where: str, *, created: boo
     if not created:
         session.console.note("exists", "this journal exists already; it was not changed")
     session.show(View(document, journal_id, document), done=f"the journal {where} was created" if created else None)
-
-
-def _show_successor(session: Session, where: str, archive: Archive, new: Successor, missing: int | None) -> None:
-    document = as_json(
-        {
-            "journal_id": new.journal_id,
-            "path": where,
-            "created": True,
-            "from": archive.journal_id,
-            "entries": len(archive.by_entry),
-            "missing_records": missing,
-            "closed": new.was_closed,
-            "old_path": str(new.old_file) if new.old_file is not None else None,
-        }
-    )
-    session.console.note(
-        "from_export",
-        f"{_describe_missing(missing)}. Ask the service about writes after the export. The first live create needs "
-        "--reason. The new journal lacks unsent rows of batches: to send them, repeat the file with --skip-done. "
-        "Set ESCROWCTL_JOURNAL_ID and journal_id to the new id",
-        important=True,
-    )
-    session.show(View(document, new.journal_id, document), done=f"journal {new.journal_id} was made from the export")
 
 
 def _describe_missing(missing: int | None) -> str:

@@ -36,9 +36,7 @@ def compare_derived_tables(database: Database) -> str | None:
                 totals[key] = sum_exactly((totals.get(key, Decimal(0)), amount))
     if database.execute("SELECT count(*) FROM main.keys").fetchone()[0] != keys:
         return "the duplicate index lists keys that no entry has"
-    if _read_totals(database) != totals:
-        return "the stored totals for caps do not match the entries"
-    return None
+    return "the stored totals for caps do not match the entries" if _read_totals(database) != totals else None
 
 
 def _compute_dates(database: Database) -> dict[int, tuple[str, str]]:

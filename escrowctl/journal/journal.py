@@ -330,9 +330,11 @@ class Journal:
         # A chain that ends as a checked commit of this object left it is not an older copy.
         if view.head == self._checked_head:
             return
-        if why := self.witness.compare(saved or self.witness.read(), self.storage, view.head):
+        if why := self.witness.compare(saved := saved or self.witness.read(), self.storage, view.head):
             raise unusable(self.place.location, why, reason=Reason.DAMAGED)
         self._checked_head = view.head
+        if saved is not None and saved.head != view.head:
+            self.witness.update(self.storage.journal_id, view.head)
 
     def _take_back(self, begun: Sequence[Entry]) -> None:
         """Record that new entries were not sent, if the failed commit of their intents is stored all the same.

@@ -68,15 +68,16 @@ def inspect(storage: Storage, locks: Locks, witness: Witness, journal_id: str) -
     """Return an open journal. `journal_id` is the journal of the export. Raises the errors of `refuse_unfinished`."""
     known = judge_saved_head(witness.read(), journal_id)
     checked, stored, saved = verify(storage, witness), storage.count_records(), known.records or 0
-    records: int | None = stored if storage.journal_id == journal_id else 0
+    records: int | None = stored if storage.journal_id == journal_id else saved
     # The saved head of a valid journal has no other record, but it may count the closing record.
-    if records and checked.problem is not None:
+    if storage.journal_id == journal_id and checked.problem is not None:
         # If others have written to an older copy since, what is gone was never counted.
         is_changed = 0 < saved <= stored and witness.find_problem(storage) is not None
         records = None if is_changed else max(saved, stored)
     refuse_unfinished(storage, locks)
     with storage.reading() as view:
-        ids = known.ids | {storage.journal_id}
+        # The records of another journal would be lost with it.
+        ids = frozenset((storage.journal_id,)) if stored else known.ids | {storage.journal_id}
         return OldJournal(ids, records, stored, min(checked.records, stored), view.closing)
 
 
@@ -124,14 +125,15 @@ def refuse_filled(storage: Storage, archive: Archive, where: str) -> None:
         raise not_sent(ErrorCode.CONFLICT, f"the journal {where} exists already, and has records.")
 
 
-def fill_from_export(storage: Storage, archive: Archive, where: str) -> None:
+def fill_from_export(storage: Storage, archive: Archive, where: str, *, until: Closing | None = None) -> None:
     """Fill a new journal, at `where`, with the entries of an export. To repeat it is safe. Raises `CONFLICT`.
 
-    If it is closed, because the old journal is still in use, it stays so until `open_filled` is called.
+    If the old journal is still in use, the new one is closed as `until` says: then call `open_filled`.
     """
     with storage.transaction() as transaction:
         refuse_filled(storage, archive, where)
-        refuse_second_successor(closing := transaction.closing, archive.journal_id)
+        closing = until if transaction.head == EMPTY_HEAD else transaction.closing
+        refuse_second_successor(closing, archive.journal_id)
         if transaction.head == EMPTY_HEAD:
             transaction.append_journal_record(Kind.OPENING, {"journal_id": archive.journal_id})
         import_archive(transaction, storage, archive)

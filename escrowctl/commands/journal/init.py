@@ -71,7 +71,7 @@ def init(
         return
     if source is not None and new.url == shared.url:
         raise bad_value(f"a journal made from an export needs a new name: add --name, such as {shared.url.name}_2.")
-    if (admin is None) != single_role:
+    if (admin is None) != single_role and not new.exists:
         raise bad_value(
             f"there is no journal {new.location}: repeat the command with --admin SERVICE, an administrator's "
             "connection, or with --single-role."
@@ -122,23 +122,16 @@ def _replace(
     archive, confirm = read_export(session, source), partial(_confirm, session, yes=yes)
     with session.signals.held():
         new, missing = replace(archive=archive, now=session.runtime.now, confirm=confirm)
-        document = as_json(
-            {
-                "journal_id": new.journal_id,
-                "path": where,
-                "created": True,
-                "from": archive.journal_id,
-                "entries": len(archive.by_entry),
-                "missing_records": missing,
-                "closed": new.was_closed,
-                "old_path": str(new.old_file) if new.old_file is not None else None,
-            }
-        )
+        made = {"journal_id": new.journal_id, "path": where, "created": True}
+        source_facts = {"from": archive.journal_id, "entries": len(archive.by_entry), "missing_records": missing}
+        old = {"closed": new.was_closed, "old_path": str(new.old_file) if new.old_file is not None else None}
+        document = as_json({**made, **source_facts, **old})
         session.console.note(
             "from_export",
-            f"{_describe_missing(missing)}. Ask the service about writes after the export. The first live create needs "
-            "--reason. The new journal lacks unsent rows of batches: to send them, repeat the file with --skip-done. "
-            "Set ESCROWCTL_JOURNAL_ID and journal_id to the new id",
+            f"{_describe_missing(missing)}. {'' if new.was_closed else 'No old journal was closed. '}"
+            "Ask the service about writes after the export. The first live create needs --reason. The new journal "
+            "lacks unsent rows of batches: to send them, repeat the file with --skip-done. Set ESCROWCTL_JOURNAL_ID "
+            "and journal_id to the new id",
             important=True,
         )
         done = f"journal {new.journal_id} was made from the export"

@@ -50,12 +50,11 @@ def replace_from_export(
     before, new_id = _inspect(old, archive.journal_id, now), new.find_id()
     missing = count_missing(before, archive, old.location, successor_id=new_id)
     confirm(missing)
-    until = Closing(archive.journal_id, old.location).facts
-    journal_id = new_id or new.create(
-        admin, next_record(EMPTY_HEAD, NO_ENTRY, Kind.CLOSING, until, at=timestamp(now()))
-    )
+    until = Closing(archive.journal_id, old.location)
+    first = next_record(EMPTY_HEAD, NO_ENTRY, Kind.CLOSING, until.facts, at=timestamp(now()))
+    journal_id = new_id or new.create(admin, first)
     with closing(new.open(now=now, reading=False)[0]) as storage:
-        fill_from_export(storage, archive, new.location)
+        fill_from_export(storage, archive, new.location, until=until)
         Witness(new).create(storage)
     if old.exists:
         with closing(old.open(now=now, reading=False)[0]) as storage:

@@ -19,12 +19,7 @@ from escrowctl.journal.fields import DECODING_ERRORS
 from escrowctl.journal_url import JournalUrl
 
 _CONNECT_SECONDS = 10
-_NETWORK: dict[str, Any] = {
-    "keepalives_idle": 5,
-    "keepalives_interval": 5,
-    "keepalives_count": 2,
-    "tcp_user_timeout": 15_000,
-}
+_NETWORK: Any = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 2, "tcp_user_timeout": 15_000}
 """How long a connection waits for a network that answers nothing (libpq-connect): about 15 s, and not for hours."""
 
 # Python prints what a library logs, if nobody handles it. A command reports the errors itself.

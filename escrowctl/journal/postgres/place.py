@@ -23,10 +23,11 @@ from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.storage import FORMAT_VERSION, PostgresStorage
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import Storage, unusable
+from escrowctl.journal.witness import Witness
 from escrowctl.journal_url import JournalUrl
 from escrowctl.runtime import Clock
 
-_ID_CHARS = len("01234567-89ab-cdef-0123-456789abcdef")
+_MAX_ID_BYTES = 100
 _MAX_NAME_CHARS = 63
 """The longest name in PostgreSQL (postgresql.org/docs/current/limits.html)."""
 
@@ -75,7 +76,8 @@ class PostgresPlace:
     def head_path(self) -> Path:
         """See `storage.JournalPlace`: the saved head of the journal that this URL has led to, or else leads to."""
         with contextlib.suppress(FileNotFoundError):
-            return self._id_path.with_name(f"{read_regular(self._id_path, limit=_ID_CHARS)[0].decode()}.head")
+            journal_id = read_regular(self._id_path, limit=_MAX_ID_BYTES)[0].decode().strip()
+            return self._id_path.with_name(f"{journal_id}.head")
         return self._id_path.with_name(f"{self.find_id()}.head")
 
     @property
@@ -103,9 +105,8 @@ class PostgresPlace:
         if not self.exists:
             message = f"there is no journal {self.location}."
             raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, reason=Reason.NOT_CREATED)
-        if not reading:
-            make_private_folder(self._id_path.parent)
-            self._keep_id()
+        if not (reading or self._id_path.exists()):
+            self.keep(self._id_path, self.find_id() or "")
         database, self._database = self._connect(), None
         return PostgresStorage(self.url, lambda: leases.sender, database), leases
 
@@ -126,6 +127,8 @@ class PostgresPlace:
         None: with the connection that writes, which then owns the tables. `first` is its first record. Return the
         journal's id. Raises `ErrorCode.JOURNAL_UNUSABLE`, also if the service leads to another database than the URL.
         """
+        if self._id_path.exists():
+            Witness(self).refuse_lost_journal()
         tables, *roles = self.plan(with_roles=admin is not None)
         try:
             with psycopg.connect(f"service={admin}" if admin is not None else self.url.url) as database:
@@ -159,6 +162,18 @@ class PostgresPlace:
             steps.append(Step(file, purpose, re.sub(r"\bmain\w*", lambda found: _quote(names[found[0]]), script)))
         return steps
 
+    def keep(self, path: Path, text: str) -> None:
+        """Keep a text in a file on this machine. Raises `ErrorCode.JOURNAL_UNUSABLE`."""
+        draft = path.with_suffix(f".{os.getpid()}")
+        try:
+            if not path.exists() or path.read_text("utf-8") != text:
+                make_private_folder(path.parent)
+                draft.unlink(missing_ok=True)
+                write_durably(draft, text.encode())
+                draft.replace(path)
+        except OSError as error:
+            raise unusable(str(path), str(error)) from error
+
     def with_name(self, name: str) -> PostgresPlace:
         """Return the place of another journal in the same database. Raises ValueError; see `parse_journal_url`."""
         return PostgresPlace(self.url.with_name(name), self.folder, self._operator, self._attempt_seconds)
@@ -170,17 +185,6 @@ class PostgresPlace:
         except psycopg.Error as error:
             raise unusable_database(self.location, error) from error
         return tuple(row)
-
-    def _keep_id(self) -> None:
-        """Keep on this machine which journal the URL leads to. Raises `ErrorCode.JOURNAL_UNUSABLE`."""
-        draft = self._id_path.with_suffix(f".{os.getpid()}")
-        try:
-            if not self._id_path.exists():
-                draft.unlink(missing_ok=True)
-                write_durably(draft, (self.find_id() or "").encode())
-                draft.replace(self._id_path)
-        except OSError as error:
-            raise unusable(str(self._id_path), str(error)) from error
 
     def _connect(self) -> PostgresConnection:
         """Return the connection that the storage will have."""

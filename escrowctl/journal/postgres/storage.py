@@ -172,7 +172,7 @@ class PostgresStorage(TableStorage):
             self._commit_failed = is_stored is None
             raise CommitUnknownError(found) from error
         # An administrator has cancelled the wait for a standby: as above.
-        if transaction.begins_writes and self._db.warnings:
+        if self._db.warnings:
             raise CommitUnknownError(unusable_journal(self._db.location, self._db.warnings[-1]))
 
     def _find_record(self, head: Head) -> bool | None:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from escrowctl.config.folders import Folders
 from escrowctl.config.service import Service
 from escrowctl.config.settings import ServiceResolver
+from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
-from escrowctl.files import make_private_folder, replace_durably
 from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime
 
 _PAGE_SIZE = 500
+_MONEY_OPERATIONS = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
 
 if TYPE_CHECKING:
     from escrowctl.journal.journal import Journal
@@ -83,27 +84,39 @@ class Journals:
         """Check the journal before live writes. Warn if other machines may not see the journal's locks.
 
         Raises EscrowctlError `JOURNAL_UNUSABLE` if a CI job's journal has no create or release at the service, if a
-        shared journal lacks writes of this machine's own, or if no setting names the shared one that this machine used.
+        shared journal lacks writes of this machine's own, or if settings do not name the shared one that it used.
         """
         if not service.live:
             return
         self.require_history(service)
         self.require_imported(service)
         self.require_shared(service)
+        if (shared := self.shared_place) is not None and shared.exists:
+            for path in self._list_notes(service):
+                shared.keep(path, f"{shared.find_id()} {shared.location}")
         if (reason := self.place.warn_of_locks()) is not None:
             console.warn("unshared_locks", f"the journal's folder {reason}")
 
     def require_history(self, service: Service) -> None:
         """Raise `JOURNAL_UNUSABLE` if a CI job's journal has no create or release at this live service.
 
-        Nothing is checked if settings require a journal by its id.
+        A job that starts with an empty disk has lost the journal, and could repeat payments. Nothing is checked if
+        settings require a journal by its id.
         """
         if not (service.live and self._runtime.environ.get("CI")) or self._required_ids:
             return
-        from escrowctl.writes.requests import require_history
+        from escrowctl.journal.model import POSSIBLE_STATES, Selection
 
+        money_writes = Selection(_PAGE_SIZE, states=POSSIBLE_STATES, operations=_MONEY_OPERATIONS)
         with closing(self.open(reading=True)) as journal:
-            require_history(service, journal)
+            if any(one.intent.goes_to_service(service.journal_names) for one in journal.select_all(money_writes)):
+                return
+        raise not_sent(
+            ErrorCode.JOURNAL_UNUSABLE,
+            f"the variable CI is set, and the journal in {self.place.location} has no write to {service.origin}: "
+            "escrowctl cannot know which payments were sent before.",
+            reason=Reason.NO_HISTORY,
+        )
 
     @contextmanager
     def open_own(self, *, reading: bool) -> "Iterator[Journal]":
@@ -132,8 +145,10 @@ class Journals:
             closed, own_id, location = own.require_complete(), own.storage.journal_id, own.place.location
             if closed is not None and closed.successor == shared_id:
                 return
-            names, found = {*service.journal_names}, own.select_all(Selection(_PAGE_SIZE))
-            newest = next((one for one in found if {one.intent.service, one.intent.site} & names), None)
+            found, names = own.select_all(Selection(_PAGE_SIZE)), service.journal_names
+            of_service = (one for one in found if one.intent.goes_to_service(names))
+            # Its newest, and first one that was written here: what was imported may be in the shared one without that.
+            newest = min(of_service, key=lambda one: one.origin is not None, default=None)
         if newest is None:
             return
         if closed is not None:
@@ -145,21 +160,32 @@ class Journals:
         raise not_sent(
             ErrorCode.JOURNAL_UNUSABLE,
             f"{known}, such as {newest.name}{f': {closed}' if closed is not None else ''}.",
+            hint="to add it: run journal export without the journal's setting, and import the file" if closed else (),
             facts={"where": closed.where if closed is not None else None},
             reason=Reason.NOT_IMPORTED if closed is None else Reason.MOVED,
         )
 
     def require_shared(self, service: Service) -> None:
-        """Note that live writes to a service go to a shared journal. Raises `JOURNAL_UNUSABLE` if none is named now."""
-        for name in service.journal_names:
-            path = self.folder / "shared" / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.service"
-            if self.shared_place is not None and not path.exists():
-                make_private_folder(path.parent)
-                replace_durably(path, self.shared_place.location, private=True)
-            elif self.shared_place is None and path.exists():
-                where = path.read_text("utf-8")
-                message = f"this machine used the journal {where} for {service.origin} ({path}): no setting names it."
+        """Raise `JOURNAL_UNUSABLE` if this machine used a shared journal for a service, and settings name another one.
+
+        A journal that was made from the one that was used takes its place.
+        """
+        now = self.shared_place.find_id() if self.shared_place is not None else ""
+        for path in filter(Path.exists, self._list_notes(service)):
+            used, _, where = path.read_text("utf-8").partition(" ")
+            if now is None or used == now:
+                continue
+            with closing(self.open(reading=True)) as journal:
+                first = journal.storage.read_records(after=0, limit=1) if now else ()
+            if not any(used in one.facts for one in first):
+                used = f"this machine used the journal {where} for this account of {service.origin} ({path})"
+                message = f"{used}, but no setting names it."
                 raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts={"where": where}, reason=Reason.MOVED)
+
+    def _list_notes(self, service: Service) -> list[Path]:
+        """Return the files that say which shared journal this machine uses for an account, one for each name."""
+        uses = (f"{service.account or ''}\n{name}" for name in service.journal_names)
+        return [self.folder / "shared" / f"{hashlib.sha256(one.encode()).hexdigest()[:16]}.service" for one in uses]
 
     @cached_property
     def _required_ids(self) -> tuple[tuple[str, str], ...]:

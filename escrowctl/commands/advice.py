@@ -46,7 +46,7 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.NO_DRIVER: (Hint("pip install 'escrowctl[postgres]'", "to install it"),),
     Reason.OWN_UNUSABLE: (
         Hint("unset ESCROWCTL_JOURNAL", "to check or replace this machine's own journal first"),
-        Hint("move {folder}/journal.* elsewhere", "or, if the shared journal has its writes"),
+        Hint("move {folder}/journal.* elsewhere; then journal import --own", "if the shared journal has its writes"),
     ),
     Reason.OLDER_FORMAT: (INIT_FROM_EXPORT,),
     Reason.PINNED_ELSEWHERE: (command("config path", "to see where this journal is"), _USE_REQUIRED),

@@ -169,7 +169,8 @@ class _Checkup:
             if self.service is not None and not self.service.read_only:
                 session.journals.require_history(self.service)
                 name = "imported"
-                (session.journals.require_imported if shared else session.journals.require_shared)(self.service)
+                session.journals.require_imported(self.service)
+                session.journals.require_shared(self.service)
         except EscrowctlError as error:
             # Another check has reported the wrong setting.
             if self.service is not None or error.code not in (ErrorCode.BAD_CONFIG, ErrorCode.BAD_VALUE):

@@ -121,9 +121,7 @@ class RecordCheck:
 
     def _find_expected(self, field: str) -> object:
         """Return the value that the field must have: the requested id, or the sent amount or currency, or None."""
-        if field == "id":
-            return self._id
-        return getattr(self._sent.money, field, None) if self._sent else None
+        return self._id if field == "id" else getattr(self._sent.money, field, None) if self._sent else None
 
     def _find_candidates(self, field: str) -> list[str]:
         """Return the JSON Pointers to possible values of the field in the record; if none, in the reply."""

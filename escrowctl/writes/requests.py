@@ -10,7 +10,6 @@ from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
     CREATE_WEBHOOK,
     OPERATIONS_BY_NAME,
-    RELEASE_TRANSACTION,
     UPDATE_TRANSACTION,
     Operation,
 )
@@ -19,10 +18,9 @@ from escrowctl.contract.redaction import hash_private_values, redact
 from escrowctl.errors import ErrorCode, Reason, bad_value, not_sent
 from escrowctl.journal.account import Account
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import POSSIBLE_STATES, Entry, Intent, Selection
+from escrowctl.journal.model import Entry, Intent
 from escrowctl.writes.kinds import kind_of
 
-_MONEY_WRITES = Selection(100, states=POSSIBLE_STATES, operations=(CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name))
 """Selects the creates and releases that moved money, or may have."""
 
 
@@ -277,22 +275,6 @@ def require_writable(service: Service) -> None:
     """Raise EscrowctlError `READ_ONLY` if the profile forbids writes."""
     if service.read_only:
         raise not_sent(ErrorCode.READ_ONLY, f"the profile {service.name} is read-only.")
-
-
-def require_history(service: Service, journal: Journal) -> None:
-    """Raise EscrowctlError `JOURNAL_UNUSABLE` if the journal has no create or release at the service.
-
-    It is called in live CI jobs. A job that starts with an empty disk has lost the journal, and could repeat
-    payments.
-    """
-    if any(entry.intent.goes_to_service(service.journal_names) for entry in journal.select_all(_MONEY_WRITES)):
-        return
-    raise not_sent(
-        ErrorCode.JOURNAL_UNUSABLE,
-        f"the variable CI is set, and the journal in {journal.place.location} has no write to {service.origin}: "
-        "escrowctl cannot know which payments were sent before.",
-        reason=Reason.NO_HISTORY,
-    )
 
 
 def is_reason_needed(service: Service, operation: Operation, journal: Journal) -> bool:

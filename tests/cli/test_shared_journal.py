@@ -64,7 +64,7 @@ def note_outermost(trips: list[str], name: str, method: Callable[..., object]) -
 
 
 def test_journal_is_set_up_once_and_by_init_alone(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine]
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path
 ) -> None:
     server, _ = service_and_run(holding())
     run = machine(server, "one")
@@ -80,6 +80,9 @@ def test_journal_is_set_up_once_and_by_init_alone(
     other = {"ESCROWCTL_JOURNAL_ID": "00000000-0000-0000-0000-000000000001"}
     assert run(*CREATE, "--reference", "A-2", environ=other).code == 17
     assert run("journal", "verify").code == 0
+    (kept,) = (tmp_path / "one" / "state" / "shared").glob("*.id")
+    kept.write_text(f"{kept.read_text()}\n")  # an editor has added it
+    assert (run(*CREATE, "--reference", "A-1").code, len([*kept.parent.glob("*.head")])) == (7, 1)
     assert run("journal", "list", environ={"ESCROWCTL_JOURNAL": ""}).out == ""
 
 

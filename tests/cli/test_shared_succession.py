@@ -32,14 +32,14 @@ def test_restored_older_database_is_refused_by_who_knows_better(
     service_and_run: ServiceAndRun, machine: Callable[..., Machine], postgres: "Server", tmp_path: Path, url: str
 ) -> None:
     server, _ = service_and_run(holding())
-    knows, is_new = machine(server, "one"), machine(server, "two")
+    knows, is_new, reads = (machine(server, name) for name in ("one", "two", "three"))
     name = url.rpartition("=")[2]
     assert knows("journal", "init", "--single-role").code == 0
-    assert knows(*CREATE, "--reference", "A-1").code == 0
+    assert [one(*CREATE, "--reference", "A-1").code for one in (knows, reads)] == [0, 7]
     with psycopg.connect(postgres.url, autocommit=True) as database:
         for table in TABLES:
             database.execute(f"CREATE TABLE {name}.old_{table} AS TABLE {name}.{table}".encode())
-        assert knows(*CREATE, "--reference", "A-2").code == 0
+        assert [knows(*CREATE, "--reference", "A-2").code, reads("journal", "list").code] == [0, 0]
         database.execute("SET session_replication_role = replica")
         for table in TABLES:
             database.execute(f"DELETE FROM {name}.{table}".encode())
@@ -50,6 +50,8 @@ def test_restored_older_database_is_refused_by_who_knows_better(
 
     assert (refused.code, "older copy" in refused.err) == (17, True)
     assert (unaware.code, len(server.seen)) == (0, sent + 1)
+    # So does one that has only read what is missing now.
+    assert reads(*CREATE, "--reference", "A-3").code == 17
     # Another URL of the same database leads to the same saved head.
     other_url = {"ESCROWCTL_JOURNAL": url.replace("127.0.0.1", "localhost")}
     assert knows(*CREATE, "--reference", "A-3", environ=other_url).code == 17
@@ -138,7 +140,8 @@ def test_own_journal_of_a_machine_is_imported_and_closed(
     other = {"ESCROWCTL_JOURNAL": f"{url}_2"}
     assert run("journal", "init", "--single-role", environ=other).code == 0
     elsewhere = run(*CREATE, "--reference", "A-1", "--json", environ=other)
-    assert (elsewhere.code, url.rpartition("=")[2] + " in" in elsewhere.error["hint"]) == (17, True)
+    hints = (url.rpartition("=")[2] + " in" in elsewhere.error["hint"], "journal export" in elsewhere.error["hint"])
+    assert (elsewhere.code, hints) == (17, (True, True))
     # Nor can an older copy, which is still open.
     (tmp_path / "one" / "state" / "journal.db").write_bytes(older)
     assert [run(*CREATE, "--reference", "A-2", environ=more).code for more in (ALONE, {})] == [17, 17]
@@ -174,21 +177,65 @@ def test_machine_without_an_own_journal_gets_a_closed_one(
     assert run("journal", "import", "--own", environ=other).code == 7
 
 
-def test_machine_that_used_a_shared_journal_needs_its_setting(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine]
+def test_machine_that_used_a_shared_journal_takes_only_its_successor(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
 ) -> None:
     server, _ = service_and_run(holding())
-    run = machine(server, "one")
-    assert run("journal", "init", "--single-role").code == 0
+    run, name, export = machine(server, "one"), url.rpartition("=")[2], tmp_path / "export"
+    other, new = ({"ESCROWCTL_JOURNAL": f"{url}_{ending}"} for ending in ("other", "2"))
+    assert [run("journal", "init", "--single-role", environ=more).code for more in ({}, other)] == [0, 0]
     assert run(*CREATE, "--reference", "A-1").code == 0
 
     forgetful = run(*CREATE, "--reference", "A-1", "--json", environ=ALONE)
-
-    assert (forgetful.code, "ESCROWCTL_JOURNAL" in forgetful.error["hint"], len(server.writes)) == (17, True, 1)
+    assert (forgetful.code, "ESCROWCTL_JOURNAL" in forgetful.error["hint"]) == (17, True)
     found = {one["name"]: one["verdict"] for one in run("doctor", "--json", environ=ALONE).json["checks"]}
     assert found["imported"] == "failed"
     # It has sent nothing to this service (nobody listens there).
     assert run(*CREATE, environ={**ALONE, "ESCROWCTL_BASE_URL": "http://127.0.0.1:9"}).code == 11
+    export.write_text(run("journal", "export").out)
+    assert run("journal", "init", "--from", str(export), "--single-role", "--yes", "--name", f"{name}_2").code == 0
+    assert [run(*CREATE, "--reference", "A-1", environ=more).code for more in (other, new)] == [17, 7]
+    assert len(server.writes) == 1
+
+
+def test_journal_that_was_made_anew_is_not_lost_with_the_next(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], postgres: "Server", tmp_path: Path, url: str
+) -> None:
+    server, _ = service_and_run(holding())
+    knows, two, three = (machine(server, name) for name in ("one", "two", "three"))
+    name, export = url.rpartition("=")[2], tmp_path / "export"
+    assert knows("journal", "init", "--single-role").code == 0
+    assert knows(*CREATE, "--reference", "A-1").code == 0
+    export.write_text(knows("journal", "export").out)
+    assert knows(*CREATE, "--reference", "A-2").code == 0
+    replacing = ("journal", "init", "--from", str(export), "--single-role", "--yes", "--json", "--name", f"{name}_2")
+    with psycopg.connect(postgres.url, autocommit=True) as database:
+        database.execute(f"DROP SCHEMA {name} CASCADE".encode())
+        assert knows("journal", "init", "--single-role").code == 17
+        assert [two(*words).code for words in (("journal", "init", "--single-role"), CREATE)] == [0, 0]
+        assert knows(*replacing).code == 7
+        database.execute(f"DROP SCHEMA {name} CASCADE".encode())
+    assert three("journal", "init", "--single-role").code == 0
+
+    made = knows(*replacing)
+
+    assert (made.code, made.json["missing_records"], made.json["closed"]) == (0, 2, True)
+
+
+def test_newest_own_write_decides_and_not_an_imported_one(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
+) -> None:
+    server, _ = service_and_run(holding())
+    one, two, export = machine(server, "one"), machine(server, "two"), tmp_path / "export"
+    other = {"ESCROWCTL_JOURNAL": f"{url}_2"}
+    assert [one("journal", "init", "--single-role", environ=more).code for more in ({}, other)] == [0, 0]
+    assert [run(*CREATE, "--reference", name, environ=ALONE).code for run, name in ((two, "B"), (one, "A"))] == [0, 0]
+    export.write_text(two("journal", "export", environ=ALONE).out)
+    assert one("journal", "import", str(export), environ=ALONE).code == 0
+    assert [run("journal", "import", "--own", environ=more).code for run, more in ((one, {}), (two, other))] == [0, 0]
+
+    assert one(*CREATE, "--reference", "A", environ=other).code == 17
+    assert len(server.writes) == 2
 
 
 def test_journal_is_not_closed_while_a_write_is_in_progress(
@@ -215,9 +262,13 @@ def test_journal_is_not_closed_while_a_write_is_in_progress(
     assert run("journal", "import", "--own").code == 0
 
 
-@pytest.mark.parametrize("step", ["fill_from_export", "close_journal", "open_filled"])
+@pytest.mark.parametrize(
+    ("step", "made_before"),
+    [("fill_from_export", ""), ("close_journal", ""), ("close_journal", "by init"), ("open_filled", "")],
+)
 def test_successor_takes_no_write_before_the_old_journal_is_closed(
     step: str,
+    made_before: str,
     service_and_run: ServiceAndRun,
     machine: Callable[..., Machine],
     tmp_path: Path,
@@ -227,18 +278,21 @@ def test_successor_takes_no_write_before_the_old_journal_is_closed(
     from escrowctl.journal.postgres import succession
 
     server, _ = service_and_run(holding())
-    run, name, export = machine(server, "one"), url.rpartition("=")[2], tmp_path / "export"
+    run, other = machine(server, "one"), machine(server, "two")
+    name, export = url.rpartition("=")[2], tmp_path / "export"
     new = {"ESCROWCTL_JOURNAL": url.replace(name, f"{name}_2")}
     assert run("journal", "init", "--single-role").code == 0
     assert run(*CREATE, "--reference", "A-1").code == 0
     export.write_text(run("journal", "export").out)
+    if made_before:
+        assert run("journal", "init", "--single-role", environ=new).code == 0
     replacing = ("journal", "init", "--from", str(export), "--single-role", "--yes", "--name", f"{name}_2")
     with monkeypatch.context() as stopping:
         stopping.setattr(succession, step, lambda *_words, **_names: os_error())
         assert run(*replacing).code != 0
 
     # At most the old journal is in use, and the same line goes on.
-    before = [run(*CREATE, "--reference", "A-1", environ=more).code for more in ({}, new)]
+    before = [one(*CREATE, "--reference", "A-1", environ=more).code for one, more in ((run, {}), (other, new))]
     assert before == [17 if step == "open_filled" else 7, 17]
     assert run(*replacing).code == 0
     assert [run(*CREATE, "--reference", "A-1", environ=more).code for more in ({}, new)] == [17, 7]

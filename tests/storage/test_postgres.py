@@ -114,6 +114,8 @@ def test_begin_is_taken_back_if_the_wait_for_a_standby_is_cancelled(
     try:
         with pytest.raises(EscrowctlError) as failed:
             journal.begin(AttemptRequest(create(1), "r1"))
+        with pytest.raises(EscrowctlError):
+            journal.record_reason(OperatorDecision("operator", "an import is such a commit too"))
     finally:
         ended.set()
         database.execute("ALTER SYSTEM RESET synchronous_standby_names")

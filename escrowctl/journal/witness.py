@@ -31,8 +31,8 @@ _UNREADABLE = SavedHead("", EMPTY_HEAD)
 class Witness:
     """The saved head of the journal at a place.
 
-    The file is created before the first record. After each commit in a checked journal it is updated, but not synced.
-    It may be behind the journal: by an outcome, or after a power failure. It is never ahead of the journal.
+    The file is created before the first record. It is updated after each check, and after each commit in a checked
+    journal, but not synced. It may be behind the journal, for example after a power failure, but never ahead of it.
     """
 
     def __init__(self, place: JournalPlace) -> None:

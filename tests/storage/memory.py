@@ -286,7 +286,7 @@ class MemoryStorage:
     def list_batches(self, *, imported: bool = False) -> list[PlanRow]:
         plans = self._content.plans
         names = {name for name, row in plans if row == 0}
-        found = [entry for entry in self._entries() if imported or entry.origin is None]
+        found = [one.entry for one in self._content.folded.values()] if imported else self._entries()
         names |= {entry.intent.batch for entry in found if entry.intent.batch is not None}
         return [PlanRow(name, 0, plans.get((name, 0), "")) for name in sorted(names, key=lambda name: int(name[1:]))]
 

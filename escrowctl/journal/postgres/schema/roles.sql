@@ -1,6 +1,5 @@
 -- The rights: the owner of the tables cannot log in, and the writer can neither change nor remove a record.
--- A database that was dropped leaves its role behind.
-DO $$ BEGIN CREATE ROLE main_owner NOLOGIN; EXCEPTION WHEN duplicate_object THEN ALTER ROLE main_owner NOLOGIN; END $$;
+CREATE ROLE main_owner NOLOGIN;
 GRANT main_owner TO CURRENT_USER;
 ALTER SCHEMA main OWNER TO main_owner;
 ALTER TABLE main.journal OWNER TO main_owner;

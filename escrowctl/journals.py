@@ -136,7 +136,7 @@ class Journals:
 
         It has to be closed, so that nothing is added, and its newest write to the service has to be in the shared one.
         """
-        from escrowctl.journal.model import Selection
+        from escrowctl.journal.model import Entry, Selection
 
         if self.shared_place is None:
             return
@@ -145,31 +145,30 @@ class Journals:
             closed, own_id, location = own.require_complete(), own.storage.journal_id, own.place.location
             if closed is not None and closed.successor == shared_id:
                 return
-            found, names = own.select_all(Selection(_PAGE_SIZE)), service.journal_names
-            of_service = (one for one in found if one.intent.goes_to_service(names))
-            # Its newest, and first one that was written here: what was imported may be in the shared one without that.
-            newest = min(of_service, key=lambda one: one.origin is not None, default=None)
-        if newest is None:
-            return
-        if closed is not None:
+            # The newest that was written here, and the newest imported one: each may be in the shared one by itself.
+            newest = dict[bool, Entry]()
+            for one in own.select_all(Selection(_PAGE_SIZE)):
+                if one.intent.goes_to_service(service.journal_names):
+                    newest.setdefault(one.origin is None, one)
+        if closed is not None and newest:
             with closing(self.open(reading=True)) as shared:
-                origins = filter(None, (newest.origin, f"{own_id} {newest.name}"))
-                if any(shared.storage.select(Selection(1, origin=origin)) for origin in origins):
-                    return
+                for is_own, one in [*newest.items()]:
+                    origins = filter(None, (one.origin, f"{own_id} {one.name}"))
+                    if any(shared.storage.select(Selection(1, origin=origin)) for origin in origins):
+                        del newest[is_own]
+        if not newest:
+            return
         known = f"the journal {location} has writes to {service.origin} that the shared journal may lack"
         raise not_sent(
             ErrorCode.JOURNAL_UNUSABLE,
-            f"{known}, such as {newest.name}{f': {closed}' if closed is not None else ''}.",
+            f"{known}, such as {next(iter(newest.values())).name}{f': {closed}' if closed is not None else ''}.",
             hint="to add it: run journal export without the journal's setting, and import the file" if closed else (),
             facts={"where": closed.where if closed is not None else None},
             reason=Reason.NOT_IMPORTED if closed is None else Reason.MOVED,
         )
 
     def require_shared(self, service: Service) -> None:
-        """Raise `JOURNAL_UNUSABLE` if this machine used a shared journal for a service, and settings name another one.
-
-        A journal that was made from the one that was used takes its place.
-        """
+        """Raise `JOURNAL_UNUSABLE` if settings name neither the shared journal that was used here nor its successor."""
         now = self.shared_place.find_id() if self.shared_place is not None else ""
         for path in filter(Path.exists, self._list_notes(service)):
             used, _, where = path.read_text("utf-8").partition(" ")

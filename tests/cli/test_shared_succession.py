@@ -222,20 +222,22 @@ def test_journal_that_was_made_anew_is_not_lost_with_the_next(
     assert (made.code, made.json["missing_records"], made.json["closed"]) == (0, 2, True)
 
 
-def test_newest_own_write_decides_and_not_an_imported_one(
+def test_own_and_imported_entries_must_both_be_in_the_shared_journal(
     service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
 ) -> None:
     server, _ = service_and_run(holding())
-    one, two, export = machine(server, "one"), machine(server, "two"), tmp_path / "export"
-    other = {"ESCROWCTL_JOURNAL": f"{url}_2"}
-    assert [one("journal", "init", "--single-role", environ=more).code for more in ({}, other)] == [0, 0]
-    assert [run(*CREATE, "--reference", name, environ=ALONE).code for run, name in ((two, "B"), (one, "A"))] == [0, 0]
-    export.write_text(two("journal", "export", environ=ALONE).out)
-    assert one("journal", "import", str(export), environ=ALONE).code == 0
-    assert [run("journal", "import", "--own", environ=more).code for run, more in ((one, {}), (two, other))] == [0, 0]
+    one, two, exports = machine(server, "one"), machine(server, "two"), (tmp_path / "A", tmp_path / "B")
+    only_a, only_b = ({"ESCROWCTL_JOURNAL": f"{url}_{ending}"} for ending in ("a", "b"))
+    assert [one("journal", "init", "--single-role", environ=more).code for more in ({}, only_a, only_b)] == [0, 0, 0]
+    for run, export in ((one, exports[0]), (two, exports[1])):
+        assert run(*CREATE, "--reference", export.name, environ=ALONE).code == 0
+        export.write_text(run("journal", "export", environ=ALONE).out)
+    assert one("journal", "import", str(exports[1]), environ=ALONE).code == one("journal", "import", "--own").code == 0
+    for export, more in zip(exports, (only_a, only_b), strict=True):
+        assert two("journal", "import", str(export), environ=more).code == 0
 
-    assert one(*CREATE, "--reference", "A", environ=other).code == 17
-    assert len(server.writes) == 2
+    codes = [one(*CREATE, "--reference", name, environ=more).code for more, name in ((only_a, "B"), (only_b, "A"))]
+    assert (codes, len(server.writes)) == ([17, 17], 2)
 
 
 def test_journal_is_not_closed_while_a_write_is_in_progress(

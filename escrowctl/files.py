@@ -41,8 +41,7 @@ class NotRegularError(OSError):
     """A file is not regular: a link, folder, device, pipe or socket. In messages `strerror` follows the path."""
 
     def __init__(self, mode: int) -> None:
-        kind = _KIND_NAMES.get(stat.S_IFMT(mode), "something else")
-        super().__init__(errno.EINVAL, f"is {kind}, not a regular file")
+        super().__init__(errno.EINVAL, f"is {_KIND_NAMES.get(stat.S_IFMT(mode), 'something else')}, not a regular file")
 
 
 class TooLargeError(OSError):
@@ -111,6 +110,16 @@ def create_empty_file(path: Path) -> None:
     """Create an empty file, mode 0600 under any umask, unless `path` exists. Raises OSError."""
     with contextlib.suppress(FileExistsError):
         os.close(create_file(path))
+
+
+def create_durably(path: Path, content: bytes) -> None:
+    """Create a private file durably, unless it exists. Several processes may do so at once. Raises OSError."""
+    if not path.exists():
+        # Processes in two containers can have the same number.
+        draft = path.with_suffix(f".{os.urandom(8).hex()}")
+        write_durably(draft, content)
+        draft.replace(path)
+        sync_folder(path.parent)
 
 
 def replace_quickly(path: Path, content: bytes, mode: int = PRIVATE) -> None:
@@ -239,8 +248,7 @@ def find_folder_flaw(folder: Path, *, allow_sticky: bool = False) -> FileFlaw | 
     """
     status = folder.stat()
     if not stat.S_ISDIR(status.st_mode):
-        kind = _KIND_NAMES.get(stat.S_IFMT(status.st_mode), "a file")
-        return FileFlaw(f"is {kind}, not a folder")
+        return FileFlaw(f"is {_KIND_NAMES.get(stat.S_IFMT(status.st_mode), 'a file')}, not a folder")
     shared = allow_sticky and bool(status.st_mode & stat.S_ISVTX)
     return find_flaw(status, folder, forbidden_bits=0 if shared else OTHERS_WRITE)
 

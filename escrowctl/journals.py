@@ -1,6 +1,5 @@
 """Opens the journal of a run, and checks that live writes may use it."""
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cached_property
@@ -91,9 +90,6 @@ class Journals:
         self.require_history(service)
         self.require_imported(service)
         self.require_shared(service)
-        if (shared := self.shared_place) is not None and shared.exists:
-            for path in self._list_notes(service):
-                shared.keep(path, f"{shared.find_id()} {shared.location}")
         if (reason := self.place.warn_of_locks()) is not None:
             console.warn("unshared_locks", f"the journal's folder {reason}")
 
@@ -140,51 +136,53 @@ class Journals:
 
         if self.shared_place is None:
             return
-        shared_id = self.shared_place.find_id()
         with self.open_own(reading=True) as own:
             closed, own_id, location = own.require_complete(), own.storage.journal_id, own.place.location
-            if closed is not None and closed.successor == shared_id:
+            if closed is not None and closed.successor == self.shared_place.find_id():
                 return
             # The newest that was written here, and the newest imported one: each may be in the shared one by itself.
             newest = dict[bool, Entry]()
             for one in own.select_all(Selection(_PAGE_SIZE)):
                 if one.intent.goes_to_service(service.journal_names):
                     newest.setdefault(one.origin is None, one)
-        if closed is not None and newest:
-            with closing(self.open(reading=True)) as shared:
-                for is_own, one in [*newest.items()]:
-                    origins = filter(None, (one.origin, f"{own_id} {one.name}"))
-                    if any(shared.storage.select(Selection(1, origin=origin)) for origin in origins):
-                        del newest[is_own]
-        if not newest:
+        missing = [
+            one.name
+            for one in newest.values()
+            if closed is None or not self._has_imported(f"{own_id} {one.name}", *filter(None, [one.origin]))
+        ]
+        if not missing:
             return
         known = f"the journal {location} has writes to {service.origin} that the shared journal may lack"
         raise not_sent(
             ErrorCode.JOURNAL_UNUSABLE,
-            f"{known}, such as {next(iter(newest.values())).name}{f': {closed}' if closed is not None else ''}.",
+            f"{known}, such as {missing[0]}{f': {closed}' if closed is not None else ''}.",
             hint="to add it: run journal export without the journal's setting, and import the file" if closed else (),
             facts={"where": closed.where if closed is not None else None},
             reason=Reason.NOT_IMPORTED if closed is None else Reason.MOVED,
         )
 
     def require_shared(self, service: Service) -> None:
-        """Raise `JOURNAL_UNUSABLE` if settings name neither the shared journal that was used here nor its successor."""
-        now = self.shared_place.find_id() if self.shared_place is not None else ""
-        for path in filter(Path.exists, self._list_notes(service)):
-            used, _, where = path.read_text("utf-8").partition(" ")
-            if now is None or used == now:
-                continue
-            with closing(self.open(reading=True)) as journal:
-                first = journal.storage.read_records(after=0, limit=1) if now else ()
-            if not any(used in one.facts for one in first):
-                used = f"this machine used the journal {where} for this account of {service.origin} ({path})"
-                message = f"{used}, but no setting names it."
-                raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts={"where": where}, reason=Reason.MOVED)
+        """Raise `JOURNAL_UNUSABLE` if this machine's writes for the account are in a shared journal, but not in this.
 
-    def _list_notes(self, service: Service) -> list[Path]:
-        """Return the files that say which shared journal this machine uses for an account, one for each name."""
-        uses = (f"{service.account or ''}\n{name}" for name in service.journal_names)
-        return [self.folder / "shared" / f"{hashlib.sha256(one.encode()).hexdigest()[:16]}.service" for one in uses]
+        This one has them if that journal, or one that was made from it, was imported.
+        """
+        from escrowctl.journal.shared_writes import find_writes
+        from escrowctl.writes.requests import account_of
+
+        for write, path in find_writes(self.folder / "shared", service.journal_names, account_of(service)):
+            journal_id, _, name = write.origin.partition(" ")
+            if journal_id != self.place.find_id() and not self._has_imported(write.origin):
+                there = f"this machine recorded {name}, a write to {service.origin}, in the journal {write.location}"
+                message = f"{there}, but the journal {self.place.location} does not have it."
+                facts = {"where": write.location, "file": str(path)}
+                raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts=facts, reason=Reason.MOVED)
+
+    def _has_imported(self, *origins: str) -> bool:
+        """Whether a write with one of these origins was imported into the journal of this run."""
+        from escrowctl.journal.model import Selection
+
+        with closing(self.open(reading=True)) as journal:
+            return any(journal.storage.select(Selection(1, origin=origin)) for origin in origins)
 
     @cached_property
     def _required_ids(self) -> tuple[tuple[str, str], ...]:

@@ -124,8 +124,7 @@ class LoopbackServer:
     def reset_connection(self) -> None:
         """Make the current connection end with a TCP reset, once the application raises OSError."""
         # Closing such a socket sends a reset (socket(7), SO_LINGER).
-        no_time = struct.pack("ii", 1, 0)
-        self._current_channel.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_time)
+        self._current_channel.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def close(self) -> None:
         """Close every connection, and stop listening."""

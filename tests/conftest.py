@@ -176,8 +176,7 @@ def run(home: Path) -> Run:
         make = Terminal if terminal else io.StringIO
         out, err = make(), make()
         around = {name: value for name, value in {**os.environ, **(environ or {})}.items() if name not in without}
-        runtime = Runtime(environ=around, stdin=make(stdin), stdout=stdout or out, stderr=err, **injected)
-        code = main(words, runtime)
+        code = main(words, Runtime(environ=around, stdin=make(stdin), stdout=stdout or out, stderr=err, **injected))
         # In commands to paste: no operator has this home.
         own_home = f"ESCROWCTL_HOME={shlex.quote(str(home))} "
         return Result(int(code), *(stream.getvalue().replace(own_home, "") for stream in (out, err)))

@@ -244,7 +244,7 @@ def _require_unchanged(journal: Journal, batch: Batch, *, is_changed: bool = Fal
 
 def read_state(journal: Journal, batch: str) -> RunState:
     """Return the state of a batch's last run. An empty state: the batch was never sent."""
-    rows = journal.read_plan(batch, after=_STATE_ROW - 1, limit=1)
+    rows = journal.storage.read_plan(batch, after=_STATE_ROW - 1, limit=1)
     return _decode_state(rows[0] if rows and rows[0].row == _STATE_ROW else None)
 
 

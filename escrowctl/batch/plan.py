@@ -104,7 +104,7 @@ def _find_outcome(state: State, http_status: int | None, *, may_repeat: bool) ->
 
 def list_batches(journal: Journal) -> list[Batch]:
     """Return the batches of a journal, oldest first."""
-    return [_BATCH_ADAPTER.validate_json(read_plan_text(row)) for row in journal.list_batches()]
+    return [_BATCH_ADAPTER.validate_json(read_plan_text(row)) for row in journal.storage.list_batches()]
 
 
 def find_batch(journal: Journal, name: str) -> Batch:
@@ -202,7 +202,7 @@ def store_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) ->
     rows = [
         make_plan_row(batch.name, line, decode_row(read_plan_text(planned))._replace(held=why).encode())
         for line, why in reasons.items()
-        for planned in journal.read_plan(batch.name, after=line - 1, limit=1)
+        for planned in journal.storage.read_plan(batch.name, after=line - 1, limit=1)
         if planned.row == line and not is_planned_again(planned)
     ]
     if rows:
@@ -214,7 +214,7 @@ def sum_up(journal: Journal, batch: Batch) -> Summary:
     sums: dict[tuple[Outcome, str], Sum] = {}
     unsent = dict(batch.sums)
     remarks = unread = 0
-    for found in journal.sum_batch(batch.name):
+    for found in journal.storage.sum_batch(batch.name):
         currency = found.currency or ""
         outcome = _find_outcome(found.state, found.http_status, may_repeat=found.may_repeat)
         sums[outcome, currency] = sums.get((outcome, currency), Sum()).plus(found.rows, found.amount)
@@ -258,7 +258,7 @@ def sum_unsent(
                 f"chosen service is {service.origin}: use the base URL that the line was sent to.",
             )
         add_rows(sums, [row])
-    missing = batch.rows - planned - sum(found.rows for found in journal.sum_batch(batch.name))
+    missing = batch.rows - planned - sum(found.rows for found in journal.storage.sum_batch(batch.name))
     if missing and not is_running:
         rows = count_rows(abs(missing))
         raise damaged_plan(f"{batch.name} lacks {rows}" if missing > 0 else f"{batch.name} has {rows} too many")
@@ -277,7 +277,7 @@ def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[Ro
     """Yield the rows that a run has to send: first the entries that may be sent again, then the plan's other rows."""
     yield from list_again(journal, batch, service)
     after = 0
-    while page := journal.read_plan(batch.name, after=after, limit=_PAGE_SIZE):
+    while page := journal.storage.read_plan(batch.name, after=after, limit=_PAGE_SIZE):
         yield from (read_row(journal, planned) for planned in page if not is_planned_again(planned))
         after = page[-1].row
 
@@ -301,16 +301,14 @@ def list_again(journal: Journal, batch: Batch, service: Service) -> list[RowCont
     """Return the rows of a batch that were sent, and may be sent again, in order."""
     states = (State.NOT_SENT, State.NOT_APPLIED, State.REFUSED, *([State.UNKNOWN] if service.deduplicates else []))
     entries = journal.select_all(Selection(_PAGE_SIZE, states=states, batch=batch.name))
-    rows = [content_of(entry) for entry in entries if may_send_again(entry, service)]
-    return sorted(rows, key=lambda one: one.line)
+    return sorted([content_of(entry) for entry in entries if may_send_again(entry, service)], key=lambda one: one.line)
 
 
 def may_send_again(entry: Entry, service: Service) -> bool:
     """Whether the row of an entry may be sent again."""
     if entry.state is State.REFUSED and entry.settlement.may_repeat:
         return service.may_repeat_throttled
-    outcome = outcome_of(entry)
-    return outcome is Outcome.NOT_SENT or (entry.state is State.UNKNOWN and service.deduplicates)
+    return outcome_of(entry) is Outcome.NOT_SENT or (entry.state is State.UNKNOWN and service.deduplicates)
 
 
 def encode_batch(batch: Batch) -> PlanRow:

@@ -126,7 +126,7 @@ def _read_rows(journal: Journal, batch: Batch) -> Iterator[_RowResult]:
     """
     after = 0
     while True:
-        planned = journal.read_plan(batch.name, after=after, limit=_PAGE_SIZE)
+        planned = journal.storage.read_plan(batch.name, after=after, limit=_PAGE_SIZE)
         entries = journal.read_batch(batch.name, after=after, limit=_PAGE_SIZE)
         if not (planned or entries):
             return

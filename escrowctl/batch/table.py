@@ -77,8 +77,7 @@ class Table:
                     yield Row(self._line_number, reply.value)
 
     def _csv_rows(self) -> Iterator[Row | Flaw]:
-        delimiter = max(_DELIMITERS, key=self._first_line.count)
-        found = csv.reader(self._lines(), delimiter=delimiter, strict=True)
+        found = csv.reader(self._lines(), delimiter=max(_DELIMITERS, key=self._first_line.count), strict=True)
         header: list[str] | None = None
         while True:
             start = self._line_number + 1

@@ -56,8 +56,7 @@ def describe_refusal(answer: Answer) -> str:
     message = text or _make_safe_line(make_excerpt(answer.body))
     location, retry_after = answer.find_header("location"), answer.find_header("retry-after")
     if answer.status in REDIRECT_STATUSES and location:
-        target = hide_in_text(location[:_MAX_HEADER_CHARS])
-        says = f', a redirect to "{target}"'
+        says = f', a redirect to "{hide_in_text(location[:_MAX_HEADER_CHARS])}"'
     else:
         says = f' "{message}"' if message else ""
     return f"{answer.status}{says}" + (f" (Retry-After: {retry_after[:_MAX_HEADER_CHARS]})" if retry_after else "")
@@ -83,8 +82,7 @@ def list_reply_facts(answer: Answer, sent_request_id: str, *, may_hold_secret: b
         document = answer.reply.value
         facts["body"] = hide_unknown_texts(document) if may_hold_secret else hide_private_values(document)
     elif answer.body.strip() and not may_hold_secret:
-        text = answer.body[:_MAX_TEXT_BYTES].decode("utf-8", errors="replace")
-        facts["body"] = hide_in_text(text)
+        facts["body"] = hide_in_text(answer.body[:_MAX_TEXT_BYTES].decode("utf-8", errors="replace"))
     found = next((name for name in list_request_ids(answer) if name != sent_request_id), None)
     return facts | ({"service_request_id": found} if found else {})
 

@@ -100,8 +100,7 @@ class _Checkup:
             if config is None:
                 yield Finding(name, Verdict.SKIPPED, f"there is no {path}")
             else:
-                profiles = ", ".join(config.profiles) or "none"
-                yield Finding(name, Verdict.OK, f"{path} is valid; profiles: {profiles}")
+                yield Finding(name, Verdict.OK, f"{path} is valid; profiles: {', '.join(config.profiles) or 'none'}")
             name = "base_url"
             choice = resolver.choose()
             yield Finding(name, Verdict.OK, f"{choice.origin.base_url}, {choice.mode} (from {choice.source})")

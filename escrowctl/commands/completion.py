@@ -54,8 +54,7 @@ def install(
     environ = session.runtime.environ
     name = shell if shell is not None else Path(environ.get("SHELL", "")).name
     if name not in SHELLS:
-        known_shells = ", ".join(SHELLS)
-        raise bad_value(f'there is no completion for the shell "{name}": use {known_shells}.')
+        raise bad_value(f'there is no completion for the shell "{name}": use {", ".join(SHELLS)}.')
     path, how_to_use = _locate_script(name, environ)
     try:
         if path.exists() and not force:

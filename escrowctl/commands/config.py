@@ -143,8 +143,7 @@ def unset(context: typer.Context, key: _KeyArgument) -> None:
     if find_value(editor.read(), path) is None:
         path = _parse_key(session, key)
     editor.unset(path)
-    name = ".".join(path)
-    session.console.note("saved", f"{name} is no longer set in {session.resolver.config_path}", label="saved")
+    session.console.note("saved", f"{'.'.join(path)} is no longer set in {session.resolver.config_path}", label="saved")
 
 
 def _list_effective_settings(session: Session) -> list[Setting]:

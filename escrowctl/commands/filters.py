@@ -90,8 +90,7 @@ class Filters:
     def __init__(self, session: Session, status: str | None, since: str | None, reference: str | None) -> None:
         """Read the values of these options. Raises `ErrorCode.BAD_VALUE` for an invalid value."""
         self.statuses = frozenset(parse_statuses(status, name="--status") if status is not None else ())
-        now = session.runtime.now()
-        self.since = parse_moment(since, name="--since", now=now) if since is not None else None
+        self.since = parse_moment(since, name="--since", now=session.runtime.now()) if since is not None else None
         self.reference = reference
         self.undated = 0
 

@@ -101,10 +101,8 @@ def _read_view(session: Session, operation: Operation, resource_id: str, *, seve
     prints_ids = options.quiet and (not options.fields or "id" in options.fields)
     if operation is GET_USER:
         if has_other_id(resource_id, record.known):
-            found = record.known.id
-            session.console.warn("another_id", f"the service answered for {resource_id} with the id {found}")
-        is_object = isinstance(record.value, dict)
-        why = None if is_object else f"the reply for {resource_id} is JSON, but not an object"
+            session.console.warn("another_id", f"the service answered for {resource_id} with the id {record.known.id}")
+        why = None if isinstance(record.value, dict) else f"the reply for {resource_id} is JSON, but not an object"
     else:
         why = explain_wrong_record(resource_id, record)
         if why is None and prints_ids and record.known.id is None:
@@ -113,8 +111,7 @@ def _read_view(session: Session, operation: Operation, resource_id: str, *, seve
         return view
     # For several ids under --json and --raw, `run_several` prints the record with the error.
     if not (prints_ids or (several and (options.json or options.raw))):
-        show = session.console.show_line if several else session.show
-        show(view)
+        (session.console.show_line if several else session.show)(view)
     look = command(f"api GET {operation.fill_path(resource_id)}", "to see the complete reply")
     facts = {"id": resource_id, "body": record.document}
     raise EscrowctlError(ErrorCode.CHECK_FAILED, f"{why}.", hint=look, facts=facts)

@@ -79,8 +79,7 @@ class Credentials:
         except _KeyringError as error:
             problem = f"was stored in the keyring, but the keyring cannot be used now: {error}"
         if found is None:
-            login = command(f"auth login -p {profile}", bare=True)
-            hint = (login, "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY")
+            hint = (command(f"auth login -p {profile}", bare=True), "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY")
             raise not_sent(ErrorCode.KEY_MISSING, f"the key of profile {profile} {problem}.", hint=hint)
         return read_key(found, source=f"the keyring entry of profile {profile}")
 
@@ -167,8 +166,7 @@ def _ask_keyring(environ: Mapping[str, str], method: str, origin: str, *argument
     ring = _call_keyring(package.get_keyring)
     # As `keyring.core.recommended` does: backends below 1 use plain text or nothing.
     if getattr(ring, "priority", 0) < 1:
-        backend = type(ring).__module__.rpartition(".")[2]
-        raise _KeyringError(f"this system has no keyring ({backend})")
+        raise _KeyringError(f"this system has no keyring ({type(ring).__module__.rpartition('.')[2]})")
     found: str | None = _call_keyring(lambda: getattr(ring, method)(f"escrowctl {origin}", *arguments))
     return found
 

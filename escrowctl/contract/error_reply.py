@@ -57,8 +57,7 @@ def _field_says_failure(field: str, value: JsonValue, data_names: frozenset[str]
     if name in STATUS_FIELD_NAMES and name not in data_names and as_text(value) in _HTTP_ERROR_STATUSES:
         return True
     if name in _OUTCOME_FIELD_NAMES:
-        word = (unwrap_text(value) or "").strip().casefold()
-        return word in _ERROR_WORDS or (name == "status" and _is_false(value))
+        return (unwrap_text(value) or "").strip().casefold() in _ERROR_WORDS or (name == "status" and _is_false(value))
     if name.startswith("err") or name in _ERROR_FIELD_NAMES:
         return not _means_no_error(value)
     says_no = _is_false(value) or (as_text(value) or "").strip().casefold() in ("no", "0")
@@ -75,5 +74,4 @@ def _means_no_error(value: JsonValue) -> bool:
         return all(map(_means_no_error, list_children(value)))
     if isinstance(value, bool) or (isinstance(value, Number) and value == 0):
         return not value
-    text = (as_text(value) or "").strip().casefold()
-    return text in ("", "0", "00", "false", "none", "null", "ok")
+    return (as_text(value) or "").strip().casefold() in ("", "0", "00", "false", "none", "null", "ok")

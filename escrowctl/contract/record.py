@@ -363,8 +363,7 @@ def as_amount(value: JsonValue) -> Number | None:
         return None
     exponent = value.as_tuple().exponent
     # Sums must stay exact and short enough to print: even 1e2000000 is valid JSON.
-    can_be_summed = isinstance(exponent, int) and exponent >= -_MAX_DIGITS and value.adjusted() < _MAX_DIGITS
-    return value if can_be_summed else None
+    return value if isinstance(exponent, int) and exponent >= -_MAX_DIGITS and value.adjusted() < _MAX_DIGITS else None
 
 
 def read_time(text: str | None) -> datetime | None:

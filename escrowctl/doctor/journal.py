@@ -45,8 +45,7 @@ def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[
             return
         yield Finding("journal", Verdict.OK, described, hints)
     else:
-        verdict = Verdict.FAILED if place.is_shared else Verdict.SKIPPED
-        yield Finding("journal", verdict, describe_missing(place))
+        yield Finding("journal", Verdict.FAILED if place.is_shared else Verdict.SKIPPED, describe_missing(place))
     names = [entry.name for entry in journal.select_all(Selection(_PAGE_SIZE, states=(State.UNKNOWN,)))]
     if not names:
         yield Finding("unknown", Verdict.OK, "no write has an unknown outcome")

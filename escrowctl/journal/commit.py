@@ -151,11 +151,9 @@ class Commit(Questions):
         others = self.find_duplicates(intent, exclude=entry.number)
         guards.check_duplicates(others, intent, self._find, now=self.view.now())
         # Record nothing before the last possible refusal: other writes share the commit, which would store it.
-        is_resend = request.decision is not None
-        caps.check_caps(self.view, intent, request.caps, earlier=entry, is_resend=is_resend)
+        caps.check_caps(self.view, intent, request.caps, earlier=entry, is_resend=request.decision is not None)
         if request.decision is not None:
-            settlement = entry.settlement._replace(detail=DECIDED_RESEND)
-            entry = self._record_decision(entry, settlement, request.decision)
+            entry = self._record_decision(entry, entry.settlement._replace(detail=DECIDED_RESEND), request.decision)
         return self._record_attempt(intent, entry, request_id=request.request_id)
 
     def _record_attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str) -> Entry:
@@ -168,8 +166,7 @@ class Commit(Questions):
         return self.transaction.append(earlier.number if earlier else None, Kind.INTENT, facts)
 
     def _record_decision(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
-        facts = facts_of_settlement(settlement) | decision.facts
-        return self.transaction.append(entry.number, Kind.DECISION, facts)
+        return self.transaction.append(entry.number, Kind.DECISION, facts_of_settlement(settlement) | decision.facts)
 
     def _require_ended(self, entry: Entry) -> None:
         """Raise `ErrorCode.BUSY` if the lock of an attempt's process lapsed, and what it sent may still arrive."""

@@ -144,8 +144,7 @@ DEFAULT_FACTS: Facts = {
 
 def facts_of_intent(intent: Intent, *, attempt: int, request_id: str) -> Facts:
     """Return the facts for the record of an attempt."""
-    entry = Entry(0, intent, UNSETTLED, attempt, request_id, "")
-    return _make_facts(_INTENT_FIELDS, _read_intent(entry))
+    return _make_facts(_INTENT_FIELDS, _read_intent(Entry(0, intent, UNSETTLED, attempt, request_id, "")))
 
 
 def facts_of_settlement(settlement: Settlement) -> Facts:

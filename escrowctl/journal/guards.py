@@ -77,8 +77,7 @@ def check_reference(same_reference: list[Entry], intent: Intent, *, now: datetim
     """
     for entry in same_reference:
         if entry.state is State.UNKNOWN:
-            earlier_write = f'the create under the reference "{intent.reference}"'
-            raise _unknown_error(entry, earlier_write, now, to_allow=[])
+            raise _unknown_error(entry, f'the create under the reference "{intent.reference}"', now, to_allow=[])
         if entry.state is State.IN_FLIGHT:
             raise identical_in_flight(entry)
         is_other_run = bool(intent.run_key) and intent.run_key != entry.intent.run_key

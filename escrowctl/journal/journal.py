@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from escrowctl.journal.signing_secrets import SigningSecrets
-    from escrowctl.journal.storage import BatchSum, Closing, JournalPlace, Locks, PlanRow, Reading, Storage
+    from escrowctl.journal.storage import Closing, JournalPlace, Locks, PlanRow, Reading, Storage
 
 _T = TypeVar("_T")
 
@@ -105,6 +105,7 @@ class Journal:
                 if attempts:
                     refused = self._refuse()
                     begun = [refused] * len(attempts) if refused else commit.begin_all(attempts)
+                    self._keep_shared([one for one in begun if isinstance(one, Entry)])
         except CommitUnknownError:
             self._take_back([one for one in begun if isinstance(one, Entry)])
             raise
@@ -134,18 +135,6 @@ class Journal:
         """Return the name that a new batch would get now, such as `b41`. In this journal, no entry has it."""
         return f"b{max((int(row.batch[1:]) for row in self.storage.list_batches(imported=True)), default=0) + 1}"
 
-    def list_batches(self) -> list[PlanRow]:
-        """Return row 0 of each batch, oldest batch first. Its content is "" if the batch's plan was lost."""
-        return self.storage.list_batches()
-
-    def read_plan(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
-        """Return up to `limit` rows of a batch's plan, in order, with row numbers above `after`."""
-        return self.storage.read_plan(batch, after=after, limit=limit)
-
-    def sum_batch(self, batch: str) -> list[BatchSum]:
-        """Return the counts and sums of a batch's entries, grouped by the fields of `BatchSum`."""
-        return self.storage.sum_batch(batch)
-
     def read_batch(self, batch: str, *, after: int, limit: int) -> list[Entry]:
         """Return up to `limit` entries of a batch, in order, with lines above `after`, in their current state."""
         return [self._refresh(entry) for entry in self.storage.read_batch(batch, after=after, limit=limit)]
@@ -169,7 +158,7 @@ class Journal:
         `change` also gets the time by the journal's clock.
         """
         with self.checked_commit() as commit:
-            found = self.read_plan(batch, after=row - 1, limit=1)
+            found = self.storage.read_plan(batch, after=row - 1, limit=1)
             changed = change(found[0] if found and found[0].row == row else None, commit.view.now())
             commit.transaction.store_plan_rows([changed])
             return changed
@@ -335,6 +324,13 @@ class Journal:
         self._checked_head = view.head
         if saved is not None and saved.head != view.head:
             self.witness.update(self.storage.journal_id, view.head)
+
+    def _keep_shared(self, begun: Sequence[Entry]) -> None:
+        """Keep on this machine that these writes are in a shared journal, before the commit that records them."""
+        if self.place.is_shared:
+            from escrowctl.journal.shared_writes import keep_writes  # noqa: PLC0415 - for shared journals alone
+
+            keep_writes(self.place.head_path.parent, begun, self.storage.journal_id, self.place.location)
 
     def _take_back(self, begun: Sequence[Entry]) -> None:
         """Record that new entries were not sent, if the failed commit of their intents is stored all the same.

@@ -72,8 +72,7 @@ def inspect(storage: Storage, locks: Locks, witness: Witness, journal_id: str) -
     # The saved head of a valid journal has no other record, but it may count the closing record.
     if storage.journal_id == journal_id and checked.problem is not None:
         # If others have written to an older copy since, what is gone was never counted.
-        is_changed = 0 < saved <= stored and witness.find_problem(storage) is not None
-        records = None if is_changed else max(saved, stored)
+        records = None if 0 < saved <= stored and witness.find_problem(storage) is not None else max(saved, stored)
     refuse_unfinished(storage, locks)
     with storage.reading() as view:
         # The records of another journal would be lost with it.

@@ -39,6 +39,5 @@ def sum_by_group(entries: Iterable[Entry]) -> dict[SumGroup, GroupSum]:
         state = State.UNKNOWN.value if entry.is_open else entry.shown_state
         group = SumGroup(entry.sent_at[:7], intent.profile, intent.operation, money.currency if money else "", state)
         known = found.get(group, GroupSum())
-        amount = sum_exactly((known.amount, money.amount)) if money else known.amount
-        found[group] = GroupSum(known.writes + 1, amount)
+        found[group] = GroupSum(known.writes + 1, sum_exactly((known.amount, money.amount)) if money else known.amount)
     return dict(sorted(found.items()))

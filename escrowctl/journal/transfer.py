@@ -74,8 +74,7 @@ def write_archive(storage: Storage, report: Callable[[str], None]) -> Iterator[s
     try:
         for record in read_chain(storage):
             if not record.follows(head):
-                number = head.sequence + 1
-                report(f"record {number} is missing or was changed")
+                report(f"record {head.sequence + 1} is missing or was changed")
                 break
             yield json.dumps(record._asdict() | {"facts": json.loads(record.facts)})
             head = record.head
@@ -105,8 +104,7 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
                 break
             else:
                 one = RecordLine.model_validate(document)
-                facts = canonical_json(one.facts)
-                record = ChainRecord(one.sequence, one.entry, one.kind, one.at, facts, one.digest)
+                record = ChainRecord(one.sequence, one.entry, one.kind, one.at, canonical_json(one.facts), one.digest)
                 if not record.follows(head):
                     problem = "does not match the line before it: a line was changed or is missing"
                     raise _bad_line(source, number, problem)

@@ -60,8 +60,7 @@ def _walk_chain(storage: Storage, is_time_over: Callable[[], bool]) -> tuple[Hea
         if is_time_over():
             break
         if not record.follows(head):
-            number = head.sequence + 1
-            return head, len(entries - {NO_ENTRY}), f"record {number} is missing or was changed"
+            return head, len(entries - {NO_ENTRY}), f"record {head.sequence + 1} is missing or was changed"
         head = record.head
         entries.add(record.entry)
     return head, len(entries - {NO_ENTRY}), None

@@ -77,8 +77,7 @@ class RehearsalApp:
                 self.server.reset_connection()
             raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
         if fault and fault.kind is FaultKind.THROTTLED:
-            headers = {"Retry-After": f"{fault.seconds:.0f}"}
-            problem = ProblemError(ProblemKind.THROTTLED, detail, headers=headers)
+            problem = ProblemError(ProblemKind.THROTTLED, detail, headers={"Retry-After": f"{fault.seconds:.0f}"})
             return make_problem_answer(problem, request_id="rehearsal")
         answer = self._router.answer(environ)
         if fault and fault.kind is FaultKind.DROP_REPLY:

@@ -133,8 +133,7 @@ def _poll(seconds: float) -> Iterator[None]:
 
 def unusable_file(path: Path, reason: str, *, hint: Hints = files.OWN_FOLDER_HINT) -> EscrowctlError:
     """Return the error for a sandbox file that cannot be used. The message ends with `reason`."""
-    message = f"the sandbox cannot use {path}: {reason}."
-    return not_sent(ErrorCode.STATE_UNUSABLE, message, hint=hint)
+    return not_sent(ErrorCode.STATE_UNUSABLE, f"the sandbox cannot use {path}: {reason}.", hint=hint)
 
 
 def require_private_file(path: Path) -> None:

@@ -173,5 +173,4 @@ def _read_fault(typed: str, value: str) -> Fault:
 
 
 def _bad_choice(typed: str, flaw: str, choices: Iterable[str]) -> EscrowctlError:
-    listed = ", ".join(choices)
-    return bad_value(f'"{typed}": {flaw}; choose one of {listed}.')
+    return bad_value(f'"{typed}": {flaw}; choose one of {", ".join(choices)}.')

@@ -74,8 +74,7 @@ class Receiver:
             with self._spool.transaction():
                 yield
         except sqlite3.Error as error:
-            reason = f"an event could not be stored: {error}"
-            self._arrived[before:] = [Arrival(refusal="not accepted", reason=reason)]
+            self._arrived[before:] = [Arrival(refusal="not accepted", reason=f"an event could not be stored: {error}")]
             raise
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
@@ -97,8 +96,7 @@ class Receiver:
             return self.record_refusal("403 Forbidden", "the request came from a page in a browser")
         body = environ["wsgi.input"].read(MAX_BODY_BYTES + 1)
         if len(body) > MAX_BODY_BYTES:
-            reason = f"the body has more than {MAX_BODY_BYTES} bytes"
-            return self.record_refusal("413 Content Too Large", reason)
+            return self.record_refusal("413 Content Too Large", f"the body has more than {MAX_BODY_BYTES} bytes")
         # WSGI has joined repeated headers (PEP 3333).
         named = {name.removeprefix("HTTP_"): value for name, value in environ.items() if name.startswith("HTTP_")}
         named |= {name: environ[name] for name in ("CONTENT_TYPE", "CONTENT_LENGTH") if environ.get(name)}

@@ -249,8 +249,7 @@ def open_spool(path: Path, service: str) -> Iterator[Spool]:
                 raise _unusable(path, f"its format is {version}, but this escrowctl reads format {_VERSION}", hint=hint)
             yield Spool(database, service)
     except (sqlite3.Error, OSError, OverflowError) as error:
-        reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-        raise _unusable(path, reason) from error
+        raise _unusable(path, error.strerror or str(error) if isinstance(error, OSError) else str(error)) from error
 
 
 def _unusable(path: Path, reason: str, *, hint: Hints = ()) -> EscrowctlError:

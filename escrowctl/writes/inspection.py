@@ -119,8 +119,7 @@ def require_as_created(
         if entry.intent.goes_to_service(service.journal_names) and not account.is_other(entry.intent.account)
     ]
     amount = None if options.expected_amount is not None else found.amount
-    currency = None if options.expected_currency is not None else found.currency
-    compared = found._replace(amount=amount, currency=currency)
+    compared = found._replace(amount=amount, currency=None if options.expected_currency is not None else found.currency)
     if created and all(list_money_differences(compared, entry.intent.money) for entry in created):
         first, now = created[-1], describe_money(found)
         reports = " and ".join(found.unreadable) or f"the service now reports {now}"

@@ -78,8 +78,7 @@ class Pipeline:
                     return read_back.conclude(known)
                 if asked or waited:
                     require_unchanged(read_back.resource_id, before, self._inspect_target(request, options))
-                check_again = partial(self._check_again, request, options, before)
-                result = self._writer.perform(request, check_again=check_again)
+                result = self._writer.perform(request, check_again=partial(self._check_again, request, options, before))
                 return read_back.conclude(result._replace(before=before))
         except EscrowctlError as error:
             if not options.skip_done or error.code is not ErrorCode.ALREADY_DONE:

@@ -132,8 +132,7 @@ class EntryResolver:
             doubts += more
         if doubts:
             confirm(doubts)
-        settlement = Settlement(Outcome.UNKNOWN, DECIDED_NOT_APPLIED, not_applied=True)
-        return self._journal.decide(entry, settlement, decision)
+        return self._journal.decide(entry, Settlement(Outcome.UNKNOWN, DECIDED_NOT_APPLIED, not_applied=True), decision)
 
     def restore_sendable_request(self, entry: Entry) -> WriteRequest:
         """Return the request that an entry records.

@@ -121,8 +121,7 @@ def describe_differences(service: Service, record: Record | None, sent: Money | 
         return None
     status = record.known.status
     failed = [f"its status is {status}"] if service.is_failed(status) else []
-    differences = [*failed, *list_money_differences(record.known, sent)]
-    return " and ".join(differences) or None
+    return " and ".join([*failed, *list_money_differences(record.known, sent)]) or None
 
 
 def list_money_differences(found: KnownFields, sent: Money | None) -> list[str]:

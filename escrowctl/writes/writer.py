@@ -219,8 +219,7 @@ class Writer:
         return self.entry
 
     def _make_intent(self, request: WriteRequest) -> Intent:
-        key = request.options.idempotency_key or self.runtime.new_uuid()
-        return make_intent(self.service, request, key)
+        return make_intent(self.service, request, request.options.idempotency_key or self.runtime.new_uuid())
 
     def _send(self, entry: Entry, request: WriteRequest, *, may_be_applied: bool) -> Exchange:
         """Send an entry's current attempt and return the exchange. Raises what ended it, if it was surely not sent.
@@ -306,8 +305,7 @@ class Writer:
         try:
             # An echo of a text that may be a secret proves nothing: it is compared with the hash in the journal.
             body = None if request.operation.is_confidential else request.document
-            sent = make_sent_request(self.service, entry, body)
-            judged = judge_write(request.operation, exchange, sent=sent)
+            judged = judge_write(request.operation, exchange, sent=make_sent_request(self.service, entry, body))
             if may_be_applied:
                 judged = judged.with_earlier_unknown()
             settled = entry._replace(settlement=self._make_settlement(request, judged, exchange))

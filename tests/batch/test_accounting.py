@@ -248,8 +248,7 @@ def test_rows_begun_ahead_are_not_sent_after_the_run_has_ended(start: Start, row
     assert (result.code, len(service.received) <= 10) == (15, True), result.err
     assert len(json.loads(held_back.out)) == 17 - len(service.received)
     service.answer = as_usual
-    resumed = run("resume", "b1", *RUN)
-    assert (counts_of(resumed), set(service.applied.values())) == ((60, 0, 0, 0), {1})
+    assert (counts_of(run("resume", "b1", *RUN)), set(service.applied.values())) == ((60, 0, 0, 0), {1})
 
 
 def test_release_to_be_sent_again_must_be_what_it_was(start: Start, rows: WriteRows) -> None:

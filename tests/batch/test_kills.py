@@ -78,8 +78,7 @@ def audit(program: Program, service: BatchService, rows: int, name: str = "b1") 
     shown: dict[str, int] = program.run("batch", "show", name, "--json").json
     assert shown["rows"] == rows
     assert shown["done"] + shown["refused"] + shown["unknown"] + shown["not_sent"] == rows
-    twice = [name for name, count in service.applied.items() if count > 1]
-    assert twice == []
+    assert [name for name, count in service.applied.items() if count > 1] == []
     assert shown["done"] <= len(service.applied) <= shown["done"] + shown["unknown"]
     return shown
 
@@ -92,8 +91,7 @@ def run_with_kills(
     for _ in range(kills * 4):
         if killed >= kills:
             break
-        code = kill_at_random(program, words, chance, service)
-        killed += code == -signal.SIGKILL
+        killed += kill_at_random(program, words, chance, service) == -signal.SIGKILL
         known = program.run("batch", "list", "--json").json
         if known:
             audit(program, service, rows)

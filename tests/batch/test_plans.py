@@ -193,8 +193,7 @@ def test_rejects_of_json_go_out_under_the_corrected_reference(start: Start, rows
     service.answer = as_usual
 
     rejects = run("rejects", "b1").out
-    corrected = rejects.replace('"A-1"', '"A-2"')
-    done = run("create", str(rows(text=corrected, name="corrected.jsonl")), *RUN)
+    done = run("create", str(rows(text=rejects.replace('"A-1"', '"A-2"'), name="corrected.jsonl")), *RUN)
 
     assert {**json.loads(rejects), "result.detail": None} == {**lines[0], "result.detail": None}
     assert (done.code, service.applied) == (0, {"A-2": 1})

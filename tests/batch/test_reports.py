@@ -240,8 +240,7 @@ def test_results_of_a_running_batch_name_each_row_once(
         patch.setattr(Journal, "read_batch", moving)
         run("show", "b1", "--results", str(path))
 
-    lines = [json.loads(line)["line"] for line in path.read_text().splitlines()]
-    assert lines == list(range(2, 1202))
+    assert [json.loads(line)["line"] for line in path.read_text().splitlines()] == list(range(2, 1202))
 
 
 def test_results_of_a_dropped_batch_have_every_row(start: Start, rows: WriteRows, tmp_path: Path) -> None:

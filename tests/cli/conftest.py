@@ -112,8 +112,7 @@ def journal_of_six(service_and_run: ServiceAndRun) -> Served:
         create("8", "EUR"),
         ("tx", "update", "tx_1", "--data", '{"n":1}', "--yes"),
     )
-    codes = [run(*line, now=lambda: DAY).code for line in lines]
-    assert codes == [0, 0, 0, 8, 12, 12]
+    assert [run(*line, now=lambda: DAY).code for line in lines] == [0, 0, 0, 8, 12, 12]
     return server, run
 
 

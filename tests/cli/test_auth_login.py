@@ -98,8 +98,7 @@ def test_named_prefix_is_checked_and_stored(run: Run, serve: Serve, home: Path) 
 
     assert [seen.target for seen in server.seen] == ["/v1/webhooks"]
     assert 'api_prefix = "/v1"' in files_of(home)["config.toml"]
-    bad = login(run, server, "--mode", "test", "-p", "b", "--api-prefix", "v1/../x")
-    assert (bad.code, len(server.seen)) == (2, 1)
+    assert (login(run, server, "--mode", "test", "-p", "b", "--api-prefix", "v1/../x").code, len(server.seen)) == (2, 1)
 
 
 def test_login_without_a_name_builds_one_from_host_and_mode(run: Run) -> None:
@@ -241,8 +240,7 @@ def test_chosen_keyring_holds_the_key_and_the_file_names_it(
     assert f'[a]\norigin = "{server.base_url}"\nstore = "keyring"\n' in files_of(home)["credentials.toml"]
     assert KEY not in "".join(files_of(home).values())
 
-    gone = run("auth", "logout", "-p", "a")
-    assert (gone.code, ring.entries) == (0, {})
+    assert (run("auth", "logout", "-p", "a").code, ring.entries) == (0, {})
     assert "[a]" not in files_of(home)["credentials.toml"]
     assert run("user", "get", "usr_1").code == 4
 

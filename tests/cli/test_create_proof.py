@@ -125,8 +125,7 @@ def test_hint_names_the_field_that_proves_the_create(body: bytes, pointer: str, 
 @pytest.mark.parametrize("said", ['"error_code":"NO_FUNDS"', '"type":"error"', '"title":"No","detail":"no funds"'])
 def test_reply_like_an_error_outranks_its_id(said: str, service_and_run: ServiceAndRun, journal: Journal) -> None:
     """Which replies look so: unit/test_contract.py."""
-    reply = json_reply(b'{"id":"tx_1",%s}' % said.encode())
-    server, run = service_and_run(writes_meet(reply))
+    server, run = service_and_run(writes_meet(json_reply(b'{"id":"tx_1",%s}' % said.encode())))
 
     assert [run(*CREATE).code, run(*RELEASE).code, len(server.writes)] == [12, 12, 2]
     assert journal() == [("create_transaction", "unknown"), ("release_transaction", "unknown")]

@@ -31,8 +31,7 @@ def test_throttled_create_is_not_repeated_by_default(service_and_run: ServiceAnd
     first, second = run(*keyed), run(*keyed, "--json")
 
     assert (first.code, second.code, len(server.writes)) == (9, 9, 1)
-    hint = second.error["hint"]
-    assert "another --idempotency-key" in hint
+    assert "another --idempotency-key" in second.error["hint"]
     assert journal() == [("create_transaction", "refused")]
 
 

@@ -191,8 +191,7 @@ def test_verify_names_what_was_changed(journal_of_six: Served, home: Path, chang
 def test_write_on_a_changed_journal_is_not_sent(journal_of_six: Served, home: Path, change: str) -> None:
     server, run = journal_of_six
     sent = len(server.writes)
-    path = home / "state" / "journal.db"
-    with sqlite3.connect(path) as database:
+    with sqlite3.connect(home / "state" / "journal.db") as database:
         database.executescript(change)
 
     result = run(*RELEASE, "--json")

@@ -54,8 +54,7 @@ journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
     (home / "acme.key").write_text(KEY)
     (home / "acme.key").chmod(0o600)
 
-    folders = Folders({"ESCROWCTL_HOME": str(home)})
-    resolver = ServiceResolver(ServiceOptions(profile="acme"), {}, folders)
+    resolver = ServiceResolver(ServiceOptions(profile="acme"), {}, Folders({"ESCROWCTL_HOME": str(home)}))
     found = resolver.build_service(choice := resolver.choose(), resolver.find_key(choice))
 
     assert found.key.reveal() == KEY

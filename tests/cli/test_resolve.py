@@ -148,8 +148,7 @@ def test_read_does_not_overwrite_a_newer_record(unknown_write: UnknownWrite) -> 
     word = (*APPLIED, "--id", "tx_9", "--allow-unreadable")
 
     def list_late(seen: Any, connection: Any) -> None:
-        decision = start_elsewhere(*word, ESCROWCTL_BASE_URL=server.base_url, ESCROWCTL_API_KEY=KEY)
-        assert decision.wait(20) == 0
+        assert start_elsewhere(*word, ESCROWCTL_BASE_URL=server.base_url, ESCROWCTL_API_KEY=KEY).wait(20) == 0
         listing(item("tx_8", metadata=UUID))(seen, connection)
 
     server, run = unknown_write(CREATE, by_path(listed=list_late, one=json_reply(HELD)), new_uuid=lambda: UUID)

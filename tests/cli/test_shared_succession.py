@@ -177,25 +177,43 @@ def test_machine_without_an_own_journal_gets_a_closed_one(
     assert run("journal", "import", "--own", environ=other).code == 7
 
 
-def test_machine_that_used_a_shared_journal_takes_only_its_successor(
+def test_machine_that_wrote_to_a_shared_journal_uses_only_one_with_its_writes(
     service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
 ) -> None:
     server, _ = service_and_run(holding())
-    run, name, export = machine(server, "one"), url.rpartition("=")[2], tmp_path / "export"
-    other, new = ({"ESCROWCTL_JOURNAL": f"{url}_{ending}"} for ending in ("other", "2"))
+    run, idle, two = (machine(server, one) for one in ("one", "idle", "two"))
+    name, export = url.rpartition("=")[2], tmp_path / "export"
+    other, second, third = ({"ESCROWCTL_JOURNAL": f"{url}_{ending}"} for ending in ("other", "2", "3"))
     assert [run("journal", "init", "--single-role", environ=more).code for more in ({}, other)] == [0, 0]
     assert run(*CREATE, "--reference", "A-1").code == 0
+    # A write that is refused or only rehearsed is none.
+    assert [idle(*CREATE, "--reference", "A-1", *more).code for more in ((), ("--dry-run",))] == [7, 7]
+    assert idle(*CREATE, "--reference", "A-2", environ=ALONE).code == 0
 
     forgetful = run(*CREATE, "--reference", "A-1", "--json", environ=ALONE)
     assert (forgetful.code, "ESCROWCTL_JOURNAL" in forgetful.error["hint"]) == (17, True)
     found = {one["name"]: one["verdict"] for one in run("doctor", "--json", environ=ALONE).json["checks"]}
     assert found["imported"] == "failed"
+    # The account that has a name now may be the same.
+    assert run("config", "set", "profiles.p.base_url", server.base_url).code == 0
+    assert run("config", "set", "profiles.p.account", "main").code == 0
+    named = {**ALONE, "ESCROWCTL_PROFILE": "p", "ESCROWCTL_BASE_URL": ""}
+    assert [run(*CREATE, "--reference", "A-1", environ=more).code for more in (other, named)] == [17, 17]
     # It has sent nothing to this service (nobody listens there).
     assert run(*CREATE, environ={**ALONE, "ESCROWCTL_BASE_URL": "http://127.0.0.1:9"}).code == 11
-    export.write_text(run("journal", "export").out)
-    assert run("journal", "init", "--from", str(export), "--single-role", "--yes", "--name", f"{name}_2").code == 0
-    assert [run(*CREATE, "--reference", "A-1", environ=more).code for more in (other, new)] == [17, 7]
-    assert len(server.writes) == 1
+    for old, ending in (({}, "2"), (second, "3")):
+        export.write_text(two("journal", "export", environ=old).out)
+        new = ("journal", "init", "--from", str(export), "--single-role", "--yes", "--name", f"{name}_{ending}")
+        assert two(*new, environ=old).code == 0
+    assert run(*CREATE, "--reference", "A-1", environ=third).code == 7
+    export.write_text(two("journal", "export", environ=third).out)
+    assert run("journal", "import", str(export), environ=ALONE).code == 0
+    assert run(*CREATE, "--reference", "A-1", environ=ALONE).code == 7
+    kept = next((tmp_path / "one").rglob("*.write"))
+    kept.write_bytes(b"\xff")
+    damaged = run(*CREATE, "--reference", "A-3", environ=ALONE)
+    assert (damaged.code, str(kept) in damaged.err) == (17, True)
+    assert len(server.writes) == 2
 
 
 def test_journal_that_was_made_anew_is_not_lost_with_the_next(

@@ -79,8 +79,7 @@ def test_closed_journal_refuses_every_write_and_names_its_successor(
 ) -> None:
     server, run = journal_of_two
     head = (state / "journal.head").read_text()
-    exported = export(run, tmp_path / "e.jsonl")
-    new = replaced(run, exported).json
+    new = replaced(run, export(run, tmp_path / "e.jsonl")).json
     Path(new["old_path"]).rename(state / "journal.db")
     (state / "journal.head").write_text(head)
     decision = ("journal", "resolve", "j2", "--applied", "--id", "tx_9", "--allow-unreadable", "--reason", "desk")

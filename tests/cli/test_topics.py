@@ -22,8 +22,7 @@ def test_help_lists_every_topic_with_its_summary_and_every_command(run: Run) -> 
     listed = run("help").out
 
     assert re.findall(r"^  ([a-z-]+)  +(.+)$", listed.partition("\nCommands")[0], re.MULTILINE) == list(TOPICS.items())
-    commands = listed.partition("\nCommands, ")[2].split("\n\n")[1]
-    assert commands.split() == [name for name, _ in NODES[()].words]
+    assert listed.partition("\nCommands, ")[2].split("\n\n")[1].split() == [name for name, _ in NODES[()].words]
     assert {path.stem for path in FOLDER.glob("*.txt")} == set(TOPICS)
 
 

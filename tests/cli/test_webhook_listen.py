@@ -50,8 +50,7 @@ def test_repeated_event_is_counted_and_stored_once(listen: Listen, home: Path) -
     result = listen(lambda port: [send(port, number) for number in (1, 2, 1)], "--json")
 
     assert [(line["id"], line["arrivals"]) for line in lines_of(result)] == [("msg_1", 1), ("msg_2", 1), ("msg_1", 2)]
-    offered_at_tab = home / "cache" / "complete" / "@default" / "event"
-    assert offered_at_tab.read_text() == "msg_1\nmsg_2\n"
+    assert (home / "cache" / "complete" / "@default" / "event").read_text() == "msg_1\nmsg_2\n"
 
 
 def test_last_line_counts_what_was_received(listen: Listen, target: str, application: Application) -> None:

@@ -116,8 +116,7 @@ def test_signing_secret_is_stored_and_not_traced_whether_it_is_shown_or_not(
 
     kept = home / "state" / "signing-secrets" / "j1.json"
     assert (result.code, result.out, json.loads(kept.read_text())["secret"]) == (0, out, SECRET)
-    shown = [text in result.err for text in (str(kept), "wh_3", SECRET, "not-for-logs")]
-    assert shown == [True, True, False, False]
+    assert [text in result.err for text in (str(kept), "wh_3", SECRET, "not-for-logs")] == [True, True, False, False]
 
 
 def test_signing_secret_that_cannot_be_stored_is_reported(home: Path, service_and_run: ServiceAndRun) -> None:
@@ -200,8 +199,7 @@ def test_the_journal_names_a_webhook_creation(service_and_run: ServiceAndRun) ->
     row = run("journal", "list", "--fields", "entry,operation,state,id")
 
     assert row.out == "j1\twebhook creation\tdone\twh_3\n"
-    body = run("journal", "show", "j1", "--json").json["body"]
-    assert body == '{"url":"https://hooks.example.net/x"}'
+    assert run("journal", "show", "j1", "--json").json["body"] == '{"url":"https://hooks.example.net/x"}'
 
 
 def test_second_identical_endpoint_is_noted(service_and_run: ServiceAndRun) -> None:

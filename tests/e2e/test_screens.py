@@ -159,8 +159,7 @@ def timeout_at_night(desk: Desk) -> None:
     screen.type(f"{resolve} j3 --resend {ticket}", "75.50")
     screen.type("escrowctl -p acme-live journal list")
     assert len(server.writes) == 4
-    states = ["done", "not_applied", "done"]
-    assert desk.program.journal() == [("create_transaction", state) for state in states]
+    assert desk.program.journal() == [("create_transaction", state) for state in ["done", "not_applied", "done"]]
 
 
 def two_terminals(desk: Desk) -> None:

@@ -297,8 +297,7 @@ def test_signal_after_one_of_several_became_unknown_exits_12(program: Program, s
     second_read = Arrival()
     server = serve(by_method(GET=in_turn(answer_held, second_read), PUT=hang_up))
     there = program.at(server)
-    ended = second_read.interrupt(there.start(*THREE))
-    assert ended.code == 12
+    assert second_read.interrupt(there.start(*THREE)).code == 12
     assert [seen.target for seen in server.writes] == [FIRST]
     assert there.journal() == [("release_transaction", "unknown")]
 

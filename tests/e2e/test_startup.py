@@ -101,8 +101,7 @@ def test_create_loads_the_journal_and_no_module_of_other_writes(connected_progra
 
 
 def test_journal_list_loads_no_http(program: Program) -> None:
-    loaded = imported(program, "journal", "list")
-    assert loaded & (HTTP | HEAVY | NEVER) == {"sqlite3"}
+    assert imported(program, "journal", "list") & (HTTP | HEAVY | NEVER) == {"sqlite3"}
 
 
 def test_the_sandbox_never_loads_the_command_line_of_httpx(program: Program) -> None:

@@ -150,8 +150,7 @@ def test_letters_that_the_locale_lacks_are_shown_by_their_codes(
     non_ascii_program: Program, variables: dict[str, str]
 ) -> None:
     there = non_ascii_program.with_environ(**variables)
-    lines = ("tx get tx_1", "tx get tx_1 --json", CREATE)
-    shown, as_json, refused = (there.run(*line.split()) for line in lines)
+    shown, as_json, refused = (there.run(*line.split()) for line in ("tx get tx_1", "tx get tx_1 --json", CREATE))
     assert (shown.code, shown.out) == (0, "id\ttx_1\npayee\t\\u0141\\xf3d\\u017a \\U0001f4b6\n")
     assert (as_json.code, as_json.json["payee"]) == (0, "Łódź \U0001f4b6")
     assert (refused.code, "\\u0141\\xf3d\\u017a is closed" in refused.err) == (8, True)

@@ -51,8 +51,7 @@ def test_ids_are_complete_at_every_width(connected_program: Program, words: tupl
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [20, 80])
 def test_long_id_is_complete_when_wider_than_the_terminal(program: Program, serve: Serve, columns: int) -> None:
-    reply = CREATED.replace(b"tx_7K2M9QHD", LONG_ID.encode())
-    server = serve(answering(http_reply("200 OK", reply)))
+    server = serve(answering(http_reply("200 OK", CREATED.replace(b"tx_7K2M9QHD", LONG_ID.encode()))))
     _, shown = program.at(server).terminal("tx", "get", LONG_ID, columns=columns).finish()
     assert plain(shown).splitlines()[0].split() == ["id", LONG_ID]
 

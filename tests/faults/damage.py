@@ -177,8 +177,7 @@ class Damages:
 
     def find_last_date(self) -> int:
         """Return the offset of the date of the newest record of the chain."""
-        content = (self._whole / "state" / "journal.db").read_bytes()
-        page = content[8192:12288]
+        page = (self._whole / "state" / "journal.db").read_bytes()[8192:12288]
         return 8192 + page.index(b"verdict20") + len("verdict")
 
     # Playing

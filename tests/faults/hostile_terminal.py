@@ -104,8 +104,7 @@ class Service:
             stderr=pseudo_terminal.stream,
             sleep=lambda _seconds: None,
         )
-        code = main(["--color", color, *line], around)
-        return int(code), pseudo_terminal.close()
+        return int(main(["--color", color, *line], around)), pseudo_terminal.close()
 
     def tell(self, *line: str) -> Any:
         """Run a line with --json in a pipe, and return the document."""

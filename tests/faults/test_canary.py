@@ -191,8 +191,7 @@ def test_canary_harness_detects_unredacted_keys(run: Run, home: Path, monkeypatc
     key, canary = KEYS[0], Canary(KEYS[0], home)
     monkeypatch.setattr("escrowctl.client.http.Answer.without_key", lambda answer, _key: answer)
     with serving(lambda _seen, connection: connection.sendall(ECHOES[4](key))) as server:
-        environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": key}
-        run(*LINES[0], environ=environ)
+        run(*LINES[0], environ={"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": key})
 
     canary.look_into_files()
     assert canary.found != []

@@ -117,7 +117,6 @@ def test_refusal_with_only_the_prefix_of_the_key_is_shown(run: Run) -> None:
         "sk_live_ expected",
     ):
         with serving(answering_with(text)) as server:
-            environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": key}
-            result = run("tx", "get", "tx_1", environ=environ)
+            result = run("tx", "get", "tx_1", environ={"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": key})
 
         assert (result.code, text in result.err) == (5, True), result.err

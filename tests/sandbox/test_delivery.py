@@ -308,8 +308,7 @@ def test_replay_of_a_dead_delivery_starts_the_schedule_again(sandbox: Sandbox, s
     there.advance(minutes=3)
     (dead,) = there.deliveries
 
-    replayed = there.call("POST", f"/events/{dead['id']}/replay")
-    assert [one["state"] for one in replayed["deliveries"]] == ["waiting"]
+    assert [one["state"] for one in there.call("POST", f"/events/{dead['id']}/replay")["deliveries"]] == ["waiting"]
     there.advance(seconds=6)
 
     assert there.states == ["delivered"]

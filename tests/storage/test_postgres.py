@@ -4,6 +4,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -250,8 +251,7 @@ def test_what_a_killed_process_left_is_removed_after_a_day(place: ClockedPlace, 
     assert last.hold("mine")
     last.close()
 
-    left = database.execute(f"SELECT name FROM {place.url.name}.locks".encode()).fetchall()
-    assert left == [("new",)]
+    assert database.execute(f"SELECT name FROM {place.url.name}.locks".encode()).fetchall() == [("new",)]
     for one in (killed, recent):
         one.close()
 
@@ -294,6 +294,15 @@ def test_examination_says_whether_a_write_would_be_refused(
     assert may_add == [True, False]  # and a role that exists, perhaps with members, is not taken over
     with psycopg.connect(postgres.url) as admin, pytest.raises(psycopg.errors.DuplicateObject):
         admin.execute(place.plan(with_roles=True)[1].script.encode())
+
+
+def test_journal_that_several_create_at_once_is_created_once(postgres: Server, tmp_path: Path) -> None:
+    place = PostgresPlace(parse_journal_url(f"{postgres.url}?journal={new_name()}"), tmp_path)
+
+    with ThreadPoolExecutor(4) as pool:
+        ids = {*pool.map(lambda one: one.create(None), [place.with_name(place.url.name) for _ in range(4)])}
+
+    assert ids == {place.find_id()}
 
 
 def test_owner_is_stopped_by_triggers(place: ClockedPlace, journal: Journal, database: psycopg.Connection) -> None:

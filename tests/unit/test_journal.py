@@ -90,8 +90,7 @@ def test_journal_whose_format_changes_while_it_is_open_takes_no_more_writes(jour
 
 
 def test_import_that_resent_more_often_than_it_was_sent_is_no_record() -> None:
-    settled = facts_of_settlement(Settlement(Outcome.DONE, "200"))
-    facts = facts_of_intent(intent(1), attempt=2, request_id="r") | settled
+    facts = facts_of_intent(intent(1), attempt=2, request_id="r") | facts_of_settlement(Settlement(Outcome.DONE, "200"))
     facts |= {"sent_at": AT, "settled_at": AT, "origin": f"{UUID} j1", "resends": 1}
 
     line = {"sequence": 1, "entry": 1, "kind": "import", "at": AT, "facts": facts, "digest": ""}

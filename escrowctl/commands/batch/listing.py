@@ -97,8 +97,7 @@ def rejects(context: typer.Context, name: NameArgument) -> None:
     session = session_of(context)
     journal = session.journal_to_read
     journal.require_complete()
-    batch = find_batch(journal, name)
-    for line in list_rejects(journal, batch, as_json=session.options.json):
+    for line in list_rejects(journal, find_batch(journal, name), as_json=session.options.json):
         session.console.write_data(line)
 
 

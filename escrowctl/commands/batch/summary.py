@@ -137,8 +137,7 @@ def _showing_results(session: Session, report: BatchReport) -> Iterator[None]:
         if report.error is None:
             error.hints = (save,)
             raise
-        why = explain_print_failure(error)
-        session.console.note("results", why, label="warning", important=True, hints=(save,))
+        session.console.note("results", explain_print_failure(error), label="warning", important=True, hints=(save,))
     except OutputClosedError:
         # Nobody reads the table. The error goes to stderr.
         if report.error is None:

@@ -66,6 +66,5 @@ def _sum_entries(pairs: Sequence[DuplicatePair]) -> dict[str, Sum]:
 
 
 def _describe_entry(entry: Entry) -> str:
-    origin = "imported" if entry.origin else ""
-    parts = (entry.intent.verb, str(entry.intent.money or ""), entry.record_id, origin)
+    parts = (entry.intent.verb, str(entry.intent.money or ""), entry.record_id, "imported" if entry.origin else "")
     return f"{entry.name} ({', '.join(filter(None, parts))})"

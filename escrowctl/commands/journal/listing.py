@@ -121,8 +121,7 @@ def totals(context: typer.Context, since: filters.SinceOption = None, until: fil
     noun = "write" if count == 1 else "writes"
     span = f"from {selection.since or 'the start'} until {selection.until or 'now'}"
     others = "" if journal.place.is_shared else " Writes from other machines count only if imported."
-    message = f"{count} {noun} in this journal, {span}.{others}"
-    session.console.note("coverage", message)
+    session.console.note("coverage", f"{count} {noun} in this journal, {span}.{others}")
 
 
 def require_entry(session: Session, number: int, *, read_only: bool = False) -> Entry:

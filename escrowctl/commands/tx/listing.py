@@ -100,8 +100,7 @@ def _read_filtered(session: Session, filters: Filters, limit: int | None, *, all
             raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, message, effect=Effect.ONLY_READ, hint=hint)
         if not all_pages and len(items) >= (limit or 0):
             break
-    is_partial = has_more or (limit is not None and len(items) > limit)
-    _note_undocumented(session, is_partial=is_partial)
+    _note_undocumented(session, is_partial=has_more or (limit is not None and len(items) > limit))
     filters.note_left_out(session, [one.known.status for one in listed])
     if (with_id := sum(one.known.id is not None for one in listed)) < len(listed):
         find = command("doctor --tx ID", "to find the fields of an escrow")

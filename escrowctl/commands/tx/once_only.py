@@ -186,8 +186,7 @@ def note_result(session: Session, operation: Operation, resource_id: str, result
         note(f"{done}_despite_refusal", f"{replied}, but now reports the escrow as {status}")
     elif result.verified is False:
         hint = command(f"journal resolve {entry.name}", "to check again and record the result")
-        message = f"{accepted} yet: the status is {status}"
-        note(f"not_yet_{done}", message, hints=(hint,))
+        note(f"not_yet_{done}", f"{accepted} yet: the status is {status}", hints=(hint,))
     elif result.verified is None and not entry.settlement.verified:
         why, hints = _why_unconfirmed(session, operation, resource_id, result)
         note("not_confirmed", f"{accepted}: {why}", hints=hints)

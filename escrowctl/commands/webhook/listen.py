@@ -181,8 +181,7 @@ class _ListenRun:
         if event is None:
             self._counts["refused"] += 1
             # The console shows equal messages only once. Because of the time, that is once a second.
-            message = f"{arrival.refusal} at {self._now()[11:19]}Z: {arrival.reason}"
-            self._session.console.warn("refused", message)
+            self._session.console.warn("refused", f"{arrival.refusal} at {self._now()[11:19]}Z: {arrival.reason}")
             return
         self._counts["received"] += 1
         if self._forwarder is not None and arrival.is_queued:

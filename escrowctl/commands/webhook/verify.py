@@ -57,8 +57,7 @@ def verify(
     else:
         delivery = Delivery(tuple(headers), read_input(str(body), session.runtime.stdin))
         found = Event(0, delivery.id, delivery, verified=False, received_at=session.runtime.now())
-    can_ask = body != "-" and session.prompt.obstacle is None
-    secrets = source.find_secrets() if can_ask else source.require_secrets()
+    secrets = source.find_secrets() if body != "-" and session.prompt.obstacle is None else source.require_secrets()
     if not secrets:
         typed = session.prompt.ask_secret("Type the signing secret (it is not shown):").strip()
         secrets = [source.check_secret(typed, source="the answer")]

@@ -31,8 +31,7 @@ class Health(NamedTuple):
 def examine(database: PostgresConnection, now: Callable[[], datetime]) -> Health:
     """Ask the database of a journal about itself. Raises psycopg's errors."""
     cursor = database.execute(_QUERY)
-    names = [one.name for one in cursor.description or ()]
-    found: dict[str, Any] = dict(zip(names, cursor.fetchall()[0], strict=True))
+    found: dict[str, Any] = dict(zip([one.name for one in cursor.description or ()], cursor.fetchall()[0], strict=True))
     drift = abs((found["clock"] - now()).total_seconds())
     oldest = float(found["oldest"] or 0)
     concerns = (

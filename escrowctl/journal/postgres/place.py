@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import re
 from functools import cached_property
 from importlib import resources
@@ -15,7 +14,7 @@ import psycopg
 from psycopg import sql
 
 from escrowctl.errors import ErrorCode, Reason, not_sent
-from escrowctl.files import make_private_folder, read_regular, write_durably
+from escrowctl.files import create_durably, make_private_folder, read_regular
 from escrowctl.journal.chain import ChainRecord
 from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database
 from escrowctl.journal.postgres.health import Health, examine
@@ -57,8 +56,7 @@ class PostgresPlace:
         self._operator = operator
         self._attempt_seconds = attempt_seconds
         # Another database may have a journal of the same name.
-        digest = hashlib.sha256(url.url.encode()).hexdigest()[:16]
-        self._id_path = folder / "shared" / f"{url.name}-{digest}.id"
+        self._id_path = folder / "shared" / f"{url.name}-{hashlib.sha256(url.url.encode()).hexdigest()[:16]}.id"
         self._database: PostgresConnection | None = None
         self._journal_id: str | None = None
 
@@ -106,7 +104,11 @@ class PostgresPlace:
             message = f"there is no journal {self.location}."
             raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, reason=Reason.NOT_CREATED)
         if not (reading or self._id_path.exists()):
-            self.keep(self._id_path, self.find_id() or "")
+            make_private_folder(self._id_path.parent)
+            try:
+                create_durably(self._id_path, (self.find_id() or "").encode())
+            except OSError as error:
+                raise unusable(str(self._id_path), str(error)) from error
         database, self._database = self._connect(), None
         return PostgresStorage(self.url, lambda: leases.sender, database), leases
 
@@ -136,6 +138,9 @@ class PostgresPlace:
                     message = f"the journal {self.location} was not created: service {admin} leads to another database."
                     raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message)
                 database.execute("SET LOCAL synchronous_commit = on")
+                database.execute("SELECT pg_advisory_xact_lock(0)")  # several may create it at once
+                if (found := self.find_id()) is not None:
+                    return found
                 database.execute(tables.script.encode())
                 if first is not None:
                     store = f"INSERT INTO {_quote(self.url.name)}.records VALUES (%s, %s, %s, %s, %s, %s)".encode()
@@ -161,18 +166,6 @@ class PostgresPlace:
             purpose = script.partition("-- ")[2].partition(".")[0]
             steps.append(Step(file, purpose, re.sub(r"\bmain\w*", lambda found: _quote(names[found[0]]), script)))
         return steps
-
-    def keep(self, path: Path, text: str) -> None:
-        """Keep a text in a file on this machine. Raises `ErrorCode.JOURNAL_UNUSABLE`."""
-        draft = path.with_suffix(f".{os.getpid()}")
-        try:
-            if not path.exists() or path.read_text("utf-8") != text:
-                make_private_folder(path.parent)
-                draft.unlink(missing_ok=True)
-                write_durably(draft, text.encode())
-                draft.replace(path)
-        except OSError as error:
-            raise unusable(str(path), str(error)) from error
 
     def with_name(self, name: str) -> PostgresPlace:
         """Return the place of another journal in the same database. Raises ValueError; see `parse_journal_url`."""

@@ -36,8 +36,7 @@ def translating_lock_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        cause = error.strerror or error
-        message = f"the journal's lock file {path} cannot be used: {cause}."
+        message = f"the journal's lock file {path} cannot be used: {error.strerror or error}."
         raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message) from error
 
 

@@ -83,8 +83,7 @@ class SqliteStorage(TableStorage):
         """See `storage.Storage`."""
         if self._commit_failed:
             # After a failed sync, the next sync may succeed although pages never reached the disk.
-            problem = "an earlier commit of this process failed"
-            raise unusable(str(self.path), problem, reason=Reason.DISK_FAILED)
+            raise unusable(str(self.path), "an earlier commit of this process failed", reason=Reason.DISK_FAILED)
         with translating_errors(self.path):
             self._db.execute("BEGIN IMMEDIATE")
         with self._ending() as transaction:
@@ -103,8 +102,7 @@ class SqliteStorage(TableStorage):
             with translating_errors(self.path):
                 transaction = TableTransaction(self._db, read_tail(self._db), self._now, self._last_transaction)
                 if not transaction.continues and sqlite.read_version(self._db) != FORMAT_VERSION:
-                    problem = "the format of the file has changed since it was opened"
-                    raise unusable(str(self.path), problem, reason="")
+                    raise unusable(str(self.path), "the format of the file has changed since it was opened", reason="")
             self._last_transaction = None
             with self._inside(transaction):
                 yield transaction

@@ -93,8 +93,7 @@ class Tail:
     @property
     def damage(self) -> str | None:
         """The problem at the end of the journal. None: no problem."""
-        before = self.records[1].head if len(self.records) > 1 else EMPTY_HEAD
-        if self.records and not self.records[0].follows(before):
+        if self.records and not self.records[0].follows(self.records[1].head if len(self.records) > 1 else EMPTY_HEAD):
             return f"record {self.head.sequence} does not match the record before it"
         return None if self.tables_match else 'the tables "entries" and "records" have different last entries'
 
@@ -124,8 +123,7 @@ def select_entries(database: Database, selection: Selection, *, before: int | No
     condition, values = _build_condition(selection)
     if selection.fingerprint is not None:
         condition += _HAS_FINGERPRINT
-        stored_text = canonical_json({"likeness": selection.fingerprint})[1:-1]
-        values += [stored_text, selection.since or ""]
+        values += [canonical_json({"likeness": selection.fingerprint})[1:-1], selection.since or ""]
     if before is not None:
         condition, values = f"{condition} AND number < ?", [*values, before]
     condition += " ORDER BY number DESC"
@@ -144,8 +142,7 @@ def _read_where(database: Database, condition: str, *values: object) -> list[Ent
 
 def read_batch(database: Database, batch: str, *, after: int, limit: int) -> list[Entry]:
     """Return up to `limit` entries of a batch, in order, with lines above `after`, without imported entries."""
-    condition = "batch = ? AND line > ? AND origin IS NULL ORDER BY line LIMIT ?"
-    return _read_where(database, condition, batch, after, limit)
+    return _read_where(database, "batch = ? AND line > ? AND origin IS NULL ORDER BY line LIMIT ?", batch, after, limit)
 
 
 def _build_condition(selection: Selection) -> tuple[str, list[object]]:

@@ -155,10 +155,8 @@ class LoopbackServer:
         host = str(environ.get("HTTP_HOST", "")).lower()
         if host.rpartition(":")[0] in self._hosts or host in self._hosts:
             return self._app(environ, start_response)
-        self._report(
-            _MISDIRECTED,
-            f'its Host header is "{host[:_MAX_QUOTED_CHARS]}", not one of {", ".join(sorted(self._hosts))}',
-        )
+        message = f'its Host header is "{host[:_MAX_QUOTED_CHARS]}", not one of {", ".join(sorted(self._hosts))}'
+        self._report(_MISDIRECTED, message)
         headers = [("Content-Type", "application/problem+json"), ("Content-Length", str(len(_MISDIRECTED_BODY)))]
         start_response(_MISDIRECTED, headers)
         return [_MISDIRECTED_BODY]

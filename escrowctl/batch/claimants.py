@@ -235,11 +235,8 @@ def change_batch(journal: Journal, before: Batch, after: Batch) -> None:
 
 def _require_unchanged(journal: Journal, batch: Batch, *, is_changed: bool = False) -> None:
     if is_changed or find_batch(journal, batch.name) != batch:
-        raise not_sent(
-            ErrorCode.CONFLICT,
-            f"another process has changed {batch.name} since this command read it.",
-            hint=command(f"batch show {batch.name}", "to see it"),
-        )
+        message = f"another process has changed {batch.name} since this command read it."
+        raise not_sent(ErrorCode.CONFLICT, message, hint=command(f"batch show {batch.name}", "to see it"))
 
 
 def read_state(journal: Journal, batch: str) -> RunState:

@@ -36,8 +36,7 @@ def require_replaceable(path: Path | None, batch_name: str) -> None:
             table.detach()
             cells = first.cells if isinstance(first, Row) else {}
     prefix = RESULT if path.suffix == ".csv" else ""
-    has_results = all(f"{prefix}{field}" in cells for field in _RESULT_FIELDS)
-    if not has_results or cells[f"{prefix}batch"] != batch_name:
+    if not all(f"{prefix}{field}" in cells for field in _RESULT_FIELDS) or cells[f"{prefix}batch"] != batch_name:
         raise bad_value(f'--results "{path}" exists, but does not hold results of {batch_name}: name another file.')
 
 

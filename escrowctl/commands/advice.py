@@ -164,8 +164,7 @@ def _advise_unrecognised_id(service: Service, facts: Facts) -> tuple[Hint, ...]:
 
 def _advise_in_progress(service: Service, facts: Facts) -> tuple[Hint, ...]:
     wait = command(f"tx wait {{id}} --for {RELEASE_TRANSACTION.done}", "to wait for the release")
-    watch = command("tx watch {id}", "to see when the status changes")
-    hints = _fill_in((wait if service.released else watch,), facts)
+    hints = _fill_in((wait if service.released else command("tx watch {id}", "to see when the status changes"),), facts)
     return (*hints, *advise_remove_pending(service, str(facts["status"])))
 
 

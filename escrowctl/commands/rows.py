@@ -96,8 +96,7 @@ def check_fields(session: Session) -> None:
     pointers = [f"/{name}" for name in VIEW_MEMBERS]
     for name in session.options.fields:
         if name not in (*_CELL_NAMES, *pointers) and not re.fullmatch(_HISTORY_POINTER_PATTERN, name):
-            other_pointers = (one for one in pointers if one[1:] not in _CELL_NAMES)
-            known = ", ".join((*_CELL_NAMES, *other_pointers, "/history"))
+            known = ", ".join((*_CELL_NAMES, *(one for one in pointers if one[1:] not in _CELL_NAMES), "/history"))
             raise bad_value(f'--fields "{name}" is not one of {known}.')
 
 

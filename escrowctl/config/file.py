@@ -51,10 +51,8 @@ def require_trusted(path: Path) -> None:
         except OSError as error:
             raise bad_config(f"{checked}: {error.strerror or error}.") from error
         if flaw is not None:
-            raise bad_config(
-                f"{checked} {flaw.reason}: API keys are not used with a config file that other users can change.",
-                hint=flaw.fix or "use a file that you own: --config FILE",
-            )
+            message = f"{checked} {flaw.reason}: API keys are not used with a config file that other users can change."
+            raise bad_config(message, hint=flaw.fix or "use a file that you own: --config FILE")
 
 
 def parse_toml(path: Path, text: str) -> dict[str, Any]:

@@ -108,9 +108,7 @@ def describe_record(known: KnownFields | None) -> str:
 
 def describe_money(known: KnownFields | None) -> str:
     """Return a record's amount and currency, such as `100 USD`. Without an amount, return an empty text."""
-    if known is None or known.amount is None:
-        return ""
-    return f"{known.amount} {known.currency or ''}".rstrip()
+    return "" if known is None or known.amount is None else f"{known.amount} {known.currency or ''}".rstrip()
 
 
 def has_other_id(resource_id: str, known: KnownFields) -> bool:

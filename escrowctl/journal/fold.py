@@ -45,8 +45,7 @@ class StoredEntry(NamedTuple):
     @property
     def row(self) -> tuple[object, ...]:
         """The row that is stored for the entry: the values of the `QUERIED_FIELDS`, and three that are derived."""
-        values = (self.facts[name] for name in fields.QUERIED_FIELDS)
-        return (*values, self.records, self.entry.counted_on, self.latest)
+        return (*(self.facts[name] for name in fields.QUERIED_FIELDS), self.records, self.entry.counted_on, self.latest)
 
 
 def next_record(head: Head, number: int, kind: str, facts: Facts, *, at: str) -> ChainRecord:

@@ -81,15 +81,10 @@ def check_reference(same_reference: list[Entry], intent: Intent, *, now: datetim
         if entry.state is State.IN_FLIGHT:
             raise identical_in_flight(entry)
         is_other_run = bool(intent.run_key) and intent.run_key != entry.intent.run_key
-        is_repeated = is_other_run and entry.number in intent.allowed_duplicates
-        if entry.state is State.DONE and not is_repeated:
+        if entry.state is State.DONE and not (is_other_run and entry.number in intent.allowed_duplicates):
             escrow = entry.settlement.result_id or f"an earlier {entry.intent.verb}"
-            raise refusal(
-                ErrorCode.REFERENCE_REUSED,
-                f'{escrow} already has the reference "{entry.intent.reference}" ({entry.name}, {entry.sent_at}).',
-                entry,
-                Reason.REFERENCE_REUSED,
-            )
+            message = f'{escrow} already has the reference "{entry.intent.reference}" ({entry.name}, {entry.sent_at}).'
+            raise refusal(ErrorCode.REFERENCE_REUSED, message, entry, Reason.REFERENCE_REUSED)
 
 
 def find_by_key(
@@ -123,8 +118,7 @@ def _may_be_sent_again(entry: Entry, *, resend_throttled: bool) -> bool:
 
 def _check_request(earlier: Entry, intent: Intent) -> None:
     """Refuse a key that was used for a different request, or without the reference that the intent has."""
-    then = (earlier.intent.method, earlier.intent.url, earlier.intent.body)
-    if then != (intent.method, intent.url, intent.body):
+    if (earlier.intent.method, earlier.intent.url, earlier.intent.body) != (intent.method, intent.url, intent.body):
         raise _reuse_error(earlier, "for a different request", Reason.KEY_OF_ANOTHER_REQUEST)
     reference, earlier_reference = intent.reference, earlier.intent.reference
     if reference is not None and reference != earlier_reference:
@@ -224,14 +218,11 @@ def identical_in_flight(entry: Entry) -> EscrowctlError:
 def _similar_id_error(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
     typed_id, earlier_id = intent.resource_id, entry.intent.resource_id
     age = describe_age(entry.settled_at or entry.sent_at, now)
-    return refusal(
-        ErrorCode.CONFLICT,
+    message = (
         f"{earlier_id} {_was_done(entry)} {age} ({entry.name}). "
-        f"{typed_id} differs only in case or Unicode form: some services treat both ids as the same escrow.",
-        entry,
-        Reason.ID_SPELLED_DIFFERENTLY,
-        id=typed_id,
+        f"{typed_id} differs only in case or Unicode form: some services treat both ids as the same escrow."
     )
+    return refusal(ErrorCode.CONFLICT, message, entry, Reason.ID_SPELLED_DIFFERENTLY, id=typed_id)
 
 
 def _was_done(entry: Entry) -> str:
@@ -246,14 +237,11 @@ def _already_done_error(entry: Entry, intent: Intent, now: datetime) -> Escrowct
     typed_id, earlier_id = intent.resource_id, entry.intent.resource_id
     write = f"the {entry.intent.verb} of {typed_id}"
     if not intent.account.is_same(entry.intent.account):
-        return refusal(
-            ErrorCode.CONFLICT,
+        message = (
             f"{typed_id} {_was_done(entry)} {when} with an API key that is unknown or not the current one: "
-            "the escrow may belong to another account.",
-            entry,
-            Reason.ID_OF_ANOTHER_ACCOUNT,
-            id=typed_id,
+            "the escrow may belong to another account."
         )
+        return refusal(ErrorCode.CONFLICT, message, entry, Reason.ID_OF_ANOTHER_ACCOUNT, id=typed_id)
     sentence = (
         f"escrowctl already {entry.intent.past_participle} {typed_id} {when}."
         if entry.settlement.verified
@@ -272,12 +260,8 @@ def _unknown_error(entry: Entry, earlier_write: str, now: datetime, *, to_allow:
     """Return the error for a write that may repeat `entry`, an unknown one. `to_allow`: the entries to allow."""
     money = [str(entry.intent.money)] if entry.intent.money else []
     details = ", ".join([*money, describe_age(entry.sent_at, now), entry.name])
-    return earlier_unknown(
-        entry,
-        f"{earlier_write} ({details}) still has an unknown outcome.",
-        duplicates=[f"j{number}" for number in to_allow],
-        verb=entry.intent.verb,
-    )
+    message = f"{earlier_write} ({details}) still has an unknown outcome."
+    return earlier_unknown(entry, message, duplicates=[f"j{number}" for number in to_allow], verb=entry.intent.verb)
 
 
 def earlier_unknown(entry: Entry, sentence: str, **facts: object) -> EscrowctlError:

@@ -33,11 +33,8 @@ def find_shared_place(url: JournalUrl, folder: Path, operator: str, attempt_seco
     try:
         from escrowctl.journal.postgres.place import PostgresPlace  # noqa: PLC0415 - its driver takes 300 ms, and is optional
     except ImportError as error:
-        raise not_sent(
-            ErrorCode.JOURNAL_UNUSABLE,
-            f"the journal {url} cannot be used: psycopg, the driver for PostgreSQL, is not installed.",
-            reason=Reason.NO_DRIVER,
-        ) from error
+        message = f"the journal {url} cannot be used: psycopg, the driver for PostgreSQL, is not installed."
+        raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, reason=Reason.NO_DRIVER) from error
     return PostgresPlace(url, folder, operator, attempt_seconds)
 
 

@@ -169,8 +169,7 @@ def import_archive(transaction: Transaction, storage: Storage, archive: Archive)
         ours = _find_same_write(storage, theirs.entry, origin)
         if ours is None:
             first = theirs.entry.origin or origin
-            known_as = origin if _is_own_origin(storage, first) else first
-            facts = _facts_to_import(theirs, origin=known_as)
+            facts = _facts_to_import(theirs, origin=origin if _is_own_origin(storage, first) else first)
             changed.append(transaction.append(None, Kind.IMPORT, facts))
             added += 1
         elif _must_replace(theirs.entry, ours):
@@ -215,8 +214,7 @@ def _must_replace(theirs: Entry, ours: Entry) -> bool:
         return not theirs.is_open and ours.state is not State.IN_FLIGHT and ours.request_id in theirs.request_ids
     if ours.state is State.DONE:
         return False
-    may_have_happened = theirs.state in OPEN_STATES and theirs.request_id not in ours.request_ids
-    return theirs.state is State.DONE or may_have_happened
+    return theirs.state is State.DONE or (theirs.state in OPEN_STATES and theirs.request_id not in ours.request_ids)
 
 
 def _facts_to_import(theirs: StoredEntry, *, origin: str) -> Facts:

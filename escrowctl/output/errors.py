@@ -69,8 +69,7 @@ def _complete_message(error: EscrowctlError) -> str:
         message = f"{subject}: {message}"
     if error.effect is None:
         return message
-    for_id = f" for {subject}" if subject and error.effect in _NOTHING_SENT_EFFECTS else ""
-    return f"{message} {error.effect}{for_id}."
+    return f"{message} {error.effect}{f' for {subject}' if subject and error.effect in _NOTHING_SENT_EFFECTS else ''}."
 
 
 def _list_reply(error: EscrowctlError, *, raw: bool, short: bool) -> list[str]:

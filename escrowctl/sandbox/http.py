@@ -167,10 +167,8 @@ class Router:
         """Raise ProblemError 401 without the API key: a client without the key learns nothing about any path."""
         scheme, _, key = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
         if not compare_digest(f"{scheme.lower()} {key}".encode("utf-8", "replace"), self._expected):
-            raise ProblemError(
-                ProblemKind.UNAUTHENTICATED,
-                "This call needs the header Authorization: Bearer <API_KEY>, with the key of this sandbox.",
-            )
+            message = "This call needs the header Authorization: Bearer <API_KEY>, with the key of this sandbox."
+            raise ProblemError(ProblemKind.UNAUTHENTICATED, message)
 
 
 def success_status(operation: Operation) -> int:

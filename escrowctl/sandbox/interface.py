@@ -100,10 +100,8 @@ class InterfaceCalls:
         call.check_unused_body()
         with self._store.reading() as connection:
             require_transaction(connection, call.resource_id)
-        raise ProblemError(
-            ProblemKind.UPDATE_NOT_SHOWN,
-            f"Transaction {call.resource_id} was not changed: the published interface describes no update.",
-        )
+        message = f"Transaction {call.resource_id} was not changed: the published interface describes no update."
+        raise ProblemError(ProblemKind.UPDATE_NOT_SHOWN, message)
 
     def release_transaction(self, call: Call) -> JsonObject:
         """Release a held transaction, and return its record: `released`, or `releasing` if it has `QUEUED_AMOUNT`.

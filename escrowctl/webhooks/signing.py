@@ -112,8 +112,7 @@ class Verifier:
         """Return the expected signature for each secret. Raises SignatureError for a bad id or timestamp."""
         sent_at = delivery.get_header(TIMESTAMP)
         if sent_at is None or delivery.get_header(ID) is None:
-            missing = TIMESTAMP if sent_at is None else ID
-            raise SignatureError(f"the request has no header {missing}")
+            raise SignatureError(f"the request has no header {TIMESTAMP if sent_at is None else ID}")
         if delivery.id is None:
             raise SignatureError(f"{ID} is not 1 to 256 visible ASCII characters")
         if _TIMESTAMP_IN_ID.search(delivery.id):

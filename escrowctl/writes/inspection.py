@@ -65,12 +65,8 @@ def inspect(reader: Reader, service: Service, resource_id: str, options: RecordO
     expects_status = service.pointers.status is not None or bool(service.released)
     if found.status is None and expects_status and not options.allow_unreadable:
         # It may be released already.
-        raise not_sent(
-            ErrorCode.UNREADABLE_REPLY,
-            f"escrowctl finds no status in the record of {resource_id}.",
-            effect=Effect.NOTHING_SENT_NOW,
-            reason=Reason.NO_STATUS,
-        )
+        message = f"escrowctl finds no status in the record of {resource_id}."
+        raise not_sent(ErrorCode.UNREADABLE_REPLY, message, effect=Effect.NOTHING_SENT_NOW, reason=Reason.NO_STATUS)
     return found
 
 
@@ -163,12 +159,8 @@ def require_resendable(service: Service, entry: Entry, found: KnownFields) -> No
         )
     kind = kind_of(entry.intent.operation)
     if kind.seems_done(found.status, service):
-        raise not_sent(
-            ErrorCode.EXPECTATION_FAILED,
-            f"the service reports {entry.intent.resource_id} as {found.status}.",
-            facts=entry.facts,
-            reason=Reason.SEEMS_DONE,
-        )
+        message = f"the service reports {entry.intent.resource_id} as {found.status}."
+        raise not_sent(ErrorCode.EXPECTATION_FAILED, message, facts=entry.facts, reason=Reason.SEEMS_DONE)
     if kind.is_pending(found.status, service) and not service.deduplicates:
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,

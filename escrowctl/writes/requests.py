@@ -285,8 +285,5 @@ def is_reason_needed(service: Service, operation: Operation, journal: Journal) -
 def require_reason(service: Service, operation: Operation, journal: Journal, reason: str | None) -> None:
     """Raise EscrowctlError `ErrorCode.CONFIRMATION_NEEDED` if this write needs a reason and `reason` is None."""
     if reason is None and is_reason_needed(service, operation, journal):
-        raise not_sent(
-            ErrorCode.CONFIRMATION_NEEDED,
-            "this journal was made from an export: creates that were sent after the export may be missing.",
-            reason=Reason.NEEDS_REASON,
-        )
+        message = "this journal was made from an export: creates that were sent after the export may be missing."
+        raise not_sent(ErrorCode.CONFIRMATION_NEEDED, message, reason=Reason.NEEDS_REASON)

@@ -142,13 +142,11 @@ class EntryResolver:
         """
         request = restore_request(entry)
         if request is None:
-            raise not_sent(
-                ErrorCode.BAD_VALUE,
+            message = (
                 f"{entry.name} contained a secret, and the journal stores only its hash: escrowctl cannot "
-                f"send {entry.name} again.",
-                facts={"entry": entry.name},
-                reason=Reason.SECRET_NOT_STORED,
+                f"send {entry.name} again."
             )
+            raise not_sent(ErrorCode.BAD_VALUE, message, facts={"entry": entry.name}, reason=Reason.SECRET_NOT_STORED)
         self._writer.check(request)
         return request
 
@@ -328,11 +326,8 @@ class EntryResolver:
     def _require_unused_id(self, entry: Entry, resource_id: str) -> None:
         other = self._find_creator(entry, resource_id) if entry.intent.has_no_id else None
         if other is not None:
-            raise not_sent(
-                ErrorCode.ALREADY_DONE,
-                f"{other.name}, sent at {other.sent_at}, already created {resource_id}.",
-                effect=Effect.NOTHING_RECORDED,
-            )
+            message = f"{other.name}, sent at {other.sent_at}, already created {resource_id}."
+            raise not_sent(ErrorCode.ALREADY_DONE, message, effect=Effect.NOTHING_RECORDED)
 
     def _require_readable(self, resource_id: str) -> KnownFields:
         self._announce()

@@ -166,8 +166,7 @@ def test_release_needs_the_status_that_the_profile_goes_by(profile: Profile, run
 
 @pytest.mark.parametrize("status", ["held", "failed", "settled_elsewhere"])
 def test_release_that_its_record_lacks_ends_with_16(profile: Profile, run: Run, journal: Journal, status: str) -> None:
-    after = HELD.replace(b"held", status.encode())
-    reads = in_turn(json_reply(HELD), json_reply(after))
+    reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", status.encode())))
     server = profile(STATUS_RELEASED, behave=writes_meet(json_reply(b"", "202 Accepted"), reads=reads))
 
     result, again = run(*RELEASE, "--json"), run(*RELEASE, "--json")
@@ -182,8 +181,7 @@ def test_release_that_its_record_lacks_ends_with_16(profile: Profile, run: Run, 
 
 
 def test_release_that_was_read_as_released_is_called_so_from_then_on(profile: Profile, run: Run) -> None:
-    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
-    server = profile(behave=writes_meet(json_reply(b"{}"), reads=reads))
+    server = profile(behave=writes_meet(json_reply(b"{}"), reads=in_turn(json_reply(HELD), json_reply(RELEASED))))
     first = run(*RELEASE)
     assert run("config", "set", "status.released", "released").code == 0
     skipped = run(*RELEASE, "--skip-released", "--json")

@@ -57,8 +57,7 @@ def test_a_create_whose_key_a_record_carries_is_settled(
 def test_listing_without_the_key_in_one_record_proves_nothing(
     unknown_write: UnknownWrite, journal: Journal, items: tuple[dict[str, Any], ...]
 ) -> None:
-    own = ("--idempotency-key", "order-1") if items and items[0].get("key") == "order-1" else ()
-    line = (*CREATE, *own)
+    line = (*CREATE, *(("--idempotency-key", "order-1") if items and items[0].get("key") == "order-1" else ()))
     _, run = unknown_write(line, by_path(listed=listing(*items), one=json_reply(HELD)), new_uuid=lambda: UUID)
 
     assert run("journal", "resolve", "j1").code == 12
@@ -71,8 +70,7 @@ BEFORE, AFTER = "2026-11-21T03:00:00Z", "2026-11-21T03:12:45Z"
 
 def test_older_escrow_is_not_the_result_of_a_create(unknown_write: UnknownWrite, journal: Journal) -> None:
     earlier = item("tx_7", created_at=BEFORE)
-    one = json_reply(json.dumps(earlier).encode())
-    _, run = unknown_write(CREATE, by_path(listed=listing(earlier), one=one))
+    _, run = unknown_write(CREATE, by_path(listed=listing(earlier), one=json_reply(json.dumps(earlier).encode())))
 
     looked = run("journal", "resolve", "j1", "--json")
     applied = run(*APPLIED, "--id", "tx_7")

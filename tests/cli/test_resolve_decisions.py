@@ -17,8 +17,7 @@ from escrowctl.journal.model import DECIDED_APPLIED
 
 
 def test_decision_applied_is_recorded_after_reading_the_id(unknown_write: UnknownWrite, journal: Journal) -> None:
-    one = json_reply(HELD.replace(b"tx_1", b"tx_88F2"))
-    server, run = unknown_write(CREATE, by_path(listed=listing(), one=one))
+    server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD.replace(b"tx_1", b"tx_88F2"))))
 
     result = run(*APPLIED, "--id", "tx_88F2", "--json")
 
@@ -35,8 +34,7 @@ def test_operator_decision_without_a_user_name_records_the_uid(
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 2**31 - 5)  # no passwd entry
-    one = json_reply(HELD.replace(b"tx_1", b"tx_88F2"))
-    _, run = unknown_write(CREATE, by_path(listed=listing(), one=one))
+    _, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD.replace(b"tx_1", b"tx_88F2"))))
 
     run(*APPLIED, "--id", "tx_88F2")
 
@@ -210,8 +208,7 @@ def test_decision_overturns_a_release_that_no_reading_verified(profile: Profile,
 
 
 def test_operator_confirms_a_release_that_no_reading_can(service_and_run: ServiceAndRun, journal: Journal) -> None:
-    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
-    server, run = service_and_run(writes_meet(json_reply(b""), reads=reads))
+    server, run = service_and_run(writes_meet(json_reply(b""), reads=in_turn(json_reply(HELD), json_reply(RELEASED))))
     assert run(*RELEASE).code == 0
 
     looked = run("journal", "resolve", "j1", "--json")

@@ -118,13 +118,11 @@ def test_write_that_was_not_sent_is_retried_until_connected(run: Run, journal: J
     servers: list[WireServer] = []
 
     def sleep(_seconds: float) -> None:
-        server = WireServer(json_reply(HELD), port=port)
-        servers.append(server)
+        servers.append(WireServer(json_reply(HELD), port=port))
 
     environ = {"ESCROWCTL_BASE_URL": f"http://127.0.0.1:{port}", "ESCROWCTL_API_KEY": "sk_test_1"}
     try:
-        result = run(*CREATE, environ=environ, sleep=sleep)
-        assert (result.code, len(servers[0].writes)) == (0, 1)
+        assert (run(*CREATE, environ=environ, sleep=sleep).code, len(servers[0].writes)) == (0, 1)
     finally:
         for server in servers:
             server.close()

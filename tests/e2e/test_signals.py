@@ -197,8 +197,7 @@ def test_signal_after_a_release_was_received_reports_unknown(
 @pytest.mark.slow
 def test_signal_during_the_read_back_reports_the_release_first(program: Program, serve: Serve) -> None:
     read_back = Arrival()
-    released = answering(http_reply("200 OK", RELEASED))
-    server = serve(by_method(GET=in_turn(answer_held, read_back), PUT=released))
+    server = serve(by_method(GET=in_turn(answer_held, read_back), PUT=answering(http_reply("200 OK", RELEASED))))
     there = program.at(server)
     ended = read_back.interrupt(there.start("tx", "release", "tx_1", "--yes", "--json"))
     assert (ended.code, ended.json["id"], ended.json["http_status"], ended.json["verified"]) == (130, "tx_1", 200, None)
@@ -228,8 +227,7 @@ def test_second_signal_does_not_change_the_exit_code_of_unknown(
     program: Program, serve: Serve, second: signal.Signals
 ) -> None:
     post = Arrival()
-    server = serve(by_method(POST=post))
-    there = program.at(server)
+    there = program.at(serve(by_method(POST=post)))
     readable, writable = os.pipe()
     with closing(os.fdopen(readable, "rb")) as reader:
         fill(writable)
@@ -318,8 +316,7 @@ def test_signal_during_the_read_back_of_several_releases_no_other(program: Progr
 def test_signal_between_two_of_several_prints_the_first(program: Program, serve: Serve) -> None:
     second_read = Arrival()
     server = serve(by_method(GET=in_turn(answer_held, answer_held, second_read), PUT=answer_done))
-    there = program.at(server)
-    ended = second_read.interrupt(there.start("tx", "release", "tx_1", "tx_2", "--yes", "-q"))
+    ended = second_read.interrupt(program.at(server).start("tx", "release", "tx_1", "tx_2", "--yes", "-q"))
     assert (ended.code, ended.out) == (130, "tx_1\n")
     assert [seen.target for seen in server.writes] == [FIRST]
 
@@ -370,6 +367,5 @@ def test_broken_connection_at_exit_prints_nothing(program: Program, serve: Serve
         connection.sendall(http_reply("200 OK", HELD))
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
-    there = program.at(serve(answer_and_reset))
-    ended = there.run("tx", "get", "tx_1", "-q")
+    ended = program.at(serve(answer_and_reset)).run("tx", "get", "tx_1", "-q")
     assert (ended.code, ended.out, ended.err) == (0, "tx_1\n", "")

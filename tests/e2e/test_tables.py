@@ -13,8 +13,7 @@ LONG_ID = "tx_0190c2a8_5a3e_7bb1_9d0e_2f6a4c81e7d5"
 @pytest.fixture
 def connected_program(program: Program, serve: Serve) -> Program:
     """The program after one create, pointed at a server that answers with that record."""
-    server = serve(answering(http_reply("200 OK", CREATED)))
-    there = program.at(server)
+    there = program.at(serve(answering(http_reply("200 OK", CREATED))))
     assert there.run("tx", "create", "--amount", "100", "--currency", "USD", "--reference", "order-8841").code == 0
     return there
 

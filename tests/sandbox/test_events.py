@@ -82,8 +82,7 @@ def test_event_waits_for_each_endpoint_that_wants_its_kind(sandbox: Sandbox, cli
         client.post("/webhooks", json={"url": url, **events}).json()["id"]
         for events in ({}, {"events": ["transaction.released"]})
     )
-    made = create(client)
-    client.put(f"/transactions/{made['id']}/release")
+    client.put(f"/transactions/{create(client)['id']}/release")
     client.post("/webhooks", json={"url": url})
 
     joined = "SELECT kind, endpoint_id, state FROM events JOIN deliveries ON event = events.position"

@@ -139,10 +139,8 @@ def require_same_account(account: LoginAccount, profile: Profile | None) -> None
             hint=Hint(f"repeat the command with -p {name}-2", "to use another name"),
         )
     if profile.api_key_file is not None:
-        raise bad_value(
-            f"profile {name} takes its key from the file {profile.api_key_file}: a stored key would not be used.",
-            hint=command(f"config unset profiles.{name}.api_key_file", bare=True),
-        )
+        message = f"profile {name} takes its key from the file {profile.api_key_file}: a stored key would not be used."
+        raise bad_value(message, hint=command(f"config unset profiles.{name}.api_key_file", bare=True))
 
 
 def ask_until_valid(session: Session, ask: Callable[[], str], parse: Callable[[str], _T]) -> _T:

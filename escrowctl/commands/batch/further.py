@@ -61,8 +61,7 @@ def further_claimants(session: Session, batch: Batch, concurrency: int) -> Itera
     no other process can use it.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    is_alone = session.connector.is_in_process(session.service)
-    count = 1 if is_alone else min(-(-concurrency // _ROWS_PER_PROCESS), cores)
+    count = 1 if session.connector.is_in_process(session.service) else min(-(-concurrency // _ROWS_PER_PROCESS), cores)
     share = concurrency // count
     options = session.options
     given = {"-p": options.profile, "--base-url": options.base_url, "--config": options.config}

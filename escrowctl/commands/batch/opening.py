@@ -37,11 +37,8 @@ def checked_file(session: Session, kind: RowKind, file: str) -> Iterator[Checked
             print_flaws(session, flaws)
             listed = len({flaw.line for flaw in flaws})
             first_flaws = f"; the first {len(flaws)} flaws are listed" if checked.flawed_rows > listed else ""
-            raise not_sent(
-                ErrorCode.BAD_VALUE,
-                f"{name}: {checked.flawed_rows:,} of {count_rows(checked.rows_read)} cannot be sent{first_flaws}.",
-                facts={"flaws": [flaw._asdict() for flaw in flaws]},
-            )
+            message = f"{name}: {checked.flawed_rows:,} of {count_rows(checked.rows_read)} cannot be sent{first_flaws}."
+            raise not_sent(ErrorCode.BAD_VALUE, message, facts={"flaws": [flaw._asdict() for flaw in flaws]})
         yield checked
 
 

@@ -262,8 +262,7 @@ def _check_entry(session: Session, entry: Entry, options: _Options) -> None:
             effect=Effect.NOTHING_SENT_NOW,
             hint=_advise_service(session, entry),
         )
-    needs_no_read = options.allow_unreadable and not options.resend
-    if not (needs_no_read or account_of(service).is_same(intent.account)):
+    if not ((options.allow_unreadable and not options.resend) or account_of(service).is_same(intent.account)):
         raise bad_value(
             f"{entry.name} (profile {intent.profile}) was not sent with the current API key, or its key is not "
             "recorded. The current key may belong to another account, so escrowctl read nothing.",

@@ -181,8 +181,7 @@ def _find_status(service: Service, last: Entry) -> str | None:
     if not last.intent.is_once_only:
         return status
     # The reply to a once-only write is no proof: only a read is.
-    is_unproven = status is None or kind_of(last.intent.operation).is_proven_by(status, service)
-    return _ACCEPTED if is_unproven else status
+    return _ACCEPTED if status is None or kind_of(last.intent.operation).is_proven_by(status, service) else status
 
 
 def _may_hold_money(service: Service, last: Entry, status: str | None) -> bool:

@@ -161,8 +161,7 @@ class PostgresStorage(TableStorage):
         except psycopg.Error as error:
             is_uncertain = self._db.is_lost or (error.sqlstate or "08")[:2] in _UNCERTAIN_CLASSES
             # Without records there is nothing to look for, and nothing was begun.
-            may_be_stored = is_uncertain and transaction.has_records
-            is_stored = self._find_record(transaction.head) if may_be_stored else False
+            is_stored = self._find_record(transaction.head) if is_uncertain and transaction.has_records else False
             # A commit that did not answer may not have reached a standby: what it begins is not sent.
             if is_stored and not transaction.begins_writes:
                 return

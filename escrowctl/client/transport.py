@@ -7,11 +7,14 @@ connects httpx's requests and responses to httpcore.
 """
 
 import contextlib
+import select
 import socket
 import ssl
+import struct
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -187,10 +190,7 @@ class _WatchedStream(httpcore.NetworkStream):
         self._stream.close()
 
     def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ARG002 - ours is total
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, *_others: object, **_options: object
     ) -> httpcore.NetworkStream:
         left = self._transport.attempt.left(httpcore.ConnectTimeout)
         stream = self._stream.start_tls(ssl_context, server_hostname, left)
@@ -213,6 +213,51 @@ def _describe_tls(ssl_object: Any) -> Tls | None:
     return Tls(ssl_object.version(), issuer, ends)
 
 
+class _PlainStream(httpcore.NetworkStream):
+    """A connection without TLS to an address. The kernel limits the time of each call (socket(7), SO_RCVTIMEO).
+
+    httpcore's own stream sets a limit and polls before each call. Each of these system calls lets another thread run
+    first: with many threads, that is most of what they do.
+    """
+
+    def __init__(self, address: str, port: int, seconds: float) -> None:
+        self._socket = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            with self._limited(socket.SO_SNDTIMEO, seconds, httpcore.ConnectTimeout, httpcore.ConnectError):
+                self._socket.connect((address, port))
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        with self._limited(socket.SO_RCVTIMEO, timeout, httpcore.ReadTimeout, httpcore.ReadError):
+            return self._socket.recv(max_bytes)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        with self._limited(socket.SO_SNDTIMEO, timeout, httpcore.WriteTimeout, httpcore.WriteError):
+            self._socket.sendall(buffer)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        (poll := select.poll()).register(self._socket, select.POLLIN)
+        return bool(poll.poll(0)) if info == "is_readable" else None
+
+    @contextlib.contextmanager
+    def _limited(self, option: int, seconds: float | None, *errors: type[Exception]) -> Iterator[None]:
+        too_long, failed = errors
+        microseconds = max(1, int((seconds or 0.0) * 1_000_000))  # 0 would be no limit
+        self._socket.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", *divmod(microseconds, 1_000_000)))
+        try:
+            yield
+        except (BlockingIOError, TimeoutError) as error:
+            raise too_long("timed out") from error
+        except OSError as error:
+            raise failed(str(error)) from error
+
+
 class NoAddressError(httpcore.ConnectError):
     """The host's name could not be resolved."""
 
@@ -227,23 +272,17 @@ class _WatchedBackend(httpcore.NetworkBackend):
         self._addresses: list[str] = []
         self._looked_up = 0.0
 
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ARG002 - ours is total
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.NetworkStream:
+    def connect_tcp(self, host: str, port: int, *_others: object, **_options: object) -> httpcore.NetworkStream:
         self._transport.peer, self._transport.is_shared = None, False
         attempt = self._transport.attempt
         addresses = self._find_addresses(host, port, attempt)
         failure: Exception = NoAddressError(f"{host} has no address")
+        connect = _PlainStream if self._handshakes == 0 and sys.platform == "linux" else self._sockets.connect_tcp
         for others, address in zip(reversed(range(len(addresses))), addresses, strict=True):
             left = attempt.left(httpcore.ConnectTimeout)
             seconds = min(left / (others + 1), _MAX_ADDRESS_SECONDS) if others else left
             try:
-                stream = self._sockets.connect_tcp(address, port, seconds, local_address, socket_options)
+                stream = connect(address, port, seconds)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
                 continue

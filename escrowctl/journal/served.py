@@ -30,18 +30,27 @@ class ServedJournal(Journal):
         super().__init__(journal.storage, journal.locks, journal.place, refuse)
         self.senders = journal.senders
         self._owner = threading.get_ident()
-        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        self._lock, self._signals = threading.Lock(), SimpleQueue[None]()
+        self._tasks = list[_Task]()
+        self._callers = 1
 
     def serve(self, seconds: float, *, callers: int) -> None:
         """Serve the calls of other threads that wait. If none waits, wait at most `seconds` for one or for `wake`.
 
         `callers` is the number of these threads. Until all of them wait, each next call is waited for a moment.
         """
-        tasks = list[_Task]()
+        self._callers, waiting = callers, 0
         with contextlib.suppress(Empty):
-            while len(tasks) < callers and (task := self._tasks.get(timeout=seconds)) is not None:
-                tasks.append(task)
-                seconds = _GATHERING_SECONDS
+            self._signals.get(timeout=seconds)
+            while waiting < len(self._tasks) < callers:
+                waiting = len(self._tasks)
+                with contextlib.suppress(Empty):
+                    self._signals.get(timeout=_GATHERING_SECONDS)
+                    break
+        with self._lock:
+            tasks, self._tasks = self._tasks, []
+            while not self._signals.empty():
+                self._signals.get()
         if writes := [task for task in tasks if task.function is None]:
             self._write_together(writes)
         for task in tasks:
@@ -50,7 +59,14 @@ class ServedJournal(Journal):
 
     def wake(self) -> None:
         """End the wait of `serve`."""
-        self._tasks.put(None)
+        self._signals.put(None)
+
+    def add(self, task: "_Task") -> None:
+        """Add a call. Only the first and the last one wake the owner: each time, two threads take turns."""
+        with self._lock:
+            self._tasks.append(task)
+            if len(self._tasks) in (1, self._callers):
+                self.wake()
 
     def write_all(
         self, attempts: Sequence[AttemptRequest], settlements: Sequence[tuple[Entry, Settlement]]
@@ -59,7 +75,7 @@ class ServedJournal(Journal):
         if threading.get_ident() == self._owner:
             return super().write_all(attempts, settlements)
         found: tuple[list[Entry | EscrowctlError], list[Entry | EscrowctlError]]
-        found = _Task(attempts, settlements).wait_in(self._tasks)
+        found = _Task(attempts, settlements).wait_in(self)
         return found
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
@@ -83,7 +99,7 @@ class ServedJournal(Journal):
     def _ask(self, function: Callable[[], _T]) -> _T:
         if threading.get_ident() == self._owner:
             return function()
-        result: _T = _Task(function=function).wait_in(self._tasks)
+        result: _T = _Task(function=function).wait_in(self)
         return result
 
     def _write_together(self, tasks: Sequence["_Task"]) -> None:
@@ -133,9 +149,9 @@ class _Task:
         self._result, self._error = result, error
         self._is_waiting.release()
 
-    def wait_in(self, tasks: "SimpleQueue[_Task | None]") -> Any:
-        """Wait in a queue until `end` is called. Return the result, or raise the error."""
-        tasks.put(self)
+    def wait_in(self, journal: ServedJournal) -> Any:
+        """Wait until the journal's owner calls `end`. Return the result, or raise the error."""
+        journal.add(self)
         self._is_waiting.acquire()
         if self._error is not None:
             raise self._error

@@ -1,6 +1,9 @@
 """What the journal does with every storage: commits, fencing, succession, duplicates of one commit."""
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from escrowctl.journal.fold import StoredEntry
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.journal.opening import open_journal
+from escrowctl.journal.served import ServedJournal
 from escrowctl.journal.sqlite.place import SqlitePlace
 from escrowctl.journal.storage import PlanRow, head_of
 from escrowctl.journal.tables.database import Database
@@ -56,12 +60,28 @@ def test_next_attempt_and_a_first_one_share_a_commit(journal: Journal) -> None:
     assert stale.code is ErrorCode.BUSY
 
 
-def test_outcomes_are_compared_with_one_read_if_another_process_has_committed(
+def test_calls_of_threads_that_all_wait_share_a_commit(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("escrowctl.journal.served._GATHERING_SECONDS", 20.0)  # as long as the machine needs
+    commits = list[None]()
+    opened = open_journal(SqlitePlace(tmp_path), now=clock)
+    with closing(ServedJournal(opened, lambda: commits.append(None))) as journal, ThreadPoolExecutor(4) as pool:
+        attempts = [AttemptRequest(create(number), f"r{number}") for number in range(1, 5)]
+        begun = [pool.submit(journal.begin, attempts[0])]
+        threading.Timer(0.05, lambda: begun.extend(pool.submit(journal.begin, one) for one in attempts[1:])).start()
+        while len(begun) < 4 or not all(one.done() for one in begun):
+            journal.serve(0.05, callers=4)
+        assert (sorted(one.result().number for one in begun), len(commits)) == ([1, 2, 3, 4], 1)
+
+
+def test_only_entries_that_another_process_changed_are_read_again_and_at_once(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, other = (open_journal(SqlitePlace(tmp_path), now=clock) for _ in range(2))
     begun, _ = mine.write_all([AttemptRequest(create(number), f"r{number}") for number in range(1, 9)], ())
-    other.begin(AttemptRequest(create(9), "r9"))
+    outcomes = [(one, DONE._replace(result_id=f"tx_{one.number}")) for one in begun if isinstance(one, Entry)]
+    other.write_all([AttemptRequest(create(9), "r9")], outcomes[:2])
     reads: list[list[int]] = []
 
     def read(database: Database, numbers: list[int]) -> dict[int, StoredEntry]:
@@ -69,13 +89,12 @@ def test_outcomes_are_compared_with_one_read_if_another_process_has_committed(
         return read_entries(database, numbers)
 
     monkeypatch.setattr("escrowctl.journal.tables.transaction.read_entries", read)
-    outcomes = [(one, DONE._replace(result_id=f"tx_{one.number}")) for one in begun if isinstance(one, Entry)]
     _, settled = mine.write_all((), outcomes)
     mine.close()
     other.close()
 
-    assert [len(numbers) for numbers in reads] == [8]
-    assert all(isinstance(one, Entry) for one in settled)
+    assert reads == [[1, 2]]
+    assert [isinstance(one, Entry) for one in settled] == [False] * 2 + [True] * 6
 
 
 def test_closed_journal_refuses_every_write_and_names_its_successor(journal: Journal) -> None:

@@ -16,7 +16,7 @@ from escrowctl.journal.fold import StoredEntry, TotalKey, add_record, next_recor
 from escrowctl.journal.model import Entry
 from escrowctl.journal.storage import Closing, PlanRow, damaged
 from escrowctl.journal.tables.database import Database, placeholders, translate_errors
-from escrowctl.journal.tables.reading import Tail, read_entries
+from escrowctl.journal.tables.reading import Tail, read_entries, read_records
 from escrowctl.runtime import Clock, timestamp
 
 _COLUMNS = (*QUERIED_FIELDS, "records", "counted_on", "latest")
@@ -46,7 +46,7 @@ class TableTransaction:
     """One transaction on a database; see `storage.Transaction`. `tail` is the end of the journal, `now` the clock.
 
     It caches the entries that it has read or written: no other process can change them meanwhile. It reuses the
-    cache of `previous`, the last transaction of this storage, if the chain still ends as that transaction left it.
+    cache of `previous`, the last transaction of this storage, without the entries that others have changed since.
     """
 
     def __init__(self, database: Database, tail: Tail, now: Clock, previous: TableTransaction | None = None) -> None:
@@ -55,7 +55,7 @@ class TableTransaction:
         self._tail = tail
         self.head, self.latest = self._tail.head, self._tail.latest
         self.continues = previous is not None and previous.head == self.head
-        self.cached: dict[int, StoredEntry] = previous.cached if previous and self.continues else {}
+        self.cached = self._find_unchanged(previous) if previous is not None else dict[int, StoredEntry]()
         self._records: list[ChainRecord] = []
         self._changed: set[int] = set()
         self._index: dict[int, list[int]] = {}
@@ -65,6 +65,16 @@ class TableTransaction:
         self._unplanned: list[tuple[str, int]] = []
         self._last_entry = self._tail.last_entry
         self._begun: set[int] = set()
+
+    def _find_unchanged(self, previous: TableTransaction) -> dict[int, StoredEntry]:
+        """Return the cached entries of an earlier transaction that have no record since."""
+        if self.continues:
+            return previous.cached
+        since = read_records(self._db, after=previous.head.sequence - 1, limit=_MAX_CACHED)
+        if len(since) == _MAX_CACHED or not since or since[0].head != previous.head:
+            return {}
+        changed = {record.entry for record in since[1:]}
+        return {number: entry for number, entry in previous.cached.items() if number not in changed}
 
     def now(self) -> datetime:
         """See `storage.Reading`."""

@@ -28,7 +28,7 @@ def read(path: str) -> Any:
 
 def replace_sockets(transport: Any, backend: Any) -> None:
     """Let a transport open its connections through another network backend."""
-    transport._shared._network_backend._sockets = backend
+    transport._shared._network_backend._connect = backend.connect_tcp
 
 
 def store_connection(store: Any) -> Any:

@@ -268,7 +268,8 @@ class _WatchedBackend(httpcore.NetworkBackend):
     def __init__(self, transport: OriginTransport, handshakes: int) -> None:
         self._transport = transport
         self._handshakes = handshakes
-        self._sockets = httpcore.SyncBackend()
+        is_plain = handshakes == 0 and sys.platform == "linux"
+        self._connect = _PlainStream if is_plain else httpcore.SyncBackend().connect_tcp
         self._addresses: list[str] = []
         self._looked_up = 0.0
 
@@ -277,12 +278,11 @@ class _WatchedBackend(httpcore.NetworkBackend):
         attempt = self._transport.attempt
         addresses = self._find_addresses(host, port, attempt)
         failure: Exception = NoAddressError(f"{host} has no address")
-        connect = _PlainStream if self._handshakes == 0 and sys.platform == "linux" else self._sockets.connect_tcp
         for others, address in zip(reversed(range(len(addresses))), addresses, strict=True):
             left = attempt.left(httpcore.ConnectTimeout)
             seconds = min(left / (others + 1), _MAX_ADDRESS_SECONDS) if others else left
             try:
-                stream = connect(address, port, seconds)
+                stream = self._connect(address, port, seconds)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
                 continue

@@ -238,7 +238,8 @@ def _resume(session: Session, batch: Batch, options: SendOptions, *, file: Check
     require_same_service(batch, service)
     account, earlier = account_of(service), Account(*batch.account)
     # If no row was sent (a row with a refused key counts as not sent), the batch may go on with the right key.
-    if sum_up(session.journal, batch).counts[Outcome.NOT_SENT] != batch.rows and not account.is_other(earlier):
+    may_adopt = sum_up(session.journal, batch).counts[Outcome.NOT_SENT] == batch.rows and not account.is_other(earlier)
+    if not may_adopt:
         require_same_account(batch, service)
     require_idle(session.journal, batch)
     sums, unknown = sum_unsent(session.journal, batch, service)

@@ -112,16 +112,6 @@ def create_empty_file(path: Path) -> None:
         os.close(create_file(path))
 
 
-def create_durably(path: Path, content: bytes) -> None:
-    """Create a private file durably, unless it exists. Several processes may do so at once. Raises OSError."""
-    if not path.exists():
-        # Processes in two containers can have the same number.
-        draft = path.with_suffix(f".{os.urandom(8).hex()}")
-        write_durably(draft, content)
-        draft.replace(path)
-        sync_folder(path.parent)
-
-
 def replace_quickly(path: Path, content: bytes, mode: int = PRIVATE) -> None:
     """Create the file at `path`, or replace it atomically by a new file with this mode. Raises OSError.
 

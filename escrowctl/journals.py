@@ -148,7 +148,7 @@ class Journals:
         missing = [
             one.name
             for one in newest.values()
-            if closed is None or not self._has_imported(f"{own_id} {one.name}", *filter(None, [one.origin]))
+            if closed is None or not self._has(f"{own_id} {one.name}", *filter(None, [one.origin]))
         ]
         if not missing:
             return
@@ -170,17 +170,18 @@ class Journals:
         from escrowctl.writes.requests import account_of
 
         for write, path in find_writes(self.folder / "shared", service.journal_names, account_of(service)):
-            journal_id, _, name = write.origin.partition(" ")
-            if journal_id != self.place.find_id() and not self._has_imported(write.origin):
-                there = f"this machine recorded {name}, a write to {service.origin}, in the journal {write.location}"
-                message = f"{there}, but the journal {self.place.location} does not have it."
+            if not self._has(write.origin):
+                began = f"this machine began {write.origin.partition(' ')[2]}, a write to {service.origin}"
+                message = f"{began}, in the journal {write.location}, but not in the journal {self.place.location}."
                 facts = {"where": write.location, "file": str(path)}
                 raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts=facts, reason=Reason.MOVED)
 
-    def _has_imported(self, *origins: str) -> bool:
-        """Whether a write with one of these origins was imported into the journal of this run."""
+    def _has(self, *origins: str) -> bool:
+        """Whether a write with one of these origins was imported into the journal of this run, or first made there."""
         from escrowctl.journal.model import Selection
 
+        if any(origin.startswith(f"{self.place.find_id()} ") for origin in origins):
+            return True
         with closing(self.open(reading=True)) as journal:
             return any(journal.storage.select(Selection(1, origin=origin)) for origin in origins)
 

@@ -178,8 +178,7 @@ class SharedRun:
 
         def mark(state: RunState) -> RunState:
             marked = (one._replace(is_idle=is_idle) if one.sender == self._sender else one for one in state.claimants)
-            is_over = is_idle and self.is_first(state)
-            halted = state.halted or ("no row of this run is done" if is_over else "")
+            halted = state.halted or ("no row of this run is done" if is_idle and self.is_first(state) else "")
             return state._replace(claimants=tuple(marked), halted=halted)
 
         if is_idle != self._is_idle:

@@ -245,8 +245,7 @@ class Run:
         with self._lock:
             ended = [*self.halts.ended]
             reason, pause = self.halts.reason, self.pace.pause(now)
-            is_shared = len(known.claimants) > 1 and now >= self._next_count
-            counts = self._ended.copy() if is_shared else Counter[Outcome]()
+            counts = self._ended.copy() if len(known.claimants) > 1 and now >= self._next_count else Counter[Outcome]()
         until = timestamp(self.shared.now() + timedelta(seconds=pause - _PAUSE_TOLERANCE))
 
         def add(state: RunState) -> RunState:

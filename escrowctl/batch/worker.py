@@ -34,8 +34,7 @@ class Worker:
     def send(self, row: RowContent) -> RowResult:
         """Carry out a row, and return its entry in the journal; never raises."""
         # Each row has its own retry budget and its own signals: only the run handles those of the process.
-        retry = _RowRetry(self._run, self._runtime)
-        reader = Reader(self._service, self._connection, retry, self._runtime, Signals())
+        reader = Reader(self._service, self._connection, _RowRetry(self._run, self._runtime), self._runtime, Signals())
         note_judged = partial(self._run.note_judged, row.line)
         writer = Writer(reader, self._run.journal, report_defect=self._report_defect, note_judged=note_judged)
         try:

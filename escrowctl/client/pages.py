@@ -29,8 +29,7 @@ def read_pages(reader: Reader, operation: Operation, *, for_write: bool = False)
     query, asked, known = "", {""}, set[str]()
     while True:
         found = reader.read_list(operation, query=query, for_write=for_write)
-        last_id = found.items[-1].known.id if found.items else None
-        has_more, following = find_next_page(found.document, last_id)
+        has_more, following = find_next_page(found.document, found.items[-1].known.id if found.items else None)
         has_readable_next = following is not None and following not in asked
         yield Page([item for item in found.items if item.known.id not in known], has_more, has_readable_next)
         if not has_readable_next or following is None:

@@ -143,8 +143,7 @@ class Reader:
         """Send a read without an id. Raises EscrowctlError unless it succeeds with JSON or an empty body."""
         reading = self._send_read(operation, None, limit=MAX_LIST_BYTES)
         reply = reading.answer.reply
-        is_empty = isinstance(reply, UnreadableReply) and reply.defect is Defect.EMPTY
-        if not is_empty:
+        if not (isinstance(reply, UnreadableReply) and reply.defect is Defect.EMPTY):
             reading.refuse_failure(reading.require_document())
 
     def fetch(self, call: "Call") -> "JsonValue | bytes":

@@ -65,8 +65,7 @@ class OriginTransport(Transport):
     ) -> None:
         self._monotonic = monotonic
         self._on_wait = on_wait
-        proxy_handshakes = 1 if proxy and proxy.url.scheme == b"https" else 0
-        backend = _WatchedBackend(self, handshakes=proxy_handshakes + int(is_https))
+        backend = _WatchedBackend(self, int(is_https) + (1 if proxy and proxy.url.scheme == b"https" else 0))
         self._shared = httpcore.ConnectionPool(
             ssl_context=context,
             proxy=proxy,
@@ -221,10 +220,13 @@ class _PlainStream(httpcore.NetworkStream):
     """
 
     def __init__(self, address: str, port: int, seconds: float) -> None:
-        self._socket = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self._socket = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+        except OSError as error:
+            raise httpcore.ConnectError(str(error)) from error
         try:
             with self._limited(socket.SO_SNDTIMEO, seconds, httpcore.ConnectTimeout, httpcore.ConnectError):
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._socket.connect((address, port))
         except BaseException:
             self.close()
@@ -249,8 +251,8 @@ class _PlainStream(httpcore.NetworkStream):
     def _limited(self, option: int, seconds: float | None, *errors: type[Exception]) -> Iterator[None]:
         too_long, failed = errors
         microseconds = max(1, int((seconds or 0.0) * 1_000_000))  # 0 would be no limit
-        self._socket.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", *divmod(microseconds, 1_000_000)))
         try:
+            self._socket.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", *divmod(microseconds, 1_000_000)))
             yield
         except (BlockingIOError, TimeoutError) as error:
             raise too_long("timed out") from error

@@ -31,8 +31,7 @@ class Origin(NamedTuple):
     def __str__(self) -> str:
         """Return `scheme://host[:port]`. The default port of the scheme is left out."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
-        return f"{self.scheme}://{host}{port}"
+        return f"{self.scheme}://{host}{'' if self.port == _DEFAULT_PORTS[self.scheme] else f':{self.port}'}"
 
     @property
     def base_url(self) -> str:

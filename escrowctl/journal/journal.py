@@ -47,6 +47,7 @@ class Journal:
         self.place = place
         self.witness = Witness(place)
         self._checked_head: Head | None = None
+        self._kept = set[object]()
         self.senders: set[str] = set()
         """The locks of senders that this process holds until it ends; see `hold`."""
 
@@ -330,7 +331,8 @@ class Journal:
         if self.place.is_shared:
             from escrowctl.journal.shared_writes import keep_writes  # noqa: PLC0415 - for shared journals alone
 
-            keep_writes(self.place.head_path.parent, begun, self.storage.journal_id, self.place.location)
+            folder, location = self.place.head_path.parent, self.place.location
+            keep_writes(folder, begun, self.storage.journal_id, location, self._kept)
 
     def _take_back(self, begun: Sequence[Entry]) -> None:
         """Record that new entries were not sent, if the failed commit of their intents is stored all the same.

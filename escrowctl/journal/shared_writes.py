@@ -1,4 +1,4 @@
-"""What a machine keeps of its writes in shared journals: the first one for each journal, service and account.
+"""What a machine keeps of its writes in shared journals: with which write its last process began, for each account.
 
 A journal that is used instead, because a setting was lost or changed, must have these writes too.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from escrowctl.errors import ErrorCode, Reason, not_sent
-from escrowctl.files import create_durably, read_regular
+from escrowctl.files import read_regular, sync_folder, write_durably
 from escrowctl.journal.account import Account
 from escrowctl.journal.fields import DECODING_ERRORS
 from escrowctl.journal.model import Entry
@@ -31,16 +32,31 @@ class SharedWrite(NamedTuple):
     key_fingerprint: str | None
 
 
-def keep_writes(folder: Path, entries: Iterable[Entry], journal_id: str, location: str) -> None:
-    """Keep the first write for each service and account in `folder`, durably. Raises `JOURNAL_UNUSABLE`."""
-    for names, one in {(*one.intent.service_names, one.intent.account.name): one for one in entries}.items():
-        path = folder / f"{hashlib.sha256(repr((journal_id, names)).encode()).hexdigest()[:16]}.write"
-        account, origin = one.intent.account.as_stored, one.origin or f"{journal_id} {one.name}"
-        write = SharedWrite(location, origin, [*one.intent.service_names], account.name, account.fingerprint)
-        try:
-            create_durably(path, json.dumps(write._asdict()).encode())
-        except OSError as error:
-            raise unusable(str(path), str(error)) from error
+def keep_file(path: Path, text: str) -> None:
+    """Create or replace a private file durably; of several processes, the last one wins. Raises `JOURNAL_UNUSABLE`."""
+    draft = path.with_suffix(f".{os.urandom(8).hex()}")  # processes in two containers can have the same number
+    try:
+        write_durably(draft, text.encode())
+        draft.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise unusable(str(path), str(error)) from error
+
+
+def keep_writes(folder: Path, entries: Iterable[Entry], journal_id: str, location: str, kept: set[object]) -> None:
+    """Keep a write for each service and account in `folder`. Raises `JOURNAL_UNUSABLE`.
+
+    `kept` is for what this process has kept. Entries that were imported there prove nothing and are left out.
+    """
+    for one in entries:
+        intent, account = one.intent, one.intent.account.as_stored
+        names = (journal_id, *intent.service_names, account.name)
+        if names not in kept and one.origin is None:
+            origin, services = f"{journal_id} {one.name}", [*intent.service_names]
+            write = SharedWrite(location, origin, services, account.name, account.fingerprint)
+            digest = hashlib.sha256(repr(names).encode()).hexdigest()[:16]
+            keep_file(folder / f"{digest}.write", json.dumps(write._asdict()))
+            kept.add(names)
 
 
 def find_writes(folder: Path, services: Iterable[str], account: Account) -> Iterator[tuple[SharedWrite, Path]]:
@@ -54,7 +70,6 @@ def find_writes(folder: Path, services: Iterable[str], account: Account) -> Iter
             is_other = account.is_other(Account(write.account, write.key_fingerprint))
             if not (is_other or set(write.services).isdisjoint(services)):
                 yield write, path
-        except (OSError, *DECODING_ERRORS) as error:
-            message = f"{path}, which names a write of this machine in a shared journal, cannot be read: {error}."
-            facts = {"file": str(path)}
+        except (OSError, AttributeError, *DECODING_ERRORS) as error:
+            message, facts = f"{path}, a note of a write to a shared journal, is damaged: {error}.", {"file": str(path)}
             raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts=facts, reason=Reason.MOVED) from error

@@ -64,8 +64,7 @@ class Console:
         from escrowctl.output.view import Listing
 
         options, fields = self._options, self._options.fields
-        has_columns = bool(fields) or options.table or options.csv
-        if has_columns and view.items is not None and not view.has_value_at(fields):
+        if (fields or options.table or options.csv) and view.items is not None and not view.has_value_at(fields):
             self.show_listing(Listing(fields or tuple(view.named), view.items))
         elif self._options.quiet:
             self._show_ids_or_fields((view,))

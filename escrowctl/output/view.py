@@ -108,9 +108,7 @@ def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:
 
 def format_cell(value: JsonValue) -> str:
     """Return a value as the text of a cell. Strings and numbers are unchanged, null is empty, others are JSON."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else encode(value)
+    return "" if value is None else value if isinstance(value, str) else encode(value)
 
 
 def _walk_fields(prefix: str, value: JsonValue) -> Iterator[tuple[str, str]]:

@@ -87,8 +87,7 @@ class Answer(NamedTuple):
     @property
     def body(self) -> bytes:
         """The bytes of the body."""
-        text = write_json(self.content) if isinstance(self.content, Mapping) else self.content or ""
-        return text.encode()
+        return (write_json(self.content) if isinstance(self.content, Mapping) else self.content or "").encode()
 
 
 def make_problem_answer(problem: ProblemError, *, request_id: str) -> Answer:

@@ -280,8 +280,8 @@ def test_account_named_in_the_hint_resumes_with_another_key(start: Start, rows: 
     other = run("resume", "b1", *RUN)
     followed = [run("config", "set", "account", "acme").code, run("resume", "b1", *RUN).code]
 
-    assert [(one.code, "config set account acme" in one.err) for one in (refused, other)] == [(7, True)] * 2
-    assert followed == [0, 0]
+    refusals = [(one.code, "config set account acme" in one.err) for one in (refused, other)]
+    assert (refusals, followed) == ([(7, True)] * 2, [0, 0])
 
 
 @pytest.mark.parametrize(("taken", "code"), [(0, 0), (1, 7)])

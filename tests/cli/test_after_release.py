@@ -83,8 +83,7 @@ KEYED = (*RELEASE, "--idempotency-key", "K1", "--json")
 
 def notes_in(err: str) -> set[str]:
     """Return the codes of the notes on stderr."""
-    lines = [json.loads(line) for line in err.splitlines()]
-    return {line["note"]["code"] for line in lines if "note" in line}
+    return {line["note"]["code"] for line in map(json.loads, err.splitlines()) if "note" in line}
 
 
 @pytest.mark.parametrize(

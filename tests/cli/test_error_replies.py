@@ -132,8 +132,7 @@ def test_debug_shows_requests_and_replies_as_they_are(service_and_run: ServiceAn
 
 
 def test_debug_names_the_proxy(run: Run, serve: Serve) -> None:
-    proxy = serve(answering(http_reply("407 Proxy Authentication Required", b"")))
-    address = proxy.base_url.removeprefix("http://")
+    address = serve(answering(http_reply("407 Proxy Authentication Required", b""))).base_url.removeprefix("http://")
     environ = SERVICE | {"HTTPS_PROXY": f"http://user:s3cr3t@{address}"}
 
     told = run(*GET, "--debug", environ=environ, sleep=lambda _: None).err

@@ -66,8 +66,7 @@ def test_reply_with_names_of_the_service_or_this_write_is_its_reply(
 def test_own_request_id_that_a_proxy_changed_is_no_other(change: str, service_and_run: ServiceAndRun) -> None:
     def behave(seen: Seen, connection: socket.socket) -> None:
         own = seen.header("X-Request-Id") or ""
-        named = change.format(own, own[:14], own[15:])
-        connection.sendall(http_reply("201 Created", HELD, f"X-Request-Id: {named}"))
+        connection.sendall(http_reply("201 Created", HELD, f"X-Request-Id: {change.format(own, own[:14], own[15:])}"))
 
     _, run = service_and_run(behave)
 
@@ -126,8 +125,7 @@ def test_reply_to_an_earlier_attempt_of_the_same_write_is_its_reply(profile: Pro
 
 
 def test_throttled_reply_to_another_write_is_not_sent_again(profile: Profile, run: Run) -> None:
-    behave = json_reply(b"", "429 Slow Down", "Idempotency-Key: order-8840")
-    server = profile("retry_throttled = true", behave=behave)
+    server = profile("retry_throttled = true", behave=json_reply(b"", "429 Slow Down", "Idempotency-Key: order-8840"))
 
     assert (run(*KEYED, sleep=lambda _: None).code, len(server.writes)) == (12, 1)
 
@@ -151,8 +149,7 @@ def test_read_without_the_id_on_a_shared_connection_is_read_again(service_and_ru
 
 
 def test_partial_reply_confirms_no_release(profile: Profile, run: Run) -> None:
-    released = HELD.replace(b"held", b"released")
-    reads = in_turn(json_reply(HELD), json_reply(released, "206 Partial Content"))
+    reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", b"released"), "206 Partial Content"))
     profile('status.released = ["released"]', behave=writes_meet(json_reply(b""), reads=reads))
 
     assert run("tx", "release", "tx_1", "--yes").code == 16

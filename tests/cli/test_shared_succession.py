@@ -206,14 +206,19 @@ def test_machine_that_wrote_to_a_shared_journal_uses_only_one_with_its_writes(
         new = ("journal", "init", "--from", str(export), "--single-role", "--yes", "--name", f"{name}_{ending}")
         assert two(*new, environ=old).code == 0
     assert run(*CREATE, "--reference", "A-1", environ=third).code == 7
-    export.write_text(two("journal", "export", environ=third).out)
-    assert run("journal", "import", str(export), environ=ALONE).code == 0
-    assert run(*CREATE, "--reference", "A-1", environ=ALONE).code == 7
-    kept = next((tmp_path / "one").rglob("*.write"))
+    exports = list[str]()
+    for name in ("A-4", "A-5"):
+        assert run(*CREATE, "--reference", name, "--reason", "asked", environ=third).code == 0
+        exports.append(two("journal", "export", environ=third).out)
+    for text, code in zip(exports, (17, 7), strict=True):
+        export.write_text(text)
+        assert run("journal", "import", str(export), environ=ALONE).code == 0
+        assert run(*CREATE, "--reference", "A-1", environ=ALONE).code == code
+    kept = min((tmp_path / "one").rglob("*.write"))
     kept.write_bytes(b"\xff")
     damaged = run(*CREATE, "--reference", "A-3", environ=ALONE)
     assert (damaged.code, str(kept) in damaged.err) == (17, True)
-    assert len(server.writes) == 2
+    assert len(server.writes) == 4
 
 
 def test_journal_that_was_made_anew_is_not_lost_with_the_next(

@@ -88,8 +88,7 @@ def login_and_create(desk: Desk) -> None:
     screen.type("escrowctl auth login", *answers)
     create = "tx create --amount 2500 --currency EUR --reference order-8841"
     screen.type(f"escrowctl {create}")
-    login = f"escrowctl auth login --base-url {test.base_url} --mode test -p acme-test"
-    screen.type(login, "sk_test_of_the_test_desk")
+    screen.type(f"escrowctl auth login --base-url {test.base_url} --mode test -p acme-test", "sk_test_of_the_test_desk")
     screen.type(f"escrowctl -p acme-test {create}")
     screen.type("escrowctl auth status")
     assert [len(server.writes) for server in (live, test)] == [1, 1]

@@ -136,8 +136,7 @@ def test_failed_lock_or_unlock_is_reported_in_a_sentence(tmp_path: Path, call: s
 @needs_strace
 def test_create_reported_as_unknown_is_blocked_after_any_failed_sync(tmp_path: Path) -> None:
     with faulted_command(tmp_path, "create") as command:
-        last = [point for point in command.points() if point.call == "fdatasync"][-1]
-        command.run_with_fault(last, "error=EIO")
+        command.run_with_fault([point for point in command.points() if point.call == "fdatasync"][-1], "error=EIO")
 
 
 @needs_strace

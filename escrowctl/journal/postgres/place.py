@@ -14,14 +14,15 @@ import psycopg
 from psycopg import sql
 
 from escrowctl.errors import ErrorCode, Reason, not_sent
-from escrowctl.files import create_durably, make_private_folder, read_regular
+from escrowctl.files import make_private_folder, read_regular
 from escrowctl.journal.chain import ChainRecord
 from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database
 from escrowctl.journal.postgres.health import Health, examine
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.storage import FORMAT_VERSION, PostgresStorage
+from escrowctl.journal.shared_writes import keep_file
 from escrowctl.journal.sqlite.storage import SqliteStorage
-from escrowctl.journal.storage import Storage, unusable
+from escrowctl.journal.storage import Storage
 from escrowctl.journal.witness import Witness
 from escrowctl.journal_url import JournalUrl
 from escrowctl.runtime import Clock
@@ -105,10 +106,7 @@ class PostgresPlace:
             raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, reason=Reason.NOT_CREATED)
         if not (reading or self._id_path.exists()):
             make_private_folder(self._id_path.parent)
-            try:
-                create_durably(self._id_path, (self.find_id() or "").encode())
-            except OSError as error:
-                raise unusable(str(self._id_path), str(error)) from error
+            keep_file(self._id_path, self.find_id() or "")
         database, self._database = self._connect(), None
         return PostgresStorage(self.url, lambda: leases.sender, database), leases
 
